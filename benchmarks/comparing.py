@@ -80,11 +80,11 @@ def two_enterprises(queues: int) -> Iterator[Path]:
 
     from mqdssm.samples.forms import SampleForm
     from mqdssm.samples.generate import generate
-    from mqdssm.samples.plan import Plan
+    from mqdssm.samples.plan import EnterprisePlan
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        plan = Plan(sites=5, machines=queues // 20, queues=queues, users=queues // 80, seed=SEED)
+        plan = EnterprisePlan(sites=5, machines=queues // 20, queues=queues, users=queues // 80, seed=SEED)
         for side in ("a", "b"):
             generate(plan, folder / side, SampleForm.MQIS)
         table = pq.read_table(folder / "b" / "Queue.parquet")
@@ -98,13 +98,13 @@ def two_enterprises(queues: int) -> Iterator[Path]:
 @contextmanager
 def sound_directory(queues: int) -> Iterator[OpenLdapServer]:
     """A slapd with a generated enterprise in which validation finds nothing."""
-    from mqdssm.samples.forms import Loader, SampleForm
+    from mqdssm.samples.forms import LoadingMode, SampleForm
     from mqdssm.samples.generate import generate
-    from mqdssm.samples.plan import Plan
+    from mqdssm.samples.plan import EnterprisePlan
 
-    plan = Plan(sites=5, machines=queues // 20, queues=queues, users=queues // 80, seed=SEED)
+    plan = EnterprisePlan(sites=5, machines=queues // 20, queues=queues, users=queues // 80, seed=SEED)
     with OpenLdapServer() as server, tempfile.TemporaryDirectory() as name:
-        made = generate(plan, Path(name) / "made", SampleForm.LDIF, loader=Loader.SLAPADD)
+        made = generate(plan, Path(name) / "made", SampleForm.LDIF, loader=LoadingMode.SLAPADD)
         server.load(*(Path(name) / "made" / file for file in made.files))
         yield server
 
@@ -132,7 +132,7 @@ def command(
     others = {name: value for name, value in os.environ.items() if not name.startswith("MQDSSM_")}
     others.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
-        line, cwd=folder, env=others | (variables or {}), capture_output=True, text=True, check=False
+        line, cwd=folder, env={**others, **(variables or {})}, capture_output=True, text=True, check=False
     )
     if done.returncode != code:
         raise AssertionError(f"{' '.join(words)} gave {done.returncode}: {done.stderr}")
@@ -155,8 +155,8 @@ def _of_tables(goal: Goal, words: Sequence[str], code: int, *, quick: bool) -> O
     check_spark_is_here()
     queues = QUICK_QUEUES if quick else QUEUES
     with two_enterprises(queues) as folder:
-        sides = [partial(command_on, engine, folder, words, code) for engine in ENGINES]
-        return _compared(goal, *sides, queues, quick=quick)
+        ours, theirs = (partial(command_on, engine, folder, words, code) for engine in ENGINES)
+        return _compared(goal, ours, theirs, queues, quick=quick)
 
 
 def _of_directory(goal: Goal, words: Sequence[str], *, quick: bool) -> Outcome:
@@ -168,7 +168,8 @@ def _of_directory(goal: Goal, words: Sequence[str], *, quick: bool) -> Outcome:
             shutil.rmtree(Path(name) / "exported", ignore_errors=True)
             command_on(engine, Path(name), words, variables=login(server))
 
-        return _compared(goal, *(partial(run, engine) for engine in ENGINES), queues, quick=quick)
+        ours, theirs = (partial(run, engine) for engine in ENGINES)
+        return _compared(goal, ours, theirs, queues, quick=quick)
 
 
 def validate_small(world: World, *, quick: bool) -> Outcome:

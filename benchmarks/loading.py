@@ -17,7 +17,7 @@ from benchmarks.samba import controller
 from benchmarks.world import World, queue_values
 from mqdssm.directory.loading.items import TRANSACTION, Action, Effect, Item, LoadOptions
 from mqdssm.directory.session import Session
-from mqdssm.events.entry_builder import MadeEntry, Maker, Target, dns_in
+from mqdssm.events.entry_builder import EntryTarget, MadeEntry, Maker, dns_in
 from mqdssm.model.elements import Queue
 from mqdssm.tables import places
 from mqdssm.tables.ldif import entry_ldif
@@ -156,7 +156,7 @@ def slapd(*, durable: bool, in_memory: bool = False) -> Iterator[Place]:
 
 def maker_for(session: Session) -> Maker:
     """Makes entries; nothing refers to anything."""
-    return Maker(Target.of(session), dns_in({}))
+    return Maker(EntryTarget.of(session), dns_in({}))
 
 
 def with_managers(directory: mqdssm.Directory) -> None:

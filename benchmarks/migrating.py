@@ -11,7 +11,7 @@ from benchmarks.world import World
 from mqdssm.directory.loading.items import TRANSACTION
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.testing import OpenLdapServer
 
 MIGRATE: Final = Goal(
@@ -22,8 +22,8 @@ MIGRATE: Final = Goal(
     goal=0.5,
     direction="at_least",
 )
-PLAN: Final = Plan(sites=5, machines=2_000, queues=5_000, users=0, seed=SEED)
-QUICK: Final = Plan(sites=2, machines=40, queues=100, users=0, seed=SEED)
+PLAN: Final = EnterprisePlan(sites=5, machines=2_000, queues=5_000, users=0, seed=SEED)
+QUICK: Final = EnterprisePlan(sites=2, machines=40, queues=100, users=0, seed=SEED)
 RUNS: Final = 3
 
 

@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 from benchmarks.harness import Goal, Outcome, interleaved
 from benchmarks.world import World
 from mqdssm.drivers.inbox import HostInbox
-from mqdssm.drivers.keyring import Sender
+from mqdssm.drivers.keyring import TrustedSender
 from mqdssm.drivers.notification import NotificationDriver
 from mqdssm.drivers.notifier import Notifier
 from mqdssm.drivers.transport import Arrival, LocalQueue
@@ -96,7 +96,7 @@ def arrivals(names: Iterable[str], operations: Iterable[NotifiedOperation]) -> l
         for operation in operations
     ]
     Notifier(shelf, settings).send(notices)
-    sender = Sender(machine_name="PSC1", service=Service.PSC, keys=())
+    sender = TrustedSender(machine_name="PSC1", service=Service.PSC, keys=())
     return [Arrival(message=message, sender=sender) for message in shelf.sent]
 
 

@@ -15,9 +15,9 @@ from typing import Final
 from benchmarks.comparing import SEED, login
 from benchmarks.harness import Goal, Outcome, Timing
 from benchmarks.world import World
-from mqdssm.samples.forms import Loader, SampleForm
+from mqdssm.samples.forms import LoadingMode, SampleForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.testing import OpenLdapServer
 
 START: Final = Goal(
@@ -30,7 +30,7 @@ START: Final = Goal(
 )
 THEIRS: Final = (sys.executable, "-c", "import pyarrow, numpy, ldap3, pydantic")
 MQDSSM: Final = (sys.executable, "-m", "mqdssm.cli.main")
-PLAN: Final = Plan(sites=2, machines=8, queues=26, users=4, seed=SEED)
+PLAN: Final = EnterprisePlan(sites=2, machines=8, queues=26, users=4, seed=SEED)
 """About 50 objects: computers and settings are among them."""
 OBJECTS: Final = 50
 RUNS: Final = 15
@@ -41,7 +41,7 @@ def validate_start(world: World, *, quick: bool) -> Outcome:
     del world
     runs = 3 if quick else RUNS
     with OpenLdapServer() as server, tempfile.TemporaryDirectory() as name:
-        made = generate(PLAN, Path(name) / "made", SampleForm.LDIF, loader=Loader.SLAPADD)
+        made = generate(PLAN, Path(name) / "made", SampleForm.LDIF, loader=LoadingMode.SLAPADD)
         server.load(*(Path(name) / "made" / file for file in made.files))
         variables = _compiled(Path(name) / "compiled") | login(server)
         exported = str(Path(name) / "exported")

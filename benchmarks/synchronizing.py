@@ -14,8 +14,8 @@ from benchmarks.harness import Goal, Outcome
 from benchmarks.world import World
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.drivers.authentication import AS_SPECIFIED, Signer, Verifier
-from mqdssm.drivers.inprocess import Network
-from mqdssm.drivers.keyring import DirectoryKeys, KeyRings, PinnedKeys, Sender
+from mqdssm.drivers.inprocess import InProcessNetwork
+from mqdssm.drivers.keyring import DirectoryKeys, KeyRings, PinnedKeys, TrustedSender
 from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.drivers.replication import ReplicationDriver
 from mqdssm.drivers.store_thread import StoreThread
@@ -62,7 +62,7 @@ class Enterprise:
     """A PEC with a large site, and sites for new PSCs."""
 
     pec_store: LdapStore
-    network: Network = field(default_factory=Network)
+    network: InProcessNetwork = field(default_factory=InProcessNetwork)
     keys: dict[str, PrivateKey] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
     last: int = 0
@@ -85,7 +85,9 @@ class Enterprise:
             intersite_s=0.2,
         )
         thread = StoreThread(store, f"store {name}")
-        known = Sender(machine_name="PEC", service=Service.PEC, keys=self.key("PEC").public_keys().keys)
+        known = TrustedSender(
+            machine_name="PEC", service=Service.PEC, keys=self.key("PEC").public_keys().keys
+        )
         rings = KeyRings((PinnedKeys({_guid("PEC"): known}), DirectoryKeys(thread.lookup)))
         host = self.network.add(
             name,

@@ -29,7 +29,7 @@ from mqdssm.pipeline.validate.datasets import dataset
 from mqdssm.pipeline.validate.rules import examiners
 from mqdssm.pipeline.validate.rules.vocabulary import FRAMES
 from mqdssm.pipeline.validate.run import checked
-from mqdssm.pipeline.validate.sources import Source
+from mqdssm.pipeline.validate.sources import ValidationSource
 from mqdssm.spark.runner import SparkRunner
 from mqdssm.spark.session import spark_session
 from mqdssm.wire.acl import allow
@@ -175,7 +175,7 @@ def _descriptor(number: int) -> bytes:
 
 
 @contextmanager
-def source(count: int) -> Iterator[Source]:
+def source(count: int) -> Iterator[ValidationSource]:
     """Files of so many queues and their queue managers."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -186,7 +186,7 @@ def source(count: int) -> Iterator[Source]:
                 file.write_table(queues(first, min(SLICE, count - first)))
         pq.write_table(machines(count // PER_MACHINE + 1), folder / "queue-manager.parquet")
         sets = {one: dataset(one, [folder / f"{one}.parquet"]) for one in ("queue", "queue-manager")}
-        yield Source("bench", sets)
+        yield ValidationSource("bench", sets)
 
 
 def by_rows(path: str, count: int, parents: frozenset[str]) -> int:
@@ -237,7 +237,7 @@ def validate(world: World, *, quick: bool) -> Outcome:  # noqa: ARG001  it has f
     return Timing(timing.ours, whole).speed(VALIDATE, count, "objects")
 
 
-def _judge(runner: Runner, made: Source, count: int) -> None:
+def _judge(runner: Runner, made: ValidationSource, count: int) -> None:
     """Validate, and make sure that what was planted is found."""
     with checked(runner, made, now=NOW) as found:
         counts = {rule.id: rule.count for rule in found.summary.rules}
@@ -259,7 +259,7 @@ def growth(world: World, *, quick: bool) -> Outcome:  # noqa: ARG001  as above
         spark = stack.enter_context(spark_session("mqdssm bench"))
         made = {size: stack.enter_context(source(size)) for size in (GROWN_QUICK if quick else GROWN)}
 
-        def run(one: Source) -> None:
+        def run(one: ValidationSource) -> None:
             with checked(SparkRunner(spark), one, now=NOW):
                 pass
 

@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING
 
 from mqdssm.cli.exits import UsageProblem
-from mqdssm.cli.run import Run
+from mqdssm.cli.run import CommandRun
 
 if TYPE_CHECKING:
-    from mqdssm.pipeline.access import LogIn
+    from mqdssm.pipeline.access import PipelineLogIn
 
 
-def login_of(run: Run) -> "LogIn":
+def login_of(run: CommandRun) -> "PipelineLogIn":
     """Return the log-in of a command of the pipeline.
 
     A password of a file is passed on as the name of the file; on a cluster, a password of the environment is
@@ -18,12 +18,12 @@ def login_of(run: Run) -> "LogIn":
     Raises:
         UsageProblem: a setting that cannot be, or one of another kind of command.
     """
-    from mqdssm.pipeline.access import PASSWORD_VARIABLE, LogIn
+    from mqdssm.pipeline.access import PASSWORD_VARIABLE, PipelineLogIn
 
     settings = run.loaded.settings
     if settings.forest or settings.catalog:
         raise UsageProblem("this reads whole objects, of one domain: leave --forest and --catalog out")
-    login = LogIn(
+    login = PipelineLogIn(
         user=settings.user,
         tls=settings.tls,
         ca_file=settings.ca_file,
@@ -40,7 +40,7 @@ def login_of(run: Run) -> "LogIn":
     if password is None:
         return login
     if file is not None:
-        return login | LogIn(password_file=file)
+        return login | PipelineLogIn(password_file=file)
     if run.spark().is_cluster and run.loaded.stored_password() is not None:
-        return login | LogIn(password_variable=PASSWORD_VARIABLE)
-    return login | LogIn(password=password)
+        return login | PipelineLogIn(password_variable=PASSWORD_VARIABLE)
+    return login | PipelineLogIn(password=password)

@@ -11,10 +11,10 @@ from mqdssm.cli.access import login_of
 from mqdssm.cli.engine import EngineName, EngineOption, WorkersOption, engine_of
 from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.plan import tell_left_out, watched
-from mqdssm.cli.run import Run, add_command
+from mqdssm.cli.run import CommandRun, add_command
 
 if TYPE_CHECKING:
-    from mqdssm.pipeline.migrate.report import Report
+    from mqdssm.pipeline.migrate.report import MigrationReport
 
 app = typer.Typer(add_completion=False)
 
@@ -52,7 +52,7 @@ Verify = Annotated[bool, typer.Option("--verify/--no-verify", help="Read everyth
 
 
 def apply(
-    run: Run,
+    run: CommandRun,
     *,
     plan: Plan,
     max_rate: MaxRate = None,
@@ -87,7 +87,7 @@ def apply(
 
 
 @contextmanager
-def going_on(run: Run, folder: Path) -> Iterator[None]:
+def going_on(run: CommandRun, folder: Path) -> Iterator[None]:
     """Say to whoever interrupts a migration that nothing is lost.
 
     Args:
@@ -104,7 +104,7 @@ def going_on(run: Run, folder: Path) -> Iterator[None]:
         raise
 
 
-def tell_report(run: Run, report: "Report", folder: Path) -> None:
+def tell_report(run: CommandRun, report: "MigrationReport", folder: Path) -> None:
     """Print what became of a migration: counts, and the first of what went wrong.
 
     Args:
@@ -142,19 +142,19 @@ def tell_report(run: Run, report: "Report", folder: Path) -> None:
     output.line(report.last_line)
 
 
-def count_rows(report: "Report") -> Iterator[tuple[str, ...]]:
+def count_rows(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
     """The lines of the table `COUNTS`."""
     for name, one in report.tables.items():
         numbers = (one.read, one.written, one.equal, one.skipped, one.rejected, one.lost)
         yield (name, *map(str, numbers))
 
 
-def _refused(report: "Report") -> Iterator[tuple[str, ...]]:
+def _refused(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
     for one in report.refused:
         yield (one.dn, ", ".join(one.attributes), one.reason)
 
 
-def _lost(report: "Report") -> Iterator[tuple[str, ...]]:
+def _lost(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
     for one in report.lost:
         yield (one.dn, one.reason)
 

@@ -24,7 +24,7 @@ OPERATION_LIMIT_S: Final = 4.0
 """Each wait within a check, so that the check can still say what it waited for."""
 
 
-class State(StrEnum):
+class CheckState(StrEnum):
     """How bad a finding is."""
 
     OK = "ok"
@@ -33,7 +33,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckFinding:
     """What a check found.
 
     Attributes:
@@ -45,7 +45,7 @@ class Finding:
     """
 
     name: str
-    state: State
+    state: CheckState
     text: str
     advice: str = ""
     seconds: float = 0.0
@@ -61,19 +61,19 @@ class Finding:
         }
 
 
-def ok(name: str, text: str) -> Finding:
+def ok(name: str, text: str) -> CheckFinding:
     """All is well."""
-    return Finding(name, State.OK, text)
+    return CheckFinding(name, CheckState.OK, text)
 
 
-def warning(name: str, text: str, advice: str = "") -> Finding:
+def warning(name: str, text: str, advice: str = "") -> CheckFinding:
     """It works, but."""
-    return Finding(name, State.WARNING, text, advice)
+    return CheckFinding(name, CheckState.WARNING, text, advice)
 
 
-def problem(name: str, text: str, advice: str = "") -> Finding:
+def problem(name: str, text: str, advice: str = "") -> CheckFinding:
     """It does not work."""
-    return Finding(name, State.PROBLEM, text, advice)
+    return CheckFinding(name, CheckState.PROBLEM, text, advice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Patient:
     at: str | None = None
 
 
-def failed(name: str, error: BaseException) -> Finding:
+def failed(name: str, error: BaseException) -> CheckFinding:
     """What an error says, as a finding."""
     if isinstance(error, DirectoryError):
         code = error.ldap_code
@@ -106,13 +106,13 @@ def failed(name: str, error: BaseException) -> Finding:
 
 
 def limited(
-    name: str, check: Callable[[], Iterable[Finding]], limit_s: float = CHECK_LIMIT_S
-) -> Iterator[Finding]:
+    name: str, check: Callable[[], Iterable[CheckFinding]], limit_s: float = CHECK_LIMIT_S
+) -> Iterator[CheckFinding]:
     """Run a check, but no longer than its limit; an error is a finding.
 
     A check that hangs is left behind: its thread does not keep the program alive.
     """
-    found: list[Finding] = []
+    found: list[CheckFinding] = []
 
     def examine() -> None:
         try:

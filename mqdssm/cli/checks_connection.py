@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from mqdssm.cli.checks import OPERATION_LIMIT_S, Finding, ok, problem, warning
+from mqdssm.cli.checks import OPERATION_LIMIT_S, CheckFinding, ok, problem, warning
 
 if TYPE_CHECKING:
     from mqdssm.cli.settings import Loaded
@@ -26,7 +26,7 @@ _DAY_S: Final = 86_400
 log: Final = logging.getLogger(__name__)
 
 
-def settings(loaded: "Loaded") -> Iterator[Finding]:
+def settings(loaded: "Loaded") -> Iterator[CheckFinding]:
     """What is used, and what is careless about it."""
     name, found = "settings", loaded.settings
     sources = ", ".join(dict.fromkeys(loaded.sources.values()))
@@ -46,7 +46,7 @@ def settings(loaded: "Loaded") -> Iterator[Finding]:
         yield warning(name, words, "set a user: --user, MQDSSM_USER")
 
 
-def connection(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[Finding]:
+def connection(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[CheckFinding]:
     """Can it be reached, and does it let us in?"""
     from mqdssm.directory import connect
 
@@ -66,18 +66,18 @@ def connection(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[F
 @contextlib.contextmanager
 def bound(options: "ConnectionOptions", endpoint: "Endpoint") -> "Iterator[Channel]":
     """A bound connection of its own to one server, as the library opens it."""
-    from mqdssm.directory.channel import Counter
+    from mqdssm.directory.channel import ThreadSafeCounter
     from mqdssm.directory.connect import Attempt, open_channel, trust
 
     deadline = time.monotonic() + OPERATION_LIMIT_S
-    channel = open_channel(Attempt(options, endpoint, trust(options), deadline), Counter())
+    channel = open_channel(Attempt(options, endpoint, trust(options), deadline), ThreadSafeCounter())
     try:
         yield channel
     finally:
         channel.close()
 
 
-def certificate(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[Finding]:
+def certificate(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[CheckFinding]:
     """How the connection is secured, and how long the certificate is good."""
     name = f"certificate {endpoint.url}"
     if endpoint.tls == "none":
@@ -114,13 +114,13 @@ def _secured(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[ssl
 
 
 def _start_tls(raw: socket.socket, endpoint: "Endpoint") -> None:
-    from mqdssm.directory.channel import Channel, Counter
+    from mqdssm.directory.channel import Channel, ThreadSafeCounter
     from mqdssm.directory.requests import encode_extended
     from mqdssm.directory.responses import EXTENDED_RESPONSE
     from mqdssm.errors import DirectoryNotConnected
 
     deadline = time.monotonic() + OPERATION_LIMIT_S
-    channel = Channel(raw, endpoint.url, 1, Counter())
+    channel = Channel(raw, endpoint.url, 1, ThreadSafeCounter())
     result = channel.request(1, encode_extended(1, STARTTLS_OID), EXTENDED_RESPONSE, deadline)
     if result.code != 0:
         raise DirectoryNotConnected(
@@ -128,7 +128,7 @@ def _start_tls(raw: socket.socket, endpoint: "Endpoint") -> None:
         )
 
 
-def nobody_home(endpoints: int) -> Finding:
+def nobody_home(endpoints: int) -> CheckFinding:
     """No server let us in: nothing else can be looked at."""
     these = "the server did not let" if endpoints == 1 else f"none of the {endpoints} servers let"
     return problem("directory", f"{these} us in: nothing else can be examined", "mend the connection first")

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from mqdssm.cli.checks import OPERATION_LIMIT_S, Finding, Patient, ok, problem, warning
+from mqdssm.cli.checks import OPERATION_LIMIT_S, CheckFinding, Patient, ok, problem, warning
 from mqdssm.cli.checks_connection import bound
 from mqdssm.cli.rights_samples import Samples
 from mqdssm.errors import ObjectNotFound
@@ -19,7 +19,7 @@ NO_SUCH_ATTRIBUTE: Final = 16
 INSUFFICIENT_ACCESS: Final = 50
 
 
-def profile(patient: Patient) -> Iterator[Finding]:
+def profile(patient: Patient) -> Iterator[CheckFinding]:
     """What kind of server it is, and where things are."""
     session = patient.session
     versions = [value.decode(errors="replace") for value in session.root_dse.all("vendorVersion")]
@@ -36,7 +36,7 @@ def profile(patient: Patient) -> Iterator[Finding]:
         yield warning("naming contexts", words, session.profile.facts.naming_hint)
 
 
-def schema(patient: Patient) -> Iterator[Finding]:
+def schema(patient: Patient) -> Iterator[CheckFinding]:
     """Whether the server's schema is what the mapping needs."""
     from mqdssm.directory.schema_check import differences_of
 
@@ -55,7 +55,7 @@ def schema(patient: Patient) -> Iterator[Finding]:
         yield problem("schema", f"{shown}{more}", patient.session.profile.facts.schema_hint)
 
 
-def tree(patient: Patient) -> Iterator[Finding]:
+def tree(patient: Patient) -> Iterator[CheckFinding]:
     """Whether the objects are there that every event needs."""
     from mqdssm.tables import places
 
@@ -76,7 +76,7 @@ def tree(patient: Patient) -> Iterator[Finding]:
     yield from _enterprise(session)
 
 
-def _enterprise(session: "Session") -> Iterator[Finding]:
+def _enterprise(session: "Session") -> Iterator[CheckFinding]:
     from mqdssm.tables import places
 
     naming, facts, name = session.naming, session.profile.facts, "enterprise"
@@ -109,7 +109,7 @@ def _exists(session: "Session", dn: str) -> bool:
     return True
 
 
-def rights(patient: Patient) -> Iterator[Finding]:
+def rights(patient: Patient) -> Iterator[CheckFinding]:
     """Who we are and what we may do, as far as it can be found out without changing anything."""
     session, name = patient.session, "rights"
     who = session.bound_name()
@@ -139,7 +139,7 @@ def rights(patient: Patient) -> Iterator[Finding]:
             yield ok(name, f"no {what} to be seen yet: whether they may be changed was not tried")
 
 
-def _may_write(patient: Patient, what: str, attribute: str, dn: str, values: list[bytes]) -> Finding:
+def _may_write(patient: Patient, what: str, attribute: str, dn: str, values: list[bytes]) -> CheckFinding:
     """Ask to take away a value that the object does not have: refused either way, but differently."""
     absent = next(value for value in (b"-2147483648", b"-2147483647") if value not in values)
     result = _without(patient, dn, attribute, absent)
@@ -155,10 +155,10 @@ def _may_write(patient: Patient, what: str, attribute: str, dn: str, values: lis
 
 
 def _without(patient: Patient, dn: str, attribute: str, value: bytes) -> "LdapResult":
-    from mqdssm.directory.requests import Change, ChangeType, encode_modify
+    from mqdssm.directory.requests import ChangeType, Modification, encode_modify
     from mqdssm.directory.responses import MODIFY_RESPONSE
 
     with bound(patient.options, patient.endpoints[0]) as channel:
         number = channel.new_id()
-        request = encode_modify(number, dn, [Change(ChangeType.DELETE, attribute, [value])])
+        request = encode_modify(number, dn, [Modification(ChangeType.DELETE, attribute, [value])])
         return channel.request(number, request, MODIFY_RESPONSE, time.monotonic() + OPERATION_LIMIT_S)

@@ -6,8 +6,8 @@ One finding for each element of the abstract model, all events of `mqdssm.tables
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from mqdssm.cli.checks import Finding, Patient, ok, warning
-from mqdssm.cli.rights_judge import Judge, Verdict
+from mqdssm.cli.checks import CheckFinding, Patient, ok, warning
+from mqdssm.cli.rights_judge import RightsChecker, Verdict
 from mqdssm.cli.rights_samples import Samples
 from mqdssm.tables import rights
 
@@ -18,10 +18,10 @@ NAME: Final = "event rights"
 ADVICE: Final = "let an administrator of the domain grant it (docs/tables/rights.md)"
 
 
-def events(patient: Patient) -> Iterator[Finding]:
+def events(patient: Patient) -> Iterator[CheckFinding]:
     """Which events will work, element by element, and which right is missing for the others."""
     session = patient.session
-    judge = Judge(session, Samples(session, patient.at))
+    judge = RightsChecker(session, Samples(session, patient.at))
     for element in dict.fromkeys(need.element for need in rights.NEEDS):
         judged = {event: list(judge.verdicts(element, event)) for event in rights.Event}
         for event, verdicts in judged.items():
@@ -68,7 +68,7 @@ def _known(judged: Mapping[rights.Event, list[Verdict]]) -> Iterator[str]:
         yield f"{why} to be seen: cannot tell of {', '.join(what)}"
 
 
-def _identifiers(session: "Session", judge: Judge) -> Finding:
+def _identifiers(session: "Session", judge: RightsChecker) -> CheckFinding:
     """Whether new objects may bring their GUID along ([MS-ADTS] 3.1.1.5.2.2, decision M37)."""
     from mqdssm.tables.access_check import grants
 

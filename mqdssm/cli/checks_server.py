@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from mqdssm.cli.checks import Finding, Patient, ok, problem, warning
+from mqdssm.cli.checks import CheckFinding, Patient, ok, problem, warning
 from mqdssm.errors import DirectoryError, ObjectNotFound
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ CLOCK_DIFFERENCE_MAX_S: Final = 300
 EXTENSIONS: Final = {"1.3.6.1.4.1.1466.20037": "StartTLS", "1.3.6.1.4.1.4203.1.11.3": "who am I"}
 
 
-def limits(patient: Patient) -> Iterator[Finding]:
+def limits(patient: Patient) -> Iterator[CheckFinding]:
     """Whether a long search comes to its end."""
     from mqdssm.directory.filters import Present
 
@@ -60,7 +60,7 @@ def limits(patient: Patient) -> Iterator[Finding]:
     yield ok(name, said)
 
 
-def controls(patient: Patient) -> Iterator[Finding]:
+def controls(patient: Patient) -> Iterator[CheckFinding]:
     """Whether the server has what is needed, and what makes things quicker."""
     from mqdssm.directory.requests import PAGED_RESULTS_OID
 
@@ -81,7 +81,7 @@ def controls(patient: Patient) -> Iterator[Finding]:
     yield ok(name, f"extended operations: {', '.join(has)}; changes {watch}")
 
 
-def indexes(patient: Patient) -> Iterator[Finding]:
+def indexes(patient: Patient) -> Iterator[CheckFinding]:
     """Whether look-ups by GUID are quick: every event begins with one."""
     session, name = patient.session, "indexes"
     facts = session.profile.facts
@@ -121,7 +121,7 @@ def _configured_indexes(session: "Session", place: str, attribute: str) -> set[s
     return {name.strip().lower() for value in values for name in value.partition(" ")[0].split(",")}
 
 
-def clock(patient: Patient) -> Iterator[Finding]:
+def clock(patient: Patient) -> Iterator[CheckFinding]:
     """Whether the server's clock and ours agree, where the server tells the time."""
     session, name = patient.session, "clock"
     told = _server_time(session)
@@ -181,7 +181,7 @@ def _time(value: bytes | None) -> datetime | None:
         return None
 
 
-def others(patient: Patient) -> Iterator[Finding]:
+def others(patient: Patient) -> Iterator[CheckFinding]:
     """Whether all servers of the list hold the same directory, in the same state."""
     from mqdssm.directory.session import Session
 
@@ -208,7 +208,7 @@ def others(patient: Patient) -> Iterator[Finding]:
         yield ok(name, f"{said}; they do not tell this user whether they are in the same state")
 
 
-def catalog(patient: Patient) -> Iterator[Finding]:
+def catalog(patient: Patient) -> Iterator[CheckFinding]:
     """Whether a global catalog answers, so that objects of other domains can be found."""
     from mqdssm.directory.session import Session
 

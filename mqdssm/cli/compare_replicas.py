@@ -8,7 +8,7 @@ import typer
 
 from mqdssm.cli.diff import CONNECTION_PREFIX
 from mqdssm.cli.exits import ExitCode, UsageProblem
-from mqdssm.cli.run import Run, add_command, usage_problems
+from mqdssm.cli.run import CommandRun, add_command, usage_problems
 
 if TYPE_CHECKING:
     from mqdssm.store.ldap.replicas import Replica, ReplicaDifference
@@ -28,7 +28,7 @@ Named = Annotated[
 ]
 
 
-def compare_replicas(run: Run, *, replicas: Named) -> int:
+def compare_replicas(run: CommandRun, *, replicas: Named) -> int:
     r"""Compare the directories of replicating servers; exit code 1 if they differ.
 
     Objects are compared by number and content (\[MC-MQDSRP]) while the servers go on working. What a replica
@@ -67,7 +67,7 @@ def compare_replicas(run: Run, *, replicas: Named) -> int:
     return ExitCode.FINDINGS if count else ExitCode.FINE
 
 
-def _opened(run: Run, named: str, stack: contextlib.ExitStack) -> "Replica":
+def _opened(run: CommandRun, named: str, stack: contextlib.ExitStack) -> "Replica":
     from mqdssm.directory.session import Session
     from mqdssm.store.ldap.replicas import Replica
 

@@ -7,7 +7,7 @@ import typer
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects import Assignments, TypeArgument, assignments_of, object_of
 from mqdssm.cli.output import say
-from mqdssm.cli.run import Run, add_command
+from mqdssm.cli.run import CommandRun, add_command
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 
-def create(run: Run, *, kind: TypeArgument, values: Assignments = None) -> None:
+def create(run: CommandRun, *, kind: TypeArgument, values: Assignments = None) -> None:
     """Create a queue, queue-manager, site or routing-link.
 
     What is not given is not stored: it reads as the specification's default. The Identifier that is shown is

@@ -12,7 +12,7 @@ import typer
 
 from mqdssm.cli import exits
 from mqdssm.cli.output import say
-from mqdssm.cli.run import Run, add_command
+from mqdssm.cli.run import CommandRun, add_command
 
 if TYPE_CHECKING:
     from mqdssm.wire.show import Shown
@@ -32,7 +32,7 @@ class MessageKind(StrEnum):
 
 
 def decode(
-    run: Run,
+    run: CommandRun,
     *,
     file: Annotated[
         Path, typer.Argument(metavar="FILE|-", help="The body of one message; - is the standard input.")

@@ -7,14 +7,16 @@ import typer
 from mqdssm.cli import keys
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects import Assignments, TypeArgument, assignments_of, object_of
-from mqdssm.cli.run import Run, add_command
+from mqdssm.cli.run import CommandRun, add_command
 
 app = typer.Typer(add_completion=False)
 
 Recursive = Annotated[bool, typer.Option("--recursive", help="A queue manager: its queues, too.")]
 
 
-def delete(run: Run, *, kind: TypeArgument, values: Assignments = None, recursive: Recursive = False) -> None:
+def delete(
+    run: CommandRun, *, kind: TypeArgument, values: Assignments = None, recursive: Recursive = False
+) -> None:
     """Delete a queue, queue-manager, site or routing-link.
 
     One of Identifier, FullPath, Pathname, DirectoryPath, ComputerName and Name says which one.

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mqdssm.cli import demo_objects
-from mqdssm.cli.demo_stage import Stage
+from mqdssm.cli.demo_stage import DemoStage
 from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.private import testing_module
-from mqdssm.cli.run import Run, add_command, usage_problems
+from mqdssm.cli.run import CommandRun, add_command, usage_problems
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
-    from mqdssm.samples.plan import Plan
+    from mqdssm.samples.plan import EnterprisePlan
     from mqdssm.testing.openldap import OpenLdapServer
 
 app = typer.Typer(add_completion=False)
@@ -32,7 +32,7 @@ ENTERPRISE: Final = "enterprise"
 
 
 def demo(
-    run: Run,
+    run: CommandRun,
     *,
     sites: Annotated[int, typer.Option("--sites", metavar="N", min=1, help="How many sites.")] = 3,
     machines: Annotated[int, typer.Option("--machines", metavar="N", min=1, help="How many machines.")] = 200,
@@ -64,7 +64,7 @@ def demo(
     require_packages("pyarrow", "numpy", "sqlglot", "jinja2", extra="pipeline")
     with_spark = _has_spark(is_asked=bool(spark)) if spark is not False else False
     testing_module("openldap_config").require_software()
-    stage = Stage(run.output)
+    stage = DemoStage(run.output)
     with _folder(keep) as folder, contextlib.ExitStack() as stack:
         stage.text("A demonstration of mqdssm: MSMQ's objects in an LDAP directory, as [MS-MQDSSM] has it.\n")
         server = _start(stage, stack, folder / "directory")
@@ -76,7 +76,13 @@ def demo(
 
 
 def _migrated(
-    stage: Stage, server: "OpenLdapServer", plan: "Plan", folder: Path, report: Path, *, with_spark: bool
+    stage: DemoStage,
+    server: "OpenLdapServer",
+    plan: "EnterprisePlan",
+    folder: Path,
+    report: Path,
+    *,
+    with_spark: bool,
 ) -> bool:
     """Migrate and look at the result; gives True if everything that was planted is accounted for."""
     from mqdssm.cli import demo_migration, demo_pipeline
@@ -95,18 +101,20 @@ def _migrated(
     return is_right
 
 
-def _look(stage: Stage, stack: contextlib.ExitStack, server: "OpenLdapServer", plan: "Plan") -> None:
+def _look(
+    stage: DemoStage, stack: contextlib.ExitStack, server: "OpenLdapServer", plan: "EnterprisePlan"
+) -> None:
     """Search and change what is there: what is validated later is what came of the tables."""
     directory = _connect(stage, stack, server)
     demo_objects.search(stage, directory)
     demo_objects.change(stage, directory, plan.machine_name(0))
 
 
-def _plan(sites: int, machines: int, queues: int) -> "Plan":
-    from mqdssm.samples.plan import Plan
+def _plan(sites: int, machines: int, queues: int) -> "EnterprisePlan":
+    from mqdssm.samples.plan import EnterprisePlan
 
     with usage_problems():
-        return Plan(
+        return EnterprisePlan(
             sites=sites, machines=machines, queues=queues, users=machines // USERS_A_MACHINE, seed=SEED
         )
 
@@ -155,7 +163,7 @@ def _place_of_report(keep: Path | None) -> Path:
     return folder / REPORT
 
 
-def _start(stage: Stage, stack: contextlib.ExitStack, folder: Path) -> "OpenLdapServer":
+def _start(stage: DemoStage, stack: contextlib.ExitStack, folder: Path) -> "OpenLdapServer":
     from mqdssm.testing.openldap import OpenLdapServer
 
     with stage.step("A private OpenLDAP with the MSMQ schema"):
@@ -165,7 +173,7 @@ def _start(stage: Stage, stack: contextlib.ExitStack, folder: Path) -> "OpenLdap
     return server
 
 
-def _connect(stage: Stage, stack: contextlib.ExitStack, server: "OpenLdapServer") -> "Directory":
+def _connect(stage: DemoStage, stack: contextlib.ExitStack, server: "OpenLdapServer") -> "Directory":
     import mqdssm
 
     with stage.step("Connect"):
@@ -179,7 +187,7 @@ def _connect(stage: Stage, stack: contextlib.ExitStack, server: "OpenLdapServer"
     return directory
 
 
-def _next(stage: Stage, keep: Path | None) -> None:
+def _next(stage: DemoStage, keep: Path | None) -> None:
     with stage.step("What to try next"):
         if keep is None:
             stage.command(

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.cli.apply import COUNTS, count_rows
-from mqdssm.cli.demo_stage import Stage
+from mqdssm.cli.demo_stage import DemoStage
 from mqdssm.cli.engine import EngineName
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.migrate.migrating import Migrated
     from mqdssm.pipeline.validate.run import Validation
-    from mqdssm.samples.migrated import Accounts
-    from mqdssm.samples.plan import Plan
+    from mqdssm.samples.migrated import PlantedOutcomes
+    from mqdssm.samples.plan import EnterprisePlan
     from mqdssm.testing.openldap import OpenLdapServer
 
 PLAN: Final = "plan"
@@ -22,7 +22,9 @@ SHOWN_REJECTS: Final = 6
 _GUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def make_accounts(stage: Stage, server: "OpenLdapServer", plan: "Plan", users: int, sid_map: Path) -> None:
+def make_accounts(
+    stage: DemoStage, server: "OpenLdapServer", plan: "EnterprisePlan", users: int, sid_map: Path
+) -> None:
     """Give every user an account in the new domain, and write down whose it is.
 
     Args:
@@ -45,7 +47,7 @@ def make_accounts(stage: Stage, server: "OpenLdapServer", plan: "Plan", users: i
         stage.result(f"{users} users; {sid_map.name} says which old SID is whose: {lines[0].strip()} …")
 
 
-def migrate(stage: Stage, server: "OpenLdapServer", folder: Path, tables: Path) -> "Migrated":
+def migrate(stage: DemoStage, server: "OpenLdapServer", folder: Path, tables: Path) -> "Migrated":
     """Carry the tables over, and read everything back.
 
     Args:
@@ -60,11 +62,11 @@ def migrate(stage: Stage, server: "OpenLdapServer", folder: Path, tables: Path) 
     from mqdssm.errors import ConfigError
     from mqdssm.pipeline.migrate.applied_rows import rejects
     from mqdssm.pipeline.migrate.migrating import migrate as carry_over
-    from mqdssm.pipeline.migrate.planning import Asked
+    from mqdssm.pipeline.migrate.planning import PlanRequest
 
     with stage.step("Migrate the tables into the directory, and verify"):
         stage.command(f"mqdssm migrate {tables.name} --to {PLAN} --create-computers --sid-map {SID_MAP}")
-        asked = Asked(source=str(tables), create_computers=True, sid_map=folder / SID_MAP)
+        asked = PlanRequest(source=str(tables), create_computers=True, sid_map=folder / SID_MAP)
         login: dict[str, Any] = {"user": server.user, "password": server.password, "ca_file": server.ca_file}
         done = carry_over(asked, server.url, folder / PLAN, engine=EngineName.LOCAL, **login)
         if done.report is None:
@@ -86,7 +88,7 @@ def _spread(some: Sequence[Any]) -> Iterator[Any]:
     yield from some[:: max(1, len(some) // SHOWN_REJECTS)][:SHOWN_REJECTS]
 
 
-def account(stage: Stage, done: "Migrated", found: "Validation", folder: Path, tables: Path) -> bool:
+def account(stage: DemoStage, done: "Migrated", found: "Validation", folder: Path, tables: Path) -> bool:
     """Follow everything that was planted: was it rejected, or found by the validation?
 
     Args:
@@ -120,7 +122,7 @@ def account(stage: Stage, done: "Migrated", found: "Validation", folder: Path, t
     return outcome.is_settled and report is not None and not (report.stopped or report.lost_count)
 
 
-def _accounts(done: "Migrated", found: "Validation", plan: Path, tables: Path) -> "Accounts":
+def _accounts(done: "Migrated", found: "Validation", plan: Path, tables: Path) -> "PlantedOutcomes":
     from mqdssm.model.dn import normalize
     from mqdssm.pipeline.migrate.applied_rows import left_out, places, rejects
     from mqdssm.samples.faults import Truth

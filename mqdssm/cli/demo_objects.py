@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.cli import human
-from mqdssm.cli.demo_stage import Stage
-from mqdssm.cli.objects import ObjectType
+from mqdssm.cli.demo_stage import DemoStage
+from mqdssm.cli.objects import CommandType
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 SHOWN_ROWS: Final = 4
 
 
-def search(stage: Stage, directory: "Directory") -> None:
+def search(stage: DemoStage, directory: "Directory") -> None:
     """Find some queues, filtered and sorted."""
     import mqdssm
 
@@ -28,12 +28,12 @@ def search(stage: Stage, directory: "Directory") -> None:
         found = list(
             directory.search(mqdssm.Queue, filters, sort=[mqdssm.SortKey("Pathname")], attributes=names)
         )
-        stage.table(names, _cells(ObjectType.QUEUE, found[:SHOWN_ROWS], names))
+        stage.table(names, _cells(CommandType.QUEUE, found[:SHOWN_ROWS], names))
         stage.result(f"{len(found)} queues are transactional and may hold more than 1,000,000 KB")
         stage.command('mqdssm list queue --filter "Transactional==true" --filter "Quota>1000000"')
 
 
-def change(stage: Stage, directory: "Directory", computer: str) -> None:
+def change(stage: DemoStage, directory: "Directory", computer: str) -> None:
     """Create a queue, read it, change it and delete it: what is validated later is what was loaded.
 
     Args:
@@ -53,7 +53,7 @@ def change(stage: Stage, directory: "Directory", computer: str) -> None:
         identifier = directory.create(queue)
         by_guid = mqdssm.Filter("Identifier", "==", identifier)
         found = directory.read(mqdssm.Queue, by_guid)
-        stage.table(("attribute", "value"), human.pairs(found, ObjectType.QUEUE.table))
+        stage.table(("attribute", "value"), human.pairs(found, CommandType.QUEUE.table))
     with stage.step("Change it, and delete it"):
         stage.call('queue.label = "Paid orders"; directory.write(queue)      # writes Label, nothing else')
         found.label = "Paid orders"
@@ -75,7 +75,7 @@ def change(stage: Stage, directory: "Directory", computer: str) -> None:
             stage.result(f"{type(error).__name__}, result {error.result.value}: {error}")
 
 
-def _cells(kind: ObjectType, objects: "list[Any]", names: tuple[str, ...]) -> list[list[str]]:
+def _cells(kind: CommandType, objects: "list[Any]", names: tuple[str, ...]) -> list[list[str]]:
     rows = kind.table.rows_for(names)
     found: list[DirectoryObject] = objects
     return [human.cells(obj, rows) for obj in found]

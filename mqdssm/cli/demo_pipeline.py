@@ -4,7 +4,7 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mqdssm.cli.demo_stage import Stage
+from mqdssm.cli.demo_stage import DemoStage
 from mqdssm.cli.engine import EngineName
 from mqdssm.cli.export import OBJECTS
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from mqdssm.pipeline.manifest import Manifest
     from mqdssm.pipeline.validate.run import Validation
-    from mqdssm.samples.generate import Written
-    from mqdssm.samples.plan import Plan
+    from mqdssm.samples.generate import WrittenSample
+    from mqdssm.samples.plan import EnterprisePlan
     from mqdssm.testing.openldap import OpenLdapServer
 
 CONTAINERS: Final = frozenset({"msmq", "Computers", "Servers", "Sites", "Configuration"})
@@ -22,7 +22,7 @@ SHOWN_OF_RULES: Final = 6
 """Rules whose first finding is shown; the report has all of them."""
 
 
-def make(stage: Stage, plan: "Plan", folder: Path) -> "Written":
+def make(stage: DemoStage, plan: "EnterprisePlan", folder: Path) -> "WrittenSample":
     """Make up the enterprise, as tables of MQIS.
 
     Args:
@@ -48,7 +48,7 @@ def make(stage: Stage, plan: "Plan", folder: Path) -> "Written":
     return written
 
 
-def export(stage: Stage, server: "OpenLdapServer", folder: Path) -> None:
+def export(stage: DemoStage, server: "OpenLdapServer", folder: Path) -> None:
     """Export what is in the directory.
 
     Args:
@@ -69,7 +69,7 @@ def export(stage: Stage, server: "OpenLdapServer", folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def validated(stage: Stage, folder: Path, report: Path) -> "Iterator[Validation]":
+def validated(stage: DemoStage, folder: Path, report: Path) -> "Iterator[Validation]":
     """Validate an export, and write the report.
 
     Args:
@@ -96,7 +96,7 @@ def validated(stage: Stage, folder: Path, report: Path) -> "Iterator[Validation]
         yield found
 
 
-def is_same_on_spark(stage: Stage, server: "OpenLdapServer", folder: Path, found: "Validation") -> bool:
+def is_same_on_spark(stage: DemoStage, server: "OpenLdapServer", folder: Path, found: "Validation") -> bool:
     """Export and validate once more, on Spark; gives True if every file and every finding is the same.
 
     Args:

@@ -16,7 +16,7 @@ INDENT_COLUMNS: Final = 5
 """Columns of the terminal to the left of a table."""
 
 
-class Stage:
+class DemoStage:
     """Tells a demonstration to people step by step, and to programs as one JSON document.
 
     Attributes:

@@ -15,12 +15,12 @@ from mqdssm.cli.engine import EngineName, EngineOption, WorkersOption, engine_of
 from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.export import OBJECTS
 from mqdssm.cli.plan import Mapping, SidMapFile
-from mqdssm.cli.run import Run, add_command, usage_problems
+from mqdssm.cli.run import CommandRun, add_command, usage_problems
 
 if TYPE_CHECKING:
-    from mqdssm.pipeline.diff.differences import Difference
+    from mqdssm.pipeline.diff.differences import ObjectDifference
     from mqdssm.pipeline.diff.run import Comparison
-    from mqdssm.pipeline.diff.sides import Given
+    from mqdssm.pipeline.diff.sides import GivenSide
 
 app = typer.Typer(add_completion=False)
 
@@ -71,7 +71,7 @@ Recheck = Annotated[
 
 
 def diff(
-    run: Run,
+    run: CommandRun,
     *,
     a: Annotated[str, typer.Argument(metavar="A", help=_SIDE, show_default=False)],
     b: Annotated[
@@ -98,12 +98,12 @@ def diff(
     database = next((one for one in (a, b) if is_jdbc(one)), "")
     chosen = engine_of(run, engine, workers, database)
     from mqdssm.pipeline.diff.comparable_columns import check_ignored
-    from mqdssm.pipeline.diff.run import Asked, check_tables, comparison
+    from mqdssm.pipeline.diff.run import ComparisonRequest, check_tables, comparison
 
     with usage_problems():
         check_ignored(ignored or ())
     sides = side_of(run, a), side_of(run, b)
-    asked = Asked(
+    asked = ComparisonRequest(
         None if not types else frozenset(one.value for one in types),
         tuple(ignored or ()),
         guid_map,
@@ -123,19 +123,19 @@ def diff(
     return ExitCode.FINDINGS if differs else ExitCode.FINE
 
 
-def side_of(run: Run, named: str) -> "Given":
+def side_of(run: CommandRun, named: str) -> "GivenSide":
     """Return one side of a comparison, as the command line names it.
 
     Raises:
         UsageProblem: it is nothing that can be compared.
     """
-    from mqdssm.pipeline.diff.sides import Given
+    from mqdssm.pipeline.diff.sides import GivenSide
     from mqdssm.pipeline.mqis.databases import is_jdbc
 
     if named.startswith(CONNECTION_PREFIX):
         return _directory(run.by(named.removeprefix(CONNECTION_PREFIX)), named)
     if is_jdbc(named):
-        return Given(database=named)
+        return GivenSide(database=named)
     if "://" in named:
         return _directory(run.at(named.split()))
     folder = Path(named)
@@ -144,17 +144,17 @@ def side_of(run: Run, named: str) -> "Given":
             f"{named!r} is nothing to compare: name a folder, a database (jdbc:…), an LDAP URL, or "
             f"{CONNECTION_PREFIX}NAME for a connection of the profile file"
         )
-    return Given(folder=folder)
+    return GivenSide(folder=folder)
 
 
-def _directory(run: Run, name: str = "") -> "Given":
-    from mqdssm.pipeline.diff.sides import Given
+def _directory(run: CommandRun, name: str = "") -> "GivenSide":
+    from mqdssm.pipeline.diff.sides import GivenSide
 
     run.connection_options()  # what cannot be is refused before Java starts
-    return Given(urls=run.loaded.settings.url, login=login_of(run), name=name)
+    return GivenSide(urls=run.loaded.settings.url, login=login_of(run), name=name)
 
 
-def _print(run: Run, found: "Comparison") -> None:
+def _print(run: CommandRun, found: "Comparison") -> None:
     match run.given.output:
         case DiffFormat.LDIF:
             from mqdssm.pipeline.diff.changes import changes
@@ -169,7 +169,7 @@ def _print(run: Run, found: "Comparison") -> None:
             _table(run, found)
 
 
-def _as_json(one: "Difference") -> dict[str, Any]:
+def _as_json(one: "ObjectDifference") -> dict[str, Any]:
     told: dict[str, Any] = {
         "what": one.what.value,
         "type": one.type,
@@ -198,7 +198,7 @@ def _summary(found: "Comparison") -> dict[str, Any]:
     }
 
 
-def _table(run: Run, found: "Comparison") -> None:
+def _table(run: CommandRun, found: "Comparison") -> None:
     count = found.differences.count
     if count:
         run.output.rows(COLUMNS, _rows(islice(found.differences, SHOWN_MAX)))
@@ -218,7 +218,7 @@ def _table(run: Run, found: "Comparison") -> None:
     )
 
 
-def _rows(differences: "Iterator[Difference]") -> Iterator[tuple[str, ...]]:
+def _rows(differences: "Iterator[ObjectDifference]") -> Iterator[tuple[str, ...]]:
     for one in differences:
         name = one.name or one.key
         if one.a is None or one.b is None:

@@ -6,8 +6,8 @@ import typer
 
 from mqdssm.cli import exits
 from mqdssm.cli.endpoints import endpoint, guid
-from mqdssm.cli.output import Bar, say
-from mqdssm.cli.run import Run, add_command
+from mqdssm.cli.output import ProgressBar, say
+from mqdssm.cli.run import CommandRun, add_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ Wait = Annotated[
 
 
 def discover(
-    run: Run,
+    run: CommandRun,
     *,
     broadcast: Broadcasts = None,
     site: SiteId = None,
@@ -97,7 +97,7 @@ def _networks(broadcast: "Sequence[str] | None") -> "tuple[Network, ...]":
     return found
 
 
-def _asking(run: Run, bar: "Bar | None", action: "Broadcast") -> None:
+def _asking(run: CommandRun, bar: "ProgressBar | None", action: "Broadcast") -> None:
     if bar is not None:
         bar(action.number - 1, action.total, f"asking on {action.network}")
     elif action.total > 1:
@@ -115,7 +115,7 @@ def _nobody(networks: "Sequence[Network]", wait: float, *, unsent: int) -> "Mqds
     )
 
 
-def _tell(run: Run, result: "DiscoveryResult") -> None:
+def _tell(run: CommandRun, result: "DiscoveryResult") -> None:
     if run.output.is_json:
         run.output.document(_document(result))
     else:

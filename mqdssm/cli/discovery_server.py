@@ -9,12 +9,12 @@ from mqdssm.cli.endpoints import endpoint, guid
 from mqdssm.cli.endpoints import network as ip_network
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.output import say
-from mqdssm.cli.run import Run, add_command, usage_problems
+from mqdssm.cli.run import CommandRun, add_command, usage_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mqdssm.drivers.discovery_knowledge import DirectoryReader, KnowledgeCache
+    from mqdssm.drivers.discovery_knowledge import DiscoveryReader, KnowledgeCache
     from mqdssm.drivers.discovery_server import DiscoveryService
     from mqdssm.drivers.discovery_watching import KnowledgeWatch
     from mqdssm.engines.discovery.answers import Answers
@@ -64,7 +64,7 @@ Refresh = Annotated[
 
 
 def discovery_server(
-    run: Run,
+    run: CommandRun,
     *,
     site: SiteName,
     computer: ComputerName,
@@ -81,7 +81,7 @@ def discovery_server(
     import asyncio
     from functools import partial
 
-    from mqdssm.drivers.discovery_knowledge import DirectoryReader, KnowledgeCache
+    from mqdssm.drivers.discovery_knowledge import DiscoveryReader, KnowledgeCache
     from mqdssm.drivers.discovery_server import DiscoveryService
     from mqdssm.drivers.discovery_watching import KnowledgeWatch
     from mqdssm.drivers.interfaces import on_link_networks
@@ -102,7 +102,7 @@ def discovery_server(
         if not name.strip():
             raise UsageProblem(f"{option}: the name is empty")
     with run.connect() as directory:
-        reader = DirectoryReader(directory, site=site, computer=computer, networks=networks)
+        reader = DiscoveryReader(directory, site=site, computer=computer, networks=networks)
         answers = Answers()
         cache = KnowledgeCache(reader.read, answers.learn, refresh_s=refresh)
         watch = KnowledgeWatch(directory, cache, tell=partial(_tell_unwatched, refresh))
@@ -115,8 +115,8 @@ def _tell_unwatched(refresh_s: float, why: str) -> None:
 
 
 async def _serve(
-    run: Run,
-    reader: "DirectoryReader",
+    run: CommandRun,
+    reader: "DiscoveryReader",
     make_service: "Callable[[], DiscoveryService]",
     *,
     answers: "Answers",
@@ -146,7 +146,11 @@ async def _serve(
 
 
 def _tell(
-    run: Run, service: "DiscoveryService", reader: "DirectoryReader", knowledge: "Knowledge", left_out: int
+    run: CommandRun,
+    service: "DiscoveryService",
+    reader: "DiscoveryReader",
+    knowledge: "Knowledge",
+    left_out: int,
 ) -> None:
     where = [f"{address}:{port}" for address, port in service.addresses]
     if run.output.is_json:

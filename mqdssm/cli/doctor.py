@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from mqdssm.cli import checks_connection, checks_directory, checks_server
-from mqdssm.cli.checks import OPERATION_LIMIT_S, Finding, Patient, State, limited
+from mqdssm.cli.checks import OPERATION_LIMIT_S, CheckFinding, CheckState, Patient, limited
 from mqdssm.cli.exits import ExitCode
-from mqdssm.cli.run import Run, add_command
+from mqdssm.cli.run import CommandRun, add_command
 
 if TYPE_CHECKING:
     from mqdssm.directory.options import ConnectionOptions, Endpoint
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 
-CHECKS: Final[tuple[tuple[str, Callable[[Patient], Iterable[Finding]]], ...]] = (
+CHECKS: Final[tuple[tuple[str, Callable[[Patient], Iterable[CheckFinding]]], ...]] = (
     ("profile", checks_directory.profile),
     ("schema", checks_directory.schema),
     ("base tree", checks_directory.tree),
@@ -39,12 +39,12 @@ class Examination:
         connected: whether a server let us in.
     """
 
-    def __init__(self, run: Run, at: str | None = None) -> None:
+    def __init__(self, run: CommandRun, at: str | None = None) -> None:
         self._run = run
         self._at = at
         self.connected = False
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[CheckFinding]:
         """Examine, and tell what was found as soon as it is."""
         loaded = self._run.loaded
         options = self._run.connection_options(
@@ -55,7 +55,7 @@ class Examination:
         for endpoint in options.endpoints:
             found = list(_server(options, endpoint))
             yield from found
-            if found[0].state is not State.PROBLEM:
+            if found[0].state is not CheckState.PROBLEM:
                 reached.append(endpoint)
         if not reached:
             yield checks_connection.nobody_home(len(options.endpoints))
@@ -63,7 +63,7 @@ class Examination:
         self.connected = True
         yield from self._directory(replace(options, endpoints=tuple(reached)))
 
-    def _directory(self, options: "ConnectionOptions") -> Iterator[Finding]:
+    def _directory(self, options: "ConnectionOptions") -> Iterator[CheckFinding]:
         from mqdssm.directory.session import Session
 
         session = Session(options)
@@ -80,29 +80,29 @@ class Examination:
             session.close()
 
 
-def _opened(session: "Session") -> Iterable[Finding]:
+def _opened(session: "Session") -> Iterable[CheckFinding]:
     """Connect; a failure is the finding."""
     session.connect()
     return ()
 
 
-def _server(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[Finding]:
+def _server(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[CheckFinding]:
     name = f"connection {endpoint.url}"
     found = list(limited(name, lambda: checks_connection.connection(options, endpoint)))
     yield from found
-    if found[0].state is not State.PROBLEM:
+    if found[0].state is not CheckState.PROBLEM:
         name = f"certificate {endpoint.url}"
         yield from limited(name, lambda: checks_connection.certificate(options, endpoint))
 
 
-def examine(run: Run) -> tuple[list[Finding], bool]:
+def examine(run: CommandRun) -> tuple[list[CheckFinding], bool]:
     """All findings, and whether a server let us in."""
     examination = Examination(run)
     return list(examination.findings()), examination.connected
 
 
 def doctor(
-    run: Run,
+    run: CommandRun,
     *,
     at: Annotated[
         str | None,
@@ -119,7 +119,7 @@ def doctor(
     could be reached.
     """
     examination = Examination(run, at)
-    found: list[Finding] = []
+    found: list[CheckFinding] = []
     with run.output.progress("examining") as done:
         for finding in examination.findings():
             found.append(finding)
@@ -129,14 +129,14 @@ def doctor(
         run.output.document({"connected": examination.connected, "findings": findings})
     else:
         run.output.rows(("state", "check", "what was found"), _rows(found))
-        counts = [(state, sum(one.state is state for one in found)) for state in reversed(State)]
+        counts = [(state, sum(one.state is state for one in found)) for state in reversed(CheckState)]
         run.output.note(", ".join(f"{count} {state.value}" for state, count in counts))
     if not examination.connected:
         return ExitCode.NOT_CONNECTED
-    return ExitCode.FINDINGS if any(one.state is State.PROBLEM for one in found) else ExitCode.FINE
+    return ExitCode.FINDINGS if any(one.state is CheckState.PROBLEM for one in found) else ExitCode.FINE
 
 
-def _rows(found: Iterable[Finding]) -> Iterator[tuple[str, str, str]]:
+def _rows(found: Iterable[CheckFinding]) -> Iterator[tuple[str, str, str]]:
     for one in found:
         yield one.state.value, one.name, one.text
         if one.advice:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mqdssm.cli.exits import UsageProblem
-from mqdssm.cli.run import Run, usage_problems
+from mqdssm.cli.run import CommandRun, usage_problems
 
 if TYPE_CHECKING:
-    from mqdssm.pipeline.engines import Engine
+    from mqdssm.pipeline.engines import JobEngine
 
 
 class EngineName(StrEnum):
@@ -39,7 +39,7 @@ WorkersOption = Annotated[
 ]
 
 
-def engine_of(run: Run, name: EngineName, workers: int | None, source: str = "") -> "Engine":
+def engine_of(run: CommandRun, name: EngineName, workers: int | None, source: str = "") -> "JobEngine":
     """Choose the engine, and check that it could run here.
 
     ``--engine local`` wins over a master in the environment or the profile file.
@@ -54,7 +54,7 @@ def engine_of(run: Run, name: EngineName, workers: int | None, source: str = "")
         UsageProblem: options of the engine that was not chosen.
         ConfigError: what the engine needs is not installed.
     """
-    from mqdssm.pipeline.engines import Engine
+    from mqdssm.pipeline.engines import JobEngine
     from mqdssm.pipeline.spark_options import HERE
 
     given = run.given
@@ -68,6 +68,6 @@ def engine_of(run: Run, name: EngineName, workers: int | None, source: str = "")
         name = EngineName.SPARK if is_jdbc(source) else name
     on = HERE if name is EngineName.LOCAL else run.spark()
     with usage_problems():
-        engine = Engine.of(name.value, on, workers)
+        engine = JobEngine.of(name.value, on, workers)
     engine.check()
     return engine

@@ -11,8 +11,8 @@ import typer
 from mqdssm.cli.access import login_of
 from mqdssm.cli.engine import EngineName, EngineOption, WorkersOption, engine_of
 from mqdssm.cli.exits import UsageProblem
-from mqdssm.cli.objects import ObjectType
-from mqdssm.cli.run import Run, add_command
+from mqdssm.cli.objects import CommandType
+from mqdssm.cli.run import CommandRun, add_command
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.export.run import Progress
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 ALL: Final = "all"
-OBJECTS: Final = (*(one.value for one in ObjectType), "settings", "computer")
+OBJECTS: Final = (*(one.value for one in CommandType), "settings", "computer")
 """What ``all`` stands for: every type of objects; ``ldap`` is the same entries once more."""
 ExportType = StrEnum("ExportType", {name.upper().replace("-", "_"): name for name in (ALL, *OBJECTS, "ldap")})  # type: ignore[misc]  # made from another one
 SHOWN_CHANGES_MAX: Final = 3
@@ -79,7 +79,7 @@ Readable = Annotated[
 
 
 def export(
-    run: Run,
+    run: CommandRun,
     *,
     to: To,
     types: Types = None,
@@ -136,7 +136,7 @@ def _check_format(file_format: FileFormat, dialect: LdifDialect | None, compress
             raise UsageProblem(f"{option} is for --format {of} alone, not for {file_format}: leave it out")
 
 
-def _tell(run: Run, manifest: "Manifest", to: Path) -> None:
+def _tell(run: CommandRun, manifest: "Manifest", to: Path) -> None:
     if run.output.is_json:
         run.output.document(manifest.model_dump(mode="json"))
         return
@@ -156,13 +156,13 @@ def wanted_types(types: list[ExportType]) -> list[str]:
 
 
 @contextmanager
-def _shown(run: Run, to: Path) -> "Iterator[Callable[[Progress], None] | None]":
+def _shown(run: CommandRun, to: Path) -> "Iterator[Callable[[Progress], None] | None]":
     """A bar for a person at a terminal; nobody else has the objects counted."""
     with run.output.bar(f"exporting to {to}") as bar:
         yield None if bar is None else lambda now: bar(now.rows, now.total)
 
 
-def _tell_changes(run: Run, manifest: "Manifest") -> None:
+def _tell_changes(run: CommandRun, manifest: "Manifest") -> None:
     changed = manifest.changed
     if changed:
         named = ", ".join(one.dn or one.guid or one.type for one in changed[:SHOWN_CHANGES_MAX])

@@ -7,11 +7,11 @@ import typer
 
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.output import Output
-from mqdssm.cli.run import Run, add_command, usage_problems
-from mqdssm.samples.forms import FAULTS_NAME, Loader, SampleForm, TableForm
+from mqdssm.cli.run import CommandRun, add_command, usage_problems
+from mqdssm.samples.forms import FAULTS_NAME, LoadingMode, SampleForm, TableForm
 
 if TYPE_CHECKING:
-    from mqdssm.samples.generate import Written
+    from mqdssm.samples.generate import WrittenSample
 
 app = typer.Typer(add_completion=False)
 
@@ -22,7 +22,7 @@ Tables = Annotated[
     typer.Option("--tables", help="How the tables of MQIS are written; parquet.", show_default=False),
 ]
 LoadedBy = Annotated[
-    Loader | None,
+    LoadingMode | None,
     typer.Option(
         "--loader",
         help="What LDIF is for; ldapadd. slapadd takes more defects, and times.",
@@ -32,7 +32,7 @@ LoadedBy = Annotated[
 
 
 def generate(
-    run: Run,
+    run: CommandRun,
     *,
     sites: Annotated[int, typer.Option("--sites", metavar="N", min=1, help="How many sites.")],
     machines: Annotated[int, typer.Option("--machines", metavar="N", min=1, help="How many machines.")],
@@ -64,11 +64,11 @@ def generate(
     Nothing is left to chance: the same numbers and the same seed give the same objects on every machine.
     """
     from mqdssm.samples.generate import generate as write
-    from mqdssm.samples.plan import Plan
+    from mqdssm.samples.plan import EnterprisePlan
 
     _refuse_idle(sample_form, tables, loader)
     with usage_problems():
-        plan = Plan(
+        plan = EnterprisePlan(
             sites=sites,
             machines=machines,
             queues=queues,
@@ -77,12 +77,12 @@ def generate(
             **({} if base_dn is None else {"root": base_dn}),
         )
     with run.output.progress("objects written:") as more:
-        forms = (tables or TableForm.PARQUET, loader or Loader.LDAPADD)
+        forms = (tables or TableForm.PARQUET, loader or LoadingMode.LDAPADD)
         written = write(plan, to, sample_form, *forms, faults=faults, report=more)
     _tell(run.output, written, to, sample_form, faults=faults)
 
 
-def _refuse_idle(form: SampleForm, tables: TableForm | None, loader: Loader | None) -> None:
+def _refuse_idle(form: SampleForm, tables: TableForm | None, loader: LoadingMode | None) -> None:
     """Refuse what would have no effect.
 
     Raises:
@@ -93,7 +93,7 @@ def _refuse_idle(form: SampleForm, tables: TableForm | None, loader: Loader | No
             raise UsageProblem(f"{option} is for --format {of.value} alone: leave it out")
 
 
-def _tell(output: Output, written: "Written", to: Path, form: SampleForm, *, faults: bool) -> None:
+def _tell(output: Output, written: "WrittenSample", to: Path, form: SampleForm, *, faults: bool) -> None:
     if output.is_json:
         document = {"files": written.files, "objects": dict(written.objects)}
         output.document(document | ({"faults": dict(written.faults)} if faults else {}))

@@ -125,9 +125,9 @@ def _raw(value: bytes) -> str:
 
 def _sddl(value: bytes) -> str:
     from mqdssm.wire.dtyp import SecurityDescriptor
-    from mqdssm.wire.sddl import Rights
+    from mqdssm.wire.sddl import RightsStyle
 
-    return SecurityDescriptor.from_bytes(value).to_sddl(rights=Rights.HEX)  # MSMQ's own masks
+    return SecurityDescriptor.from_bytes(value).to_sddl(rights=RightsStyle.HEX)  # MSMQ's own masks
 
 
 def _keys(value: bytes) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from mqdssm.cli.engine import EngineName, EngineOption, WorkersOption, engine_of
-from mqdssm.cli.run import Run, add_command, usage_problems
+from mqdssm.cli.run import CommandRun, add_command, usage_problems
 from mqdssm.cli.validate import MappingOption, source_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ SHOWN_MAX: Final = 20
 
 
 def inventory(
-    run: Run,
+    run: CommandRun,
     *,
     folder: Annotated[
         Path | None, typer.Argument(metavar="[DIR]", help="The folder of an export.", show_default=False)
@@ -66,7 +66,7 @@ def inventory(
         _print(run, found)
 
 
-def _print(run: Run, found: "Inventory") -> None:
+def _print(run: CommandRun, found: "Inventory") -> None:
     from mqdssm.pipeline.inventory import json_lines
 
     output = run.output

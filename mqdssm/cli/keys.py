@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mqdssm.cli.exits import UsageProblem
-from mqdssm.cli.objects import ObjectType
+from mqdssm.cli.objects import CommandType
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def split(
-    kind: ObjectType, given: Mapping[str, tuple[str, ...]]
+    kind: CommandType, given: Mapping[str, tuple[str, ...]]
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
     """What says which object is meant, and the rest.
 
@@ -26,12 +26,12 @@ def split(
     rest = {name: texts for name, texts in given.items() if name not in known}
     if len(keys) > 1:
         raise UsageProblem(f"{' and '.join(keys)} both say which {kind.value} is meant: give one of them")
-    if not keys and kind is not ObjectType.ENTERPRISE:
+    if not keys and kind is not CommandType.ENTERPRISE:
         raise UsageProblem(f"which {kind.value}? give one of {', '.join(sorted(known))}, as Identifier=5f7c…")
     return keys, rest
 
 
-def identify(directory: "Directory", kind: ObjectType, obj: "DirectoryObject") -> None:
+def identify(directory: "Directory", kind: CommandType, obj: "DirectoryObject") -> None:
     """The enterprise need not be named: there is one."""
-    if kind is ObjectType.ENTERPRISE and not obj.is_populated("Identifier"):
+    if kind is CommandType.ENTERPRISE and not obj.is_populated("Identifier"):
         obj.identifier = directory.read(kind.element, [], attributes=["Identifier"]).identifier

@@ -16,7 +16,7 @@ from mqdssm.cli.objects import (
     names_of,
     sort_of,
 )
-from mqdssm.cli.run import Run, add_command
+from mqdssm.cli.run import CommandRun, add_command
 
 if TYPE_CHECKING:
     from mqdssm.model.base import DirectoryObject
@@ -43,7 +43,7 @@ Limit = Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help="
 
 
 def listing(
-    run: Run,
+    run: CommandRun,
     *,
     kind: TypeArgument,
     filters: Filters = None,

@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 import mqdssm
 from mqdssm.cli import exits
-from mqdssm.cli.options import CONNECTION, DEFAULTS, GENERAL, Given
+from mqdssm.cli.options import CONNECTION, DEFAULTS, GENERAL, GivenOptions
 from mqdssm.cli.run import report, silence
 from mqdssm.model.escapes import visible
 from mqdssm.pipeline.without_pandas import hide_pandas
@@ -124,7 +124,7 @@ def _usage(error: Exception) -> int:
     """Tell what was wrong with the command line, in one line."""
     words = getattr(error, "format_message", None)
     if words is None:
-        return report(error, Given())
+        return report(error, GivenOptions())
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
         print(words(), file=sys.stderr, end="")  # noqa: T201  nothing was asked for: here is what there is
@@ -148,7 +148,7 @@ def _shared(ctx: typer.Context, **values: Any) -> None:
     The options below may also stand behind a command.
     """
     values.pop("version")
-    ctx.obj = Given(**values)
+    ctx.obj = GivenOptions(**values)
 
 
 def _declare_shared() -> None:

@@ -21,13 +21,13 @@ from mqdssm.cli.plan import (
     tell_plan,
     watched,
 )
-from mqdssm.cli.run import Run, add_command
+from mqdssm.cli.run import CommandRun, add_command
 
 app = typer.Typer(add_completion=False)
 
 
 def migrate(
-    run: Run,
+    run: CommandRun,
     *,
     source: Source,
     to: To = None,
@@ -53,10 +53,10 @@ def migrate(
     chosen = engine_of(run, engine, workers, source)
     from mqdssm.pipeline.migrate.applying import ApplyOptions
     from mqdssm.pipeline.migrate.migrating import migrate as carry_over
-    from mqdssm.pipeline.migrate.planning import Asked
+    from mqdssm.pipeline.migrate.planning import PlanRequest
 
     options = ApplyOptions(max_rate=max_rate, max_errors=max_errors, transactions=transactions, verify=verify)
-    asked = Asked(
+    asked = PlanRequest(
         source=source,
         on_conflict=on_conflict.value,
         allow_deletes=allow_deletes,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mqdssm.cli.run import Run
+from mqdssm.cli.run import CommandRun
 
 if TYPE_CHECKING:
-    from mqdssm.pipeline.validate.findings import Summary
+    from mqdssm.pipeline.validate.findings import ValidationSummary
     from mqdssm.pipeline.validate.nightly.assessment import JudgedFinding
     from mqdssm.pipeline.validate.nightly.run import NightlyFiles, NightlyRun, RunOutcome
     from mqdssm.pipeline.validate.rules import Finding
@@ -84,7 +84,7 @@ def _state(one: "JudgedFinding") -> dict[str, str]:
     return state | ({} if one.suppression is None else {"reason": one.suppression.reason})
 
 
-def tell_outcome(run: Run, outcome: "RunOutcome") -> None:
+def tell_outcome(run: CommandRun, outcome: "RunOutcome") -> None:
     """Print what the findings amount to, where more than a single validation was asked for."""
     if outcome.is_plain:
         return
@@ -102,7 +102,9 @@ def tell_outcome(run: Run, outcome: "RunOutcome") -> None:
         run.output.note(f"too many new findings: {words}")
 
 
-def count_table(outcome: "RunOutcome", summary: "Summary") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def count_table(
+    outcome: "RunOutcome", summary: "ValidationSummary"
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return columns and rows: the number of findings of each rule, by state where there are several."""
     from mqdssm.pipeline.validate.nightly.assessment import FindingState
 
@@ -122,7 +124,7 @@ def count_table(outcome: "RunOutcome", summary: "Summary") -> tuple[tuple[str, .
     return (*COUNTS[:2], *(state.value for state in states), COUNTS[-1]), rows
 
 
-def new_samples(outcome: "RunOutcome", summary: "Summary") -> "Iterator[Finding]":
+def new_samples(outcome: "RunOutcome", summary: "ValidationSummary") -> "Iterator[Finding]":
     """Yield a few new findings of each rule."""
     for rule in summary.rules:
         yield from outcome.counts.samples.get(rule.id, ())[:SHOWN_OF_RULE_MAX]

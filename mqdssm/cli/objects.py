@@ -28,7 +28,7 @@ _FILTER: Final = re.compile(
 _SDDL: Final = re.compile(r"\s*[OGDS]:")
 
 
-class ObjectType(StrEnum):
+class CommandType(StrEnum):
     """A type of objects, as on the command line."""
 
     QUEUE = "queue"
@@ -58,7 +58,7 @@ class ObjectType(StrEnum):
         return table_of(self.element_name)
 
 
-def attribute_names(kind: ObjectType) -> tuple[str, ...]:
+def attribute_names(kind: CommandType) -> tuple[str, ...]:
     """The specification's names of the attributes of a type."""
     return tuple(row.adm for row in kind.table.rows)
 
@@ -66,11 +66,11 @@ def attribute_names(kind: ObjectType) -> tuple[str, ...]:
 # -- parameters -------------------------------------------------------------------------------------
 
 
-def _type_in(ctx: typer.Context) -> ObjectType | None:
+def _type_in(ctx: typer.Context) -> CommandType | None:
     # behind an option whose value is being completed, what stands before it is not assigned yet
     for value in (ctx.params.get("kind"), *ctx.args):
-        if value in list(ObjectType):
-            return ObjectType(value)
+        if value in list(CommandType):
+            return CommandType(value)
     return None
 
 
@@ -116,7 +116,7 @@ def _known_values(row: "Row | None") -> Sequence[str]:
 
 
 TypeArgument = Annotated[
-    ObjectType, typer.Argument(metavar="TYPE", help="What kind of object.", show_default=False)
+    CommandType, typer.Argument(metavar="TYPE", help="What kind of object.", show_default=False)
 ]
 Assignments = Annotated[
     list[str] | None,
@@ -134,7 +134,7 @@ AttributesOption = Annotated[
 ]
 
 
-def names_of(kind: ObjectType, text: str | None) -> tuple[str, ...] | None:
+def names_of(kind: CommandType, text: str | None) -> tuple[str, ...] | None:
     """The names in ``A,B``; None for none.
 
     Raises:
@@ -151,7 +151,7 @@ def names_of(kind: ObjectType, text: str | None) -> tuple[str, ...] | None:
     return names
 
 
-def _check_typed(kind: ObjectType, names: Sequence[str]) -> None:
+def _check_typed(kind: CommandType, names: Sequence[str]) -> None:
     """Refuse names that nobody has as mistakes of typing, others that no directory keeps.
 
     Raises:
@@ -169,7 +169,7 @@ def _check_typed(kind: ObjectType, names: Sequence[str]) -> None:
 # -- values -----------------------------------------------------------------------------------------
 
 
-def assignments_of(kind: ObjectType, texts: Iterable[str] | None) -> dict[str, tuple[str, ...]]:
+def assignments_of(kind: CommandType, texts: Iterable[str] | None) -> dict[str, tuple[str, ...]]:
     """``Attribute=Value`` texts by attribute, each with the values it was given.
 
     Raises:
@@ -188,7 +188,7 @@ def assignments_of(kind: ObjectType, texts: Iterable[str] | None) -> dict[str, t
     return found
 
 
-def object_of(kind: ObjectType, given: Mapping[str, tuple[str, ...]]) -> "DirectoryObject":
+def object_of(kind: CommandType, given: Mapping[str, tuple[str, ...]]) -> "DirectoryObject":
     """The element with these values.
 
     Raises:
@@ -271,7 +271,7 @@ def _time(name: str, text: str) -> Any:
 # -- filters and sort orders ------------------------------------------------------------------------
 
 
-def filter_of(kind: ObjectType, text: str) -> "Filter":
+def filter_of(kind: CommandType, text: str) -> "Filter":
     """A filter expression as ``Label==Orders``.
 
     Raises:
@@ -286,12 +286,12 @@ def filter_of(kind: ObjectType, text: str) -> "Filter":
     return _filter(kind, match["name"], match["spaced"] or match["tight"], match["value"])
 
 
-def equal_filters(kind: ObjectType, given: Mapping[str, tuple[str, ...]]) -> list["Filter"]:
+def equal_filters(kind: CommandType, given: Mapping[str, tuple[str, ...]]) -> list["Filter"]:
     """Filters that ask for the values that were given."""
     return [_filter(kind, name, "==", text) for name, texts in given.items() for text in texts]
 
 
-def _filter(kind: ObjectType, name: str, operator: str, text: str) -> "Filter":
+def _filter(kind: CommandType, name: str, operator: str, text: str) -> "Filter":
     from mqdssm.events.criteria import checked_value
     from mqdssm.model.filters import Filter
 
@@ -304,7 +304,7 @@ def _filter(kind: ObjectType, name: str, operator: str, text: str) -> "Filter":
     return Filter(name, cast("Operator", operator), value)
 
 
-def sort_of(kind: ObjectType, text: str | None) -> tuple["SortKey", ...]:
+def sort_of(kind: CommandType, text: str | None) -> tuple["SortKey", ...]:
     """The sort order ``Quota,-Label``: the first decides first, a minus puts the largest first.
 
     Raises:

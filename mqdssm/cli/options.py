@@ -152,7 +152,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class GivenOptions:
     """Shared options as they were typed; None, False and the empty list are "not given"."""
 
     output: StrEnum | None = None
@@ -178,10 +178,10 @@ class Given:
     spark_conf: list[str] | None = None
     spark_shared: Path | None = None
 
-    def overridden(self, later: "Given") -> "Given":
+    def overridden(self, later: "GivenOptions") -> "GivenOptions":
         """Both, of which the later one counts where it says something."""
-        return Given(
-            **{one.name: getattr(later, one.name) or getattr(self, one.name) for one in fields(Given)}
+        return GivenOptions(
+            **{one.name: getattr(later, one.name) or getattr(self, one.name) for one in fields(GivenOptions)}
         )
 
     def settings(self) -> dict[str, Any]:

@@ -29,7 +29,7 @@ PIPE_COLUMNS: Final = 110
 GAP: Final = "  "
 
 
-class Bar(Protocol):
+class ProgressBar(Protocol):
     """Shows how far something is."""
 
     def __call__(self, done: int, total: int | None, doing: str = ...) -> None:
@@ -170,7 +170,7 @@ class Output:
             yield lambda more: shown.advance(task, more)
 
     @contextlib.contextmanager
-    def bar(self, doing: str) -> Iterator["Bar | None"]:
+    def bar(self, doing: str) -> Iterator["ProgressBar | None"]:
         """Show how far something is, how fast it goes and how long it will take: only to a person.
 
         Args:

@@ -14,12 +14,12 @@ import typer
 from mqdssm.cli.access import login_of
 from mqdssm.cli.engine import EngineName, EngineOption, WorkersOption, engine_of
 from mqdssm.cli.exits import ExitCode, UsageProblem
-from mqdssm.cli.run import Run, add_command, usage_problems
+from mqdssm.cli.run import CommandRun, add_command, usage_problems
 
 if TYPE_CHECKING:
-    from mqdssm.pipeline.engines import Engine
+    from mqdssm.pipeline.engines import JobEngine
     from mqdssm.pipeline.migrate.plan_file import MigrationPlan
-    from mqdssm.pipeline.migrate.planning import Asked
+    from mqdssm.pipeline.migrate.planning import PlanRequest
     from mqdssm.pipeline.migrate.progress import Watch
 
 app = typer.Typer(add_completion=False)
@@ -106,7 +106,7 @@ ToLdif = Annotated[
 
 
 def plan(
-    run: Run,
+    run: CommandRun,
     *,
     source: Source,
     to: To = None,
@@ -125,9 +125,9 @@ def plan(
     pip install 'mqdssm\[pipeline]'; with Spark, and for a database, 'mqdssm\[spark]' and Java 17.
     """
     chosen = engine_of(run, engine, workers, source)
-    from mqdssm.pipeline.migrate.planning import Asked
+    from mqdssm.pipeline.migrate.planning import PlanRequest
 
-    asked = Asked(
+    asked = PlanRequest(
         source=source,
         on_conflict=on_conflict.value,
         allow_deletes=allow_deletes,
@@ -138,7 +138,9 @@ def plan(
     return make_plan(run, asked, to, to_ldif, chosen)
 
 
-def make_plan(run: Run, asked: "Asked", to: Path | None, to_ldif: Path | None, engine: "Engine") -> int:
+def make_plan(
+    run: CommandRun, asked: "PlanRequest", to: Path | None, to_ldif: Path | None, engine: "JobEngine"
+) -> int:
     """Make a plan, tell of it, and write its LDIF if that is wanted; returns the exit code."""
     from mqdssm.pipeline.migrate.ldif import WAITING_FILE, write_ldif
 
@@ -157,7 +159,7 @@ def make_plan(run: Run, asked: "Asked", to: Path | None, to_ldif: Path | None, e
 
 
 def _planned(
-    run: Run, asked: "Asked", folder: Path, engine: "Engine", *, without_server: bool
+    run: CommandRun, asked: "PlanRequest", folder: Path, engine: "JobEngine", *, without_server: bool
 ) -> "MigrationPlan":
     from mqdssm.pipeline.migrate.offline_target import DEFAULT_PROFILE, nowhere
     from mqdssm.pipeline.migrate.planning import plan_for_ldif, plan_migration
@@ -185,7 +187,7 @@ def _planned(
 
 
 @contextlib.contextmanager
-def watched(run: Run, doing: str) -> "Iterator[Watch | None]":
+def watched(run: CommandRun, doing: str) -> "Iterator[Watch | None]":
     """Show a person at a terminal how far a migration is, how fast it goes and how long it will take."""
     with run.output.bar(doing) as bar:
         yield None if bar is None else lambda now: bar(now.done, now.total, now.what)
@@ -196,7 +198,7 @@ def named_by_time() -> Path:
     return Path(f"migration-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}")
 
 
-def tell_plan(run: Run, made: "MigrationPlan", folder: Path) -> None:
+def tell_plan(run: CommandRun, made: "MigrationPlan", folder: Path) -> None:
     """Print what a plan would do: counts, and the first of what somebody should look at.
 
     Args:
@@ -228,7 +230,7 @@ def tell_plan(run: Run, made: "MigrationPlan", folder: Path) -> None:
         output.note(f"the plan is in {folder}; it is for LDIF alone")
 
 
-def tell_left_out(run: Run, not_carried: Iterable[tuple[str, str, int]], folder: Path) -> None:
+def tell_left_out(run: CommandRun, not_carried: Iterable[tuple[str, str, int]], folder: Path) -> None:
     """Print the first rows that a plan rejects, and all columns that no directory keeps.
 
     Args:
@@ -244,7 +246,9 @@ def tell_left_out(run: Run, not_carried: Iterable[tuple[str, str, int]], folder:
         run.output.note(f"what no directory keeps is in {folder / 'not-carried'}")
 
 
-def _tell_some(run: Run, columns: tuple[str, ...], rows: Iterator[tuple[str, ...]], where: Path) -> None:
+def _tell_some(
+    run: CommandRun, columns: tuple[str, ...], rows: Iterator[tuple[str, ...]], where: Path
+) -> None:
     shown = list(islice(rows, SHOWN_MAX))
     if shown:
         run.output.line("")

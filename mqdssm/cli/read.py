@@ -9,19 +9,19 @@ from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects import (
     Assignments,
     AttributesOption,
-    ObjectType,
+    CommandType,
     TypeArgument,
     assignments_of,
     equal_filters,
     names_of,
 )
-from mqdssm.cli.run import Run, add_command
+from mqdssm.cli.run import CommandRun, add_command
 
 app = typer.Typer(add_completion=False)
 
 
 def read(
-    run: Run, *, kind: TypeArgument, values: Assignments = None, attributes: AttributesOption = None
+    run: CommandRun, *, kind: TypeArgument, values: Assignments = None, attributes: AttributesOption = None
 ) -> None:
     """Show one object: the first one that has these values.
 
@@ -29,7 +29,7 @@ def read(
     """
     filters = equal_filters(kind, assignments_of(kind, values))
     names = names_of(kind, attributes)
-    if not filters and kind is not ObjectType.ENTERPRISE:
+    if not filters and kind is not CommandType.ENTERPRISE:
         raise UsageProblem(f"which {kind.value}? give an Attribute=Value, or use 'mqdssm list {kind.value}'")
     with run.connect() as directory:
         obj = directory.read(kind.element, filters, attributes=names)

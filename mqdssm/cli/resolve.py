@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from mqdssm.cli.exits import UsageProblem
-from mqdssm.cli.run import Run, add_command
+from mqdssm.cli.run import CommandRun, add_command
 
 app = typer.Typer(
     add_completion=False, help="Show the queues behind an alias or a distribution list.", no_args_is_help=True
@@ -13,7 +13,7 @@ app = typer.Typer(
 
 
 def alias(
-    run: Run, *, full_path: Annotated[str, typer.Argument(metavar="DN", help="DN of the queue alias.")]
+    run: CommandRun, *, full_path: Annotated[str, typer.Argument(metavar="DN", help="DN of the queue alias.")]
 ) -> None:
     """Show the format name that a queue alias stands for."""
     from mqdssm.model.dn import DN
@@ -28,7 +28,9 @@ def alias(
 
 
 def distribution_list(
-    run: Run, *, format_name: Annotated[str, typer.Argument(metavar="DL=GUID", help="Its format name.")]
+    run: CommandRun,
+    *,
+    format_name: Annotated[str, typer.Argument(metavar="DL=GUID", help="Its format name.")],
 ) -> None:
     """Show the format names of the queues in a distribution list, those of the lists in it included."""
     from mqdssm.model.names import DistributionListFormatName, parse_format_name

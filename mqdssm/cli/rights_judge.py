@@ -56,7 +56,7 @@ class Verdict:
         return f"{need.event.value} if {need.condition}" if need.condition else need.event.value
 
 
-class Judge:
+class RightsChecker:
     """Looks rights up, each object read once."""
 
     def __init__(self, session: "Session", samples: "Samples") -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from mqdssm.cli import exits, logs
-from mqdssm.cli.options import CONNECTION, DEFAULTS, GENERAL, SPARK, Format, Given, output_option
+from mqdssm.cli.options import CONNECTION, DEFAULTS, GENERAL, SPARK, Format, GivenOptions, output_option
 from mqdssm.cli.output import Output, say
 from mqdssm.cli.signals import termination
 from mqdssm.model.escapes import visible, visible_lines
@@ -32,7 +32,7 @@ log: Final = logging.getLogger(__name__)
 Command = Callable[..., int | None]
 
 
-class Run:
+class CommandRun:
     """Settings, output and connection of a command.
 
     Attributes:
@@ -40,7 +40,7 @@ class Run:
         output: where its answer goes.
     """
 
-    def __init__(self, given: Given) -> None:
+    def __init__(self, given: GivenOptions) -> None:
         self.given = given
         # formats of one command only are for programs, too
         self.output = Output(is_json=given.output not in {None, Format.TABLE})
@@ -62,11 +62,11 @@ class Run:
             logs.to_file(self._loaded.settings.log_file)
         return self._loaded
 
-    def at(self, urls: Sequence[str]) -> "Run":
+    def at(self, urls: Sequence[str]) -> "CommandRun":
         """Return a run with the same settings for other servers."""
-        return Run(replace(self.given, url=list(urls)))
+        return CommandRun(replace(self.given, url=list(urls)))
 
-    def by(self, connection: str) -> "Run":
+    def by(self, connection: str) -> "CommandRun":
         """A connection of the profile file as it stands there: no other option or variable counts.
 
         Raises:
@@ -76,7 +76,9 @@ class Run:
 
         given = self.given
         spark = {name: value for name, value in given.settings().items() if name in SPARK}
-        other = Run(replace(Given(), output=given.output, config=given.config, debug=given.debug))
+        other = CommandRun(
+            replace(GivenOptions(), output=given.output, config=given.config, debug=given.debug)
+        )
         other._loaded = load(spark, config=given.config, connection=connection, environment=False)
         return other
 
@@ -252,8 +254,8 @@ def add_command(
     Args:
         app: of the module.
         name: of the command.
-        function: takes the `Run` and what typer makes of its parameters; returns an exit code, None is 0. Its
-            docstring is the help text.
+        function: takes the `CommandRun` and what typer makes of its parameters; returns an exit code, None
+            is 0. Its docstring is the help text.
         connects: it takes the options of a connection.
         spark: it takes the options of Spark.
         formats: what ``--output`` may be; `Format` and perhaps more.
@@ -267,8 +269,8 @@ def add_command(
     }
 
     def command(ctx: typer.Context, **values: Any) -> None:
-        shared = Given(**{key: values.pop(key) for key in options})
-        given = ctx.obj if isinstance(ctx.obj, Given) else Given()
+        shared = GivenOptions(**{key: values.pop(key) for key in options})
+        given = ctx.obj if isinstance(ctx.obj, GivenOptions) else GivenOptions()
         execute(ctx.command_path, given.overridden(shared), function, values)
 
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
@@ -295,7 +297,7 @@ def epilog_of(examples: tuple[str, ...]) -> str | None:
     return "[b]Examples[/]\n\n" + "\n\n".join(f"  [cyan]{example}[/]" for example in shown)
 
 
-def execute(name: str, given: Given, function: Command, values: dict[str, Any]) -> None:
+def execute(name: str, given: GivenOptions, function: Command, values: dict[str, Any]) -> None:
     """Run a command, and exit with its code or the one of its error.
 
     Raises:
@@ -304,7 +306,7 @@ def execute(name: str, given: Given, function: Command, values: dict[str, Any]) 
     started = time.monotonic()
     with logs.recording(debug=given.debug), termination():
         try:
-            code = function(Run(given), **values) or exits.ExitCode.FINE
+            code = function(CommandRun(given), **values) or exits.ExitCode.FINE
             sys.stdout.flush()
         except (Exception, KeyboardInterrupt) as error:
             if isinstance(error, typer.Exit | typer.Abort):
@@ -315,7 +317,7 @@ def execute(name: str, given: Given, function: Command, values: dict[str, Any]) 
         raise typer.Exit(int(code))
 
 
-def report(error: BaseException, given: Given) -> int:
+def report(error: BaseException, given: GivenOptions) -> int:
     """Tell what went wrong, in one line, and give the exit code."""
     from mqdssm.errors import MissingPackageError
 

@@ -8,7 +8,7 @@ import typer
 
 from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.private import testing_module
-from mqdssm.cli.run import Run, add_command
+from mqdssm.cli.run import CommandRun, add_command
 
 if TYPE_CHECKING:
     from mqdssm.testing.sandbox import SandboxState
@@ -32,7 +32,7 @@ Computers = Annotated[
 
 
 def start(
-    run: Run, *, folder: Folder, base_dn: BaseDn = None, port: Port = 0, computer: Computers = None
+    run: CommandRun, *, folder: Folder, base_dn: BaseDn = None, port: Port = 0, computer: Computers = None
 ) -> None:
     """Start it: a new one, or the one that the folder holds; prints how to reach it."""
     from mqdssm.errors import ObjectAlreadyExists
@@ -59,7 +59,7 @@ def start(
         run.output.line(f"  mqdssm doctor; mqdssm sandbox stop {folder}")
 
 
-def stop(run: Run, *, folder: Folder) -> None:
+def stop(run: CommandRun, *, folder: Folder) -> None:
     """Stop it; its folder stays, so that it can be started again."""
     was_running = testing_module("sandbox").stop_sandbox(folder)
     if run.output.is_json:
@@ -68,14 +68,14 @@ def stop(run: Run, *, folder: Folder) -> None:
         run.output.line(f"{folder}: {'stopped' if was_running else 'was not running'}")
 
 
-def status(run: Run, *, folder: Folder) -> int:
+def status(run: CommandRun, *, folder: Folder) -> int:
     """Tell whether it runs and how to reach it; exit code 3 if it does not answer."""
     state: SandboxState = testing_module("sandbox").sandbox_status(folder)
     _show(run, state)
     return ExitCode.FINE if state.answers else ExitCode.NOT_CONNECTED
 
 
-def _show(run: Run, state: "SandboxState") -> None:
+def _show(run: CommandRun, state: "SandboxState") -> None:
     if run.output.is_json:
         run.output.document(asdict(state))
         return

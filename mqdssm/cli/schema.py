@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mqdssm.cli.exits import ExitCode
-from mqdssm.cli.objects import ObjectType
-from mqdssm.cli.run import Run, add_command, usage_problems
+from mqdssm.cli.objects import CommandType
+from mqdssm.cli.run import CommandRun, add_command, usage_problems
 
 if TYPE_CHECKING:
     from mqdssm.tables.row import Row
-    from mqdssm.tables.schema_compare import Difference
+    from mqdssm.tables.schema_compare import SchemaDifference
 
 app = typer.Typer(
     add_completion=False, help="Where everything is kept; the schema for OpenLDAP.", no_args_is_help=True
@@ -38,10 +38,11 @@ class SchemaFormat(StrEnum):
 
 
 def show(
-    run: Run,
+    run: CommandRun,
     *,
     kind: Annotated[
-        ObjectType | None, typer.Argument(metavar="[TYPE]", help="All, if none is named.", show_default=False)
+        CommandType | None,
+        typer.Argument(metavar="[TYPE]", help="All, if none is named.", show_default=False),
     ] = None,
 ) -> None:
     """Show where the attributes of a type are kept.
@@ -49,7 +50,7 @@ def show(
     Events: R can be read, C stored by create, W changed by write, F filtered by the server, S sorted by,
     N names the object.
     """
-    kinds = tuple(ObjectType) if kind is None else (kind,)
+    kinds = tuple(CommandType) if kind is None else (kind,)
     tables = {one: [_described(row) for row in one.table.rows] for one in kinds}
     if run.output.is_json:
         run.output.document(
@@ -101,7 +102,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def ldif(
-    run: Run,
+    run: CommandRun,
     *,
     form: Annotated[
         SchemaFormat,
@@ -140,7 +141,7 @@ def ldif(
 
 
 def check(
-    run: Run,
+    run: CommandRun,
     *,
     replication: Annotated[
         bool, typer.Option("--replication", help="Also what the replication store needs.")
@@ -165,7 +166,7 @@ def check(
     return ExitCode.FINDINGS if differences else ExitCode.FINE
 
 
-def _difference_rows(differences: "Iterable[Difference]") -> Iterable[tuple[str, str, str]]:
+def _difference_rows(differences: "Iterable[SchemaDifference]") -> Iterable[tuple[str, str, str]]:
     return (("error" if one.serious else "minor", one.subject, one.problem) for one in differences)
 
 

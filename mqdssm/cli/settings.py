@@ -39,7 +39,7 @@ _NO_SETTINGS: Final = frozenset({"MQDSSM_CONFIG", "MQDSSM_CONNECTION"})
 log: Final = logging.getLogger(__name__)
 
 
-class Settings(BaseSettings):
+class CommandSettings(BaseSettings):
     """The settings of a run, each from the place of the highest rank that has it.
 
     Attributes:
@@ -120,7 +120,7 @@ class Loaded:
         sources: name of a setting -> ``--option``, variable or file; those that nobody set are not there.
     """
 
-    settings: Settings
+    settings: CommandSettings
     sources: Mapping[str, str]
 
     def needs_password(self) -> bool:
@@ -171,10 +171,10 @@ def load(
         UsageProblem: a setting that cannot be, a file that cannot be used.
     """
     given = {name: value for name, value in options.items() if value is not None}
-    names = set(Settings.model_fields) - {"password"}
+    names = set(CommandSettings.model_fields) - {"password"}
     file, profile = read_profile(config, connection, names)
 
-    class _Sourced(Settings):
+    class _Sourced(CommandSettings):
         @classmethod
         def settings_customise_sources(
             cls,
@@ -189,7 +189,7 @@ def load(
             return (init_settings, env_settings, from_file) if environment else (init_settings, from_file)
 
     sources = {name: str(file) for name in profile}
-    fields = Settings.model_fields if environment else {}
+    fields = CommandSettings.model_fields if environment else {}
     variables = {name: ENVIRONMENT_PREFIX + name.upper() for name in fields}
     if environment:
         _warn_of_misspelt({*variables.values(), *_NO_SETTINGS})

@@ -16,7 +16,7 @@ import typer
 
 from mqdssm.cli import logs
 from mqdssm.cli.exits import UsageProblem, words_of
-from mqdssm.cli.run import Run, add_command
+from mqdssm.cli.run import CommandRun, add_command
 from mqdssm.model.redaction import REMOVED, is_secret_setting, redact_strictly
 
 app = typer.Typer(add_completion=False)
@@ -50,7 +50,7 @@ Passwords were removed. Names of servers, users and objects were not: look befor
 
 
 def support_bundle(
-    run: Run,
+    run: CommandRun,
     *,
     to: Annotated[
         Path | None, typer.Option("--to", metavar="FILE", help="The zip file to write.", show_default=False)
@@ -111,7 +111,7 @@ def _java() -> str:
         return str(error)
 
 
-def _settings(run: Run) -> Mapping[str, Any]:
+def _settings(run: CommandRun) -> Mapping[str, Any]:
     try:
         loaded = run.loaded
     except UsageProblem as error:
@@ -127,7 +127,7 @@ def _settings(run: Run) -> Mapping[str, Any]:
     }
 
 
-def _doctor(run: Run) -> Mapping[str, Any]:
+def _doctor(run: CommandRun) -> Mapping[str, Any]:
     from mqdssm.cli.doctor import examine
     from mqdssm.errors import MqdssmError
 
@@ -138,7 +138,7 @@ def _doctor(run: Run) -> Mapping[str, Any]:
     return {"connected": connected, "findings": [one.as_dict() for one in found]}
 
 
-def _log(run: Run) -> str:
+def _log(run: CommandRun) -> str:
     lines = ["-- this run", *logs.kept()]
     with contextlib.suppress(UsageProblem):
         file = run.loaded.settings.log_file
@@ -153,7 +153,7 @@ def _end_of(file: Path) -> str:
         return opened.read(LOG_BYTES_MAX).decode(errors="replace")
 
 
-def _secrets(run: Run) -> set[str]:
+def _secrets(run: CommandRun) -> set[str]:
     """Everything that is known to be a password here."""
     found = {os.environ.get("MQDSSM_PASSWORD", "")}
     with contextlib.suppress(UsageProblem):

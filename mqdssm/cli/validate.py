@@ -27,11 +27,11 @@ from mqdssm.cli.nightly import (
 )
 from mqdssm.cli.options import CONNECTION
 from mqdssm.cli.output import say
-from mqdssm.cli.run import Run, add_command, usage_problems
+from mqdssm.cli.run import CommandRun, add_command, usage_problems
 from mqdssm.model.escapes import printable_json
 
 if TYPE_CHECKING:
-    from mqdssm.pipeline.validate.findings import Summary
+    from mqdssm.pipeline.validate.findings import ValidationSummary
     from mqdssm.pipeline.validate.nightly.run import RunOutcome
     from mqdssm.pipeline.validate.rules import Finding, Rule
     from mqdssm.pipeline.validate.rules.rule import RuleFile
@@ -84,7 +84,7 @@ ListRulesOption = Annotated[bool, typer.Option("--list-rules", help="Print the r
 
 
 def validate(
-    run: Run,
+    run: CommandRun,
     *,
     folder: FolderArgument = None,
     mqis: MqisOption = None,
@@ -159,7 +159,7 @@ def _checked_options(rules: Path | None, report: Path | None) -> "RuleFile":
 
 
 def source_of(
-    run: Run, folder: Path | None, mqis: Path | None, mapping: Path | None, *, doing: str
+    run: CommandRun, folder: Path | None, mqis: Path | None, mapping: Path | None, *, doing: str
 ) -> dict[str, Any]:
     """The one source that was named, as `mqdssm.pipeline.validate.run.validation` takes it.
 
@@ -193,7 +193,7 @@ def source_of(
     return {"urls": run.loaded.settings.url, "access": login_of(run)}
 
 
-def _refuse_idle(run: Run, beside: str, more: Mapping[str, object] = MappingProxyType({})) -> None:
+def _refuse_idle(run: CommandRun, beside: str, more: Mapping[str, object] = MappingProxyType({})) -> None:
     """Refuse what was typed and would have no effect: options of a connection, and others.
 
     Args:
@@ -210,7 +210,7 @@ def _refuse_idle(run: Run, beside: str, more: Mapping[str, object] = MappingProx
         raise UsageProblem(f"{', '.join(idle)} would have no effect beside {beside}: leave it out")
 
 
-def _print(run: Run, found: "Validation", outcome: "RunOutcome") -> None:
+def _print(run: CommandRun, found: "Validation", outcome: "RunOutcome") -> None:
     match run.given.output:
         case FindingsFormat.SARIF:
             from mqdssm.pipeline.validate.sarif import sarif
@@ -226,7 +226,7 @@ def _print(run: Run, found: "Validation", outcome: "RunOutcome") -> None:
             _tables(run, found.summary, outcome)
 
 
-def _tables(run: Run, summary: "Summary", outcome: "RunOutcome") -> None:
+def _tables(run: CommandRun, summary: "ValidationSummary", outcome: "RunOutcome") -> None:
     """Print counts, and some of the findings."""
     if summary.count:
         run.output.rows(*count_table(outcome, summary))
@@ -256,7 +256,7 @@ def rows_of(findings: "Iterable[Finding]") -> Iterable[tuple[str, ...]]:
     )
 
 
-def _list(run: Run, rules: "list[Rule]") -> int:
+def _list(run: CommandRun, rules: "list[Rule]") -> int:
     from mqdssm.pipeline.validate.rules.catalogue import entries, types_of
 
     if run.given.output == FindingsFormat.SARIF:

@@ -11,9 +11,9 @@ import typer
 
 from mqdssm.cli import exits
 from mqdssm.cli.exits import UsageProblem
-from mqdssm.cli.objects import ObjectType
+from mqdssm.cli.objects import CommandType
 from mqdssm.cli.output import say
-from mqdssm.cli.run import Run, add_command, usage_problems
+from mqdssm.cli.run import CommandRun, add_command, usage_problems
 from mqdssm.cli.watch_ending import ending
 from mqdssm.cli.watch_lines import json_of, status_json, text_of
 from mqdssm.cli.watch_outlets import CommandRunner, LinePrinter
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 
-class Event(StrEnum):
+class WatchEvent(StrEnum):
     """Events that can be selected."""
 
     EXISTING = "existing"
@@ -36,7 +36,7 @@ class Event(StrEnum):
 
 
 Kinds = Annotated[
-    list[ObjectType] | None,
+    list[CommandType] | None,
     typer.Argument(metavar="[TYPE]...", help="What kinds of objects; else all.", show_default=False),
 ]
 StateOption = Annotated[
@@ -48,7 +48,7 @@ Ignore = Annotated[
     typer.Option("--ignore", metavar="ATTRIBUTE", help="Do not tell its changes; repeatable."),
 ]
 Events = Annotated[
-    list[Event] | None, typer.Option("--event", help="Tell only these; repeatable.", show_default=False)
+    list[WatchEvent] | None, typer.Option("--event", help="Tell only these; repeatable.", show_default=False)
 ]
 Computers = Annotated[
     list[str] | None,
@@ -89,7 +89,7 @@ Heartbeat = Annotated[
 
 
 def watch(
-    run: Run,
+    run: CommandRun,
     *,
     kinds: Kinds = None,
     state: StateOption = None,
@@ -108,7 +108,7 @@ def watch(
     What exists at the first start is not printed. With a state file the next start goes on where this one
     ended, and prints what happened in between. JSON: one document a line.
     """
-    elements = [one.element for one in (kinds or ObjectType)]
+    elements = [one.element for one in (kinds or CommandType)]
     ignored = _ignored(ignore or (), elements)
     _check(run, state, snapshot=snapshot, once=once, command=command, heartbeat=heartbeat)
     with ending() as end:
@@ -151,7 +151,13 @@ class Status:
     """
 
     def __init__(
-        self, run: Run, printer: LinePrinter, *, heartbeat_s: float | None, is_told: bool, is_once: bool
+        self,
+        run: CommandRun,
+        printer: LinePrinter,
+        *,
+        heartbeat_s: float | None,
+        is_told: bool,
+        is_once: bool,
     ) -> None:
         self._run, self._printer, self._heartbeat_s = run, printer, heartbeat_s
         self._is_told, self._is_once = is_told, is_once
@@ -175,7 +181,7 @@ class Status:
 
 
 def _check(
-    run: Run,
+    run: CommandRun,
     state: Path | None,
     *,
     snapshot: bool,

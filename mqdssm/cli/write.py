@@ -5,12 +5,12 @@ import typer
 from mqdssm.cli import keys
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects import Assignments, TypeArgument, assignments_of, object_of
-from mqdssm.cli.run import Run, add_command
+from mqdssm.cli.run import CommandRun, add_command
 
 app = typer.Typer(add_completion=False)
 
 
-def write(run: Run, *, kind: TypeArgument, values: Assignments = None) -> None:
+def write(run: CommandRun, *, kind: TypeArgument, values: Assignments = None) -> None:
     """Change attributes of one object.
 
     One of Identifier, FullPath, Pathname, DirectoryPath, ComputerName, Name and SecurityIdentifier says which

@@ -111,7 +111,7 @@ def read_length(buffer: bytes, position: int, field: str, section: str = _SECTIO
         raise DecodeError(section, field, position, "ends before its length") from None
 
 
-class Reader:
+class BerReader:
     """Walks the elements of one constructed element; no length may leave its parent.
 
     Attributes:
@@ -132,7 +132,7 @@ class Reader:
             raise DecodeError(section, "span", position, f"{position}..{end} of {len(buffer)} octets")
 
     @classmethod
-    def of(cls, value: bytes, section: str = _SECTION) -> "Reader":
+    def of(cls, value: bytes, section: str = _SECTION) -> "BerReader":
         """A reader of all of `value`."""
         return cls(value, 0, len(value), section)
 
@@ -160,10 +160,10 @@ class Reader:
         self.position = stop
         return start, stop
 
-    def enter(self, tag: int, field: str, section: str = "") -> "Reader":
+    def enter(self, tag: int, field: str, section: str = "") -> "BerReader":
         """A reader of the elements inside the next element."""
         start, stop = self.span(tag, field)
-        return Reader(self.buffer, start, stop, section or self.section)
+        return BerReader(self.buffer, start, stop, section or self.section)
 
     def octets(self, field: str, tag: int = OCTET_STRING) -> bytes:
         """The next element as octets."""

@@ -18,7 +18,7 @@ from mqdssm.directory.responses import (
     SEARCH_ENTRY,
     SEARCH_REFERENCE,
     LdapResult,
-    Message,
+    MessageBounds,
     MessageSplitter,
     decode_result,
 )
@@ -37,7 +37,7 @@ CLOSE_LIMIT_S: Final = 1.0
 """Longest wait for the unbind request to leave: nothing depends on it."""
 
 
-class Transport(Protocol):
+class OctetTransport(Protocol):
     """Carrier of the octets: a socket, a TLS socket, or one with a security layer of SASL."""
 
     def sendall(self, data: bytes, /) -> None:
@@ -53,7 +53,7 @@ class Transport(Protocol):
         """Let go of it."""
 
 
-class Counter:
+class ThreadSafeCounter:
     """Counts, also when several threads do."""
 
     __slots__ = ("_lock", "_value")
@@ -107,7 +107,7 @@ class Page(NamedTuple):
         references: how many search continuation references came along; they are never followed.
     """
 
-    parts: list[tuple[bytes, list[Message]]]
+    parts: list[tuple[bytes, list[MessageBounds]]]
     result: LdapResult
     references: int = 0
 
@@ -123,7 +123,9 @@ class Channel:
 
     __slots__ = ("_counter", "_next_id", "_splitter", "_transport", "address", "broken", "url")
 
-    def __init__(self, transport: Transport, url: str, first_id: int, counter: Counter) -> None:
+    def __init__(
+        self, transport: OctetTransport, url: str, first_id: int, counter: ThreadSafeCounter
+    ) -> None:
         self._transport = transport
         self._splitter = MessageSplitter()
         self._next_id = first_id
@@ -203,7 +205,7 @@ class Channel:
             self.broken = True
             raise
 
-    def some(self, message_id: int, deadline: float) -> tuple[bytes, list[Message]]:
+    def some(self, message_id: int, deadline: float) -> tuple[bytes, list[MessageBounds]]:
         """Wait for some answers to a search that goes on.
 
         Args:
@@ -222,7 +224,7 @@ class Channel:
             self.broken = True
             raise
 
-    def _some(self, message_id: int, deadline: float) -> tuple[bytes, list[Message]]:
+    def _some(self, message_id: int, deadline: float) -> tuple[bytes, list[MessageBounds]]:
         try:
             data = self._more(deadline)
         except ConnectionBroken as broken:
@@ -261,7 +263,7 @@ class Channel:
         return list(found.items())
 
     def _receive(self, message_id: int, deadline: float, expected: int) -> Page:
-        parts: list[tuple[bytes, list[Message]]] = []
+        parts: list[tuple[bytes, list[MessageBounds]]] = []
         received = references = count = 0
         try:
             while True:
@@ -290,7 +292,7 @@ class Channel:
             raise self._confused(str(error)) from error
 
     def _look_at_others(
-        self, buffer: bytes, messages: list[Message], message_id: int, expected: int
+        self, buffer: bytes, messages: list[MessageBounds], message_id: int, expected: int
     ) -> LdapResult | None:
         result: LdapResult | None = None
         for message in messages:
@@ -310,7 +312,7 @@ class Channel:
             result = found
         return result
 
-    def _finished(self, result: LdapResult, last: Message, message_id: int) -> LdapResult:
+    def _finished(self, result: LdapResult, last: MessageBounds, message_id: int) -> LdapResult:
         if last.id != message_id or last.tag not in RESULT_TAGS or self._splitter.pending:
             raise self._confused("more answers behind the last one")
         return result

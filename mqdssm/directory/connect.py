@@ -16,9 +16,9 @@ import ldap3
 from ldap3.core.exceptions import LDAPException, LDAPOperationResult
 
 from mqdssm.directory import failures
-from mqdssm.directory.channel import Channel, Counter
+from mqdssm.directory.channel import Channel, ThreadSafeCounter
 from mqdssm.directory.options import ConnectionOptions, Endpoint, is_loopback
-from mqdssm.directory.sasl import LEGS_MAX, Layer, LogIn, SealedTransport
+from mqdssm.directory.sasl import LEGS_MAX, Layer, SaslLogIn, SealedTransport
 from mqdssm.directory.secret import without_frames
 from mqdssm.errors import ConfigError, DirectoryNotConnected, MqdssmError
 
@@ -145,7 +145,7 @@ class Attempt:
     deadline: float
 
 
-def open_channel(attempt: Attempt, counter: Counter) -> Channel:
+def open_channel(attempt: Attempt, counter: ThreadSafeCounter) -> Channel:
     """Connect, secure and bind ([MS-MQDSSM] 3.1.6.18): every address of one server, in its order.
 
     Args:
@@ -174,7 +174,7 @@ def open_channel(attempt: Attempt, counter: Counter) -> Channel:
     raise failure or failures.out_of_time(attempt.endpoint)
 
 
-def _open(attempt: Attempt, address: _Address, counter: Counter) -> Channel:
+def _open(attempt: Attempt, address: _Address, counter: ThreadSafeCounter) -> Channel:
     endpoint, deadline = attempt.endpoint, attempt.deadline
     tls = _VerifiedTls(attempt.context, endpoint.host or "", deadline)
     try:
@@ -264,17 +264,17 @@ def _ldap3_connection(attempt: Attempt, address: _Address, tls: _VerifiedTls) ->
     )
 
 
-def _log_in(attempt: Attempt, connection: ldap3.Connection, counter: Counter) -> Channel:
+def _log_in(attempt: Attempt, connection: ldap3.Connection, counter: ThreadSafeCounter) -> Channel:
     """Log in by GSS-SPNEGO: ldap3 has connected, and started TLS where there is any."""
     wire: _HurriedSocket = connection.socket
     certificate = wire.raw.getpeercert(True) if isinstance(wire.raw, ssl.SSLSocket) else None
-    log_in = LogIn(attempt.options, attempt.endpoint, certificate)
+    log_in = SaslLogIn(attempt.options, attempt.endpoint, certificate)
     layer = log_in.run(wire, connection.server.next_message_id())
     return _take_over(connection, attempt.endpoint, counter, layer)
 
 
 def _take_over(
-    connection: ldap3.Connection, endpoint: Endpoint, counter: Counter, layer: Layer | None = None
+    connection: ldap3.Connection, endpoint: Endpoint, counter: ThreadSafeCounter, layer: Layer | None = None
 ) -> Channel:
     """From here on the socket is ours: ldap3 never sees it again."""
     bound = connection.socket.raw

@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from mqdssm.directory.ber import NAME_BYTES_MAX, OCTET_STRING, SEQUENCE, SET, Reader, read_length
-from mqdssm.directory.requests import Control
+from mqdssm.directory.ber import NAME_BYTES_MAX, OCTET_STRING, SEQUENCE, SET, BerReader, read_length
+from mqdssm.directory.requests import LdapControl
 from mqdssm.directory.responses import SEARCH_ENTRY, decode_controls
 from mqdssm.errors import DecodeError, GenericDirectoryError
 from mqdssm.model.dn import DN
@@ -57,7 +57,7 @@ class Entry:
 
     dn: str
     attributes: dict[str, list[bytes]]
-    controls: tuple[Control, ...] = ()
+    controls: tuple[LdapControl, ...] = ()
 
     def first(self, name: str) -> bytes | None:
         """The first value of the attribute (any case), or None when it has none."""
@@ -132,7 +132,7 @@ def decode_entry_value(value: bytes) -> Entry:
     Raises:
         DecodeError: as `decode_entry`.
     """
-    reader = Reader.of(value, _SECTION)
+    reader = BerReader.of(value, _SECTION)
     start, end = reader.span(SEARCH_ENTRY, "SearchResultEntry")
     reader.finish("SearchResultEntry")
     return decode_entry(value, start, end)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeAlias
 
-from mqdssm.directory.channel import Channel, Counter
+from mqdssm.directory.channel import Channel, ThreadSafeCounter
 from mqdssm.directory.connect import Attempt, open_channel, trust
 from mqdssm.directory.failures import INVALID_CREDENTIALS
 from mqdssm.directory.options import ConnectionOptions, Endpoint
@@ -26,7 +26,7 @@ IDLE_CHANNELS_MAX: Final = 8
 FAILED_SERVER_REST_S: Final = 30.0
 """A server that failed is tried after the others for so long."""
 
-Opener: TypeAlias = Callable[[Attempt, Counter], Channel]
+Opener: TypeAlias = Callable[[Attempt, ThreadSafeCounter], Channel]
 """Connects to a server, as `mqdssm.directory.connect.open_channel` does."""
 
 
@@ -62,7 +62,7 @@ class Pool:
             welcome: looks at the first connection to each server, and raises DirectoryError to reject it.
             opener: connects to a server.
         """
-        self.counter = Counter()
+        self.counter = ThreadSafeCounter()
         self._options = options
         self._welcome = welcome
         self._open_channel = opener

@@ -10,18 +10,18 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 from uuid import UUID, uuid4
 
-from mqdssm.directory.server_facts import ServerFacts
 from mqdssm.directory.filters import And, Equal, any_of
 from mqdssm.directory.recovery import has_values
 from mqdssm.directory.responses import decode_controls, decode_deref
+from mqdssm.directory.server_facts import ServerFacts
 from mqdssm.errors import ConfigError, DirectoryError, GenericDirectoryError
 from mqdssm.model.dn import DN, folded
 
 if TYPE_CHECKING:
     from mqdssm.directory.entries import Entry
     from mqdssm.directory.filters import LdapFilter
-    from mqdssm.directory.requests import Control, Scope
-    from mqdssm.directory.responses import LdapResult, Message
+    from mqdssm.directory.requests import LdapControl, SearchScope
+    from mqdssm.directory.responses import LdapResult, MessageBounds
 
 AUTO: Final = "auto"
 
@@ -126,7 +126,7 @@ class GuidTarget:
     """
 
     bases: tuple[str, ...]
-    scope: "Scope"
+    scope: "SearchScope"
     filter: "LdapFilter"
     otherwise: "GuidTarget | None" = None
 
@@ -150,7 +150,7 @@ class Guard:
 
     name: str
     identity: bytes | None = None
-    controls: "tuple[Control, ...]" = ()
+    controls: "tuple[LdapControl, ...]" = ()
     old: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
     shows_change: "Callable[[LdapResult], bool]" = never
 
@@ -275,15 +275,15 @@ class Profile(ABC):
         return And((self.class_filter("computer"), Equal("cn", name.encode())))
 
     @abstractmethod
-    def read_controls(self, attributes: Iterable[str]) -> "tuple[Control, ...]":
+    def read_controls(self, attributes: Iterable[str]) -> "tuple[LdapControl, ...]":
         """Controls that reading these attributes needs (decision M13)."""
 
-    def search_controls(self) -> "tuple[Control, ...]":
+    def search_controls(self) -> "tuple[LdapControl, ...]":
         """Controls of every search that goes below its base."""
         return ()
 
     @abstractmethod
-    def write_controls(self, attributes: Mapping[str, Sequence[bytes]]) -> "tuple[Control, ...]":
+    def write_controls(self, attributes: Mapping[str, Sequence[bytes]]) -> "tuple[LdapControl, ...]":
         """Controls that writing these attributes, with these values, needs."""
 
     @abstractmethod
@@ -298,10 +298,10 @@ class Profile(ABC):
     @abstractmethod
     def references_control(
         self, root_dse: "Entry", references: Mapping[str, Sequence[str]]
-    ) -> "tuple[Control, ...]":
+    ) -> "tuple[LdapControl, ...]":
         """Return the controls by which a page brings along the objects that its entries refer to, if any."""
 
-    def named_controls(self, root_dse: "Entry", attribute: str) -> "tuple[Control, ...]":  # noqa: ARG002  a hook
+    def named_controls(self, root_dse: "Entry", attribute: str) -> "tuple[LdapControl, ...]":  # noqa: ARG002  a hook
         """Return the controls by which a search returns the objects that an attribute names, if any."""
         return ()
 
@@ -370,7 +370,7 @@ class Profile(ABC):
         rows: "list[tuple[Any, ...]]",
         columns: Sequence[str],  # noqa: ARG002  other servers need it
         buffer: bytes,
-        messages: "Sequence[Message]",
+        messages: "Sequence[MessageBounds]",
     ) -> "list[tuple[Any, ...]]":
         """The rows of a page, each with what `references_control` brought along.
 

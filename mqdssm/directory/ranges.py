@@ -35,7 +35,7 @@ class OneServer:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranges:
+class RangeReader:
     """Completes what came in part.
 
     Attributes:

@@ -7,10 +7,10 @@ letters, their options (``;binary``, ``;lang-de``) and their order.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias
 
-from mqdssm.directory.seen_entries import IDENTITY, with_identity
 from mqdssm.directory.entries import PartialValues, attribute_key, decode_dn, merged_values, parse_entry
-from mqdssm.directory.ranges import Ranges
+from mqdssm.directory.ranges import RangeReader
 from mqdssm.directory.read_operations import unreadable
+from mqdssm.directory.seen_entries import IDENTITY, with_identity
 from mqdssm.directory.streams import Begin
 from mqdssm.errors import DecodeError
 
@@ -44,7 +44,9 @@ def spelt_entry(buffer: bytes, start: int, end: int) -> Spelt:
     return decode_dn(name, start), {name: values for name, values in attributes.items() if values}
 
 
-def spelt_entries(begin: Begin, attributes: Sequence[str], ranges: Callable[[], Ranges]) -> Iterator[Spelt]:
+def spelt_entries(
+    begin: Begin, attributes: Sequence[str], ranges: Callable[[], RangeReader]
+) -> Iterator[Spelt]:
     """Read a search to its end, each object once (decision M72).
 
     Args:

@@ -8,14 +8,14 @@ from uuid import UUID
 from mqdssm.directory.channel import Channel, ConnectionBroken, Page
 from mqdssm.directory.entries import Entry, decode_entry
 from mqdssm.directory.filters import TRUE, LdapFilter, all_of, encode
-from mqdssm.directory.server_info import Knowledge
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.profile import GuidTarget
-from mqdssm.directory.ranges import OneServer, Ranges
-from mqdssm.directory.requests import Scope
+from mqdssm.directory.ranges import OneServer, RangeReader
+from mqdssm.directory.requests import SearchScope
 from mqdssm.directory.responses import EXTENDED_RESPONSE, LdapResult
 from mqdssm.directory.searching import READ_ATTEMPTS, Search, warn_of_references
+from mqdssm.directory.server_info import ServerInfo
 from mqdssm.errors import DecodeError, DirectoryNotConnected, GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
 
@@ -59,10 +59,10 @@ def unreadable(error: DecodeError) -> GenericDirectoryError:
     return GenericDirectoryError(f"the server sent what is no LDAP: {error}")
 
 
-class Reading:
+class ReadOperations:
     """Reads objects one at a time over the channels of a pool."""
 
-    def __init__(self, pool: Pool, options: ConnectionOptions, knowledge: Knowledge) -> None:
+    def __init__(self, pool: Pool, options: ConnectionOptions, knowledge: ServerInfo) -> None:
         """Read over `pool`, as `knowledge` says how."""
         self._pool = pool
         self._options = options
@@ -100,13 +100,13 @@ class Reading:
         controls = profile.read_controls(attributes)
         limit = self.new_deadline() if deadline is None else deadline
 
-        def read(base: str, scope: Scope, wanted: LdapFilter) -> list[Entry]:
-            below = () if scope is Scope.BASE else profile.search_controls()
+        def read(base: str, scope: SearchScope, wanted: LdapFilter) -> list[Entry]:
+            below = () if scope is SearchScope.BASE else profile.search_controls()
             search = Search(base, scope, encode(wanted), tuple(attributes), (*controls, *below))
             return self._search_once(search, target_name(target), limit, url)
 
         if not isinstance(target, UUID):
-            return read(str(target), Scope.BASE, object_filter)
+            return read(str(target), SearchScope.BASE, object_filter)
         place: GuidTarget | None = profile.guid_target(self._knowledge.naming, target)
         found: list[Entry] = []
         while place is not None and not found:
@@ -120,16 +120,16 @@ class Reading:
         return found
 
     @property
-    def ranges(self) -> Ranges:
+    def ranges(self) -> RangeReader:
         """Completes attributes that came in part: on the server in use, whichever they came from."""
-        return Ranges(self._server, self._knowledge.profile.change_counter)
+        return RangeReader(self._server, self._knowledge.profile.change_counter)
 
     def _server(self) -> OneServer:
         with self._pool.lease(self.new_deadline()) as channel:
             url = channel.url
 
         def read(dn: str, attributes: Sequence[str]) -> Entry:
-            search = Search(dn, Scope.BASE, encode(TRUE), tuple(attributes))
+            search = Search(dn, SearchScope.BASE, encode(TRUE), tuple(attributes))
             entries = self._search_once(search, dn, self.new_deadline(), url)
             if not entries:
                 raise ObjectNotFound("the object is gone", dn=dn)

@@ -63,7 +63,7 @@ DEREF_OID: Final = "1.3.6.1.4.1.4203.666.5.16"
 _RANGE: Final = re.compile(r"[0-9]{1,10}-(?:[0-9]{1,10}|\*)")
 
 
-class Scope(IntEnum):
+class SearchScope(IntEnum):
     """How far below its base a search goes ([RFC4511] 4.5.1.2)."""
 
     BASE = 0
@@ -81,7 +81,7 @@ class ChangeType(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Modification:
     """One modification of an attribute; no values with REPLACE or DELETE remove the attribute."""
 
     op: ChangeType
@@ -90,7 +90,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Control:
+class LdapControl:
     """A control of a request or an answer ([RFC4511] 4.1.11).
 
     Attributes:
@@ -107,14 +107,14 @@ class Control:
 def encode_search(
     message_id: int,
     base: str,
-    scope: Scope,
+    scope: SearchScope,
     search_filter: bytes,
     attributes: Iterable[str],
     *,
     size_limit: int = 0,
     time_limit: int = 0,
     types_only: bool = False,
-    controls: Sequence[Control] = (),
+    controls: Sequence[LdapControl] = (),
 ) -> bytes:
     """A SearchRequest ([RFC4511] 4.5.1). Aliases are never dereferenced.
 
@@ -147,7 +147,7 @@ def encode_search(
 
 def encode_search_operation(
     base: str,
-    scope: Scope,
+    scope: SearchScope,
     search_filter: bytes,
     attributes: Iterable[str],
     *,
@@ -158,7 +158,7 @@ def encode_search_operation(
     """A SearchRequest without message id and controls, for `encode_message`; see `encode_search`."""
     content = (
         _dn(base)
-        + integer(Scope(scope), ENUMERATED)
+        + integer(SearchScope(scope), ENUMERATED)
         + _NEVER_DEREFERENCE
         + _number(size_limit, "size limit")
         + _number(time_limit, "time limit")
@@ -184,7 +184,7 @@ def new_entry(classes: Sequence[str], values: Mapping[str, Sequence[bytes]]) -> 
 
 
 def encode_add(
-    message_id: int, dn: str, attributes: Mapping[str, Sequence[bytes]], controls: Sequence[Control] = ()
+    message_id: int, dn: str, attributes: Mapping[str, Sequence[bytes]], controls: Sequence[LdapControl] = ()
 ) -> bytes:
     """An AddRequest ([RFC4511] 4.7); `attributes` includes objectClass and those of the RDN.
 
@@ -201,7 +201,7 @@ def encode_add(
 
 
 def encode_modify(
-    message_id: int, dn: str, changes: Iterable[Change], controls: Sequence[Control] = ()
+    message_id: int, dn: str, changes: Iterable[Modification], controls: Sequence[LdapControl] = ()
 ) -> bytes:
     """A ModifyRequest ([RFC4511] 4.6); the changes are made in this order, all or none.
 
@@ -219,7 +219,7 @@ def encode_modify(
     return encode_message(message_id, tlv(MODIFY_REQUEST, _dn(dn) + tlv(SEQUENCE, b"".join(parts))), controls)
 
 
-def encode_delete(message_id: int, dn: str, controls: Sequence[Control] = ()) -> bytes:
+def encode_delete(message_id: int, dn: str, controls: Sequence[LdapControl] = ()) -> bytes:
     """A DelRequest ([RFC4511] 4.8)."""
     return encode_message(message_id, _dn(dn, DELETE_REQUEST), controls)
 
@@ -231,7 +231,7 @@ def encode_modify_dn(
     *,
     new_superior: str | None = None,
     delete_old_rdn: bool = True,
-    controls: Sequence[Control] = (),
+    controls: Sequence[LdapControl] = (),
 ) -> bytes:
     """A ModifyDNRequest ([RFC4511] 4.9): a new name, below another parent if `new_superior` is given."""
     content = _dn(dn) + _dn(new_rdn) + boolean(delete_old_rdn, BOOLEAN)
@@ -241,7 +241,7 @@ def encode_modify_dn(
 
 
 def encode_extended(
-    message_id: int, oid: str, value: bytes | None = None, controls: Sequence[Control] = ()
+    message_id: int, oid: str, value: bytes | None = None, controls: Sequence[LdapControl] = ()
 ) -> bytes:
     """An ExtendedRequest ([RFC4511] 4.12)."""
     content = octet_string(_oid(oid), REQUEST_NAME_TAG)
@@ -267,25 +267,27 @@ def encode_unbind(message_id: int) -> bytes:
     return encode_message(message_id, tlv(UNBIND_REQUEST, b""), ())
 
 
-def paged_control(size: int, cookie: bytes = b"", *, critical: bool = True) -> Control:
+def paged_control(size: int, cookie: bytes = b"", *, critical: bool = True) -> LdapControl:
     """Ask for one page of `size` entries ([RFC2696] 3); the cookie is that of the page before.
 
     Critical, because a server that ignores it may cut the result without a word (M14).
     """
-    return Control(PAGED_RESULTS_OID, critical, sequence(_number(size, "page size"), octet_string(cookie)))
+    return LdapControl(
+        PAGED_RESULTS_OID, critical, sequence(_number(size, "page size"), octet_string(cookie))
+    )
 
 
-def post_read_control(attributes: Iterable[str], *, critical: bool = True) -> Control:
+def post_read_control(attributes: Iterable[str], *, critical: bool = True) -> LdapControl:
     """Return the entry as the change leaves it ([RFC4527] 3.2)."""
-    return Control(POST_READ_OID, critical, _selection(tuple(attributes)))
+    return LdapControl(POST_READ_OID, critical, _selection(tuple(attributes)))
 
 
-def assertion_control(condition: LdapFilter) -> Control:
+def assertion_control(condition: LdapFilter) -> LdapControl:
     """Do nothing (result 122) unless the entry matches ([RFC4528])."""
-    return Control(ASSERTION_OID, critical=True, value=encode(condition))
+    return LdapControl(ASSERTION_OID, critical=True, value=encode(condition))
 
 
-def deref_control(references: Mapping[str, Sequence[str]]) -> Control:
+def deref_control(references: Mapping[str, Sequence[str]]) -> LdapControl:
     """Return attributes of the entries that DN-valued attributes name, in the same round trip (M29).
 
     Args:
@@ -298,10 +300,10 @@ def deref_control(references: Mapping[str, Sequence[str]]) -> Control:
         parts.append(
             tlv(SEQUENCE, tlv(OCTET_STRING, attribute_description(attribute)) + tlv(SEQUENCE, names))
         )
-    return Control(DEREF_OID, critical=False, value=tlv(SEQUENCE, b"".join(parts)))
+    return LdapControl(DEREF_OID, critical=False, value=tlv(SEQUENCE, b"".join(parts)))
 
 
-def encode_message(message_id: int, operation: bytes, controls: Sequence[Control]) -> bytes:
+def encode_message(message_id: int, operation: bytes, controls: Sequence[LdapControl]) -> bytes:
     """An LDAPMessage ([RFC4511] 4.1.1) around an encoded operation."""
     content = integer(_message_id(message_id)) + operation
     if controls:
@@ -309,7 +311,7 @@ def encode_message(message_id: int, operation: bytes, controls: Sequence[Control
     return tlv(SEQUENCE, content)
 
 
-def _encode_control(control: Control) -> bytes:
+def _encode_control(control: LdapControl) -> bytes:
     content = octet_string(_oid(control.oid))
     if control.critical:  # DEFAULT FALSE: encoded only when true
         content += boolean(value=True)

@@ -13,10 +13,10 @@ from mqdssm.directory.ber import (
     LENGTH_OCTETS_MAX,
     MESSAGE_BYTES_MAX,
     SEQUENCE,
-    Reader,
+    BerReader,
     read_length,
 )
-from mqdssm.directory.requests import DEREF_OID, MESSAGE_ID_MAX, PAGED_RESULTS_OID, POST_READ_OID, Control
+from mqdssm.directory.requests import DEREF_OID, MESSAGE_ID_MAX, PAGED_RESULTS_OID, POST_READ_OID, LdapControl
 from mqdssm.errors import DecodeError
 
 BIND_RESPONSE: Final = 0x61
@@ -70,7 +70,7 @@ _ID_BYTES_MAX: Final = 4
 _EASY_BYTES_MIN: Final = 2 + _ID_BYTES_MAX + 2 + LENGTH_OCTETS_MAX
 
 
-class Message(NamedTuple):
+class MessageBounds(NamedTuple):
     """Where one LDAPMessage lies in the buffer it was cut from.
 
     Attributes:
@@ -106,11 +106,11 @@ class LdapResult:
     matched_dn: str = ""
     text: str = ""
     referrals: tuple[str, ...] = ()
-    controls: tuple[Control, ...] = ()
+    controls: tuple[LdapControl, ...] = ()
     response_name: str = ""
     response_value: bytes | None = None
 
-    def control(self, oid: str) -> Control | None:
+    def control(self, oid: str) -> LdapControl | None:
         """The control of that number, if the answer has it."""
         return next((control for control in self.controls if control.oid == oid), None)
 
@@ -130,7 +130,7 @@ class Dereferenced:
     identity_only: bool = False
 
 
-def split_messages(buffer: bytes, position: int = 0) -> tuple[list[Message], int]:
+def split_messages(buffer: bytes, position: int = 0) -> tuple[list[MessageBounds], int]:
     """Cut what has been received into messages.
 
     Args:
@@ -143,7 +143,7 @@ def split_messages(buffer: bytes, position: int = 0) -> tuple[list[Message], int
     Raises:
         DecodeError: the stream is no LDAP, or a message is larger than `MESSAGE_BYTES_MAX`.
     """
-    messages: list[Message] = []
+    messages: list[MessageBounds] = []
     append, available = messages.append, len(buffer)
     new, number_of = tuple.__new__, int.from_bytes
     while position + 1 < available:
@@ -177,13 +177,13 @@ def split_messages(buffer: bytes, position: int = 0) -> tuple[list[Message], int
                 is_easy = length < 0x80 and begin + length <= stop
             number = number_of(buffer[start + 2 : at], "big")
             if is_easy and number <= MESSAGE_ID_MAX:
-                append(new(Message, (number, tag, begin, begin + length, stop)))
+                append(new(MessageBounds, (number, tag, begin, begin + length, stop)))
                 continue
         append(_message(buffer, start, stop))
     return messages, position
 
 
-def _message(buffer: bytes, position: int, stop: int) -> Message:
+def _message(buffer: bytes, position: int, stop: int) -> MessageBounds:
     """The fields of the message whose content lies from `position` to `stop`."""
     try:
         width = buffer[position + 1]
@@ -203,7 +203,7 @@ def _message(buffer: bytes, position: int, stop: int) -> Message:
         raise DecodeError(_MESSAGE, "protocolOp", start, f"needs {size} octets, {max(stop - start, 0)} left")
     if number > MESSAGE_ID_MAX:
         raise DecodeError(_MESSAGE, "messageID", position, "is negative")
-    return Message(number, tag, start, end, stop)
+    return MessageBounds(number, tag, start, end, stop)
 
 
 class MessageSplitter:
@@ -220,7 +220,7 @@ class MessageSplitter:
         self._needed = 2
         self.pending = 0
 
-    def feed(self, data: bytes) -> tuple[bytes, list[Message]]:
+    def feed(self, data: bytes) -> tuple[bytes, list[MessageBounds]]:
         """Take what was received.
 
         Returns:
@@ -253,7 +253,7 @@ def _size_of_first(buffer: bytes) -> int:
     return 2 + width + size
 
 
-def decode_result(buffer: bytes, message: Message) -> LdapResult:
+def decode_result(buffer: bytes, message: MessageBounds) -> LdapResult:
     """Decode an answer that consists of an LDAPResult.
 
     Raises:
@@ -261,7 +261,7 @@ def decode_result(buffer: bytes, message: Message) -> LdapResult:
     """
     if message.tag not in RESULT_TAGS:
         raise DecodeError(_RESULT, "protocolOp", message.start, f"tag 0x{message.tag:02x} is no result")
-    reader = Reader(buffer, message.start, message.end, _RESULT)
+    reader = BerReader(buffer, message.start, message.end, _RESULT)
     code = reader.integer("resultCode", ENUMERATED)
     matched_dn = reader.words("matchedDN")
     text = reader.words("diagnosticMessage")
@@ -285,7 +285,7 @@ def decode_result(buffer: bytes, message: Message) -> LdapResult:
     return LdapResult(code, matched_dn, text, tuple(referrals), controls, name, value)
 
 
-def decode_controls(buffer: bytes, position: int, stop: int) -> tuple[Control, ...]:
+def decode_controls(buffer: bytes, position: int, stop: int) -> tuple[LdapControl, ...]:
     """Decode what lies behind the operation of a message ([RFC4511] 4.1.11); usually nothing.
 
     Raises:
@@ -293,10 +293,10 @@ def decode_controls(buffer: bytes, position: int, stop: int) -> tuple[Control, .
     """
     if position == stop:
         return ()
-    outer = Reader(buffer, position, stop, _CONTROL)
+    outer = BerReader(buffer, position, stop, _CONTROL)
     reader = outer.enter(CONTROLS_TAG, "controls")
     outer.finish("LDAPMessage")
-    controls: list[Control] = []
+    controls: list[LdapControl] = []
     while reader.more():
         if len(controls) == CONTROLS_MAX:
             raise DecodeError(_CONTROL, "controls", reader.position, f"more than {CONTROLS_MAX}")
@@ -305,11 +305,11 @@ def decode_controls(buffer: bytes, position: int, stop: int) -> tuple[Control, .
         critical = one.boolean("criticality") if one.at(0x01) else False
         value = one.octets("controlValue") if one.more() else None
         one.finish("control")
-        controls.append(Control(oid, critical, value))
+        controls.append(LdapControl(oid, critical, value))
     return tuple(controls)
 
 
-def is_disconnection(message: Message, result: LdapResult) -> bool:
+def is_disconnection(message: MessageBounds, result: LdapResult) -> bool:
     """Whether the server announces that it closes the connection ([RFC4511] 4.4.1)."""
     return message.id == 0 and result.response_name == NOTICE_OF_DISCONNECTION_OID
 
@@ -323,7 +323,7 @@ def paged_cookie(result: LdapResult) -> bytes | None:
     control = result.control(PAGED_RESULTS_OID)
     if control is None:
         return None
-    outer = Reader.of(control.value or b"", "[RFC2696] 2")
+    outer = BerReader.of(control.value or b"", "[RFC2696] 2")
     reader = outer.enter(SEQUENCE, "realSearchControlValue")
     outer.finish("realSearchControlValue")
     reader.integer("size")
@@ -338,7 +338,7 @@ def post_read_value(result: LdapResult) -> bytes | None:
     return None if control is None else control.value
 
 
-def decode_deref(controls: tuple[Control, ...]) -> dict[str, list[Dereferenced]]:
+def decode_deref(controls: tuple[LdapControl, ...]) -> dict[str, list[Dereferenced]]:
     """What the dereference control says of an entry.
 
     Returns:
@@ -352,7 +352,7 @@ def decode_deref(controls: tuple[Control, ...]) -> dict[str, list[Dereferenced]]
     for control in controls:
         if control.oid != DEREF_OID or control.value is None:
             continue
-        outer = Reader.of(control.value, _DEREF)
+        outer = BerReader.of(control.value, _DEREF)
         results = outer.enter(SEQUENCE, "controlValue")
         outer.finish("controlValue")
         count = 0
@@ -371,7 +371,7 @@ def decode_deref(controls: tuple[Control, ...]) -> dict[str, list[Dereferenced]]
     return found
 
 
-def _partial_attributes(reader: Reader, attributes: dict[str, list[bytes]]) -> None:
+def _partial_attributes(reader: BerReader, attributes: dict[str, list[bytes]]) -> None:
     while reader.more():
         attribute = reader.enter(SEQUENCE, "PartialAttribute")
         name = attribute.name("type").lower()

@@ -57,7 +57,7 @@ class Layer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LogIn:
+class SaslLogIn:
     """Options, server and certificate of a log-in.
 
     Attributes:

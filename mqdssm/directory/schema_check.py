@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from mqdssm.errors import ConfigError
-from mqdssm.tables.schema_compare import Difference, compare, compare_replication
+from mqdssm.tables.schema_compare import SchemaDifference, compare, compare_replication
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
@@ -21,7 +21,7 @@ def subschema_dn(session: "Session") -> str:
     return place.decode()
 
 
-def differences_of(session: "Session") -> list[Difference]:
+def differences_of(session: "Session") -> list[SchemaDifference]:
     """How the schema of the server differs from ours.
 
     Raises:
@@ -34,7 +34,7 @@ def differences_of(session: "Session") -> list[Difference]:
     return compare(attributes, classes, matching_rules=rules)
 
 
-def replication_differences_of(session: "Session") -> list[Difference]:
+def replication_differences_of(session: "Session") -> list[SchemaDifference]:
     """What the schema of the server lacks for the replication store; errors are those of `differences_of`."""
     return compare_replication(*_published(session))
 

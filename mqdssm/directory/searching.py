@@ -17,10 +17,16 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mqdssm.directory.channel import Channel, ConnectionBroken, Page
-from mqdssm.directory.seen_entries import Delivered
 from mqdssm.directory.pool import Pool
-from mqdssm.directory.requests import Control, Scope, encode_message, encode_search_operation, paged_control
+from mqdssm.directory.requests import (
+    LdapControl,
+    SearchScope,
+    encode_message,
+    encode_search_operation,
+    paged_control,
+)
 from mqdssm.directory.responses import LdapResult, paged_cookie
+from mqdssm.directory.seen_entries import Delivered
 from mqdssm.errors import (
     DecodeError,
     DirectoryError,
@@ -66,10 +72,10 @@ class Search:
     """
 
     base: str
-    scope: Scope
+    scope: SearchScope
     filter: bytes
     attributes: tuple[str, ...]
-    controls: tuple[Control, ...] = ()
+    controls: tuple[LdapControl, ...] = ()
     time_limit_s: int = 0
     _operation: bytes = field(init=False, repr=False, compare=False)
 
@@ -79,7 +85,7 @@ class Search:
         )
         object.__setattr__(self, "_operation", operation)
 
-    def encode(self, message_id: int, paging: tuple[Control, ...] = ()) -> bytes:
+    def encode(self, message_id: int, paging: tuple[LdapControl, ...] = ()) -> bytes:
         """The request as octets."""
         return encode_message(message_id, self._operation, (*self.controls, *paging))
 

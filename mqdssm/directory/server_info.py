@@ -11,7 +11,7 @@ from mqdssm.directory.filters import TRUE, encode
 from mqdssm.directory.options import ConnectionOptions, Endpoint
 from mqdssm.directory.profile import ROOT_DSE_ATTRIBUTES, Naming, Profile, choose
 from mqdssm.directory.profiles import PROFILES
-from mqdssm.directory.requests import Scope
+from mqdssm.directory.requests import SearchScope
 from mqdssm.directory.responses import LdapResult
 from mqdssm.directory.searching import Search
 from mqdssm.errors import (
@@ -30,7 +30,7 @@ class _Directory:
     root_dse: Entry
 
 
-class Knowledge:
+class ServerInfo:
     """Profile and naming contexts, learnt from the first server and compared with every other one."""
 
     def __init__(self, options: ConnectionOptions) -> None:
@@ -105,7 +105,7 @@ class Knowledge:
 
 
 def _read_root_dse(channel: Channel, endpoint: Endpoint, deadline: float) -> Entry:
-    search = Search("", Scope.BASE, encode(TRUE), ROOT_DSE_ATTRIBUTES)
+    search = Search("", SearchScope.BASE, encode(TRUE), ROOT_DSE_ATTRIBUTES)
     number = channel.new_id()
     try:
         channel.send(search.encode(number), deadline)

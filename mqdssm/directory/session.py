@@ -8,23 +8,23 @@ from typing import Any, Final, Self
 from uuid import UUID
 
 from mqdssm.directory import streams
-from mqdssm.directory.write_operations import Changing, name_of
 from mqdssm.directory.connect import open_channel
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import TRUE, LdapFilter, encode
 from mqdssm.directory.forest import Forest
 from mqdssm.directory.identities import Identities
-from mqdssm.directory.server_info import Knowledge
 from mqdssm.directory.loading.loader import Loader
+from mqdssm.directory.msmq_check import check_msmq
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Opener, Pool
-from mqdssm.directory.msmq_check import check_msmq
 from mqdssm.directory.profile import Naming, Profile
-from mqdssm.directory.read_operations import Reading, target_name
-from mqdssm.directory.recovery import ReadBack
-from mqdssm.directory.requests import Control, Scope, encode_add, encode_extended, encode_modify_dn
-from mqdssm.directory.searching import SEARCH_TIME_LIMIT_S, PagedSearch, Search
 from mqdssm.directory.raw_entries import Spelt, spelt_entries
+from mqdssm.directory.read_operations import ReadOperations, target_name
+from mqdssm.directory.recovery import ReadBack
+from mqdssm.directory.requests import LdapControl, SearchScope, encode_add, encode_extended, encode_modify_dn
+from mqdssm.directory.searching import SEARCH_TIME_LIMIT_S, PagedSearch, Search
+from mqdssm.directory.server_info import ServerInfo
+from mqdssm.directory.write_operations import Changing, name_of
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
 
@@ -48,9 +48,9 @@ class Session:
             ConfigError: the CA file cannot be used.
         """
         self._options = options
-        self._knowledge = Knowledge(options)
+        self._knowledge = ServerInfo(options)
         self._pool = Pool(options, self._knowledge.welcome, opener)
-        self._reading = Reading(self._pool, options, self._knowledge)
+        self._reading = ReadOperations(self._pool, options, self._knowledge)
         self._changing = Changing(self._pool, options, self._knowledge, self._reading)
         self._identities = Identities(self)
         self._sid: tuple[str | None] | None = None
@@ -234,7 +234,7 @@ class Session:
         base: str | DN,
         search_filter: LdapFilter,
         attributes: Sequence[str],
-        scope: Scope = Scope.SUBTREE,
+        scope: SearchScope = SearchScope.SUBTREE,
         page_size: int | None = None,
     ) -> Iterator[Entry]:
         """Search, streamed ([MS-MQDSSM] 3.1.6.15): paged, on a connection of its own while it runs.
@@ -265,7 +265,7 @@ class Session:
         controls = self.profile.named_controls(self.root_dse, attribute)
         if not controls:
             return None
-        begin = self._paging(dn, TRUE, Scope.BASE, None, controls=controls)
+        begin = self._paging(dn, TRUE, SearchScope.BASE, None, controls=controls)
         return streams.entries(begin, attributes, lambda: self._reading.ranges)
 
     def rows(
@@ -275,7 +275,7 @@ class Session:
         columns: Sequence[str],
         multi: frozenset[str] = frozenset(),
         *,
-        scope: Scope = Scope.SUBTREE,
+        scope: SearchScope = SearchScope.SUBTREE,
         page_size: int | None = None,
         references: Mapping[str, Sequence[str]] | None = None,
     ) -> Iterator[tuple[Any, ...]]:
@@ -303,18 +303,18 @@ class Session:
         profile = self._known().profile
         bring = profile.references_control(self.root_dse, references or {})
         brings = None if references is None else bool(bring)
-        rows = streams.Rows(tuple(columns), multi, profile, brings, lambda: self._reading.ranges)
+        rows = streams.RowOptions(tuple(columns), multi, profile, brings, lambda: self._reading.ranges)
         return rows.stream(self._paging(base, search_filter, scope, page_size, controls=bring))
 
     def portions(
         self, base: str | DN, wanted: LdapFilter, columns: Sequence[str], decoder: streams.Decoder[streams.P]
     ) -> Iterator[streams.P]:
         """Search as `rows`, page by page, decoded by the caller: see `streams.portions`."""
-        return streams.portions(self._paging(base, wanted, Scope.SUBTREE, None), columns, decoder)
+        return streams.portions(self._paging(base, wanted, SearchScope.SUBTREE, None), columns, decoder)
 
     def spelt(self, base: str | DN, search_filter: LdapFilter, attributes: Sequence[str]) -> Iterator[Spelt]:
         """Search as `find`, for copies: DN and attributes spelt and ordered as the server does."""
-        begin = self._paging(base, search_filter, Scope.SUBTREE, None)
+        begin = self._paging(base, search_filter, SearchScope.SUBTREE, None)
         return spelt_entries(begin, attributes, lambda: self._reading.ranges)
 
     # changing
@@ -460,7 +460,7 @@ class Session:
         """
         check_msmq(self)
 
-    def _known(self) -> Knowledge:
+    def _known(self) -> ServerInfo:
         """Connect if no server has been seen yet: the first connection to a server is welcomed."""
         if not self._knowledge.is_there:
             connecting = 2 * len(self._options.endpoints) * self._options.connect_timeout_s
@@ -472,10 +472,10 @@ class Session:
         self,
         base: str | DN,
         search_filter: LdapFilter,
-        scope: Scope,
+        scope: SearchScope,
         page_size: int | None,
         *,
-        controls: tuple[Control, ...] = (),
+        controls: tuple[LdapControl, ...] = (),
     ) -> streams.Begin:
         name = str(base)
         knowledge = self._known()

@@ -5,21 +5,21 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
 from mqdssm.directory.channel import Page
-from mqdssm.directory.seen_entries import IDENTITY, with_identity
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.profile import Profile
-from mqdssm.directory.ranges import Ranges
+from mqdssm.directory.ranges import RangeReader
 from mqdssm.directory.read_operations import decoded_entry, unreadable
-from mqdssm.directory.responses import Message
+from mqdssm.directory.responses import MessageBounds
 from mqdssm.directory.rows import RowDecoder
 from mqdssm.directory.searching import PagedSearch
+from mqdssm.directory.seen_entries import IDENTITY, with_identity
 from mqdssm.errors import DecodeError
 
 Begin = Callable[[tuple[str, ...]], PagedSearch]
 """Makes the search that asks for these attributes; nothing is sent yet."""
 
 
-def entries(begin: Begin, attributes: Sequence[str], ranges: Callable[[], Ranges]) -> Iterator[Entry]:
+def entries(begin: Begin, attributes: Sequence[str], ranges: Callable[[], RangeReader]) -> Iterator[Entry]:
     """The entries of a search.
 
     Args:
@@ -49,7 +49,7 @@ def entries(begin: Begin, attributes: Sequence[str], ranges: Callable[[], Ranges
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowOptions:
     """How the rows of a search are made.
 
     Attributes:
@@ -64,7 +64,7 @@ class Rows:
     multi: frozenset[str]
     profile: Profile
     brings: bool | None
-    ranges: Callable[[], Ranges]
+    ranges: Callable[[], RangeReader]
 
     def stream(self, begin: Begin) -> Iterator[tuple[Any, ...]]:
         """The rows of a search.
@@ -138,7 +138,7 @@ class Portion(Protocol):
 
 
 P = TypeVar("P", bound=Portion)
-Parts = Sequence[tuple[bytes, Sequence[Message]]]
+Parts = Sequence[tuple[bytes, Sequence[MessageBounds]]]
 """Buffers, each with the entries that lie in it."""
 
 Decoder = Callable[[tuple[str, ...]], Callable[[Parts], P]]

@@ -11,13 +11,12 @@ from uuid import UUID
 from mqdssm.directory.channel import ConnectionBroken
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import TRUE
-from mqdssm.directory.server_info import Knowledge
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.profile import Guard, never
-from mqdssm.directory.read_operations import Reading
+from mqdssm.directory.read_operations import ReadOperations
 from mqdssm.directory.recovery import Fate, ReadBack, is_as_sent
-from mqdssm.directory.requests import Change, ChangeType, encode_delete, encode_modify
+from mqdssm.directory.requests import ChangeType, Modification, encode_delete, encode_modify
 from mqdssm.directory.responses import (
     ADD_RESPONSE,
     DELETE_RESPONSE,
@@ -25,6 +24,7 @@ from mqdssm.directory.responses import (
     MODIFY_RESPONSE,
     LdapResult,
 )
+from mqdssm.directory.server_info import ServerInfo
 from mqdssm.errors import (
     DirectoryNotConnected,
     GenericDirectoryError,
@@ -70,7 +70,7 @@ class Changing:
     """
 
     def __init__(
-        self, pool: Pool, options: ConnectionOptions, knowledge: Knowledge, reading: Reading
+        self, pool: Pool, options: ConnectionOptions, knowledge: ServerInfo, reading: ReadOperations
     ) -> None:
         """Send over `pool`, look with `reading`."""
         self._pool = pool
@@ -351,15 +351,15 @@ def name_of(target: str | DN | Entry) -> str:
     return target.dn if isinstance(target, Entry) else str(target)
 
 
-def changes_of(guard: Guard, replacements: Mapping[str, Sequence[bytes]]) -> list[Change]:
+def changes_of(guard: Guard, replacements: Mapping[str, Sequence[bytes]]) -> list[Modification]:
     """Changes that give attributes their new values; those of the guard only if they have the old ones."""
     changes = []
     for attribute, new in replacements.items():
         if attribute in guard.old:
             pairs = ((ChangeType.DELETE, guard.old[attribute]), (ChangeType.ADD, new))
-            changes += [Change(kind, attribute, values) for kind, values in pairs if values]
+            changes += [Modification(kind, attribute, values) for kind, values in pairs if values]
         else:
-            changes.append(Change(ChangeType.REPLACE, attribute, new))
+            changes.append(Modification(ChangeType.REPLACE, attribute, new))
     return changes
 
 

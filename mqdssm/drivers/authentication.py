@@ -9,7 +9,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from mqdssm.drivers.keyring import KEYS_TRIED_MAX, KeyRing, Sender
+from mqdssm.drivers.keyring import KEYS_TRIED_MAX, KeyRing, TrustedSender
 from mqdssm.drivers.private_key import KEY_BITS_MIN, PrivateKey, is_signed
 from mqdssm.drivers.replay_marks import ReplayMarks
 from mqdssm.drivers.replays import AGE_MAX_S, SendersReplays
@@ -93,7 +93,7 @@ class Verified:
         level: how.
     """
 
-    sender: Sender
+    sender: TrustedSender
     level: AuthenticationLevel
 
 
@@ -202,7 +202,9 @@ class Verifier:
         return problem, None
 
 
-def _signing_key(message: Message, level: AuthenticationLevel, sender: Sender) -> "RSAPublicKey | None":
+def _signing_key(
+    message: Message, level: AuthenticationLevel, sender: TrustedSender
+) -> "RSAPublicKey | None":
     """Return the key of a sender that a message was signed with; None: it was none of them."""
     try:
         data = signed_bytes(message, level)

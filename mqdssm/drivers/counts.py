@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Final
 
 
-class Counts:
+class EventCounts:
     """How often each thing happened, by a short constant text."""
 
     def __init__(self) -> None:

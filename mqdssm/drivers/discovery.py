@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 from uuid import uuid4
 
-from mqdssm.drivers.counts import Counts
+from mqdssm.drivers.counts import EventCounts
 from mqdssm.engines.actions import Dropped
 from mqdssm.engines.discovery import client as do
 from mqdssm.engines.discovery.values import DiscoveryResult, Network
@@ -40,7 +40,7 @@ class DiscoveryDriver:
         asking: Callable[[do.Broadcast], None] = lambda _: None,
         make_guid: Callable[[], Guid] = lambda: Guid.of(uuid4()),
     ) -> None:
-        self.counts: Final = Counts()
+        self.counts: Final = EventCounts()
         self._client, self._asking, self._make_guid = client, asking, make_guid
         self._sockets: Final[dict[Network, socket.socket]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -48,7 +48,7 @@ class DiscoveryDriver:
         self._waiting = 0  # for that
         self._performers: Final[Mapping[type, Callable[..., None]]] = {
             do.Broadcast: self._broadcast,
-            do.Finished: self._finished,
+            do.SearchFinished: self._finished,
             Dropped: lambda action: self.counts.add(action.what),
         }
 
@@ -95,7 +95,7 @@ class DiscoveryDriver:
         except (OSError, OverflowError, ValueError) as error:  # a port or an address that is none, too
             self.counts.add("request not sent")
             log.warning("nobody can be asked on %s: %s", network, getattr(error, "strerror", None) or error)
-            asyncio.get_running_loop().call_soon(self._take, do.SendFailed(network=network))
+            asyncio.get_running_loop().call_soon(self._take, do.RequestSendFailed(network=network))
 
     def _open(self, network: Network) -> socket.socket:
         """A socket of its own tells on which network a reply arrives.
@@ -121,16 +121,16 @@ class DiscoveryDriver:
             except OSError:  # a router's word that nobody is there: others may answer
                 self.counts.add("network error")
                 return
-            self._take(do.Received(network=network, data=data, source=source))
+            self._take(do.ReplyReceived(network=network, data=data, source=source))
 
-    def _finished(self, action: do.Finished) -> None:
+    def _finished(self, action: do.SearchFinished) -> None:
         if self._running is not None and not self._running.done():
             self._running.set_result(action.result)
         self._close_sockets()
 
     def _close(self) -> None:
         """Also when nobody wants the answer any more: then the client has to end, too."""
-        while self._client.state is not do.State.IDLE:
+        while self._client.state is not do.ClientState.IDLE:
             self._client.step(do.NetworksChanged(networks=()), asyncio.get_running_loop().time())
         if self._timer is not None:
             self._timer.cancel()

@@ -19,8 +19,8 @@ from mqdssm.model.discovery import DirectoryServiceServer, check_netbios_name
 from mqdssm.model.elements import QueueManager, Site
 from mqdssm.model.filters import Filter
 from mqdssm.model.guid import Guid
+from mqdssm.store.ldap.places import DirectoryPlaces
 from mqdssm.store.ldap.stored_entry import held_of
-from mqdssm.store.ldap.places import Places
 from mqdssm.tables.property_rows import GUIDS
 
 log: Final = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ _IP_TYPES: Final = frozenset({1, 2})
 _IPX_TYPE: Final = 3
 
 
-class Change(Protocol):
+class WatchedChange(Protocol):
     """Change that a watcher of the directory tells: `mqdssm.model.watching.ObjectChange`."""
 
     @property
@@ -66,7 +66,7 @@ def protocols_of(addresses: bytes) -> tuple[bool, bool]:
     return ip or not ipx, ipx
 
 
-class DirectoryReader:
+class DiscoveryReader:
     """Reads what one server answers.
 
     Args:
@@ -146,7 +146,7 @@ class DirectoryReader:
         session = self._directory.session
         of_class = Equal("objectClass", _NETWORK_CLASS.encode())
         try:
-            entries = list(session.find(Places(session).networks, of_class, _NETWORK_ATTRIBUTES))
+            entries = list(session.find(DirectoryPlaces(session).networks, of_class, _NETWORK_ATTRIBUTES))
         except ObjectNotFound:  # a directory without MQIS
             return
         for entry in sorted(entries, key=lambda one: one.dn.casefold()):
@@ -233,7 +233,7 @@ class KnowledgeCache:
             with suppress(RuntimeError):  # the loop has ended: nobody wants to know
                 self._loop.call_soon_threadsafe(self._stale.set)
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: WatchedChange) -> None:
         """An object of the directory has changed: read again soon, if it concerns us. From any thread."""
         if change.type in CONCERNED:
             self.invalidate()

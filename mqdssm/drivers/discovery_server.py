@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
 from mqdssm.drivers import packet_filter
-from mqdssm.drivers.counts import Counts
+from mqdssm.drivers.counts import EventCounts
 from mqdssm.drivers.interfaces import on_link_networks
 from mqdssm.engines.actions import Dropped
 from mqdssm.engines.discovery import server as do
@@ -57,7 +57,7 @@ _TODO: Final[Mapping[int, str]] = {
 """What to do about an address that cannot be listened on."""
 
 
-class Listener:
+class DiscoveryListener:
     """One discovery server: its engine, and its socket.
 
     Args:
@@ -67,7 +67,7 @@ class Listener:
             sent.
     """
 
-    def __init__(self, address: do.Address, answers: Answers, counts: Counts) -> None:
+    def __init__(self, address: do.Address, answers: Answers, counts: EventCounts) -> None:
         self._address, self._counts = address, counts
         self._server: Final = do.DiscoveryServer(answers)
         self._socket: socket.socket | None = None
@@ -77,7 +77,7 @@ class Listener:
         self._performers: Final[Mapping[type, Callable[..., None]]] = {
             do.Open: self._open,
             do.Close: self._close,
-            do.Reply: self._reply,
+            do.SendReply: self._reply,
             do.Mute: self._mute,
             do.Ended: self._end,
             Dropped: lambda action: counts.add(action.what),
@@ -116,7 +116,7 @@ class Listener:
     def stop(self) -> None:
         """Stop the server, so that `wait` returns."""
         if not self._ended.done():
-            self._take(do.Stop())
+            self._take(do.StopServer())
 
     async def wait(self) -> None:
         """Wait for the end.
@@ -163,11 +163,11 @@ class Listener:
                 self._counts.add("network error")
                 log.warning("receiving on %s:%d: %s", *self._address, error)
                 return
-            self._take(do.Received(data, source))
+            self._take(do.RequestReceived(data, source))
             if self._socket is not opened:
                 return
 
-    def _reply(self, action: do.Reply) -> None:
+    def _reply(self, action: do.SendReply) -> None:
         if self._socket is None:
             return
         try:
@@ -178,7 +178,7 @@ class Listener:
             self._counts.add("reply not sent")
             if error.errno not in OF_THE_DESTINATION:
                 log.warning("sending from %s:%d: %s; the socket is opened anew", *self._address, error)
-                self._take(do.SendFailed(reason=str(error)))
+                self._take(do.ReplySendFailed(reason=str(error)))
         else:
             self._counts.add("answered briefly" if action.is_brief else "answered")
 
@@ -244,9 +244,9 @@ class DiscoveryService:
             IPv4Address(address)
             if not 0 <= port <= PORT_MAX:
                 raise ValueError(f"{port} is no port, 0 to {PORT_MAX}")
-        self.counts: Final = Counts()
+        self.counts: Final = EventCounts()
         self._allow_from, self._on_report = tuple(allow_from), on_report
-        self._listeners: Final = [Listener(address, answers, self.counts) for address in addresses]
+        self._listeners: Final = [DiscoveryListener(address, answers, self.counts) for address in addresses]
         self._reported: Mapping[str, int] = {}
         self._allow()
 

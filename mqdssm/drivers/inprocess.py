@@ -16,7 +16,7 @@ from threading import Condition, Lock, Thread
 from typing import Final, TypeAlias
 
 from mqdssm.drivers.authentication import Distrust, Signer, Verified, Verifier
-from mqdssm.drivers.counts import Counts
+from mqdssm.drivers.counts import EventCounts
 from mqdssm.drivers.inbox import HostInbox
 from mqdssm.drivers.outgoing import LIMITS, Address, Outgoing, OutgoingLimits
 from mqdssm.drivers.transport import Arrival, LocalQueue
@@ -61,7 +61,7 @@ DEFAULTS: Final = HostSettings()
 _INSECURE: Final = frozenset({MessageClass.NACK_BAD_DEST_QUEUE, MessageClass.NACK_BAD_SIGNATURE})
 
 
-class Network:
+class InProcessNetwork:
     """Where hosts find each other, by machine name (in any case) or identifier.
 
     Args:
@@ -175,7 +175,7 @@ def _link(one: "Host", other: "Host") -> frozenset[str]:
 
 
 class Host:
-    """A queue manager of a `Network` (`mqdssm.drivers.transport.Transport`).
+    """A queue manager of a `InProcessNetwork` (`mqdssm.drivers.transport.Transport`).
 
     Attributes:
         counts: what was dropped or refused here.
@@ -183,7 +183,7 @@ class Host:
 
     def __init__(
         self,
-        network: Network,
+        network: InProcessNetwork,
         machine_name: str,
         identifier: Guid,
         *,
@@ -201,7 +201,7 @@ class Host:
         self._signer = signer
         self._verifier = verifier
         self._settings = settings
-        self.counts: Final = Counts()
+        self.counts: Final = EventCounts()
         self._lock: Final = Condition()
         self._closed = False
         self._awake = False

@@ -40,7 +40,7 @@ KEYS_TRIED_MAX: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sender:
+class TrustedSender:
     """Somebody who may sign.
 
     Attributes:
@@ -70,7 +70,7 @@ class Sender:
 class KeyRing(Protocol):
     """Knows who may sign as a queue manager."""
 
-    def senders(self, queue_manager: Guid) -> Iterable[Sender]:
+    def senders(self, queue_manager: Guid) -> Iterable[TrustedSender]:
         """Who may have signed a message whose SenderIdentifier is this one, the likeliest first.
 
         Raises:
@@ -86,9 +86,9 @@ class PinnedKeys:
         known: senders by QueueManager.Identifier.
     """
 
-    known: Mapping[Guid, Sender]
+    known: Mapping[Guid, TrustedSender]
 
-    def senders(self, queue_manager: Guid) -> Iterator[Sender]:
+    def senders(self, queue_manager: Guid) -> Iterator[TrustedSender]:
         """The one that is pinned, if any."""
         if queue_manager in self.known:
             yield replace(self.known[queue_manager], machine_id=queue_manager)
@@ -104,7 +104,7 @@ class KeyRings:
 
     rings: tuple[KeyRing, ...]
 
-    def senders(self, queue_manager: Guid) -> Iterator[Sender]:
+    def senders(self, queue_manager: Guid) -> Iterator[TrustedSender]:
         """All that they say.
 
         Raises:
@@ -115,7 +115,7 @@ class KeyRings:
                 yield _renamed(sender, self.rings[at:], queue_manager)
 
 
-def _renamed(sender: Sender, rings: Iterable[KeyRing], queue_manager: Guid) -> Sender:
+def _renamed(sender: TrustedSender, rings: Iterable[KeyRing], queue_manager: Guid) -> TrustedSender:
     """Return a sender with the name that some key rings have for its identifier and key, if one has."""
     try:
         for found in (one for ring in rings for one in ring.senders(queue_manager)):
@@ -144,12 +144,12 @@ class DirectoryKeys:
         self, perform: Callable[[Operation], Result], *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._perform = perform
-        self._machines: Final = _Answers[Guid, Sender | None](clock)
+        self._machines: Final = _Answers[Guid, TrustedSender | None](clock)
         self._sites: Final = _Answers[None, tuple[_Site, ...]](clock)
         # one by one: where the directory is away now and then, all of them might never be read at once
-        self._own: Final = _Answers[Guid, Sender | None](clock)
+        self._own: Final = _Answers[Guid, TrustedSender | None](clock)
 
-    def senders(self, queue_manager: Guid) -> Iterator[Sender]:
+    def senders(self, queue_manager: Guid) -> Iterator[TrustedSender]:
         """The machine itself; as PSC of its site; while it is unknown, the PSC of any site.
 
         Raises:
@@ -172,7 +172,7 @@ class DirectoryKeys:
             if site.identifier == machine.site_id:
                 yield from site.as_machine(machine)
 
-    def _machine(self, identifier: Guid) -> Sender | None:
+    def _machine(self, identifier: Guid) -> TrustedSender | None:
         read = self._perform(ReadObject(object_type=ObjectType.MACHINE, identifier=identifier))
         return None if not isinstance(read, ObjectRead) or failed(read.status) else _sender(read)
 
@@ -182,7 +182,7 @@ class DirectoryKeys:
         made = ((one.identifier, _controller(_values(one), one.identifier)) for one in found)
         return tuple(_Site(site, psc) for site, psc in made if site is not None and psc.machine_name)
 
-    def _psc_of(self, site: "_Site") -> Sender | None:
+    def _psc_of(self, site: "_Site") -> TrustedSender | None:
         """Return the machine of a site's PSC from the site's own partition; None: it is not known yet."""
         role = int(Service.PSC | Service.PEC)
         listed = self._perform(
@@ -203,9 +203,9 @@ class _Site:
     """
 
     identifier: Guid
-    controller: Sender
+    controller: TrustedSender
 
-    def as_machine(self, machine: Sender) -> Iterator[Sender]:
+    def as_machine(self, machine: TrustedSender) -> Iterator[TrustedSender]:
         """Return a machine with its own keys, then with those that the site has of its PSC."""
         yield machine
         if self.controller.keys:
@@ -256,13 +256,13 @@ class _Answers(Generic[_K, _V]):
         return answer
 
 
-def _sender(machine: ObjectRead) -> Sender | None:
+def _sender(machine: ObjectRead) -> TrustedSender | None:
     """Return a machine as a sender; None: it has no name."""
     values = _values(machine)
     name = _text(values.get(Propid.QM_PATHNAME))
     if not name:
         return None
-    return Sender(
+    return TrustedSender(
         machine_name=name,
         service=Service(_number(values.get(Propid.QM_SERVICE))),
         keys=_keys(values.get(Propid.QM_SIGN_PK), f"machine {machine.identifier}"),
@@ -271,8 +271,8 @@ def _sender(machine: ObjectRead) -> Sender | None:
     )
 
 
-def _controller(values: Mapping[Propid, PropertyValue], site: Guid | None) -> Sender:
-    return Sender(
+def _controller(values: Mapping[Propid, PropertyValue], site: Guid | None) -> TrustedSender:
+    return TrustedSender(
         machine_name=_text(values.get(Propid.S_PSC)),
         service=Service.PSC,
         keys=_keys(values.get(Propid.S_PSC_SIGNPK), f"site {site}"),

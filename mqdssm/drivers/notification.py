@@ -7,7 +7,7 @@ from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Final, Protocol, Self
 
-from mqdssm.drivers.counts import Counts
+from mqdssm.drivers.counts import EventCounts
 from mqdssm.drivers.subscriptions import Subscriptions
 from mqdssm.drivers.timers import Timers, steady_clock
 from mqdssm.drivers.transport import NOTIFICATION, Arrival, Inbox, Transport
@@ -30,7 +30,7 @@ RECEIVE_S: Final = 0.2
 """How long one look into the queue takes, at most: so soon requests of other threads are seen."""
 
 
-class Reader(Protocol):
+class OwnStateReader(Protocol):
     """`mqdssm.drivers.owned_reader.OwnedReader`."""
 
     def perform(self, operation: do.Operation) -> do.Result:
@@ -60,7 +60,7 @@ class NotificationDriver:
     def __init__(
         self,
         engine: NotificationReceiver,
-        reader: Reader,
+        reader: OwnStateReader,
         transport: Transport,
         *,
         clock: Callable[[], float] | None = None,
@@ -69,7 +69,7 @@ class NotificationDriver:
             raise ValueError(f"{engine.settings.identifier} is not queue manager {transport.identifier}")
         self._engine, self._reader, self._transport = engine, reader, transport
         self._clock = clock or steady_clock()
-        self.counts: Final = Counts()
+        self.counts: Final = EventCounts()
         self.subscriptions: Final = Subscriptions(self.counts)
         self.known: Final = Event()
         self._timers: Final = Timers()
@@ -88,7 +88,7 @@ class NotificationDriver:
         """
         inbox = self._transport.open(NOTIFICATION)
         try:
-            self._take(do.Started())
+            self._take(do.ReceiverStarted())
             while not self._stopping.is_set() and not inbox.is_closed:
                 self._turn(inbox)
         finally:
@@ -157,7 +157,7 @@ class NotificationDriver:
         if (name := self._timers.take_due(self._clock())) is not None:
             self._take(TimerFired(name=name))
 
-    def event_of(self, arrival: Arrival) -> do.Received | None:
+    def event_of(self, arrival: Arrival) -> do.NotificationReceived | None:
         """What the engine is told of a message ([MS-MQCN] 3.2.5); None: nothing, and it is counted."""
         message = arrival.message
         if message.message_class != MessageClass.NORMAL:
@@ -168,7 +168,7 @@ class NotificationDriver:
         except DecodeError as error:
             self._drop("cannot be decoded", str(error))
             return None
-        return do.Received(
+        return do.NotificationReceived(
             notification=notification,
             size=len(message.body),
             sender_type=message.sender_type,
@@ -186,14 +186,14 @@ class NotificationDriver:
         while pending:
             for action in self._engine.step(pending.pop(), self._clock()):
                 match action:
-                    case do.Perform(token=token, operation=operation):
+                    case do.PerformRead(token=token, operation=operation):
                         result = self._reader.perform(operation)
-                        pending.append(do.Performed(token=token, result=result))
+                        pending.append(do.ReadPerformed(token=token, result=result))
                     case StartTimer(name=name, after_s=after_s):
                         self._timers.start(name, self._clock() + after_s)
                     case do.Tell(event=told):
                         self.subscriptions.publish((told,))
-                    case do.Known():
+                    case do.StateRead():
                         self.known.set()
                     case Note(what=what, detail=detail):
                         self.counts.add(what)

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from mqdssm.drivers.counts import Counts
+from mqdssm.drivers.counts import EventCounts
 from mqdssm.drivers.transport import Transport
 from mqdssm.engines.notification.sender import messages_of
 from mqdssm.engines.notification.settings import SenderSettings
@@ -38,7 +38,7 @@ class Notifier:
             )
         self._transport = transport
         self._settings = settings
-        self.counts: Final = Counts()
+        self.counts: Final = EventCounts()
 
     def __call__(self, notice: Notice) -> None:
         """Send Change Notification ([MS-MQCN] 3.3.4.1).

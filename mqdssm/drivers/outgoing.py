@@ -4,7 +4,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from mqdssm.drivers.counts import Counts
+from mqdssm.drivers.counts import EventCounts
 from mqdssm.drivers.message_queue import MessageQueue
 from mqdssm.drivers.transport import QUEUE_BYTES_MAX, QUEUE_MESSAGES_MAX
 from mqdssm.model.guid import Guid
@@ -59,7 +59,7 @@ class Outgoing:
         counts: where acknowledgements that were given up are counted.
     """
 
-    def __init__(self, limits: OutgoingLimits, counts: Counts) -> None:
+    def __init__(self, limits: OutgoingLimits, counts: EventCounts) -> None:
         self._limits, self._counts = limits, counts
         self._queues: Final[dict[Address, MessageQueue[Message]]] = {}
         self._acknowledgements: Final[OrderedDict[tuple[Address, int], int]] = OrderedDict()

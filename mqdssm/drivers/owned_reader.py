@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
-from mqdssm.drivers.counts import Counts
+from mqdssm.drivers.counts import EventCounts
 from mqdssm.engines.notification.actions import (
     AllRead,
     NotRead,
@@ -56,7 +56,7 @@ class OwnedReader:
         self._directory = directory
         self._identifier = identifier
         self._servers = {name.casefold(): one for name, one in servers.items()}
-        self.counts: Final = Counts()
+        self.counts: Final = EventCounts()
 
     @property
     def servers(self) -> frozenset[str]:

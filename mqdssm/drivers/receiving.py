@@ -6,7 +6,7 @@ from collections.abc import Callable
 from threading import Condition, Event, Thread
 from typing import Final
 
-from mqdssm.drivers.counts import Counts
+from mqdssm.drivers.counts import EventCounts
 from mqdssm.drivers.sent_messages import Outstanding
 from mqdssm.drivers.transport import Arrival, Inbox
 from mqdssm.engines.replication.actions import Event as EngineEvent
@@ -25,7 +25,7 @@ RECEIVE_S: Final = 1.0
 """How long one look into the queue takes, at most."""
 
 
-class Receiver:
+class QueueReceiver:
     """Reads a replication queue in a thread of its own, no faster than its events are taken.
 
     Args:
@@ -39,7 +39,7 @@ class Receiver:
     def __init__(
         self,
         outstanding: Outstanding,
-        counts: Counts,
+        counts: EventCounts,
         clock: Callable[[], float],
         put: Callable[[EngineEvent | Exception], None],
     ) -> None:

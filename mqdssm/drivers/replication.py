@@ -9,16 +9,16 @@ from typing import Final, Protocol
 from uuid import uuid4
 
 from mqdssm.drivers.authentication import AS_SPECIFIED, SignaturePolicy
-from mqdssm.drivers.reply_waiters import CLIENT_WAIT_S, Clients
-from mqdssm.drivers.counts import Counts
+from mqdssm.drivers.counts import EventCounts
+from mqdssm.drivers.receiving import QueueReceiver
+from mqdssm.drivers.reply_waiters import CLIENT_WAIT_S, ReplyWaiters
 from mqdssm.drivers.sent_messages import Outstanding, Sent
-from mqdssm.drivers.receiving import Receiver
 from mqdssm.drivers.store_thread import StoreThread
 from mqdssm.drivers.timers import Timers, steady_clock
 from mqdssm.drivers.transport import REPLICATION, Inbox, Transport
 from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired
 from mqdssm.engines.replication import actions as do
-from mqdssm.engines.replication.operations import Outcome
+from mqdssm.engines.replication.operations import ObjectOutcome
 from mqdssm.engines.replication.status import ServerStatus
 from mqdssm.errors import TransportError
 from mqdssm.model.guid import Guid
@@ -76,15 +76,15 @@ class ReplicationDriver:
         make_guid: Callable[[], Guid] = lambda: Guid.of(uuid4()),
         clock: Callable[[], float] | None = None,
     ) -> None:
-        self.counts: Final = Counts()
+        self.counts: Final = EventCounts()
         self._engine, self._store, self._transport = engine, store, transport
         self._policy, self._make_guid, self._clock = policy, make_guid, clock or steady_clock()
         self._stopping: Final = Event()
         self._events: Final[SimpleQueue[do.Event | Exception | None]] = SimpleQueue()
         self._timers: Final = Timers()
         self._outstanding: Final = Outstanding()
-        self._clients: Final = Clients(self._events.put)
-        self._receiver: Final = Receiver(self._outstanding, self.counts, self._clock, self._events.put)
+        self._clients: Final = ReplyWaiters(self._events.put)
+        self._receiver: Final = QueueReceiver(self._outstanding, self.counts, self._clock, self._events.put)
         self.ask: Final = self._clients.ask
         self._performers: Final[Mapping[type, Callable[..., None]]] = {
             do.Perform: self._perform,
@@ -134,7 +134,7 @@ class ReplicationDriver:
         properties: Properties = (),
         scope: Scope = Scope.ENTERPRISE,
         timeout_s: float = CLIENT_WAIT_S,
-    ) -> Outcome:
+    ) -> ObjectOutcome:
         """Change an object, wherever its authority is, and wait (as `ChangeObject` and `ask`)."""
         if command is Command.CREATE and identifier is None:
             identifier = self._make_guid()
@@ -227,7 +227,7 @@ class ReplicationDriver:
             log.warning("a message to %s is not sent: %s", action.destination, error)
 
     def _reply(self, action: do.Reply) -> None:
-        outcome = Outcome(status=action.status, identifier=action.identifier)
+        outcome = ObjectOutcome(status=action.status, identifier=action.identifier)
         if not self._clients.reply(action.request, outcome):
             self.counts.add("reply to nobody")
 

@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Final
 
 from mqdssm.engines.replication.actions import Event
-from mqdssm.engines.replication.operations import Outcome
+from mqdssm.engines.replication.operations import ObjectOutcome
 from mqdssm.model.hresults import Hresult
 
 CLIENTS_MAX: Final = 1000
@@ -15,7 +15,7 @@ CLIENT_WAIT_S: Final = 120.0
 """How long a client waits: several times what an engine lets a request take."""
 
 
-class Clients:
+class ReplyWaiters:
     """Gives requests to an engine and its replies to who asked; from any thread.
 
     Args:
@@ -24,12 +24,12 @@ class Clients:
 
     def __init__(self, put: Callable[[Event], None]) -> None:
         self._put = put
-        self._waiting: Final[dict[int, Future[Outcome]]] = {}
+        self._waiting: Final[dict[int, Future[ObjectOutcome]]] = {}
         self._lock: Final = Lock()
         self._last = 0
         self._is_open = True
 
-    def ask(self, make: Callable[[int], Event], timeout_s: float = CLIENT_WAIT_S) -> Outcome:
+    def ask(self, make: Callable[[int], Event], timeout_s: float = CLIENT_WAIT_S) -> ObjectOutcome:
         """Give the engine an event that it answers with `Reply`, and wait.
 
         Args:
@@ -41,10 +41,10 @@ class Clients:
             have been done, or not. MQ_ERROR_SERVICE_NOT_AVAILABLE where nothing was done: too many requests,
             or stopped.
         """
-        future: Future[Outcome] = Future()
+        future: Future[ObjectOutcome] = Future()
         with self._lock:
             if not self._is_open or len(self._waiting) >= CLIENTS_MAX:
-                return Outcome(status=Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
+                return ObjectOutcome(status=Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
             self._last += 1
             request = self._last
             self._waiting[request] = future
@@ -52,12 +52,12 @@ class Clients:
             self._put(make(request))
             return future.result(timeout_s)
         except TimeoutError:
-            return Outcome(status=Hresult.MQDS_NO_RSP_FROM_OWNER)
+            return ObjectOutcome(status=Hresult.MQDS_NO_RSP_FROM_OWNER)
         finally:
             with self._lock:
                 self._waiting.pop(request, None)
 
-    def reply(self, request: int, outcome: Outcome) -> bool:
+    def reply(self, request: int, outcome: ObjectOutcome) -> bool:
         """Give a client its reply; False: it does not wait any more."""
         with self._lock:
             future = self._waiting.pop(request, None)
@@ -71,4 +71,4 @@ class Clients:
             self._is_open = False
             waiting = list(self._waiting)
         for request in waiting:
-            self.reply(request, Outcome(status=Hresult.MQDS_NO_RSP_FROM_OWNER))
+            self.reply(request, ObjectOutcome(status=Hresult.MQDS_NO_RSP_FROM_OWNER))

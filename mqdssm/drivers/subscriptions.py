@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Final, Self, TypeAlias
 from uuid import UUID
 
-from mqdssm.drivers.counts import Counts
+from mqdssm.drivers.counts import EventCounts
 from mqdssm.model.owned import (
     OwnedQueue,
     OwnedQueueManager,
@@ -192,7 +192,7 @@ class Subscriptions:
         counts: where callbacks that raised are counted.
     """
 
-    def __init__(self, counts: Counts) -> None:
+    def __init__(self, counts: EventCounts) -> None:
         self._counts = counts
         self._lock: Final = Lock()
         self._callbacks: Final[list[Callbacks]] = []

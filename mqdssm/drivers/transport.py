@@ -6,7 +6,7 @@ Implementations: `mqdssm.drivers.inprocess`. Every method may be called from any
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from mqdssm.drivers.keyring import Sender
+from mqdssm.drivers.keyring import TrustedSender
 from mqdssm.model.guid import Guid
 from mqdssm.model.names import FormatName
 from mqdssm.model.transport import (
@@ -59,7 +59,7 @@ class Arrival:
     """
 
     message: Message
-    sender: Sender | None
+    sender: TrustedSender | None
 
 
 class Inbox(Protocol):

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
-from mqdssm.drivers.counts import Counts
+from mqdssm.drivers.counts import EventCounts
 from mqdssm.drivers.notifier import Notifier
 from mqdssm.errors import DirectoryError, TransportError
 from mqdssm.events.facade import Directory
@@ -17,7 +17,7 @@ from mqdssm.model.watching import ChangeEvent, ObjectChange
 log: Final = logging.getLogger(__name__)
 
 
-class Receiver(Protocol):
+class LocalReceiver(Protocol):
     """Our own state: `mqdssm.drivers.notification.NotificationDriver`."""
 
     def refresh(self) -> None:
@@ -50,13 +50,13 @@ class WatchFeed:
         self,
         directory: Directory,
         *,
-        receiver: Receiver | None = None,
+        receiver: LocalReceiver | None = None,
         notifier: Notifier | None = None,
         pauses: Pauses | None = None,
     ) -> None:
         self._directory, self._receiver, self._notifier = directory, receiver, notifier
         self._pauses = pauses or Pauses()
-        self.counts: Final = Counts()
+        self.counts: Final = EventCounts()
 
     def ready(self, _url: str = "") -> None:
         """Begin without a gap: give it to `Directory.watch` as ``on_ready``.

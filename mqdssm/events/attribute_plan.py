@@ -9,8 +9,8 @@ from mqdssm.directory.responses import Dereferenced
 from mqdssm.directory.session import Session
 from mqdssm.events.computed_attributes import (
     COMPUTER_ABOVE,
+    EntrySource,
     Maker,
-    Source,
     Value,
     computer_of,
     maker_of,
@@ -113,9 +113,9 @@ class Needs:
         """A memory of references for one operation."""
         return References(self._session, tuple(self._of_computer))
 
-    def source(self, dn: str, values: Sequence[Value], references: References) -> Source:
+    def source(self, dn: str, values: Sequence[Value], references: References) -> EntrySource:
         """An entry as the makers take it; `values` are of the columns, in their order."""
-        return Source(dn, values, self._columns, references, self._session, self.above)
+        return EntrySource(dn, values, self._columns, references, self._session, self.above)
 
     def prefetch(self, entries: Sequence[Found], references: References) -> None:
         """Resolve what a batch of entries refers to, in few round trips (decision M29).

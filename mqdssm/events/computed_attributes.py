@@ -20,7 +20,7 @@ from mqdssm.tables.syntax import BOOLEAN, UINT32
 Value: TypeAlias = bytes | list[bytes] | None
 """What an entry has of one LDAP attribute: a value, several, or none."""
 
-Maker: TypeAlias = Callable[[Row, "Source"], Any]
+Maker: TypeAlias = Callable[[Row, "EntrySource"], Any]
 
 UNSET: Final = object()
 """The LDAP attribute is not there: what that means stands in the row."""
@@ -30,7 +30,7 @@ COMPUTER_ABOVE: Final[Mapping[str, int]] = MappingProxyType({"QueueManager": 1, 
 
 
 @dataclass(slots=True)
-class Source:
+class EntrySource:
     """One entry while an element is made of it.
 
     Attributes:
@@ -100,39 +100,39 @@ def text_of(raw: bytes) -> str:
         raise MappingError(f"is no UTF-8 text: {raw[:40]!r}") from None
 
 
-def _of_computer(row: Row, source: Source) -> Any:
+def _of_computer(row: Row, source: EntrySource) -> Any:
     values = source.computer_values(row.ldap[0])
     return row.decode(values) if values else UNSET
 
 
-def _computer_name(_: Row, source: Source) -> str:
+def _computer_name(_: Row, source: EntrySource) -> str:
     return compute.computer_name(source.dn)
 
 
-def _full_path(_: Row, source: Source) -> str:
+def _full_path(_: Row, source: EntrySource) -> str:
     return source.dn
 
 
-def _directory_path(_: Row, source: Source) -> str:
+def _directory_path(_: Row, source: EntrySource) -> str:
     return compute.directory_path(source.dn)
 
 
-def _name_of_site(_: Row, source: Source) -> str:
+def _name_of_site(_: Row, source: EntrySource) -> str:
     # the RDN, not any value of cn: a hand-made entry may have two of these
     return first_values(source.dn, 1)[0]
 
 
-def _extension(source: Source) -> str | None:
+def _extension(source: EntrySource) -> str | None:
     raw = source.first("mSMQQueueNameExt")
     return None if raw is None else text_of(raw)
 
 
-def _pathname(_: Row, source: Source) -> str:
+def _pathname(_: Row, source: EntrySource) -> str:
     place = compute.queue_place(source.dn)
     return compute.pathname(place.computer, place.cn, _extension(source))
 
 
-def _qualified_pathname(_: Row, source: Source) -> Any:
+def _qualified_pathname(_: Row, source: EntrySource) -> Any:
     computer = source.references.computer(computer_of(source.dn, source.above))
     if computer is None:
         return UNSET
@@ -141,7 +141,7 @@ def _qualified_pathname(_: Row, source: Source) -> Any:
     return compute.qualified_pathname(None if host is None else text_of(host), cn, _extension(source))
 
 
-def _time(names: Sequence[str], row: Row, source: Source) -> Any:
+def _time(names: Sequence[str], row: Row, source: EntrySource) -> Any:
     values, columns = source.values, source.columns
     for name in names:
         raw = values[columns[name]]
@@ -150,23 +150,23 @@ def _time(names: Sequence[str], row: Row, source: Source) -> Any:
     return UNSET
 
 
-def _service_bits(source: Source) -> int:
+def _service_bits(source: EntrySource) -> int:
     raw = source.first("mSMQServiceType")
     return 0 if raw is None else UINT32.load(raw)
 
 
-def _directory_server_type(_: Row, source: Source) -> Any:
+def _directory_server_type(_: Row, source: EntrySource) -> Any:
     raw = source.first("mSMQDsServices")
     serves = raw is not None and BOOLEAN.load(raw)
     found = compute.directory_server_type(directory_server=serves, service=_service_bits(source))
     return UNSET if found is None else found
 
 
-def _remote_access_server(_: Row, source: Source) -> bool:
+def _remote_access_server(_: Row, source: EntrySource) -> bool:
     return compute.remote_access_server(_service_bits(source))
 
 
-def _queue_managers(row: Row, source: Source) -> tuple[UUID, ...]:
+def _queue_managers(row: Row, source: EntrySource) -> tuple[UUID, ...]:
     # gates and routing servers that are gone are skipped (3.1.6.11.1.3, decision M40)
     of_class = REFERRED_CLASSES[Computed.QUEUE_MANAGERS]
     found = []
@@ -179,7 +179,7 @@ def _queue_managers(row: Row, source: Source) -> tuple[UUID, ...]:
     return tuple(found)
 
 
-def _site(row: Row, source: Source) -> Any:
+def _site(row: Row, source: EntrySource) -> Any:
     raw = source.first(row.ldap[0])
     if raw is None:
         return UNSET
@@ -189,12 +189,12 @@ def _site(row: Row, source: Source) -> Any:
     return identifier
 
 
-def _clustered(row: Row, source: Source) -> Any:
+def _clustered(row: Row, source: EntrySource) -> Any:
     names = source.computer_values(row.ldap[0])
     return compute.clustered(text_of(name) for name in names) if names else UNSET
 
 
-def _enterprise_name(_: Row, source: Source) -> str:
+def _enterprise_name(_: Row, source: EntrySource) -> str:
     return str(source.session.naming.forest)
 
 
@@ -223,7 +223,9 @@ def guid_of(value: Value) -> UUID | None:
     return UUID(bytes_le=raw) if isinstance(raw, bytes) and len(raw) == 16 else None
 
 
-def _security(translate: Callable[[str, bytes], bytes], ldap_class: str, row: Row, source: Source) -> Any:
+def _security(
+    translate: Callable[[str, bytes], bytes], ldap_class: str, row: Row, source: EntrySource
+) -> Any:
     raw = source.first(row.ldap[0])
     return UNSET if raw is None else translate(ldap_class, raw)
 

@@ -19,9 +19,9 @@ from mqdssm.events import security, settings
 from mqdssm.events.attributes import left_by_create, made_by_servers, names_to_create, table_of_object
 from mqdssm.events.context import Context, Machine
 from mqdssm.events.encode import DnsOf, incomplete_names, look_up
+from mqdssm.events.entry_builder import EntryTarget, Maker
 from mqdssm.events.machines import with_machine
 from mqdssm.events.made_entry import MadeEntry
-from mqdssm.events.entry_builder import Maker, Target
 from mqdssm.events.object_names import check_computer, new_path
 from mqdssm.events.postprocessing import postprocess
 from mqdssm.events.settings import Served, guid_of
@@ -68,14 +68,14 @@ def create(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None)
     names = names_to_create(table, obj, attributes)
     _check_required(obj, attributes)
     dns_of = look_up(ctx)
-    work = Work(ctx, Maker(_target(ctx, obj), dns_of, from_elsewhere=False), dns_of, names)
+    work = CreateContext(ctx, Maker(_target(ctx, obj), dns_of, from_elsewhere=False), dns_of, names)
     made = _create(work, obj)
     _mark(work, obj, made)
     return made.identifier
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class CreateContext:
     """Surroundings of one create.
 
     Attributes:
@@ -106,7 +106,7 @@ class Created:
     original: UUID | None = None
 
 
-def _mark(work: Work, obj: DirectoryObject, made: Created) -> None:
+def _mark(work: CreateContext, obj: DirectoryObject, made: Created) -> None:
     """Make an element stand for its new object, and forget what servers made of an earlier one."""
     table = TABLES[type(obj)]
     stored = made.stored - incomplete_names(obj, table.ldap_class, made.stored, work.dns_of)
@@ -118,15 +118,17 @@ def _mark(work: Work, obj: DirectoryObject, made: Created) -> None:
     )
 
 
-def _target(ctx: Context, obj: DirectoryObject) -> Target:
+def _target(ctx: Context, obj: DirectoryObject) -> EntryTarget:
     """Return what entries are made for; who is bound is found out where a descriptor needs it."""
     profile = ctx.session.profile
     needs_owner = isinstance(obj, QueueManager | Site) or profile.writes_default_security
     bound = security.sid_of(ctx.session.bound_sid()) if needs_owner else None
-    return Target(profile=profile, root=ctx.root, forest_root=ctx.forest_root, keeps_guids=False, bound=bound)
+    return EntryTarget(
+        profile=profile, root=ctx.root, forest_root=ctx.forest_root, keeps_guids=False, bound=bound
+    )
 
 
-def _create(work: Work, obj: DirectoryObject) -> Created:
+def _create(work: CreateContext, obj: DirectoryObject) -> Created:
     match obj:
         case QueueManager():
             return _create_queue_manager(work, obj)
@@ -155,7 +157,7 @@ def _check_required(obj: DirectoryObject, attributes: Sequence[str] | None) -> N
         raise GenericDirectoryError(f"{obj.element_name}.{', '.join(empty)} must be set to create it")
 
 
-def _add(work: Work, made: MadeEntry, obj: DirectoryObject) -> Created:
+def _add(work: CreateContext, made: MadeEntry, obj: DirectoryObject) -> Created:
     """Create Object Using LDAP (3.1.6.12), in as few round trips as the server allows (M30).
 
     The GUID that the object brings is kept where the server lets us (M37).
@@ -187,7 +189,7 @@ def _guid_of_new(ctx: Context, dn: DN) -> UUID:
 # -- Queue (3.1.6.1.2) -------------------------------------------------------------------------------
 
 
-def _create_queue(work: Work, queue: Queue) -> Created:
+def _create_queue(work: CreateContext, queue: Queue) -> Created:
     path = new_path(queue.pathname or "")
 
     def below(machine: Machine) -> Created:
@@ -206,7 +208,7 @@ def _create_queue(work: Work, queue: Queue) -> Created:
 # -- QueueManager (3.1.6.1.1) ------------------------------------------------------------------------
 
 
-def _create_queue_manager(work: Work, manager: QueueManager) -> Created:
+def _create_queue_manager(work: CreateContext, manager: QueueManager) -> Created:
     """Create it; of one that exists only the signing keys are written (M47)."""
     ctx, names = work.ctx, work.names
     check_computer(manager.computer_name or "")
@@ -230,7 +232,7 @@ def _create_queue_manager(work: Work, manager: QueueManager) -> Created:
     return with_machine(ctx, manager.computer_name or "", below)
 
 
-def _add_unless_there(work: Work, made: MadeEntry, manager: QueueManager) -> Created | Entry:
+def _add_unless_there(work: CreateContext, made: MadeEntry, manager: QueueManager) -> Created | Entry:
     """Add a queue manager.
 
     Returns:

@@ -7,8 +7,8 @@ from typing import Any, Final
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.session import Session
 from mqdssm.errors import DecodeError, GenericDirectoryError, MappingError
-from mqdssm.events.computed_attributes import UNSET, Source, Value, computer_of, guid_of
 from mqdssm.events.attribute_plan import Found, Needs
+from mqdssm.events.computed_attributes import UNSET, EntrySource, Value, computer_of, guid_of
 from mqdssm.events.references import References
 from mqdssm.model.base import DirectoryObject
 from mqdssm.tables.element_table import ElementTable
@@ -139,7 +139,7 @@ class ElementDecoder:
             return self._table.element.from_directory(made)
         return self._table.element.from_directory(made, guid_of(values[self._original]))
 
-    def _compute(self, made: dict[str, Any], dn: str, source: Source) -> None:
+    def _compute(self, made: dict[str, Any], dn: str, source: EntrySource) -> None:
         for row, make in self._needs.made:
             try:
                 value = make(row, source)

@@ -7,7 +7,7 @@ from typing import Final
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import Present
 from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions
-from mqdssm.directory.requests import Scope
+from mqdssm.directory.requests import SearchScope
 from mqdssm.errors import GenericDirectoryError
 from mqdssm.events import settings
 from mqdssm.events.attributes import table_of_object
@@ -111,7 +111,7 @@ def _look_below(ctx: Context, entry: Entry) -> _Below:
     """Return what is below an entry, as far as this user may see it."""
     queue_class, top = TABLES[Queue].ldap_class.lower().encode(), entry.name
     below = _Below()
-    for one in ctx.session.find(top, Present("objectClass"), ["objectClass"], Scope.SUBTREE):
+    for one in ctx.session.find(top, Present("objectClass"), ["objectClass"], SearchScope.SUBTREE):
         dn = one.name
         if dn == top:
             continue

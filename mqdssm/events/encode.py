@@ -15,7 +15,7 @@ from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import QueueManager, Site
 from mqdssm.tables import TABLES, compute
 from mqdssm.tables.element_table import ElementTable
-from mqdssm.tables.references import REFERENCES, Form
+from mqdssm.tables.references import REFERENCES, ReferenceForm
 from mqdssm.tables.row import Access, Computed, Holder, Row
 from mqdssm.tables.syntax import BOOLEAN, UINT32, Syntax
 from mqdssm.wire.dtyp import SecurityDescriptor
@@ -65,7 +65,7 @@ def incomplete_names(
     """
     found = set()
     for reference in REFERENCES.get(ldap_class, {}).values():
-        if reference.form is Form.DN and reference.adm in names and obj.is_populated(reference.adm):
+        if reference.form is ReferenceForm.DN and reference.adm in names and obj.is_populated(reference.adm):
             value = getattr(obj, obj.field_name(reference.adm))
             guids = value if isinstance(value, tuple) else () if value is None else (value,)
             if len(dns_of(guids, reference.ldap_class)) < len(set(guids)):

@@ -36,7 +36,7 @@ from mqdssm.model.dn import DN
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
 from mqdssm.model.queuenames import rdn_of
 from mqdssm.tables import TABLES, compute, places
-from mqdssm.tables.references import REFERENCES, Form, Reference
+from mqdssm.tables.references import REFERENCES, AttributeReference, ReferenceForm
 from mqdssm.tables.row import Access, Row
 from mqdssm.tables.schema_attributes import OWN_UUID
 from mqdssm.tables.settings import COPIED, LDAP_CLASS
@@ -55,7 +55,7 @@ _DERIVED: Final = UUID(OWN_UUID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class EntryTarget:
     """Kind and place of the directory for which entries are made.
 
     Attributes:
@@ -131,7 +131,7 @@ class Maker:
 
     def __init__(
         self,
-        target: Target,
+        target: EntryTarget,
         dns_of: DnsOf,
         *,
         operational: bool = False,
@@ -338,11 +338,11 @@ class Maker:
         values = own | translated(self._target.profile, table.ldap_class, stored)
         made = MadeEntry(type_name, dn, table.ldap_class, values, original=obj.identifier)
         for reference in REFERENCES.get(table.ldap_class, {}).values():
-            if self._from_elsewhere or (reference.form is Form.DN and reference.attribute in values):
+            if self._from_elsewhere or (reference.form is ReferenceForm.DN and reference.attribute in values):
                 self._note(made, reference, obj)
         return made
 
-    def _note(self, made: MadeEntry, reference: Reference, obj: DirectoryObject) -> None:
+    def _note(self, made: MadeEntry, reference: AttributeReference, obj: DirectoryObject) -> None:
         """Note the references of an entry, and those that lead nowhere."""
         if not obj.is_populated(reference.adm):
             return

@@ -10,14 +10,14 @@ from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import Equal, LdapFilter, all_of, any_of
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.events import forest
+from mqdssm.events.attribute_plan import Found
 from mqdssm.events.attributes import check_names, names_to_read, read_with
 from mqdssm.events.computed_attributes import guid_of
 from mqdssm.events.context import Context
 from mqdssm.events.criteria import Residual, checked_value, is_exact, sort_key, to_ldap, to_residual
-from mqdssm.events.attribute_plan import Found
 from mqdssm.events.references import BATCH_TERMS, batched
 from mqdssm.events.targets import class_filter, entry_at, queue_at, queue_manager_at
-from mqdssm.events.views import View
+from mqdssm.events.views import ServerView
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Site
@@ -92,8 +92,8 @@ def search(
     if searched is not ctx.session:
         needed["Identifier"] = None  # by it they are read again in their own domain
     asked = frozenset(attributes or ())
-    view = View.of(table, needed, searched, asked, strict=strict)
-    own = view if searched is ctx.session else View.of(table, needed, ctx.session, asked, strict=strict)
+    view = ServerView.of(table, needed, searched, asked, strict=strict)
+    own = view if searched is ctx.session else ServerView.of(table, needed, ctx.session, asked, strict=strict)
     extra = tuple(name for name in needed if name not in names)
     found = _elements(ctx, table, criteria, view, own)
     if keys:
@@ -155,7 +155,7 @@ def _site_of(ctx: Context, table: ElementTable, expression: Filter) -> str | Non
 
 
 def _elements(
-    ctx: Context, table: ElementTable, criteria: Criteria, view: View, own: View
+    ctx: Context, table: ElementTable, criteria: Criteria, view: ServerView, own: ServerView
 ) -> Iterator[DirectoryObject]:
     """The elements that satisfy the criteria.
 
@@ -188,7 +188,7 @@ def _elements(
         yield from view.elements(others, criteria.residuals)
 
 
-def _entries(table: ElementTable, criteria: Criteria, view: View) -> Iterator[Found]:
+def _entries(table: ElementTable, criteria: Criteria, view: ServerView) -> Iterator[Found]:
     session, decoder = view.decoder.session, view.decoder
     base = criteria.below or search_base(table.ldap_class, session.naming.root, session.naming.configuration)
     rows = session.rows(
@@ -201,7 +201,7 @@ def _entries(table: ElementTable, criteria: Criteria, view: View) -> Iterator[Fo
         return  # 3.1.6.4.x.2
 
 
-def _by_domain(ctx: Context, batch: Sequence[Found], view: View) -> tuple[list[UUID], list[Found]]:
+def _by_domain(ctx: Context, batch: Sequence[Found], view: ServerView) -> tuple[list[UUID], list[Found]]:
     """The GUIDs of objects of the own domain, and the others."""
     place = view.decoder.columns.index("objectGUID")
     own: list[UUID] = []
@@ -215,7 +215,7 @@ def _by_domain(ctx: Context, batch: Sequence[Found], view: View) -> tuple[list[U
     return own, others
 
 
-def _read_again(ctx: Context, criteria: Criteria, own: View, guids: Sequence[UUID]) -> list[Found]:
+def _read_again(ctx: Context, criteria: Criteria, own: ServerView, guids: Sequence[UUID]) -> list[Found]:
     """Objects that the catalog found, from the domain controller, whose word counts if they differ."""
     decoder = own.decoder
     wanted = all_of(criteria.wanted, any_of(*(Equal("objectGUID", guid.bytes_le) for guid in guids)))

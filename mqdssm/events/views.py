@@ -6,16 +6,16 @@ from typing import Self
 
 from mqdssm.directory.session import Session
 from mqdssm.errors import GenericDirectoryError
+from mqdssm.events.attribute_plan import Found
 from mqdssm.events.criteria import Residual
 from mqdssm.events.decode import ASK_ITS_DOMAIN, ElementDecoder
-from mqdssm.events.attribute_plan import Found
 from mqdssm.events.references import References
 from mqdssm.model.base import DirectoryObject
 from mqdssm.tables.element_table import ElementTable
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ServerView:
     """The decoders of a look-up for the entries of one server.
 
     Attributes:

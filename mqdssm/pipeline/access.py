@@ -28,7 +28,7 @@ _OF_EXECUTORS: Final[Mapping[str, str]] = {
 _PASSWORDS: Final = ("password", "password_file", "password_variable")
 
 
-class LogIn(TypedDict, total=False):
+class PipelineLogIn(TypedDict, total=False):
     """How to log in. What is left out is None, or as it says.
 
     Attributes:
@@ -64,7 +64,7 @@ class LogIn(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class DirectoryAccess:
     """Where and how to log in. Holds no secret, so printing and pickling it is harmless.
 
     Attributes:
@@ -189,8 +189,8 @@ class Access:
 
 @contextlib.contextmanager
 def access_to(
-    urls: str | Sequence[str], login: LogIn, on: SparkOptions = HERE, *, check_msmq: bool = True
-) -> Iterator[Access]:
+    urls: str | Sequence[str], login: PipelineLogIn, on: SparkOptions = HERE, *, check_msmq: bool = True
+) -> Iterator[DirectoryAccess]:
     """Make of what a caller said how all processes log in.
 
     Args:
@@ -209,7 +209,7 @@ def access_to(
     if len(given) > 1:
         raise ConfigError(f"{' and '.join(given)} exclude each other: give one")
     with _private_file(login.get("password")) as own:
-        access = Access(
+        access = DirectoryAccess(
             urls=(urls,) if isinstance(urls, str) else tuple(urls),
             user=login.get("user"),
             password_file=own or _whole(login.get("password_file")),
@@ -230,7 +230,7 @@ def access_to(
         yield access
 
 
-def variable_read(login: LogIn) -> LogIn:
+def variable_read(login: PipelineLogIn) -> PipelineLogIn:
     """The same with the password that a variable holds, for workers that are not given the variable.
 
     Raises:
@@ -239,7 +239,9 @@ def variable_read(login: LogIn) -> LogIn:
     name = login.get("password_variable")
     if name is None or login.get("password") is not None or login.get("password_file") is not None:
         return login
-    return login | LogIn(password=Access((), password_variable=name).password(), password_variable=None)
+    return login | PipelineLogIn(
+        password=DirectoryAccess((), password_variable=name).password(), password_variable=None
+    )
 
 
 def _whole(path: Paths | None) -> str | None:

@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from mqdssm.errors import ConfigError, MqdssmError
-from mqdssm.pipeline.runner import Stop
+from mqdssm.pipeline.runner import StopRequest
 
 MEMORY_MB: Final = 512
 """Of one database; what needs more goes to its folder. DuckDB takes up to 90 MB beside it."""
@@ -38,7 +38,7 @@ class DatabaseFailed(MqdssmError):  # noqa: N818  as WorkerFailed
 
 @contextlib.contextmanager
 def open_database(
-    folder: Path, files: Sequence[str], stop: Stop, *, memory_mb: int = MEMORY_MB
+    folder: Path, files: Sequence[str], stop: StopRequest, *, memory_mb: int = MEMORY_MB
 ) -> "Iterator[Database]":
     """Open a database in memory.
 
@@ -82,7 +82,7 @@ class Database:
     """
 
     def __init__(
-        self, connection: "duckdb.DuckDBPyConnection", thread: ThreadPoolExecutor, stop: Stop
+        self, connection: "duckdb.DuckDBPyConnection", thread: ThreadPoolExecutor, stop: StopRequest
     ) -> None:
         self._connection = connection
         self._thread = thread

@@ -65,7 +65,7 @@ class EngineArguments(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class JobEngine:
     """The engine that was chosen.
 
     Attributes:
@@ -136,11 +136,11 @@ class Engine:
         require_packages("pyspark", "pyarrow", "numpy", extra="spark")  # before its module imports them
         _spark_engine().check()
 
-    def or_spark(self) -> "Engine":
+    def or_spark(self) -> "JobEngine":
         """Return Spark where it is installed and may take over, else this engine: for much work."""
         if not self.is_free:
             return self
-        spark = Engine(EngineKind.SPARK)
+        spark = JobEngine(EngineKind.SPARK)
         try:
             spark.check()
         except ConfigError as missing:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Final
 
-from mqdssm.pipeline.runner import Stop
+from mqdssm.pipeline.runner import StopRequest
 from mqdssm.pipeline.worker import GRACE_S
 
 SIGNALS: Final = tuple(
@@ -17,7 +17,7 @@ _Handler = Callable[[int, FrameType | None], Any]
 
 
 @contextlib.contextmanager
-def deferred(stop: Stop) -> Iterator[None]:
+def deferred(stop: StopRequest) -> Iterator[None]:
     """Let a signal request a stop, and call its handler when the context ends (decision M110).
 
     A second signal calls its handler at once, and so does the first one when `GRACE_S` have passed. A signal
@@ -44,7 +44,7 @@ class _Waiting:
         stop: set by the first signal.
     """
 
-    def __init__(self, stop: Stop) -> None:
+    def __init__(self, stop: StopRequest) -> None:
         self._stop = stop
         self._first: int | None = None
         self._timer: threading.Timer | None = None

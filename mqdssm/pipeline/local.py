@@ -23,7 +23,7 @@ from mqdssm.pipeline.runner import (
     Job,
     OnDone,
     Results,
-    Stop,
+    StopRequest,
     WorkerFailed,
     without_collector,
 )
@@ -58,9 +58,9 @@ class LocalRunner:
         """See `Runner`."""
         return 1 if is_small else min(self.workers, count)
 
-    def run(self, job: Job, *, on_done: OnDone | None = None, stop: Stop | None = None) -> list[Any]:
+    def run(self, job: Job, *, on_done: OnDone | None = None, stop: StopRequest | None = None) -> list[Any]:
         """See `Runner`. In this process an error of no known class stays what it is."""
-        stop = stop or Stop()
+        stop = stop or StopRequest()
         done = on_done or (lambda *_: None)
         if not job.names:
             return []
@@ -70,7 +70,7 @@ class LocalRunner:
         return _Pool(job, count).run(done, stop)
 
 
-def _run_here(job: Job, on_done: OnDone, stop: Stop) -> list[Any]:
+def _run_here(job: Job, on_done: OnDone, stop: StopRequest) -> list[Any]:
     """Do all pieces in this process."""
     found = []
     with without_collector(), deferred(stop):
@@ -102,7 +102,7 @@ class _Pool:
         self._is_ended = False
         self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(count)]
 
-    def run(self, on_done: OnDone, stop: Stop) -> list[Any]:
+    def run(self, on_done: OnDone, stop: StopRequest) -> list[Any]:
         """Do all pieces; the processes have ended when this returns."""
         results = Results(len(self._names))
         try:

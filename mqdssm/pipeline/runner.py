@@ -30,7 +30,7 @@ class Stopped(MqdssmError):  # noqa: N818  no error of its own
     """The work was stopped from outside. If another piece failed, its error is the one to show."""
 
 
-class Stop:
+class StopRequest:
     """A request to stop, which a piece of work looks for at places where it can safely end."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Work(Protocol):
     The object is pickled into every worker, so it holds no secret, and its class is one of a module.
     """
 
-    def open(self, stop: Stop) -> AbstractContextManager[Piece]:
+    def open(self, stop: StopRequest) -> AbstractContextManager[Piece]:
         """Open what a worker needs for all of its pieces, once.
 
         Args:
@@ -87,10 +87,10 @@ class Calls:
         do: does the piece of a number, and calls the stop's `check` where the piece can safely end.
     """
 
-    do: Callable[[int, Stop], Any]
+    do: Callable[[int, StopRequest], Any]
 
     @contextlib.contextmanager
-    def open(self, stop: Stop) -> Iterator[Piece]:
+    def open(self, stop: StopRequest) -> Iterator[Piece]:
         """See `Work`."""
         yield lambda number: self.do(number, stop)
 
@@ -121,7 +121,7 @@ class Runner(Protocol):
             is_small: as of the job.
         """
 
-    def run(self, job: Job, *, on_done: OnDone | None = None, stop: Stop | None = None) -> list[Any]:
+    def run(self, job: Job, *, on_done: OnDone | None = None, stop: StopRequest | None = None) -> list[Any]:
         """Do all pieces of a job.
 
         A piece whose worker crashes is given to another one, `ATTEMPTS` times in all. An error that a piece
@@ -154,7 +154,7 @@ def without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def answers(work: Work, numbers: Iterable[int], stop: Stop) -> Iterator[tuple[int, bytes]]:
+def answers(work: Work, numbers: Iterable[int], stop: StopRequest) -> Iterator[tuple[int, bytes]]:
     """Do pieces one after the other, in a worker.
 
     An error is an answer, and the last one: trying again is for crashes.

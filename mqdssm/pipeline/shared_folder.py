@@ -13,7 +13,7 @@ from mqdssm.pipeline.spark_options import SparkOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class WitnessFile:
     """A file as the driver sees it: whoever sees another one, or none, looks into another folder.
 
     Attributes:
@@ -39,7 +39,7 @@ class Witness:
             ConfigError: it is not the same file here.
         """
         try:
-            if Witness.of(Path(self.path)) == self:
+            if WitnessFile.of(Path(self.path)) == self:
                 return
             why = "there is another file of this name"
         except OSError as error:

@@ -14,7 +14,7 @@ import time
 from contextlib import AbstractContextManager
 from typing import BinaryIO, Final
 
-from mqdssm.pipeline.runner import Piece, Stop, Work, answers
+from mqdssm.pipeline.runner import Piece, StopRequest, Work, answers
 from mqdssm.pipeline.without_pandas import hide_pandas
 
 GRACE_S: Final = 3.0
@@ -58,7 +58,7 @@ def main() -> None:
         packed = receive(sys.stdin.buffer)
         if packed is None:
             return
-        stop = Stop()
+        stop = StopRequest()
         terminated = threading.Event()
 
         def terminate(*_: object) -> None:
@@ -87,13 +87,13 @@ class _Packed:
     def __init__(self, packed: bytes) -> None:
         self._packed = packed
 
-    def open(self, stop: Stop) -> AbstractContextManager[Piece]:
+    def open(self, stop: StopRequest) -> AbstractContextManager[Piece]:
         """See `Work`."""
         work: Work = pickle.loads(self._packed)  # noqa: S301  from our own parent process
         return work.open(stop)
 
 
-def _listen(file: BinaryIO, numbers: "queue.SimpleQueue[int | None]", stop: Stop) -> None:
+def _listen(file: BinaryIO, numbers: "queue.SimpleQueue[int | None]", stop: StopRequest) -> None:
     """Read numbers until the input ends; then stop, and end the process if a piece does not."""
     while (message := receive(file)) is not None:
         numbers.put(number_in(message)[0])

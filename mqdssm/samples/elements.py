@@ -5,10 +5,10 @@ from uuid import UUID
 
 from mqdssm.model.elements import QUOTA_UNLIMITED, Enterprise, QueueManager, RoutingLink, Site, User
 from mqdssm.model.enums import OperatingSystemType
-from mqdssm.samples import security, sample_names
+from mqdssm.samples import sample_names, security
 from mqdssm.samples.certificates import certificate, encryption_keys, sign_certificates
+from mqdssm.samples.plan import EnterprisePlan, MachineRole
 from mqdssm.samples.seeded_random import Dice
-from mqdssm.samples.plan import Plan, Role
 from mqdssm.tables.ldif import base_tree_entries
 
 FIRST_TIME: Final = 852_076_800  # 1997-01-01, the year of MSMQ 1.0
@@ -31,7 +31,7 @@ class MachineRoles(NamedTuple):
 
     number: int
     manager: QueueManager
-    role: Role
+    role: MachineRole
     system: sample_names.System
 
 
@@ -41,7 +41,7 @@ def times(dice: Dice) -> dict[str, int]:
     return {"create_time": created, "modify_time": created + dice.below(CHANGED_WITHIN_S)}
 
 
-def enterprise(plan: Plan, identifier: UUID | None = None) -> Enterprise:
+def enterprise(plan: EnterprisePlan, identifier: UUID | None = None) -> Enterprise:
     """The one enterprise object, with the GUID that the base tree gives it; or another one."""
     values: dict[str, Any] = {
         "identifier": identifier or _enterprise_guid(plan),
@@ -54,12 +54,12 @@ def enterprise(plan: Plan, identifier: UUID | None = None) -> Enterprise:
     return Enterprise.from_directory(values)
 
 
-def _enterprise_guid(plan: Plan) -> UUID:
+def _enterprise_guid(plan: EnterprisePlan) -> UUID:
     raw = dict(base_tree_entries(plan.root)[-1])["objectGUID"]
     return UUID(bytes_le=raw if isinstance(raw, bytes) else raw.encode())
 
 
-def site(plan: Plan, number: int) -> Site:
+def site(plan: EnterprisePlan, number: int) -> Site:
     """A site."""
     dice = plan.dice("site", number)
     values: dict[str, Any] = {
@@ -74,7 +74,7 @@ def site(plan: Plan, number: int) -> Site:
     return Site.from_directory(values)
 
 
-def link(plan: Plan, first: int, second: int) -> RoutingLink:
+def link(plan: EnterprisePlan, first: int, second: int) -> RoutingLink:
     """The routing link of two sites; its gates are the routing servers at both ends."""
     values: dict[str, Any] = {
         "identifier": plan.guid("link", first, second),
@@ -88,7 +88,7 @@ def link(plan: Plan, first: int, second: int) -> RoutingLink:
 
 
 def machine(
-    plan: Plan, number: int, role: Role | None = None, site_number: int | None = None
+    plan: EnterprisePlan, number: int, role: MachineRole | None = None, site_number: int | None = None
 ) -> MachineRoles:
     """A queue manager, with what its computer needs to know.
 
@@ -134,30 +134,30 @@ def machine(
     return MachineRoles(number, QueueManager.from_directory(values), role, system)
 
 
-def _system(dice: Dice, role: Role) -> sample_names.System:
+def _system(dice: Dice, role: MachineRole) -> sample_names.System:
     """The operating system of a machine: its first choice."""
     return dice.of(sample_names.SERVER_SYSTEMS if role.server else sample_names.CLIENT_SYSTEMS)
 
 
-def has_windows_nt(plan: Plan, number: int) -> bool:
+def has_windows_nt(plan: EnterprisePlan, number: int) -> bool:
     """Whether a machine of the plan runs Windows NT 4.0, whose MSMQ 1.0 wrote computers in upper case."""
     if plan.is_foreign_machine(number):
         return False
     return _system(plan.dice("machine", number), plan.role(number)).version == sample_names.NT4
 
 
-def _signing_key(plan: Plan, number: int, name: str) -> bytes:
+def _signing_key(plan: EnterprisePlan, number: int, name: str) -> bytes:
     identifier = plan.guid("signing", number)
     return bytes(sign_certificates({identifier: certificate(name, identifier)}))
 
 
-def user_name(plan: Plan, number: int) -> str:
+def user_name(plan: EnterprisePlan, number: int) -> str:
     """The name of a user: no two are the same."""
     dice = plan.dice("user name", number)
     return f"{dice.of(sample_names.FIRST_NAMES)}.{dice.of(sample_names.LAST_NAMES)}{number}"
 
 
-def user(plan: Plan, number: int, certificates: int | None = None) -> User:
+def user(plan: EnterprisePlan, number: int, certificates: int | None = None) -> User:
     """A user, with certificates and their digests.
 
     Args:

@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from uuid import UUID
 
+from mqdssm.events.entry_builder import EntryTarget, Maker, dns_in
 from mqdssm.events.made_entry import MadeEntry
-from mqdssm.events.entry_builder import Maker, Target, dns_in
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Enterprise, Queue, RoutingLink, Site, User
 from mqdssm.model.names import PathName
 from mqdssm.samples.elements import MachineRoles
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.tables import places
 
 
-class Entries:
+class SampleEntries:
     """Makes entries of elements.
 
     Args:
@@ -21,10 +21,10 @@ class Entries:
         operational: write when objects were changed, which only ``slapadd`` takes.
     """
 
-    def __init__(self, plan: Plan, *, operational: bool) -> None:
+    def __init__(self, plan: EnterprisePlan, *, operational: bool) -> None:
         self._plan = plan
         self._known = self._referred()
-        target = Target.named("openldap", plan.root_dn)
+        target = EntryTarget.named("openldap", plan.root_dn)
         # what lacks a descriptor lacks it on purpose
         self._maker = Maker(target, dns_in(self._known), operational=operational, complete=False)
 

@@ -11,14 +11,14 @@ from typing import Final
 from mqdssm.samples import elements
 from mqdssm.samples import fault_values as wrong
 from mqdssm.samples.faults import CLIENT, DROP, LDIF, MQIS, ROUTER, SLAPADD, Fault
-from mqdssm.samples.plan import Role
+from mqdssm.samples.plan import MachineRole
 from mqdssm.wire.dtyp import EVERYONE, allow, deny
 from mqdssm.wire.masks import WRITE_DAC, WRITE_OWNER, QueueAccess
 from mqdssm.wire.sid import ANONYMOUS, AUTHENTICATED_USERS, BUILTIN_GUESTS
 
 FAR_FUTURE: Final = 2**31 - 1  # 2038, the last moment that MSMQ knows
 TOO_MUCH: Final = 5_000_000_000  # more than 32 bits hold
-SUPPORTING: Final = Role(supporting=True, server=True)
+SUPPORTING: Final = MachineRole(supporting=True, server=True)
 LONG_LABEL: Final = "x" * 130
 LONG_TEXT: Final = "x" * 1025
 JUNK: Final = b"this is none"

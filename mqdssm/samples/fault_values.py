@@ -10,12 +10,12 @@ from mqdssm.model.elements import User
 from mqdssm.model.queuenames import rdn_of
 from mqdssm.samples import security
 from mqdssm.samples.certificates import certificate, sign_certificates
+from mqdssm.samples.faults import CLIENT, Extra, FaultStage
 from mqdssm.samples.seeded_random import octets
-from mqdssm.samples.faults import CLIENT, Extra, Stage
 from mqdssm.tables import compute, places
 from mqdssm.wire.acl import Ace
 from mqdssm.wire.certificates import UserSignCerts, digest_of
-from mqdssm.wire.control import Control
+from mqdssm.wire.control import DescriptorControl
 from mqdssm.wire.dtyp import EVERYONE, SecurityDescriptor, allow
 from mqdssm.wire.masks import QueueAccess
 
@@ -27,19 +27,19 @@ CERTIFICATES_BYTES_MAX: Final = 2**20
 # -- wrong values
 
 
-def _of(stage: Stage, kind: str) -> list[Extra]:
+def _of(stage: FaultStage, kind: str) -> list[Extra]:
     return [extra for extra in stage.extras if extra.type == kind]
 
 
-def shared(stage: Stage) -> UUID:
+def shared(stage: FaultStage) -> UUID:
     """The GUID that two objects have in common."""
     return stage.ghost("shared")
 
 
-def descriptor(*aces: Ace) -> Callable[[Stage], bytes]:
+def descriptor(*aces: Ace) -> Callable[[FaultStage], bytes]:
     """A descriptor whose owner is an administrator, with some entries."""
 
-    def make(stage: Stage) -> bytes:
+    def make(stage: FaultStage) -> bytes:
         admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)
         full = allow(admins, QueueAccess.GENERIC_ALL)
         return security.descriptor(admins, [*aces, full])
@@ -47,36 +47,36 @@ def descriptor(*aces: Ace) -> Callable[[Stage], bytes]:
     return make
 
 
-def without_owner(stage: Stage) -> bytes:
+def without_owner(stage: FaultStage) -> bytes:
     """A descriptor without an owner."""
     admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)
     return security.descriptor(None, [allow(admins, QueueAccess.GENERIC_ALL)])
 
 
-def owned_by_everyone(stage: Stage) -> bytes:
+def owned_by_everyone(stage: FaultStage) -> bytes:
     """A descriptor whose owner is everybody."""
     admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)
     return security.descriptor(EVERYONE, [allow(admins, QueueAccess.GENERIC_ALL)])
 
 
-def without_dacl(stage: Stage) -> bytes:
+def without_dacl(stage: FaultStage) -> bytes:
     """No DACL in one copy, a NULL DACL in the next one."""
     admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)
-    control = Control.DACL_PRESENT if stage.copy % 2 else 0
+    control = DescriptorControl.DACL_PRESENT if stage.copy % 2 else 0
     return bytes(SecurityDescriptor.build(owner=admins, control=control))
 
 
-def image(begin: datetime, end: datetime) -> Callable[[Stage], bytes]:
+def image(begin: datetime, end: datetime) -> Callable[[FaultStage], bytes]:
     """Certificates that are valid in another time."""
 
-    def make(stage: Stage) -> bytes:
+    def make(stage: FaultStage) -> bytes:
         identifier = stage.ghost("certificate")
         return bytes(sign_certificates({identifier: certificate("out of date", identifier, begin, end)}))
 
     return make
 
 
-def digests(make: Callable[[Stage], bytes]) -> Callable[[Stage], tuple[bytes, ...]]:
+def digests(make: Callable[[FaultStage], bytes]) -> Callable[[FaultStage], tuple[bytes, ...]]:
     """The digests that belong to certificates: a wrong date is their only defect."""
     return lambda stage: UserSignCerts.from_bytes(make(stage)).digests()
 
@@ -85,25 +85,25 @@ EXPIRED: Final = image(datetime(2001, 1, 1, tzinfo=UTC), datetime(2006, 1, 1, tz
 EARLY: Final = image(datetime(2090, 1, 1, tzinfo=UTC), datetime(2099, 1, 1, tzinfo=UTC))
 
 
-def no_certificate(stage: Stage) -> bytes:
+def no_certificate(stage: FaultStage) -> bytes:
     """A list that can be decoded, with a certificate that cannot."""
     return bytes(sign_certificates({stage.ghost("certificate"): octets(300, "junk", stage.serial)}))
 
 
-def one_digest_more(stage: Stage) -> tuple[bytes, ...]:
+def one_digest_more(stage: FaultStage) -> tuple[bytes, ...]:
     """The digests, and one without a certificate."""
     user = stage.extras[0].obj
     own = user.certificate_digest_list if isinstance(user, User) else ()
     return (*own, digest_of(octets(300, "gone", stage.serial)))
 
 
-def same_certificate(stage: Stage) -> bytes:
+def same_certificate(stage: FaultStage) -> bytes:
     """A certificate that two users have in common."""
     identifier = stage.ghost("certificate")
     return bytes(sign_certificates({identifier: certificate("shared", identifier)}))
 
 
-def large(stage: Stage) -> bytes:
+def large(stage: FaultStage) -> bytes:
     """Two certificates that are larger than all that Active Directory would take."""
     half = CERTIFICATES_BYTES_MAX // 2
     identifiers = (stage.ghost("certificate"), stage.ghost("other certificate"))
@@ -111,69 +111,69 @@ def large(stage: Stage) -> bytes:
     return bytes(sign_certificates(ders))
 
 
-def ghost_dn(stage: Stage) -> tuple[bytes, ...]:
+def ghost_dn(stage: FaultStage) -> tuple[bytes, ...]:
     """Where no queue manager is."""
     name = f"GONE-{stage.serial}"
     return (str(places.queue_manager_dn(stage.plan.root_dn, name)).encode(),)
 
 
-def deleted_dn(stage: Stage) -> tuple[bytes, ...]:
+def deleted_dn(stage: FaultStage) -> tuple[bytes, ...]:
     """How Active Directory names what was deleted, in attributes that refer to it ([MS-ADTS] 3.1.1.5.5.1)."""
     deleted = stage.plan.root_dn.child("CN", "Deleted Objects")
     return (str(deleted.child("CN", f"msmq\nDEL:{stage.ghost('deleted')}")).encode(),)
 
 
-def ghost_site_dn(stage: Stage) -> tuple[bytes, ...]:
+def ghost_site_dn(stage: FaultStage) -> tuple[bytes, ...]:
     """Where no site is."""
     return (str(places.site_dn(stage.plan.root_dn, f"Nowhere-{stage.serial}")).encode(),)
 
 
-def gates(*more: Callable[[Stage], UUID]) -> Callable[[Stage], tuple[UUID, ...]]:
+def gates(*more: Callable[[FaultStage], UUID]) -> Callable[[FaultStage], tuple[UUID, ...]]:
     """The right gates of the faulty link, and further ones."""
 
-    def make(stage: Stage) -> tuple[UUID, ...]:
+    def make(stage: FaultStage) -> tuple[UUID, ...]:
         (link,) = (extra for extra in _of(stage, "routing-link") if extra.faulty)
         return (*stage.sites_of(link), *(one(stage) for one in more))
 
     return make
 
 
-def gate_elsewhere(stage: Stage) -> UUID:
+def gate_elsewhere(stage: FaultStage) -> UUID:
     """A gate in a third site."""
     return stage.gate_of(_of(stage, "site")[0])
 
 
-def gate_on_one_side(stage: Stage) -> tuple[UUID, ...]:
+def gate_on_one_side(stage: FaultStage) -> tuple[UUID, ...]:
     """All gates on one side."""
     return (stage.gate_of(_of(stage, "site")[0]),)
 
 
-def planted_site(stage: Stage) -> UUID:
+def planted_site(stage: FaultStage) -> UUID:
     """The GUID of the planted site."""
     return _of(stage, "site")[0].obj.identifier or UUID(int=0)
 
 
-def first_name(stage: Stage) -> str:
+def first_name(stage: FaultStage) -> str:
     """The name of the first of two machines."""
     return stage.plan.machine_name(stage.extras[0].number, CLIENT, stage.home)
 
 
-def first_path(stage: Stage) -> str:
+def first_path(stage: FaultStage) -> str:
     """A path name that two queues have in common."""
     return path("planted.twice.{}")(stage)
 
 
-def path(form: str) -> Callable[[Stage], str]:
+def path(form: str) -> Callable[[FaultStage], str]:
     """A path name on the machine of the planted queue."""
     return lambda stage: f"{stage.plan.machine_name(stage.host).lower()}\\{form.format(stage.serial)}"
 
 
-def other_role(stage: Stage) -> int:
+def other_role(stage: FaultStage) -> int:
     """The bit of a routing server in one copy, that of a primary site controller in the next one."""
     return 4 if stage.copy % 2 else 1
 
 
-def odd_path(stage: Stage) -> str:
+def odd_path(stage: FaultStage) -> str:
     """A blank in the name of one copy; in the next one what MSMQ 1.0 allowed and later versions do not."""
     return path("planted+no,{}" if stage.copy % 2 else "planted name {}")(stage)
 
@@ -181,10 +181,10 @@ def odd_path(stage: Stage) -> str:
 # -- changes of entries
 
 
-def rename(form: str) -> Callable[[Stage, Entries], None]:
+def rename(form: str) -> Callable[[FaultStage, Entries], None]:
     """Give the queue another name."""
 
-    def change(stage: Stage, entries: Entries) -> None:
+    def change(stage: FaultStage, entries: Entries) -> None:
         entry = entries["queue"]
         name = form.format(serial=stage.serial, guid=stage.ghost("conflict"))
         entry.dn = entry.dn.parent.child("CN", name)
@@ -192,21 +192,21 @@ def rename(form: str) -> Callable[[Stage, Entries], None]:
     return change
 
 
-def wrong_hash(stage: Stage, entries: Entries) -> None:
+def wrong_hash(stage: FaultStage, entries: Entries) -> None:
     """A long name whose hash is another one's."""
     head = f"planted.{stage.serial}.".ljust(55, "x")
     entries["queue"].dn = entries["queue"].dn.parent.child("CN", f"{head}-00000000")
     entries["queue"].values["mSMQQueueNameExt"] = (b"and.so.on",)
 
 
-def too_long(stage: Stage, entries: Entries) -> None:
+def too_long(stage: FaultStage, entries: Entries) -> None:
     """A name of more than 124 characters."""
     name = rdn_of(f"planted.{stage.serial}.".ljust(140, "x"))
     entries["queue"].dn = entries["queue"].dn.parent.child("CN", name.cn)
     entries["queue"].values["mSMQQueueNameExt"] = ((name.extension or "").encode(),)
 
 
-def name_form(stage: Stage, entries: Entries) -> None:
+def name_form(stage: FaultStage, entries: Entries) -> None:
     """A blank in the name of one copy, too many characters in the next one."""
     if stage.copy % 2:
         too_long(stage, entries)
@@ -214,7 +214,7 @@ def name_form(stage: Stage, entries: Entries) -> None:
         rename("planted name {serial}")(stage, entries)
 
 
-def no_queue_manager(stage: Stage, entries: Entries) -> None:
+def no_queue_manager(stage: FaultStage, entries: Entries) -> None:
     """Something else stands where the queue manager belongs, and the queue lies below it."""
     root, name = stage.plan.root_dn, f"NOMSMQ-{stage.serial}"
     computer = entries["queue"]
@@ -237,14 +237,14 @@ def no_queue_manager(stage: Stage, entries: Entries) -> None:
     entries["queue"] = queue
 
 
-def no_computer(stage: Stage, entries: Entries) -> None:
+def no_computer(stage: FaultStage, entries: Entries) -> None:
     """A plain container stands where the computer belongs."""
     computer = entries["computer"]
     computer.type, computer.ldap_class = "", "container"
     computer.values = {"objectGUID": (stage.ghost("container").bytes_le,)}
 
 
-def second_manager(stage: Stage, entries: Entries) -> None:
+def second_manager(stage: FaultStage, entries: Entries) -> None:
     """The second of two machines moves to the computer of the first one."""
     root, name = stage.plan.root_dn, first_name(stage)
     if entries["computer"].dn.name == name:
@@ -253,68 +253,68 @@ def second_manager(stage: Stage, entries: Entries) -> None:
     entries["queue-manager"].dn = places.computer_dn(root, name).child("CN", "msmq-2")
 
 
-def unlike(attribute: str, value: bytes) -> Callable[[Stage, Entries], None]:
+def unlike(attribute: str, value: bytes) -> Callable[[FaultStage, Entries], None]:
     """Let the settings object say something else than its queue manager."""
 
-    def change(stage: Stage, entries: Entries) -> None:
+    def change(stage: FaultStage, entries: Entries) -> None:
         del stage
         entries["settings"].values[attribute] = (value,)
 
     return change
 
 
-def settings_of_nobody(stage: Stage, entries: Entries) -> None:
+def settings_of_nobody(stage: FaultStage, entries: Entries) -> None:
     """Let the settings object name a queue manager that does not exist."""
     entries["settings"].values["mSMQQMID"] = (stage.ghost("nobody").bytes_le,)
 
 
-def same_sid(stage: Stage, entries: Entries) -> None:
+def same_sid(stage: FaultStage, entries: Entries) -> None:
     """Give all computers of a stage one SID, which no other has."""
     sid = stage.plan.computer_sid(_of(stage, "queue-manager")[0].number)
     entries["computer"].values["objectSid"] = (bytes(sid),)
 
 
-def same_host(stage: Stage, entries: Entries) -> None:
+def same_host(stage: FaultStage, entries: Entries) -> None:
     """Give all computers of a stage one DNS name."""
     entries["computer"].values["dNSHostName"] = (f"planted-{stage.serial}.{stage.plan.domain}".encode(),)
 
 
-def digest_of_nothing(stage: Stage, entries: Entries) -> None:
+def digest_of_nothing(stage: FaultStage, entries: Entries) -> None:
     """Give the computer a digest without a certificate."""
     entries["computer"].values["mSMQDigests"] = (digest_of(octets(300, "gone", stage.serial)),)
 
 
-def without(kind: str, attribute: str) -> Callable[[Stage, Entries], None]:
+def without(kind: str, attribute: str) -> Callable[[FaultStage, Entries], None]:
     """Take an attribute away."""
 
-    def change(stage: Stage, entries: Entries) -> None:
+    def change(stage: FaultStage, entries: Entries) -> None:
         del stage
         del entries[kind].values[attribute]
 
     return change
 
 
-def long_host(stage: Stage, entries: Entries) -> None:
+def long_host(stage: FaultStage, entries: Entries) -> None:
     """The name of the computer's host is too long."""
     labels = f"{'x' * 60}." * 40
     entries["computer"].values["dNSHostName"] = (f"{labels}{stage.serial}.{stage.plan.domain}".encode(),)
 
 
-def second_enterprise(stage: Stage, entries: Entries) -> None:
+def second_enterprise(stage: FaultStage, entries: Entries) -> None:
     """The one that is not at its place."""
     entry = entries["enterprise"]
     if entry.values["objectGUID"] == (stage.ghost("enterprise").bytes_le,):
         entry.dn = entry.dn.parent.child("CN", "MsmqServices-2")
 
 
-def other_link(stage: Stage, entries: Entries) -> None:
+def other_link(stage: FaultStage, entries: Entries) -> None:
     """A link to a site that does not exist has another name than the one to the planted site."""
     entry = entries["routing-link"]
     name = compute.link_name(stage.plan.guid("site", stage.home), stage.ghost("site"))
     entry.dn = entry.dn.parent.child("CN", name)
 
 
-def ghost_gates(stage: Stage) -> tuple[bytes, ...]:
+def ghost_gates(stage: FaultStage) -> tuple[bytes, ...]:
     """The right gates of the faulty link, and one where no queue manager is."""
     plan, root = stage.plan, stage.plan.root_dn
     names = [plan.machine_name(plan.gate(stage.home))]
@@ -322,14 +322,14 @@ def ghost_gates(stage: Stage) -> tuple[bytes, ...]:
     return (*(str(places.queue_manager_dn(root, name)).encode() for name in names), *ghost_dn(stage))
 
 
-def two_links(stage: Stage) -> None:
+def two_links(stage: FaultStage) -> None:
     """Two links between the same two sites."""
     site = stage.site(faulty=False, linked=False)
     stage.link(stage.home, site)
     stage.link(stage.home, site, turned=True)
 
 
-def link_beside_a_site(stage: Stage) -> None:
+def link_beside_a_site(stage: FaultStage) -> None:
     """A link, and a third site with a routing server."""
     stage.site(faulty=False)
     stage.link(stage.home, stage.site(faulty=False, linked=False))

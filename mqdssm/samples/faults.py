@@ -16,17 +16,17 @@ from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Enterprise, QueueManager, RoutingLink
 from mqdssm.samples import elements
 from mqdssm.samples.elements import MachineRoles
-from mqdssm.samples.plan import Plan, Role
+from mqdssm.samples.plan import EnterprisePlan, MachineRole
 from mqdssm.samples.queues import Queues
 
 OBJECTS_FOR_ONE_MORE: Final = 50_000
 COPIES_MIN: Final = 2
 COPIES_MAX: Final = 10
-ROUTER: Final = Role(routing=True, server=True)
-CLIENT: Final = Role(server=True)
+ROUTER: Final = MachineRole(routing=True, server=True)
+CLIENT: Final = MachineRole(server=True)
 
 
-class Form(Enum):
+class EnterpriseForm(Enum):
     """How an enterprise is written, and what takes it: this decides which defects get through."""
 
     MQIS = "mqis"
@@ -34,9 +34,9 @@ class Form(Enum):
     SLAPADD = "slapadd"
 
 
-MQIS: Final = frozenset({Form.MQIS})
-LDIF: Final = frozenset({Form.LDAPADD, Form.SLAPADD})
-SLAPADD: Final = frozenset({Form.SLAPADD})
+MQIS: Final = frozenset({EnterpriseForm.MQIS})
+LDIF: Final = frozenset({EnterpriseForm.LDAPADD, EnterpriseForm.SLAPADD})
+SLAPADD: Final = frozenset({EnterpriseForm.SLAPADD})
 EVERYWHERE: Final = MQIS | LDIF
 
 
@@ -72,10 +72,10 @@ class Extra:
         return self.obj.identifier or UUID(int=0)
 
 
-class Numbers:
+class PlantedNumbers:
     """Numbers of planted objects: they follow those of the sound ones."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: EnterprisePlan) -> None:
         self.site = count(plan.sites)
         self.machine = count(plan.machines)
         self.queue = count(plan.queues)
@@ -84,7 +84,7 @@ class Numbers:
         self.stage = count(1)
 
 
-class Stage:
+class FaultStage:
     """Where one copy of a fault is planted: it makes the objects that the fault needs.
 
     Attributes:
@@ -95,7 +95,7 @@ class Stage:
         rule: the fault's.
     """
 
-    def __init__(self, plan: Plan, numbers: Numbers, rule: str, copy: int) -> None:
+    def __init__(self, plan: EnterprisePlan, numbers: PlantedNumbers, rule: str, copy: int) -> None:
         self.plan = plan
         self.rule = rule
         self.copy = copy
@@ -125,7 +125,7 @@ class Stage:
 
     def machine(
         self,
-        role: Role = CLIENT,
+        role: MachineRole = CLIENT,
         site: int | None = None,
         *,
         settings: bool | None = None,
@@ -189,7 +189,7 @@ class Stage:
         return link.obj.site_gate_identifier_list if isinstance(link.obj, RoutingLink) else ()
 
 
-Make = Callable[[Stage], Any]
+Make = Callable[[FaultStage], Any]
 """A value, made where it is planted."""
 
 
@@ -212,11 +212,11 @@ class Fault:
 
     rule: str
     type: str
-    scene: Callable[[Stage], object]
-    forms: frozenset[Form] = EVERYWHERE
+    scene: Callable[[FaultStage], object]
+    forms: frozenset[EnterpriseForm] = EVERYWHERE
     fields: Mapping[str, Any] = field(default_factory=dict)
     ldap: Mapping[str, Any] | None = None
-    ldif: Callable[[Stage, dict[str, MadeEntry]], None] | None = None
+    ldif: Callable[[FaultStage, dict[str, MadeEntry]], None] | None = None
     mqis: Mapping[str, Any] = field(default_factory=dict)
     whole: bool = False
 
@@ -229,7 +229,7 @@ class Planted(NamedTuple):
     """One copy of a fault, on its stage."""
 
     fault: Fault
-    stage: Stage
+    stage: FaultStage
 
 
 class Truth(NamedTuple):
@@ -248,34 +248,34 @@ class Truth(NamedTuple):
     dn: str | None
 
 
-def copies(plan: Plan) -> int:
+def copies(plan: EnterprisePlan) -> int:
     """How many copies of each fault are planted."""
     more = (plan.machines + plan.queues + plan.users) // OBJECTS_FOR_ONE_MORE
     return min(COPIES_MIN + more, COPIES_MAX)
 
 
-def plant(plan: Plan, form: Form, faults: tuple[Fault, ...]) -> list[Planted]:
+def plant(plan: EnterprisePlan, form: EnterpriseForm, faults: tuple[Fault, ...]) -> list[Planted]:
     """Make the objects of all faults that a form can hold.
 
     Of the faults of the one enterprise object there is one: which, the seed decides.
     """
     possible = [fault for fault in faults if form in fault.forms]
     whole = [fault for fault in possible if fault.whole]
-    numbers = Numbers(plan)
+    numbers = PlantedNumbers(plan)
     planted = []
     for fault in possible:
         if fault.whole and fault is not whole[plan.seed % len(whole)]:
             continue
         for copy in range(1 if fault.whole else copies(plan)):
-            stage = Stage(plan, numbers, fault.rule, copy)
+            stage = FaultStage(plan, numbers, fault.rule, copy)
             fault.scene(stage)
-            if form is Form.MQIS or fault.ldap is None:
+            if form is EnterpriseForm.MQIS or fault.ldap is None:
                 _change(fault, stage)
             planted.append(Planted(fault, stage))
     return planted
 
 
-def _change(fault: Fault, stage: Stage) -> None:
+def _change(fault: Fault, stage: FaultStage) -> None:
     """Put wrong values into the elements, past their own checks."""
     for extra in stage.extras:
         if not extra.faulty:
@@ -290,6 +290,6 @@ def _change(fault: Fault, stage: Stage) -> None:
                 present.add(name)
 
 
-def value_of(wrong: Any, stage: Stage) -> Any:
+def value_of(wrong: Any, stage: FaultStage) -> Any:
     """A wrong value: as it is, or made on the stage."""
     return wrong(stage) if callable(wrong) else wrong

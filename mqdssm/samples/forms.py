@@ -14,7 +14,7 @@ class SampleForm(StrEnum):
     LDIF = "ldif"
 
 
-class Loader(StrEnum):
+class LoadingMode(StrEnum):
     """What LDIF is for: a server that runs, or one that stands still and takes more."""
 
     LDAPADD = "ldapadd"

@@ -10,13 +10,13 @@ from typing import TextIO
 
 from mqdssm.errors import ConfigError, require_packages, why_no_folder
 from mqdssm.samples import elements, ldif
-from mqdssm.samples.entries import Entries
+from mqdssm.samples.entries import SampleEntries
 from mqdssm.samples.fault_table import FAULTS
-from mqdssm.samples.faults import Form, Planted, Truth, plant
+from mqdssm.samples.faults import EnterpriseForm, Planted, Truth, plant
 from mqdssm.samples.files import TableWriter
-from mqdssm.samples.forms import FAULTS_NAME, Loader, SampleForm, TableForm
-from mqdssm.samples.mqis import MqisRow, Rows
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.forms import FAULTS_NAME, LoadingMode, SampleForm, TableForm
+from mqdssm.samples.mqis import MqisRow, SampleRows
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.samples.planting import planted_entries, planted_rows
 from mqdssm.tables.ldif import entry_ldif
 from mqdssm.tables.mqis import MQIS_TABLES
@@ -27,7 +27,7 @@ Report = Callable[[int], None]
 
 
 @dataclass(slots=True)
-class Written:
+class WrittenSample:
     """What was written.
 
     Attributes:
@@ -42,15 +42,15 @@ class Written:
 
 
 def generate(
-    plan: Plan,
+    plan: EnterprisePlan,
     folder: Path,
     form: SampleForm,
     table_form: TableForm = TableForm.PARQUET,
-    loader: Loader = Loader.LDAPADD,
+    loader: LoadingMode = LoadingMode.LDAPADD,
     *,
     faults: bool = False,
     report: Report = lambda _: None,
-) -> Written:
+) -> WrittenSample:
     """Write a sample enterprise to a new or empty folder.
 
     Args:
@@ -71,15 +71,15 @@ def generate(
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise ConfigError(f"{folder} is not empty: name a new or an empty folder")
-        written = Written()
+        written = WrittenSample()
         with ExitStack() as stack:
             truth = _Truths(stack, folder, written) if faults else None
             if form is SampleForm.MQIS:
-                planted = plant(plan, Form.MQIS, FAULTS) if faults else []
+                planted = plant(plan, EnterpriseForm.MQIS, FAULTS) if faults else []
                 _write_tables(plan, folder, table_form, planted, _Sink(written, truth, report))
             else:
-                planted = plant(plan, Form(loader), FAULTS) if faults else []
-                entries = Entries(plan, operational=loader is Loader.SLAPADD)
+                planted = plant(plan, EnterpriseForm(loader), FAULTS) if faults else []
+                entries = SampleEntries(plan, operational=loader is LoadingMode.SLAPADD)
                 _write_ldif(plan, folder, entries, planted, _Sink(written, truth, report))
     except OSError as error:
         raise ConfigError(f"cannot write to {folder}: {why_no_folder(error)}") from error
@@ -89,7 +89,7 @@ def generate(
 class _Truths:
     """Writes what must be found."""
 
-    def __init__(self, stack: ExitStack, folder: Path, written: Written) -> None:
+    def __init__(self, stack: ExitStack, folder: Path, written: WrittenSample) -> None:
         self._file: TextIO = stack.enter_context(
             (folder / FAULTS_NAME).open("w", encoding="utf-8", newline="\n")
         )
@@ -104,7 +104,7 @@ class _Truths:
 class _Sink:
     """Counts what is written, and passes on what must be found."""
 
-    def __init__(self, written: Written, truths: _Truths | None, report: Report) -> None:
+    def __init__(self, written: WrittenSample, truths: _Truths | None, report: Report) -> None:
         self.written = written
         self._truths = truths
         self._report = report
@@ -122,8 +122,10 @@ class _Sink:
             self._truths.write(truths)
 
 
-def _write_tables(plan: Plan, folder: Path, form: TableForm, planted: list[Planted], sink: _Sink) -> None:
-    rows = Rows(plan)
+def _write_tables(
+    plan: EnterprisePlan, folder: Path, form: TableForm, planted: list[Planted], sink: _Sink
+) -> None:
+    rows = SampleRows(plan)
     extra: dict[str, list[MqisRow]] = {name: [] for name in MQIS_TABLES}
     for name, row, truths in planted_rows(planted, rows):
         extra[name].append(row)
@@ -140,7 +142,9 @@ def _write_tables(plan: Plan, folder: Path, form: TableForm, planted: list[Plant
                     sink.count(name)
 
 
-def _write_ldif(plan: Plan, folder: Path, entries: Entries, planted: list[Planted], sink: _Sink) -> None:
+def _write_ldif(
+    plan: EnterprisePlan, folder: Path, entries: SampleEntries, planted: list[Planted], sink: _Sink
+) -> None:
     enterprises = []
     sink.written.files += [ldif.BASE_TREE, ldif.OBJECTS]
     with (folder / ldif.OBJECTS).open("w", encoding="ascii", newline="\n") as file:

@@ -5,8 +5,8 @@ from typing import Final
 
 from mqdssm.events.made_entry import MadeEntry
 from mqdssm.samples import elements
-from mqdssm.samples.entries import Entries
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.entries import SampleEntries
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.samples.queues import Queues
 from mqdssm.tables.ldif import base_tree_entries
 
@@ -14,7 +14,9 @@ BASE_TREE: Final = "base-tree.ldif"
 OBJECTS: Final = "objects.ldif"
 
 
-def base_tree(plan: Plan, enterprises: Iterable[MadeEntry]) -> Iterator[Iterable[tuple[str, str | bytes]]]:
+def base_tree(
+    plan: EnterprisePlan, enterprises: Iterable[MadeEntry]
+) -> Iterator[Iterable[tuple[str, str | bytes]]]:
     """The tree that holds the objects, with the enterprise object as its last entry, as pairs.
 
     Args:
@@ -28,7 +30,7 @@ def base_tree(plan: Plan, enterprises: Iterable[MadeEntry]) -> Iterator[Iterable
         yield entry.pairs()
 
 
-def objects(plan: Plan, entries: Entries) -> Iterator[MadeEntry]:
+def objects(plan: EnterprisePlan, entries: SampleEntries) -> Iterator[MadeEntry]:
     """All objects but the enterprise, parents first; one is made when the one before is written."""
     for number in range(plan.sites):
         yield from entries.site(elements.site(plan, number))

@@ -69,7 +69,7 @@ class Arrived(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accounts:
+class PlantedOutcomes:
     """What became of everything that was planted.
 
     Attributes:
@@ -98,7 +98,7 @@ class Accounts:
         return not self.missed and not self.unplanted
 
 
-def accounted(planted: Counter[Truth], arrived: Arrived) -> Accounts:
+def accounted(planted: Counter[Truth], arrived: Arrived) -> PlantedOutcomes:
     """Follow every planted defect through a migration.
 
     Args:
@@ -115,7 +115,7 @@ def accounted(planted: Counter[Truth], arrived: Arrived) -> Accounts:
         if fate == "missed":
             missed.append(one)
     followed, unplanted = _others(arrived.rejected, rejected, found)
-    return Accounts(
+    return PlantedOutcomes(
         planted=planted.total(),
         rejected=counts["rejected"],
         found=counts["found"],

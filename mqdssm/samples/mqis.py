@@ -10,7 +10,7 @@ from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import GUID_NULL, Enterprise, Queue, QueueManager, RoutingLink, Site, User
 from mqdssm.model.propids import PREFIX, Variant
 from mqdssm.samples import elements, security
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.samples.queues import Queues
 from mqdssm.tables import compute, mqis
 from mqdssm.tables.mqis import MQIS_TABLES, MqisColumn, MqisTable
@@ -70,7 +70,7 @@ def columns_of(table: MqisTable) -> tuple[MqisColumn, ...]:
     return tuple(table.column(PREFIX + name) for name in COLUMNS[table.name])
 
 
-class RowMaker:
+class SampleRowMaker:
     """Makes rows of one table out of elements.
 
     Args:
@@ -138,16 +138,16 @@ def service(manager: QueueManager) -> int:
     )
 
 
-class Rows:
+class SampleRows:
     """Makes the rows of all tables.
 
     Args:
         plan: the enterprise.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: EnterprisePlan) -> None:
         self._plan = plan
-        self._makers = {name: RowMaker(table) for name, table in MQIS_TABLES.items()}
+        self._makers = {name: SampleRowMaker(table) for name, table in MQIS_TABLES.items()}
         self._nobody = str(GUID_NULL)
         self._has_nt = lru_cache(maxsize=64)(partial(elements.has_windows_nt, plan))
 
@@ -294,15 +294,15 @@ class Rows:
         return map(self.deleted, range(-(-self._plan.queues // DELETED_IN)))
 
 
-_ALL: Final[Mapping[str, Callable[[Rows], Iterator[MqisRow]]]] = MappingProxyType(
+_ALL: Final[Mapping[str, Callable[[SampleRows], Iterator[MqisRow]]]] = MappingProxyType(
     {
-        "Enterprise": Rows.enterprises,
-        "Site": Rows.sites,
-        "RoutingLink": Rows.links,
-        "ConnectedNetwork": Rows.networks,
-        "Machine": Rows.machines,
-        "Queue": Rows.queues,
-        "User": Rows.users,
-        "Deleted": Rows.tombstones,
+        "Enterprise": SampleRows.enterprises,
+        "Site": SampleRows.sites,
+        "RoutingLink": SampleRows.links,
+        "ConnectedNetwork": SampleRows.networks,
+        "Machine": SampleRows.machines,
+        "Queue": SampleRows.queues,
+        "User": SampleRows.users,
+        "Deleted": SampleRows.tombstones,
     }
 )

@@ -9,8 +9,8 @@ from uuid import UUID
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.model.enums import DirectoryServerType
+from mqdssm.samples.sample_names import PLACES, SampleSite
 from mqdssm.samples.seeded_random import Dice, guid
-from mqdssm.samples.sample_names import PLACES, Place
 from mqdssm.tables.ldif import SAMPLE_ROOT
 from mqdssm.wire.sid import Sid
 
@@ -25,7 +25,7 @@ SHARES: Final = (3, 1, 0, 2, 9, 1, 0, 4)
 """How the queues are spread: of 20 queues these are on eight machines that follow each other."""
 
 
-class Role(NamedTuple):
+class MachineRole(NamedTuple):
     """What a machine does.
 
     Attributes:
@@ -49,7 +49,7 @@ class Role(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class EnterprisePlan:
     """An enterprise before anything of it is made.
 
     Attributes:
@@ -138,13 +138,13 @@ class Plan:
 
     # -- sites
 
-    def place(self, site: int) -> Place:
+    def place(self, site: int) -> SampleSite:
         """Name and code of a site; no two sites have the same name."""
         again, index = divmod(site, len(PLACES))
         name = PLACES[index].name
         if again:
             name = f"{name}-{again + 1}"
-        return Place(f"{name}-MQSeries" if self.is_foreign(site) else name, PLACES[index].code)
+        return SampleSite(f"{name}-MQSeries" if self.is_foreign(site) else name, PLACES[index].code)
 
     def is_foreign(self, site: int) -> bool:
         """Whether a site is one of another messaging system; those that are planted are not."""
@@ -196,27 +196,29 @@ class Plan:
         """Whether a machine has another messaging system than MSMQ."""
         return self.sites <= machine < self.machines and self.is_foreign(self.site_of(machine))
 
-    def role(self, machine: int) -> Role:
+    def role(self, machine: int) -> MachineRole:
         """What a machine does: the first one is the primary controller of the enterprise."""
         if machine == 0:
-            return Role(
+            return MachineRole(
                 routing=True, directory=DirectoryServerType.PRIMARY_ENTERPRISE_CONTROLLER, server=True
             )
         if machine < self.sites:
             kind = None if self.is_foreign(machine) else DirectoryServerType.PRIMARY_SITE_CONTROLLER
-            return Role(routing=True, directory=kind, server=True)
+            return MachineRole(routing=True, directory=kind, server=True)
         if self.is_foreign_machine(machine):
-            return Role()
+            return MachineRole()
         draw = self.dice("role", machine).below(100)
         if draw < 2:
-            return Role(routing=True, directory=DirectoryServerType.BACKUP_SITE_CONTROLLER, server=True)
+            return MachineRole(
+                routing=True, directory=DirectoryServerType.BACKUP_SITE_CONTROLLER, server=True
+            )
         if draw < 4:
-            return Role(routing=True, server=True)
+            return MachineRole(routing=True, server=True)
         if draw < 7:
-            return Role(supporting=True, server=True)
-        return Role(remote=draw == 7, server=draw < 45)
+            return MachineRole(supporting=True, server=True)
+        return MachineRole(remote=draw == 7, server=draw < 45)
 
-    def machine_name(self, machine: int, role: Role | None = None, site: int | None = None) -> str:
+    def machine_name(self, machine: int, role: MachineRole | None = None, site: int | None = None) -> str:
         """The NetBIOS name of a machine, at most 15 characters.
 
         Args:

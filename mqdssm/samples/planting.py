@@ -7,9 +7,9 @@ from mqdssm.events.made_entry import MadeEntry
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
 from mqdssm.samples import elements
-from mqdssm.samples.entries import Entries
-from mqdssm.samples.faults import Extra, Planted, Stage, Truth, value_of
-from mqdssm.samples.mqis import MqisRow, Rows
+from mqdssm.samples.entries import SampleEntries
+from mqdssm.samples.faults import Extra, FaultStage, Planted, Truth, value_of
+from mqdssm.samples.mqis import MqisRow, SampleRows
 from mqdssm.tables import places
 from mqdssm.tables.mqis import MQIS_TABLES
 
@@ -18,7 +18,7 @@ _ORDER: Final = ("enterprise", "site", "user", "queue-manager", "queue", "routin
 _TABLES: Final = {table.type_name: table for table in MQIS_TABLES.values() if table.type_name}
 
 
-def _in_order(stage: Stage) -> list[Extra]:
+def _in_order(stage: FaultStage) -> list[Extra]:
     return sorted(stage.extras, key=lambda extra: _ORDER.index(extra.type))
 
 
@@ -26,7 +26,7 @@ def _in_order(stage: Stage) -> list[Extra]:
 
 
 def planted_entries(
-    planted: Iterable[Planted], entries: Entries
+    planted: Iterable[Planted], entries: SampleEntries
 ) -> Iterator[tuple[list[MadeEntry], list[Truth]]]:
     """The entries of each planted object, and what must be found about them."""
     for fault, stage in planted:
@@ -49,7 +49,7 @@ def _text_of(dn: DN) -> str:
     return str(DN.of(*((kind.lower(), value) for ((kind, value),) in dn.rdns))).replace(r"\0A", "\n")
 
 
-def _refer(stage: Stage, entries: Entries) -> None:
+def _refer(stage: FaultStage, entries: SampleEntries) -> None:
     """Let references to planted sites and machines be found."""
     root = stage.plan.root_dn
     for extra in stage.extras:
@@ -60,7 +60,7 @@ def _refer(stage: Stage, entries: Entries) -> None:
             entries.refer(extra.guid, places.queue_manager_dn(root, name))
 
 
-def _entries_of(stage: Stage, extra: Extra, entries: Entries) -> dict[str, MadeEntry]:
+def _entries_of(stage: FaultStage, extra: Extra, entries: SampleEntries) -> dict[str, MadeEntry]:
     obj = extra.obj
     match obj:
         case Queue():
@@ -78,7 +78,7 @@ def _entries_of(stage: Stage, extra: Extra, entries: Entries) -> dict[str, MadeE
             return _machine(stage, extra, entries)
 
 
-def _machine(stage: Stage, extra: Extra, entries: Entries) -> dict[str, MadeEntry]:
+def _machine(stage: FaultStage, extra: Extra, entries: SampleEntries) -> dict[str, MadeEntry]:
     if extra.made is None:
         raise ValueError(f"{extra.type} {extra.number} is no machine")
     computer, manager = entries.machine(extra.made)
@@ -89,7 +89,7 @@ def _machine(stage: Stage, extra: Extra, entries: Entries) -> dict[str, MadeEntr
     return made
 
 
-def _override(entry: MadeEntry, wrong: Mapping[str, Any], stage: Stage) -> None:
+def _override(entry: MadeEntry, wrong: Mapping[str, Any], stage: FaultStage) -> None:
     for attribute, value in wrong.items():
         found = value_of(value, stage)
         if found is None:
@@ -101,7 +101,7 @@ def _override(entry: MadeEntry, wrong: Mapping[str, Any], stage: Stage) -> None:
 # -- tables
 
 
-def planted_rows(planted: Iterable[Planted], rows: Rows) -> Iterator[tuple[str, MqisRow, list[Truth]]]:
+def planted_rows(planted: Iterable[Planted], rows: SampleRows) -> Iterator[tuple[str, MqisRow, list[Truth]]]:
     """The name of the table, the row of each planted object, and what must be found about it."""
     for fault, stage in planted:
         for extra in _in_order(stage):
@@ -114,7 +114,7 @@ def planted_rows(planted: Iterable[Planted], rows: Rows) -> Iterator[tuple[str, 
             yield table.name, row, [Truth(fault.rule, fault.type, row[table.key], None)]
 
 
-def _row_of(extra: Extra, rows: Rows) -> MqisRow:
+def _row_of(extra: Extra, rows: SampleRows) -> MqisRow:
     obj = extra.obj
     match obj:
         case Queue():

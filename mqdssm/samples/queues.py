@@ -7,10 +7,10 @@ from typing import Any, Final
 from mqdssm.model.elements import QUOTA_UNLIMITED, Queue
 from mqdssm.model.enums import PrivacyLevel
 from mqdssm.model.queuenames import lower_each
-from mqdssm.samples import security, sample_names
-from mqdssm.samples.seeded_random import Dice
+from mqdssm.samples import sample_names, security
 from mqdssm.samples.elements import times
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
+from mqdssm.samples.seeded_random import Dice
 
 LONG_IN: Final = 50  # one queue name in so many is longer than 63 characters
 MULTICAST_IN: Final = 100
@@ -31,7 +31,7 @@ class Queues:
         machine: number of the machine.
     """
 
-    def __init__(self, plan: Plan, machine: int) -> None:
+    def __init__(self, plan: EnterprisePlan, machine: int) -> None:
         self._plan = plan
         self._machine = machine
         self._prefix = f"{lower_each(plan.machine_name(machine))}\\"
@@ -80,9 +80,8 @@ class Queues:
         again, index = divmod(number, NAMES)
         index, area = divmod((self._first_name + STRIDE * index) % NAMES, len(sample_names.AREAS))
         variant, step = divmod(index, len(sample_names.STEPS))
-        name = (
-            f"{sample_names.AREAS[area]}.{sample_names.STEPS[step]}{sample_names.VARIANTS[variant]}{f'.{again}' if again else ''}"
-        )
+        name = f"{sample_names.AREAS[area]}.{sample_names.STEPS[step]}{sample_names.VARIANTS[variant]}"
+        name += f".{again}" if again else ""
         if dice.one_in(LONG_IN):
             return f"{sample_names.LONG_PREFIX}{name}{dice.of(sample_names.LONG_SUFFIXES)}"
         return name

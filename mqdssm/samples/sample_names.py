@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 from mqdssm.model.enums import OperatingSystemType
 
 
-class Place(NamedTuple):
+class SampleSite(NamedTuple):
     """A site: its name, and the three letters that its machines begin with."""
 
     name: str
@@ -42,7 +42,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 PLACES: Final = tuple(
-    Place(*pair.split("/"))
+    SampleSite(*pair.split("/"))
     for pair in _words(
         "Berlin/BER Paris/PAR Oslo/OSL Madrid/MAD Vienna/VIE Zurich/ZRH Lisbon/LIS Dublin/DUB Prague/PRG "
         "Warsaw/WAW Milan/MIL Helsinki/HEL Stockholm/STO Copenhagen/CPH Brussels/BRU Amsterdam/AMS "

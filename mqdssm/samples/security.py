@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.wire.dtyp import EVERYONE, Ace, SecurityDescriptor, Sid, allow, deny
 from mqdssm.wire.masks import EnterpriseAccess, MachineAccess, QueueAccess, SiteAccess
 from mqdssm.wire.sid import BUILTIN_ADMINISTRATORS, BUILTIN_GUESTS
@@ -18,7 +18,7 @@ def descriptor(owner: Sid | None, aces: Iterable[Ace] | None, group: Sid | None 
     return bytes(SecurityDescriptor.build(owner=owner, group=group, dacl=aces))
 
 
-def enterprise_security(plan: Plan) -> bytes:
+def enterprise_security(plan: EnterprisePlan) -> bytes:
     """Everyone may look, the administrators may do everything."""
     admins = plan.sid(DOMAIN_ADMINS_RID)
     return descriptor(
@@ -28,7 +28,7 @@ def enterprise_security(plan: Plan) -> bytes:
     )
 
 
-def site_security(plan: Plan) -> bytes:
+def site_security(plan: EnterprisePlan) -> bytes:
     """Everyone may look, the administrators may do everything."""
     admins = plan.sid(DOMAIN_ADMINS_RID)
     return descriptor(
@@ -38,7 +38,7 @@ def site_security(plan: Plan) -> bytes:
     )
 
 
-def machine_security(plan: Plan, machine: int) -> bytes:
+def machine_security(plan: EnterprisePlan, machine: int) -> bytes:
     """As [MS-MQDSSM] 3.1.6.1.1.8 has it, for a machine that an administrator has set up."""
     admins, own = plan.sid(DOMAIN_ADMINS_RID), plan.computer_sid(machine)
     aces = [

@@ -11,7 +11,7 @@ from mqdssm.samples.faults import Truth
 from mqdssm.samples.forms import FAULTS_NAME
 
 
-class Compared(NamedTuple):
+class TruthComparison(NamedTuple):
     """Findings beside what was planted.
 
     Attributes:
@@ -46,7 +46,9 @@ def read_truth(folder: Path) -> Counter[Truth]:
         raise ConfigError(f"{folder / FAULTS_NAME} is no list of planted defects: {error}") from error
 
 
-def compared(planted: Counter[Truth], found: Iterable[Truth]) -> Compared:
+def compared(planted: Counter[Truth], found: Iterable[Truth]) -> TruthComparison:
     """Compare what was found with what was planted, object by object."""
     named = Counter(found)
-    return Compared(planted.total(), tuple((planted - named).elements()), tuple((named - planted).elements()))
+    return TruthComparison(
+        planted.total(), tuple((planted - named).elements()), tuple((named - planted).elements())
+    )

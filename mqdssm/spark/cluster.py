@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.shared_folder import Witness
+from mqdssm.pipeline.shared_folder import WitnessFile
 from mqdssm.pipeline.spark_options import MASTER, MASTER_PORT, SparkOptions
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def probe(spark: "SparkSession", on: SparkOptions, files: Sequence[Path] = ()) -
     if not on.is_cluster:
         return
     count = min(PROBES_EACH * spark.sparkContext.defaultParallelism, _PROBES_MAX)
-    look = _look([Witness.of(path) for path in files])
+    look = _look([WitnessFile.of(path) for path in files])
     with _patience(spark) as gave_up:
         try:
             rows = spark.range(0, count, 1, count).mapInArrow(look, "problem string").distinct().collect()
@@ -136,7 +136,7 @@ def probe(spark: "SparkSession", on: SparkOptions, files: Sequence[Path] = ()) -
 
 
 def _look(
-    witnesses: Sequence[Witness],
+    witnesses: Sequence[WitnessFile],
 ) -> Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]:
     def look(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
         import pyarrow as pa
@@ -149,7 +149,7 @@ def _look(
     return look
 
 
-def problem_here(witnesses: Sequence[Witness]) -> str | None:
+def problem_here(witnesses: Sequence[WitnessFile]) -> str | None:
     """Why this process cannot work for us; None if it can."""
     for name in NEEDED:
         try:

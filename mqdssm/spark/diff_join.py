@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from mqdssm.pipeline.diff import sql
-from mqdssm.pipeline.diff.comparable_columns import Compared
+from mqdssm.pipeline.diff.comparable_columns import ComparableType
 from mqdssm.pipeline.diff.fields import DDL, KEY, SCHEMA, SIDE, FieldByField, Ground
 from mqdssm.pipeline.diff.pairing import ORDER, Pair, shown_columns
 from mqdssm.pipeline.diff.sql import NEW, OLD, SPARK
@@ -43,7 +43,7 @@ class SparkJoin:
     def __init__(self, spark: "SparkSession") -> None:
         self._spark = spark
 
-    def find(self, compared: Sequence[Compared], pair: Pair, folder: Path) -> tuple[Path, ...]:
+    def find(self, compared: Sequence[ComparableType], pair: Pair, folder: Path) -> tuple[Path, ...]:
         """See `Join`: one job for all types, and one for the candidates."""
         found = self._candidates(compared, pair, folder)
         parts = [self._of_type(one, found[one.type], pair) for one in compared if one.type in found]
@@ -64,7 +64,7 @@ class SparkJoin:
         target.mkdir(exist_ok=True)
         return sorted_files(self._spark, paths, SCHEMA, ORDER, target)
 
-    def _candidates(self, compared: Sequence[Compared], pair: Pair, folder: Path) -> dict[str, Path]:
+    def _candidates(self, compared: Sequence[ComparableType], pair: Pair, folder: Path) -> dict[str, Path]:
         """Find the keys of all objects that may differ; types without any are not in the result."""
         from pyspark.sql import functions as F  # noqa: N812  what everybody calls it
 
@@ -92,7 +92,7 @@ class SparkJoin:
         found = {one.type: target / f"{TYPE}={number}" for number, one in enumerate(compared)}
         return {name: path for name, path in found.items() if path.is_dir()}
 
-    def _keyed(self, compared: Compared, side: "Side", pair: Pair) -> "DataFrame":
+    def _keyed(self, compared: ComparableType, side: "Side", pair: Pair) -> "DataFrame":
         """The objects of a type with their keys."""
         from pyspark.sql import functions as F  # noqa: N812
 
@@ -106,7 +106,7 @@ class SparkJoin:
         key = sql.key(compared, there, root, SPARK, has_map=has_map)
         return frame.withColumn(KEY, F.expr(key)).drop(OLD, NEW)
 
-    def _of_type(self, compared: Compared, keys: Path, pair: Pair) -> "DataFrame":
+    def _of_type(self, compared: ComparableType, keys: Path, pair: Pair) -> "DataFrame":
         """The differences of the candidates of a type."""
         from pyspark.sql import functions as F  # noqa: N812
 
@@ -127,7 +127,7 @@ class SparkJoin:
         return rows.mapInArrow(_worker(compared, pair.grounds), DDL)
 
 
-def _canonical(compared: Compared, side: "Side", *, respelt: bool) -> "list[Column]":
+def _canonical(compared: ComparableType, side: "Side", *, respelt: bool) -> "list[Column]":
     """The columns of an object in a form in which only equal ones are alike."""
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -139,7 +139,7 @@ def _canonical(compared: Compared, side: "Side", *, respelt: bool) -> "list[Colu
 
 
 def _worker(
-    compared: Compared, grounds: tuple[Ground, Ground]
+    compared: ComparableType, grounds: tuple[Ground, Ground]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What a task runs."""
 

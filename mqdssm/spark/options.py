@@ -15,7 +15,7 @@ from mqdssm.directory.options import PAGE_ENTRIES, PAGE_ENTRIES_MAX, Authenticat
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.model.watching import WATCHED_TYPES
-from mqdssm.pipeline.access import Access
+from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.frames.columns import Column, FrameType, frame_type
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class SourceOptions:
 
     object: str
     columns: tuple[Column, ...]
-    access: Access
+    access: DirectoryAccess
     filter: LdapFilter | None = None
     attributes: tuple[str, ...] = ("*",)
     base: str | None = None
@@ -179,8 +179,8 @@ class StreamOptions:
         )
 
 
-def _access(given: Mapping[str, str], frame: FrameType) -> Access:
-    return Access(
+def _access(given: Mapping[str, str], frame: FrameType) -> DirectoryAccess:
+    return DirectoryAccess(
         urls=_urls(_required(given, "url")),
         user=given.get("user") or None,
         password_file=given.get("credentialsfile") or None,

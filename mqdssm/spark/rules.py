@@ -9,19 +9,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mqdssm.errors import ConfigError
+from mqdssm.pipeline.validate.rule_assignment import Applied
 from mqdssm.pipeline.validate.rules.rule import MissingReference, Rule, Wrong
 from mqdssm.pipeline.validate.scan import SCHEMA
-from mqdssm.pipeline.validate.rule_assignment import Applied
 from mqdssm.spark.frames import read_frame
 from mqdssm.spark.plans import message_sql, plans
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from mqdssm.pipeline.validate.sources import Source
+    from mqdssm.pipeline.validate.sources import ValidationSource
 
 
-def check_rules(spark: "SparkSession", rules: Sequence[Rule], source: "Source") -> None:
+def check_rules(spark: "SparkSession", rules: Sequence[Rule], source: "ValidationSource") -> None:
     """Check that Spark can evaluate rules.
 
     Raises:
@@ -46,7 +46,7 @@ def check_rules(spark: "SparkSession", rules: Sequence[Rule], source: "Source") 
 
 
 def find_by_rules(
-    spark: "SparkSession", rules: Sequence[Applied], source: "Source", folder: Path
+    spark: "SparkSession", rules: Sequence[Applied], source: "ValidationSource", folder: Path
 ) -> Iterator[pa.RecordBatch]:
     """Apply rules by Spark; see `mqdssm.pipeline.validate.rule_assignment.SqlRunner`."""
     frames = {name: read_frame(spark, source.sets[name]) for name in _types_of(rules)}

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from mqdssm.pipeline.mqis.files import TableFiles
 from mqdssm.pipeline.mqis.mapping import SourceMapping
-from mqdssm.pipeline.runner import ATTEMPTS, Job, OnDone, Results, Stop, Stopped, Work, answers
+from mqdssm.pipeline.runner import ATTEMPTS, Job, OnDone, Results, Stopped, StopRequest, Work, answers
 from mqdssm.pipeline.spark_options import SparkOptions
 from mqdssm.spark.cluster import probe
 from mqdssm.spark.jdbc import copy_tables
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pyspark import Broadcast
     from pyspark.sql import SparkSession
 
-    from mqdssm.pipeline.validate.rules.rule import Rule
     from mqdssm.pipeline.validate.rule_assignment import Applied
-    from mqdssm.pipeline.validate.sources import Source
+    from mqdssm.pipeline.validate.rules.rule import Rule
+    from mqdssm.pipeline.validate.sources import ValidationSource
     from mqdssm.spark.diff_join import SparkJoin
 
 RETRIES: Final = {"spark.master": f"local[*,{ATTEMPTS}]"}
@@ -52,12 +52,12 @@ class SparkRunner:
         """See `Runner`."""
         return min(count, int(self.spark.sparkContext.defaultParallelism))
 
-    def run(self, job: Job, *, on_done: OnDone | None = None, stop: Stop | None = None) -> list[Any]:
+    def run(self, job: Job, *, on_done: OnDone | None = None, stop: StopRequest | None = None) -> list[Any]:
         """See `Runner`."""
         count = len(job.names)
         if not count:
             return []
-        stop = stop or Stop()
+        stop = stop or StopRequest()
         stop.check()
         tasks = self.concurrency(count) if job.is_small else count
         numbers = self.spark.range(0, count, 1, tasks)
@@ -82,14 +82,14 @@ class SparkRunner:
         """See `mqdssm.pipeline.validate.rule_assignment.SqlRunner`."""
         probe(self.spark, on, files)
 
-    def check_rules(self, rules: Sequence["Rule"], source: "Source") -> None:
+    def check_rules(self, rules: Sequence["Rule"], source: "ValidationSource") -> None:
         """See `mqdssm.pipeline.validate.rule_assignment.SqlRunner`."""
         from mqdssm.spark.rules import check_rules
 
         check_rules(self.spark, rules, source)
 
     def find_by_rules(
-        self, rules: Sequence["Applied"], source: "Source", folder: Path
+        self, rules: Sequence["Applied"], source: "ValidationSource", folder: Path
     ) -> Iterator[pa.RecordBatch]:
         """See `mqdssm.pipeline.validate.rule_assignment.SqlRunner`."""
         from mqdssm.spark.rules import find_by_rules
@@ -103,7 +103,7 @@ class SparkRunner:
         return SparkJoin(self.spark)
 
     @contextlib.contextmanager
-    def _observed(self, on_done: OnDone | None, stop: Stop, count: int, tasks: int) -> Iterator[None]:
+    def _observed(self, on_done: OnDone | None, stop: StopRequest, count: int, tasks: int) -> Iterator[None]:
         """Report progress and look for a stop, from another thread, while a job runs.
 
         Raises:
@@ -151,7 +151,7 @@ def _worker(work: "Broadcast[Work]") -> Callable[[Iterator[pa.RecordBatch]], Ite
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = (number for batch in batches for number in batch.column(0).to_pylist())
-        for number, answer in answers(work.value, numbers, Stop()):
+        for number, answer in answers(work.value, numbers, StopRequest()):
             yield pa.RecordBatch.from_pylist([{"number": number, "answer": answer}], schema=_SCHEMA)
 
     return run

@@ -27,7 +27,7 @@ from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import Column
 from mqdssm.pipeline.frames.matching import Matching
-from mqdssm.pipeline.frames.partitions import Slice, slices
+from mqdssm.pipeline.frames.partitions import SearchSlice, slices
 from mqdssm.spark.options import STREAM_NAMES, SourceOptions, StreamOptions
 from mqdssm.spark.pushdown import Term, attributes_of, term_of, to_ldap
 
@@ -125,7 +125,7 @@ class MqdssmReader(DataSourceReader):
         """
         options = self._options
         if options.numpartitions == 1:
-            return [InputPartition(Slice())]
+            return [InputPartition(SearchSlice())]
         try:
             with options.connect() as directory:
                 found = slices(
@@ -146,7 +146,7 @@ class MqdssmReader(DataSourceReader):
             MqdssmSparkError: any error of ours, in the form that reaches the driver.
         """
         options = self._options
-        one = partition.value if isinstance(partition.value, Slice) else Slice()
+        one = partition.value if isinstance(partition.value, SearchSlice) else SearchSlice()
         gc.disable()  # in a process of Spark's: no cycles are made here, and looking for them costs a lot
         try:
             with options.connect(one.server) as directory:

@@ -19,7 +19,7 @@ from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.pipeline.failures import pack
 from mqdssm.spark.writing.commit import Write
 from mqdssm.spark.writing.options import WriteOptions
-from mqdssm.spark.writing.task import Written, write
+from mqdssm.spark.writing.task import WrittenRows, write
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,14 +31,14 @@ NO_TABLE: Final = (
 
 
 @dataclass
-class Message(WriterCommitMessage):
+class TaskMessage(WriterCommitMessage):
     """What a task tells the driver.
 
     Attributes:
         written: what it has done.
     """
 
-    written: Written
+    written: WrittenRows
 
 
 class MqdssmWriter(DataSourceArrowWriter):
@@ -69,7 +69,7 @@ class MqdssmWriter(DataSourceArrowWriter):
             folder = Path(parsed.journal) / f"write-{now:%Y%m%dT%H%M%SZ}-{uuid4().hex[:8]}"
         self._write = Write(parsed, folder, now)
 
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Message:
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> TaskMessage:
         """Write the rows of a task.
 
         Raises:
@@ -81,7 +81,7 @@ class MqdssmWriter(DataSourceArrowWriter):
             raise pack(ConfigError(NO_TABLE))
         gc.disable()  # in a process of Spark's: no cycles are made here, and looking for them costs a lot
         try:
-            return Message(write(iterator, self._write.options, self._write.folder, partition))
+            return TaskMessage(write(iterator, self._write.options, self._write.folder, partition))
         except MqdssmError as error:
             raise pack(error) from None
         finally:
@@ -94,13 +94,13 @@ class MqdssmWriter(DataSourceArrowWriter):
             MqdssmSparkError: rows were not written, or what had to wait could not be.
         """
         try:
-            self._write.commit([one.written for one in messages if isinstance(one, Message)])
+            self._write.commit([one.written for one in messages if isinstance(one, TaskMessage)])
         except MqdssmError as error:
             raise pack(error) from None
 
     def abort(self, messages: "list[WriterCommitMessage | None]") -> None:
         """End the write when a task has failed."""
-        self._write.abort([one.written if isinstance(one, Message) else None for one in messages])
+        self._write.abort([one.written if isinstance(one, TaskMessage) else None for one in messages])
 
 
 def _makes_a_table(context: TaskContext) -> bool:

@@ -21,7 +21,7 @@ class Moment(Enum):
     AFTER = auto()
 
 
-class Room(StrEnum):
+class DiskSpace(StrEnum):
     """How much a disk takes."""
 
     PLENTY = "room"
@@ -45,7 +45,7 @@ class Disk:
 
     def __init__(self) -> None:
         self.on_write: Callable[[Moment], None] | None = None
-        self.room = Room.PLENTY
+        self.room = DiskSpace.PLENTY
 
     def write(self, change: Callable[_P, None], *args: _P.args, **kwargs: _P.kwargs) -> None:
         """Make one durable write.
@@ -53,9 +53,9 @@ class Disk:
         Raises:
             GenericDirectoryError: there is no room for it.
         """
-        if self.room is not Room.PLENTY:
+        if self.room is not DiskSpace.PLENTY:
             grows = getattr(change, "__name__", "") in _GROWING
-            if grows or self.room is Room.NONE:
+            if grows or self.room is DiskSpace.NONE:
                 raise GenericDirectoryError("the disk of the directory in memory is full")
         hook = self.on_write
         if hook is None:

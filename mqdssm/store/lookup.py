@@ -72,7 +72,7 @@ class Restriction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SortKey:
+class LookupSortKey:
     """MQSORTKEY ([MS-MQDS] 2.2.14)."""
 
     propid: Propid
@@ -103,7 +103,7 @@ class Lookups:
         self,
         restrictions: Sequence[Restriction],
         columns: Sequence[Propid],
-        sort: Sequence[SortKey] = (),
+        sort: Sequence[LookupSortKey] = (),
     ) -> tuple[Hresult, int | None]:
         """Begin Directory Lookup ([MS-MQDS] 3.1.6.7).
 
@@ -148,7 +148,7 @@ class Lookups:
 
 
 def lookup_problem(
-    restrictions: Sequence[Restriction], columns: Sequence[Propid], sort: Sequence[SortKey]
+    restrictions: Sequence[Restriction], columns: Sequence[Propid], sort: Sequence[LookupSortKey]
 ) -> Hresult | None:
     """Why a lookup cannot be ([MS-MQDS] 3.1.6.7); None: it can."""
     types = {propid.object_type for propid in columns}
@@ -200,7 +200,7 @@ def _comparable(value: PropertyValue) -> Any:
     return bytes(value) if isinstance(value, bytes) else value
 
 
-def _ordered(views: Iterator[View], sort: Sequence[SortKey]) -> Iterator[View]:
+def _ordered(views: Iterator[View], sort: Sequence[LookupSortKey]) -> Iterator[View]:
     """Put objects in order; those without a property come first, ascending."""
     if not sort:
         yield from views

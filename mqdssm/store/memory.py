@@ -18,12 +18,12 @@ from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
 from mqdssm.store.disk import Disk
 from mqdssm.store.lookup import Restriction, View
-from mqdssm.store.performer import FULL, performers
 from mqdssm.store.memory_tables import Kept, Numbered, Shelf, StoredObject, view_of
+from mqdssm.store.performer import FULL, performers
 from mqdssm.tables.creation import DEFAULTS
 
 _DONE: Final = ops.Done()
-_NOT_FOUND: Final = ops.Outcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
+_NOT_FOUND: Final = ops.ObjectOutcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
 _NOT_READ: Final = ops.ObjectRead(status=Hresult.MQDS_OBJECT_NOT_FOUND)
 _CLOSED: Final = "the directory in memory is closed"
 _TOMBSTONE_BYTES: Final = 64  # in a message, about
@@ -87,9 +87,9 @@ class MemoryStore:
 
     # -- state of the protocol
 
-    def _load_state(self, _operation: ops.LoadState) -> ops.State:
+    def _load_state(self, _operation: ops.LoadState) -> ops.PersistedState:
         states = (shelf.state for shelf in self._kept.shelves.values())
-        return ops.State(
+        return ops.PersistedState(
             partitions=tuple(one for one in states if one is not None),
             neighbors=tuple(self._kept.neighbors.values()),
         )
@@ -138,15 +138,15 @@ class MemoryStore:
 
     # -- the authority's changes
 
-    def _create(self, operation: ops.CreateObject) -> ops.Outcome:
+    def _create(self, operation: ops.CreateObject) -> ops.ObjectOutcome:
         object_type, path_name = operation.object_type, operation.path_name
         problem = rules.creation_problem(object_type, path_name, operation.properties)
         identifier = None if problem else rules.identifier_in(object_type, operation.properties)
         if problem is not None or identifier is None:
-            return ops.Outcome(status=problem or Hresult.MQ_ERROR_PROPERTY)
+            return ops.ObjectOutcome(status=problem or Hresult.MQ_ERROR_PROPERTY)
         shelf = self._kept.shelf(operation.partition_id)
         if _number_of(shelf, identifier) >= operation.seq_number:
-            return ops.Outcome(status=Hresult.MQ_OK, identifier=identifier)
+            return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=identifier)
         made = StoredObject(
             identifier,
             object_type,
@@ -156,9 +156,9 @@ class MemoryStore:
         )
         problem = self._taken(made) or self._homeless(made)
         if problem is not None:
-            return ops.Outcome(status=problem)
+            return ops.ObjectOutcome(status=problem)
         self._place(shelf, made)
-        return ops.Outcome(status=Hresult.MQ_OK, identifier=identifier)
+        return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=identifier)
 
     def _taken(self, made: StoredObject) -> Hresult | None:
         """Return True if another object has the identifier or the path name, in any partition."""
@@ -178,7 +178,7 @@ class MemoryStore:
         there = any(one.partition_id == made.partition_id for one in machines)
         return None if there else Hresult.MQ_ERROR_MACHINE_NOT_FOUND
 
-    def _update(self, operation: ops.UpdateObject) -> ops.Outcome:
+    def _update(self, operation: ops.UpdateObject) -> ops.ObjectOutcome:
         shelf = self._kept.shelf(operation.partition_id)
         number = operation.seq_number
         identifier = self._meant(shelf, operation.object_type, operation)
@@ -186,17 +186,17 @@ class MemoryStore:
         if found is None:
             return _repeated(shelf, identifier, number)
         if found.seq_number >= number:
-            return ops.Outcome(status=Hresult.MQ_OK, identifier=found.identifier)
+            return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=found.identifier)
         problem = rules.update_problem(
             found.object_type, found.identifier, found.properties, operation.properties
         )
         if problem is not None:
-            return ops.Outcome(status=problem)
+            return ops.ObjectOutcome(status=problem)
         made = _updated(found, number, operation.properties)
         if self._name_taken(found, made.path_name):
-            return ops.Outcome(status=rules.EXISTS[made.object_type])
+            return ops.ObjectOutcome(status=rules.EXISTS[made.object_type])
         self._write(self._kept.put, made)
-        return ops.Outcome(status=Hresult.MQ_OK, identifier=made.identifier)
+        return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=made.identifier)
 
     def _name_taken(self, found: StoredObject, path_name: str | None) -> bool:
         """Return True if an object cannot be renamed so; that it is called so already is no reason."""
@@ -205,7 +205,7 @@ class MemoryStore:
         named = self._kept.named(found.object_type, path_name)
         return bool(named) and found not in named
 
-    def _delete(self, operation: ops.DeleteObject) -> ops.Outcome:
+    def _delete(self, operation: ops.DeleteObject) -> ops.ObjectOutcome:
         shelf = self._kept.shelf(operation.partition_id)
         number = operation.seq_number
         identifier = self._meant(shelf, operation.object_type, operation)
@@ -214,7 +214,7 @@ class MemoryStore:
             return _repeated(shelf, identifier, number)
         if found.seq_number < number:
             if found.object_type is ObjectType.MACHINE and shelf.has_queues(found):
-                return ops.Outcome(status=Hresult.MQ_ERROR)
+                return ops.ObjectOutcome(status=Hresult.MQ_ERROR)
             grave = DeletedObject(
                 identifier=found.identifier,
                 partition_id=found.partition_id,
@@ -223,7 +223,7 @@ class MemoryStore:
                 scope=Scope(operation.scope),
             )
             self._delete_as(shelf, found, grave)
-        return ops.Outcome(status=Hresult.MQ_OK, identifier=found.identifier)
+        return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=found.identifier)
 
     def _meant(
         self,
@@ -437,11 +437,11 @@ def _of_type(shelf: Shelf, identifier: Guid | None, object_type: ObjectType) -> 
     return found if found is not None and found.object_type is object_type else None
 
 
-def _repeated(shelf: Shelf, identifier: Guid | None, number: SequenceNumber) -> ops.Outcome:
+def _repeated(shelf: Shelf, identifier: Guid | None, number: SequenceNumber) -> ops.ObjectOutcome:
     """Return the outcome of a change whose object is not there: a deletion has left a tombstone."""
     if identifier is None or _number_of(shelf, identifier) < number:
         return _NOT_FOUND
-    return ops.Outcome(status=Hresult.MQ_OK, identifier=identifier)
+    return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=identifier)
 
 
 def _newest(objects: Iterable[StoredObject]) -> StoredObject | None:

@@ -23,10 +23,11 @@ from mqdssm.engines.replication.operations import (
     LoadState,
     LookupChanges,
     MarkPartition,
+    ObjectOutcome,
     ObjectRead,
     ObjectsListed,
     Operation,
-    Outcome,
+    PersistedState,
     PurgeDeletedObjects,
     ReadObject,
     Recover,
@@ -36,7 +37,6 @@ from mqdssm.engines.replication.operations import (
     Result,
     SaveNeighbor,
     SavePartition,
-    State,
     SweepPartition,
     UpdateObject,
 )
@@ -48,7 +48,7 @@ class Store(LookupSource, Protocol):
     """A directory as the engine sees it ([MC-MQDSRP] 3.1.1), and where lookups find its objects."""
 
     @overload
-    def perform(self, operation: LoadState) -> State: ...
+    def perform(self, operation: LoadState) -> PersistedState: ...
     @overload
     def perform(
         self,
@@ -63,7 +63,7 @@ class Store(LookupSource, Protocol):
     @overload
     def perform(self, operation: Recover) -> Recovered: ...
     @overload
-    def perform(self, operation: CreateObject | UpdateObject | DeleteObject) -> Outcome: ...
+    def perform(self, operation: CreateObject | UpdateObject | DeleteObject) -> ObjectOutcome: ...
     @overload
     def perform(self, operation: ReadObject) -> ObjectRead: ...
     @overload
@@ -118,7 +118,7 @@ METHODS: Final[Mapping[type[Operation], str]] = MappingProxyType(
 FULL: Final[Mapping[type[Operation], Result]] = MappingProxyType(
     {
         **dict.fromkeys(
-            (CreateObject, UpdateObject, DeleteObject), Outcome(status=Hresult.MQ_ERROR_DS_IS_FULL)
+            (CreateObject, UpdateObject, DeleteObject), ObjectOutcome(status=Hresult.MQ_ERROR_DS_IS_FULL)
         ),
         ApplyChanges: Applied(count=0, status=Hresult.MQ_ERROR_DS_IS_FULL),
     }

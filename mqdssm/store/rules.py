@@ -15,7 +15,7 @@ from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.tables.creation import DEFAULTS, REQUIRED
 from mqdssm.tables.properties import PROPERTY_TABLES
 from mqdssm.tables.property_facts import CHANGED
-from mqdssm.tables.property_rows import Role
+from mqdssm.tables.property_rows import PropertyRole
 
 PATH_CHARS_MAX: Final = 512
 """Longest path name that is accepted: any such fits the 1,024 UTF-16 units of a change."""
@@ -44,8 +44,8 @@ NAME: Final[Mapping[ObjectType, Propid | None]] = MappingProxyType(
 NUMBERING: Final[Mapping[ObjectType, tuple[Propid, Propid]]] = MappingProxyType(
     {
         one: (
-            next(row.propid for row in table.rows if row.role is Role.PARTITION),
-            next(row.propid for row in table.rows if row.role is Role.SEQNUM),
+            next(row.propid for row in table.rows if row.role is PropertyRole.PARTITION),
+            next(row.propid for row in table.rows if row.role is PropertyRole.SEQNUM),
         )
         for one, table in PROPERTY_TABLES.items()
     }

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from mqdssm.wire.acl import Ace, AceType
-from mqdssm.wire.control import Control
+from mqdssm.wire.control import DescriptorControl
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.masks import (
     GENERIC_BITS,
@@ -209,7 +209,7 @@ def to_directory(descriptor: SecurityDescriptor, kind: AccessKind) -> SecurityDe
     Raises:
         ValueError: the lists become longer than a list can be.
     """
-    keep = Control.DACL_PROTECTED | Control.SACL_PROTECTED
+    keep = DescriptorControl.DACL_PROTECTED | DescriptorControl.SACL_PROTECTED
     return _rebuilt(
         descriptor,
         dacl=None if descriptor.dacl is None else _aces_to_directory(descriptor.dacl.aces, kind),
@@ -230,7 +230,7 @@ def from_directory(descriptor: SecurityDescriptor, kind: AccessKind) -> FromDire
         descriptor,
         dacl=None if descriptor.dacl is None else _aces_from_directory(descriptor.dacl.aces, kind),
         sacl=None if descriptor.sacl is None else _aces_from_directory(descriptor.sacl.aces, kind),
-        keep=Control.DACL_PROTECTED | Control.SACL_PROTECTED,
+        keep=DescriptorControl.DACL_PROTECTED | DescriptorControl.SACL_PROTECTED,
     )
     return FromDirectory(own, inherited)
 
@@ -250,7 +250,7 @@ def _rebuilt(
     descriptor: SecurityDescriptor, *, dacl: list[Ace] | None, sacl: list[Ace] | None, keep: int
 ) -> SecurityDescriptor:
     """The descriptor with other lists; an absent list stays absent, a NULL one NULL."""
-    present = descriptor.control & (Control.DACL_PRESENT | Control.SACL_PRESENT)
+    present = descriptor.control & (DescriptorControl.DACL_PRESENT | DescriptorControl.SACL_PRESENT)
     control = present | (descriptor.control & keep)
     return SecurityDescriptor.build(
         owner=descriptor.owner, group=descriptor.group, sacl=sacl, dacl=dacl, control=control
@@ -362,6 +362,6 @@ def parts_present(descriptor: SecurityDescriptor) -> int:
     """The flags that say which parts of a descriptor are to be written ([MS-ADTS] 3.1.1.3.4.1.11)."""
     flags = 1 if descriptor.owner is not None else 0
     flags |= 2 if descriptor.group is not None else 0
-    flags |= 4 if descriptor.control & Control.DACL_PRESENT else 0
-    flags |= 8 if descriptor.control & Control.SACL_PRESENT else 0
+    flags |= 4 if descriptor.control & DescriptorControl.DACL_PRESENT else 0
+    flags |= 8 if descriptor.control & DescriptorControl.SACL_PRESENT else 0
     return flags

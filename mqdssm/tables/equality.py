@@ -17,7 +17,7 @@ from mqdssm.tables import adsyntax as ad
 from mqdssm.tables.schema import ATTRIBUTES
 from mqdssm.tables.syntax import TIME, UINT32_MAX
 from mqdssm.wire.acl import Ace, AceType, Acl
-from mqdssm.wire.control import Control
+from mqdssm.wire.control import DescriptorControl
 from mqdssm.wire.dtyp import SecurityDescriptor
 
 Values: TypeAlias = Mapping[str, Collection[bytes]]
@@ -83,7 +83,7 @@ def holds(
     return (
         given.owner in {None, there.owner}
         and given.group in {None, there.group}
-        and (not given.control & Control.DACL_PRESENT or _dacl_key(given) == _dacl_key(there))
+        and (not given.control & DescriptorControl.DACL_PRESENT or _dacl_key(given) == _dacl_key(there))
         and (_sacl_key(given) in {None, _sacl_key(there)} or (hides_sacls and not _has_sacl(there)))
     )
 
@@ -175,14 +175,14 @@ def _descriptor_key(raw: bytes) -> Hashable:
 
 
 def _dacl_key(descriptor: SecurityDescriptor) -> Hashable:
-    if not descriptor.control & Control.DACL_PRESENT:
+    if not descriptor.control & DescriptorControl.DACL_PRESENT:
         return None
-    protected = bool(descriptor.control & Control.DACL_PROTECTED)
+    protected = bool(descriptor.control & DescriptorControl.DACL_PROTECTED)
     return protected, _acl_key(descriptor.dacl)
 
 
 def _has_sacl(descriptor: SecurityDescriptor) -> bool:
-    return bool(descriptor.control & Control.SACL_PRESENT)
+    return bool(descriptor.control & DescriptorControl.SACL_PRESENT)
 
 
 def _sacl_key(descriptor: SecurityDescriptor) -> Hashable:

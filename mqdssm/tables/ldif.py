@@ -18,7 +18,7 @@ from mqdssm.model.escapes import visible
 from mqdssm.tables import places, schema, schema_attributes, schema_classes, schema_mqis
 from mqdssm.tables.schema_attributes import AttributeType
 from mqdssm.tables.schema_classes import ObjectClass
-from mqdssm.tables.schema_compare import Difference, compare
+from mqdssm.tables.schema_compare import SchemaDifference, compare
 from mqdssm.wire.dtyp import EVERYONE, SecurityDescriptor, allow
 from mqdssm.wire.masks import EnterpriseAccess
 from mqdssm.wire.sid import BUILTIN_ADMINISTRATORS
@@ -26,7 +26,7 @@ from mqdssm.wire.sid import BUILTIN_ADMINISTRATORS
 __all__ = [
     "MSMQ",
     "REPLICATION",
-    "Difference",
+    "SchemaDifference",
     "SchemaPart",
     "attribute_definition",
     "base_tree_entries",

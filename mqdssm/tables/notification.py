@@ -40,7 +40,7 @@ class Use(IntFlag):
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class PropertyForm:
     """How an attribute's value stands in a property, and back.
 
     Attributes:
@@ -80,15 +80,15 @@ def _guids(value: Iterable[bytes]) -> tuple[UUID, ...]:
 
 
 # fmt: off
-PLAIN: Final = Form(lambda value: value, lambda value: value)
-FLAG: Final = Form(_flag, int)
-LABEL: Final = Form(_label, _label)
-GUID: Final = Form(_uuid, Guid.of)
-GUIDS: Final = Form(_guids, lambda value: tuple(map(Guid.of, value)))
-PRIVACY: Final = Form(PrivacyLevel, int)
-SCOPE: Final = Form(Scope, int)
-SYSTEM: Final = Form(OperatingSystemType, int)
-SECURITY: Final = Form(_descriptor, bytes)
+PLAIN: Final = PropertyForm(lambda value: value, lambda value: value)
+FLAG: Final = PropertyForm(_flag, int)
+LABEL: Final = PropertyForm(_label, _label)
+GUID: Final = PropertyForm(_uuid, Guid.of)
+GUIDS: Final = PropertyForm(_guids, lambda value: tuple(map(Guid.of, value)))
+PRIVACY: Final = PropertyForm(PrivacyLevel, int)
+SCOPE: Final = PropertyForm(Scope, int)
+SYSTEM: Final = PropertyForm(OperatingSystemType, int)
+SECURITY: Final = PropertyForm(_descriptor, bytes)
 # fmt: on
 
 
@@ -107,7 +107,7 @@ class NotifiedRow:
     propid: Propid
     adm: str | None
     use: Use
-    form: Form = PLAIN
+    form: PropertyForm = PLAIN
     field: str = field(init=False)
 
     def __post_init__(self) -> None:

@@ -107,7 +107,7 @@ def bucket_of(partition: Guid, number: int) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class NumberSlice:
     """A part of a range of numbers, for one search.
 
     Attributes:
@@ -126,7 +126,7 @@ def is_enumerable(first: int, last: int) -> bool:
     return last - first < ENUMERATED_NUMBERS_MAX
 
 
-def slices(partition: Guid, first: int, last: int) -> Iterator[Slice]:
+def slices(partition: Guid, first: int, last: int) -> Iterator[NumberSlice]:
     """A range of numbers in searches of `SLICE_BUCKETS` buckets, ascending.
 
     Args:
@@ -143,7 +143,7 @@ def slices(partition: Guid, first: int, last: int) -> Iterator[Slice]:
     while first <= last:
         end = min(last, (first // numbers + 1) * numbers - 1)
         heads = range(first >> BUCKET_BITS, (end >> BUCKET_BITS) + 1)
-        yield Slice(first, end, tuple(bucket_of(partition, head << BUCKET_BITS) for head in heads))
+        yield NumberSlice(first, end, tuple(bucket_of(partition, head << BUCKET_BITS) for head in heads))
         first = end + 1
 
 

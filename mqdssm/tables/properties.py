@@ -38,10 +38,10 @@ from mqdssm.tables.property_rows import (
     TEXT,
     Carrier,
     Entry,
+    PropertyReference,
+    PropertyRole,
     PropertyRow,
     Raws,
-    Reference,
-    Role,
     carrier_of,
 )
 from mqdssm.tables.row import Holder, Row
@@ -84,17 +84,17 @@ class PropertyTable:
     @property
     def name(self) -> Propid | None:
         """The property that is the object's path name; None for types that are named by GUID alone."""
-        return next((row.propid for row in self.rows if row.role is Role.NAME), None)
+        return next((row.propid for row in self.rows if row.role is PropertyRole.NAME), None)
 
     @property
-    def references(self) -> tuple[Reference, ...]:
+    def references(self) -> tuple[PropertyReference, ...]:
         """Its properties whose GUIDs the adapter wants as DNs."""
         return tuple(one for one in REFERENCES if one.propid in self.by_propid)
 
     @property
     def looked_up(self) -> tuple[Propid, ...]:
         """LookupPropID: what a synchronization reads ([MC-MQDSRP] 3.2.7.8), number and GUID first."""
-        number = next(row.propid for row in self.rows if row.role is Role.SEQNUM)
+        number = next(row.propid for row in self.rows if row.role is PropertyRole.SEQNUM)
         changed = (one for one in CHANGED[self.object_type] if one not in RESERVED)
         return (number, self.identity, *changed)
 
@@ -159,22 +159,22 @@ def _table(source: mqis.MqisTable) -> PropertyTable:
     return PropertyTable(
         object_type=object_type,
         classes=CLASSES[object_type],
-        identity=next(row.propid for row in rows.values() if row.role is Role.IDENTITY),
+        identity=next(row.propid for row in rows.values() if row.role is PropertyRole.IDENTITY),
         rows=tuple(rows[PROPIDS[column.propid]] for column in source.columns),
     )
 
 
 def _row(column: mqis.MqisColumn, taken: set[str], *, is_identity: bool) -> PropertyRow:
     propid = PROPIDS[column.propid]
-    role, ldap, carrier = Role.VALUE, "", None
+    role, ldap, carrier = PropertyRole.VALUE, "", None
     if is_identity:
-        role, ldap, carrier = Role.IDENTITY, IDENTITIES.get(propid, OBJECT_GUID), GUID
+        role, ldap, carrier = PropertyRole.IDENTITY, IDENTITIES.get(propid, OBJECT_GUID), GUID
     elif propid.name.endswith("_PARTITIONID"):
-        role, ldap, carrier = Role.PARTITION, numbering.PARTITION, GUID
+        role, ldap, carrier = PropertyRole.PARTITION, numbering.PARTITION, GUID
     elif propid.name.endswith("_SEQNUM"):
-        role, ldap, carrier = Role.SEQNUM, numbering.NUMBER, _SEQNUM
+        role, ldap, carrier = PropertyRole.SEQNUM, numbering.NUMBER, _SEQNUM
     elif propid in NAMES:
-        role, ldap, carrier = Role.NAME, NAME, TEXT
+        role, ldap, carrier = PropertyRole.NAME, NAME, TEXT
     elif propid in OWN:
         ldap, carrier = OWN[propid]
     elif column.row is not None and _is_plain(column.row) and column.row.ldap[0] not in taken:
@@ -346,7 +346,7 @@ def attributes_of(object_type: ObjectType, wanted: Iterable[Propid]) -> tuple[st
 
 def references_of(
     object_type: ObjectType, properties: Pairs
-) -> tuple[tuple[Reference, tuple[Guid, ...]], ...]:
+) -> tuple[tuple[PropertyReference, tuple[Guid, ...]], ...]:
     """The objects that some properties refer to, whose DNs the adapter wants beside the GUIDs.
 
     The caller looks them up and adds ``reference.ldap`` to the entry, each DN once; objects that are not

@@ -21,8 +21,8 @@ from mqdssm.tables.property_rows import (
     UNSIGNED,
     Also,
     Carrier,
+    PropertyReference,
     Raws,
-    Reference,
 )
 from mqdssm.tables.syntax import BOOLEAN
 
@@ -132,11 +132,11 @@ OWN: Final[Mapping[Propid, tuple[str, Carrier]]] = MappingProxyType({
 _SITE: Final = CLASSES[ObjectType.SITE][0]
 _MACHINE: Final = CLASSES[ObjectType.MACHINE][0]
 REFERENCES: Final = (
-    Reference(propid=Propid.L_NEIGHBOR1, ldap="mSMQSite1", ldap_class=_SITE, required=True),
-    Reference(propid=Propid.L_NEIGHBOR2, ldap="mSMQSite2", ldap_class=_SITE, required=True),
-    Reference(propid=Propid.L_GATES, ldap="mSMQSiteGates", ldap_class=_MACHINE),
-    Reference(propid=Propid.QM_OUTFRS, ldap="mSMQOutRoutingServers", ldap_class=_MACHINE),
-    Reference(propid=Propid.QM_INFRS, ldap="mSMQInRoutingServers", ldap_class=_MACHINE),
+    PropertyReference(propid=Propid.L_NEIGHBOR1, ldap="mSMQSite1", ldap_class=_SITE, required=True),
+    PropertyReference(propid=Propid.L_NEIGHBOR2, ldap="mSMQSite2", ldap_class=_SITE, required=True),
+    PropertyReference(propid=Propid.L_GATES, ldap="mSMQSiteGates", ldap_class=_MACHINE),
+    PropertyReference(propid=Propid.QM_OUTFRS, ldap="mSMQOutRoutingServers", ldap_class=_MACHINE),
+    PropertyReference(propid=Propid.QM_INFRS, ldap="mSMQInRoutingServers", ldap_class=_MACHINE),
 )
 """Properties that the adapter wants as DNs; the GUIDs themselves are kept as well."""
 STAND_INS: Final[Mapping[Propid, Raws]] = MappingProxyType({Propid.L_COST: (b"0",)})

@@ -200,7 +200,7 @@ def _of_codes(row: Row, codes: Mapping[int, Any]) -> Carrier:
     return Carrier(dump, load, f"{row.syntax.name}, if it is one")
 
 
-class Role(Enum):
+class PropertyRole(Enum):
     """What a property is to the store."""
 
     VALUE = "value"
@@ -224,7 +224,7 @@ class Also:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
+class PropertyReference:
     """A property whose GUIDs the adapter wants as DNs of other objects.
 
     Attributes:
@@ -259,14 +259,14 @@ class PropertyRow:
     adm: str | None = None
     ldap: str = ""
     carrier: Carrier | None = None
-    role: Role = Role.VALUE
+    role: PropertyRole = PropertyRole.VALUE
     also: tuple[Also, ...] = ()
     stand_in: Raws = ()
 
     @property
     def is_numbering(self) -> bool:
         """True if the numbering of the change decides it, not a value that is given ([MS-MQDS] 3.1.6.3)."""
-        return self.role is Role.PARTITION or self.role is Role.SEQNUM
+        return self.role is PropertyRole.PARTITION or self.role is PropertyRole.SEQNUM
 
     def kept(self, value: PropertyValue) -> tuple[Raws, bytes | None]:
         """What an entry keeps of a value: those of the attribute, and the octets if these do not suffice.

@@ -26,14 +26,14 @@ REFERRED_CLASSES: Final[Mapping[Computed, str]] = MappingProxyType(
 GUID_BYTES: Final = 16
 
 
-class Form(Enum):
+class ReferenceForm(Enum):
     """How a directory keeps a reference."""
 
     DN = "distinguished name"
     GUID = "objectGUID"
 
 
-class Reference(NamedTuple):
+class AttributeReference(NamedTuple):
     """One attribute that refers to other objects.
 
     Attributes:
@@ -46,15 +46,15 @@ class Reference(NamedTuple):
     attribute: str
     adm: str
     ldap_class: str
-    form: Form
+    form: ReferenceForm
 
     def stored(self, dn: str, guid: UUID) -> bytes:
         """Return the value by which a directory keeps a reference to an object."""
-        return dn.encode() if self.form is Form.DN else guid.bytes_le
+        return dn.encode() if self.form is ReferenceForm.DN else guid.bytes_le
 
     def target(self, raw: bytes) -> "str | UUID | None":
         """Return the DN or objectGUID that a stored value names; None for a damaged value."""
-        if self.form is Form.GUID:
+        if self.form is ReferenceForm.GUID:
             return UUID(bytes_le=raw) if len(raw) == GUID_BYTES else None
         try:
             return raw.decode()
@@ -64,7 +64,7 @@ class Reference(NamedTuple):
 
 def references_in(
     ldap_class: str, values: Mapping[str, Sequence[bytes]]
-) -> Iterator[tuple[Reference, "str | UUID"]]:
+) -> Iterator[tuple[AttributeReference, "str | UUID"]]:
     """Yield the references among the values of an entry, each with the DN or objectGUID that it names."""
     for name, reference in REFERENCES.get(ldap_class, {}).items():
         for raw in values.get(name, ()):
@@ -73,21 +73,23 @@ def references_in(
                 yield reference, target
 
 
-def _of_tables() -> Mapping[str, Mapping[str, Reference]]:
-    found: dict[str, dict[str, Reference]] = {}
+def _of_tables() -> Mapping[str, Mapping[str, AttributeReference]]:
+    found: dict[str, dict[str, AttributeReference]] = {}
     for table in TABLES.values():
         of_class = found.setdefault(table.ldap_class, {})
         for row in table.rows:
             if row.computed is not None and row.computed in REFERRED_CLASSES:
                 referred = REFERRED_CLASSES[row.computed]
-                of_class[row.ldap[0]] = Reference(row.ldap[0], row.adm, referred, Form.DN)
+                of_class[row.ldap[0]] = AttributeReference(row.ldap[0], row.adm, referred, ReferenceForm.DN)
     sites = TABLES[QueueManager].row("SiteIdentifierList")
-    found[TABLES[QueueManager].ldap_class][sites.ldap[0]] = Reference(
-        sites.ldap[0], sites.adm, TABLES[Site].ldap_class, Form.GUID
+    found[TABLES[QueueManager].ldap_class][sites.ldap[0]] = AttributeReference(
+        sites.ldap[0], sites.adm, TABLES[Site].ldap_class, ReferenceForm.GUID
     )
     owner = next(copied for copied in COPIED if copied.configuration == "objectGUID")
     found[LDAP_CLASS] = {
-        owner.settings: Reference(owner.settings, owner.adm, TABLES[QueueManager].ldap_class, Form.GUID)
+        owner.settings: AttributeReference(
+            owner.settings, owner.adm, TABLES[QueueManager].ldap_class, ReferenceForm.GUID
+        )
     }
     return MappingProxyType({name: MappingProxyType(of_class) for name, of_class in found.items()})
 

@@ -7,9 +7,9 @@ from mqdssm.tables import numbering, schema_attributes, schema_mqis
 from mqdssm.tables.markdown import HEAD, grid
 from mqdssm.tables.properties import EXACT, PROPERTY_TABLES, PropertyTable
 from mqdssm.tables.property_facts import CHANGED
-from mqdssm.tables.property_rows import PropertyRow, Role
+from mqdssm.tables.property_rows import PropertyRole, PropertyRow
 
-_ROLES: Final = {Role.IDENTITY: "the object's GUID", Role.NAME: "its path name"}
+_ROLES: Final = {PropertyRole.IDENTITY: "the object's GUID", PropertyRole.NAME: "its path name"}
 _COLUMNS: Final = ("property", "PROPID", "variant", "attribute", "as", "replicated")
 
 

@@ -27,7 +27,7 @@ _TEXT: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class SchemaDifference:
     """One way in which a server's schema is not ours.
 
     Attributes:
@@ -112,7 +112,7 @@ def needed_attributes() -> Mapping[str, frozenset[str]]:
 
 def compare(
     attribute_types: Iterable[str], object_classes: Iterable[str], *, matching_rules: bool = True
-) -> list[Difference]:
+) -> list[SchemaDifference]:
     """Compare a server's schema with what the mapping needs.
 
     Args:
@@ -137,7 +137,9 @@ def compare(
     return sorted(found, key=lambda difference: not difference.serious)
 
 
-def compare_replication(attribute_types: Iterable[str], object_classes: Iterable[str]) -> list[Difference]:
+def compare_replication(
+    attribute_types: Iterable[str], object_classes: Iterable[str]
+) -> list[SchemaDifference]:
     """Compare a server's schema with what the replication store needs besides (`schema_mqis`).
 
     Args and errors are those of `compare`.
@@ -155,14 +157,14 @@ def compare_replication(attribute_types: Iterable[str], object_classes: Iterable
             if theirs is None
             else _definition_problems(attribute, theirs, attributes, matching_rules=True)
         )
-        found += [Difference(f"attribute {attribute.name}", problem) for problem in problems]
+        found += [SchemaDifference(f"attribute {attribute.name}", problem) for problem in problems]
     for cls in schema_mqis.CLASSES:
         allowed = _named(cls.name, classes, "MUST", "MAY")
         if cls.name.lower() not in classes:
-            found.append(Difference(f"class {cls.name}", "is missing"))
+            found.append(SchemaDifference(f"class {cls.name}", "is missing"))
             continue
         lacking = (name for name in (*cls.must, *cls.may) if name.lower() not in allowed)
-        found += [Difference(f"class {cls.name}", f"does not allow {name}") for name in lacking]
+        found += [SchemaDifference(f"class {cls.name}", f"does not allow {name}") for name in lacking]
     return found
 
 
@@ -172,7 +174,7 @@ def _by_name(descriptions: Iterable[Description]) -> dict[str, Description]:
 
 def _attribute_differences(
     server: Mapping[str, Description], wanted: frozenset[str], *, matching_rules: bool
-) -> Iterator[Difference]:
+) -> Iterator[SchemaDifference]:
     writable = written_attributes()
     for attribute in schema.ATTRIBUTES.values():
         serious = attribute.name in wanted
@@ -180,12 +182,12 @@ def _attribute_differences(
         theirs = server.get(attribute.name.lower())
         if theirs is None:
             if attribute not in ROOT_DSE:  # other servers publish these without a definition
-                yield Difference(subject, "is missing", serious)
+                yield SchemaDifference(subject, "is missing", serious)
         else:
             for problem in _definition_problems(attribute, theirs, server, matching_rules=matching_rules):
-                yield Difference(subject, problem, serious)
+                yield SchemaDifference(subject, problem, serious)
             if attribute.name in writable and "NO-USER-MODIFICATION" in theirs.fields:
-                yield Difference(subject, "may not be written (NO-USER-MODIFICATION)")
+                yield SchemaDifference(subject, "may not be written (NO-USER-MODIFICATION)")
 
 
 def _definition_problems(
@@ -236,18 +238,18 @@ def written_attributes() -> frozenset[str]:
 
 def _class_differences(
     server: Mapping[str, Description], needed: Mapping[str, frozenset[str]]
-) -> Iterator[Difference]:
+) -> Iterator[SchemaDifference]:
     for cls in schema.CLASSES.values():
         subject = f"class {cls.name}"
         theirs = server.get(cls.name.lower())
         if theirs is None:
             if not cls.own:
-                yield Difference(subject, "is missing", cls.name in needed)
+                yield SchemaDifference(subject, "is missing", cls.name in needed)
             continue
         if theirs.oid != cls.oid:
-            yield Difference(subject, f"has OID {theirs.oid}, not {cls.oid}", cls.name in needed)
+            yield SchemaDifference(subject, f"has OID {theirs.oid}, not {cls.oid}", cls.name in needed)
         for problem in _class_problems(cls, theirs, server):
-            yield Difference(subject, problem, cls.name in needed)
+            yield SchemaDifference(subject, problem, cls.name in needed)
         yield from _membership_differences(cls, server, needed.get(cls.name, frozenset()))
 
 
@@ -272,13 +274,13 @@ def _class_problems(
 
 def _membership_differences(
     cls: ObjectClass, server: Mapping[str, Description], needed: frozenset[str]
-) -> Iterator[Difference]:
+) -> Iterator[SchemaDifference]:
     allowed = _named(cls.name, server, "MUST", "MAY")
     # Active Directory gives these to principals through auxiliary classes, which it publishes elsewhere
     filled_in = {a.lower() for c in schema.superiors(cls.name) for a in c.filled_in}
     for name in sorted(needed):
         if name.lower() not in allowed and name.lower() not in filled_in:
-            yield Difference(f"class {cls.name}", f"does not allow {name}")
+            yield SchemaDifference(f"class {cls.name}", f"does not allow {name}")
 
 
 def _named(name: str, server: Mapping[str, Description], *words: str) -> frozenset[str]:

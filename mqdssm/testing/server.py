@@ -101,7 +101,7 @@ class LdapServer(ABC):
         return ConfigError(f"the {self.NOUN} is not running: use it as a context manager, or call start()")
 
 
-class Folder(Protocol):
+class ServerFiles(Protocol):
     """Where the files of a server of this machine are."""
 
     @property
@@ -124,7 +124,7 @@ class Folder(Protocol):
         """Delete all of it."""
 
 
-F = TypeVar("F", bound=Folder)
+F = TypeVar("F", bound=ServerFiles)
 
 
 class LocalServer(LdapServer, Generic[F]):

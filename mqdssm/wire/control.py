@@ -3,7 +3,7 @@
 from enum import IntFlag
 
 
-class Control(IntFlag):
+class DescriptorControl(IntFlag):
     """What a descriptor says of itself, the Control field ([MS-DTYP] 2.4.6)."""
 
     OWNER_DEFAULTED = 0x0001

@@ -8,9 +8,9 @@ from typing import Final, Self
 from mqdssm.errors import DecodeError
 from mqdssm.wire.acl import ACL_BYTES_MAX, Ace, AceFlags, AceType, Acl, allow, allow_object, deny
 from mqdssm.wire.bounds import finish
-from mqdssm.wire.control import Control
+from mqdssm.wire.control import DescriptorControl
 from mqdssm.wire.layout import U8, U16, U32, Const, FieldError, Layout, Value
-from mqdssm.wire.sddl import Parts, Rights, format_sddl, parse_sddl
+from mqdssm.wire.sddl import RightsStyle, SddlParts, format_sddl, parse_sddl
 from mqdssm.wire.sid import ANONYMOUS, EVERYONE, SID_BYTES_MAX, WELL_KNOWN, Sid
 
 __all__ = [
@@ -22,8 +22,8 @@ __all__ = [
     "AceType",
     "Acl",
     "AclForm",
-    "Control",
-    "Rights",
+    "DescriptorControl",
+    "RightsStyle",
     "SecurityDescriptor",
     "Sid",
     "allow",
@@ -51,9 +51,9 @@ class DescriptorHeader:
     dacl: int
 
     def __post_init__(self) -> None:
-        if not self.control & Control.SELF_RELATIVE:
+        if not self.control & DescriptorControl.SELF_RELATIVE:
             raise FieldError("control", f"is {self.control:#06x}: SR (0x8000) must be set")
-        for name, bit in (("sacl", Control.SACL_PRESENT), ("dacl", Control.DACL_PRESENT)):
+        for name, bit in (("sacl", DescriptorControl.SACL_PRESENT), ("dacl", DescriptorControl.DACL_PRESENT)):
             offset = getattr(self, name)
             if offset and not self.control & bit:
                 raise FieldError(name, f"is {offset}, must be 0 where {bit.name} is clear in Control")
@@ -110,7 +110,7 @@ class SecurityDescriptor:
     are laid out.
 
     Attributes:
-        control: `Control` bits; SELF_RELATIVE is always set.
+        control: `DescriptorControl` bits; SELF_RELATIVE is always set.
         owner: None when absent.
         group: None when absent.
         sacl: None when absent or NULL (`sacl_form` tells which).
@@ -121,7 +121,7 @@ class SecurityDescriptor:
         ValueError: when control and parts contradict each other.
     """
 
-    control: int = Control.SELF_RELATIVE
+    control: int = DescriptorControl.SELF_RELATIVE
     owner: Sid | None = None
     group: Sid | None = None
     sacl: Acl | None = None
@@ -130,11 +130,11 @@ class SecurityDescriptor:
     _image: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.control <= 0xFFFF or not self.control & Control.SELF_RELATIVE:
+        if not 0 <= self.control <= 0xFFFF or not self.control & DescriptorControl.SELF_RELATIVE:
             raise ValueError(f"control {self.control:#x}: must be 16 bits with SELF_RELATIVE (0x8000)")
-        if self.sacl is not None and not self.control & Control.SACL_PRESENT:
+        if self.sacl is not None and not self.control & DescriptorControl.SACL_PRESENT:
             raise ValueError("a SACL needs SACL_PRESENT (0x0010) in control")
-        if self.dacl is not None and not self.control & Control.DACL_PRESENT:
+        if self.dacl is not None and not self.control & DescriptorControl.DACL_PRESENT:
             raise ValueError("a DACL needs DACL_PRESENT (0x0004) in control")
         if not 0 <= self.sbz1 <= 0xFF:
             raise ValueError(f"sbz1 {self.sbz1} is no byte")
@@ -156,14 +156,14 @@ class SecurityDescriptor:
             group: None leaves it out.
             sacl: entries; None leaves it out.
             dacl: entries; None leaves it out (a NULL DACL is that with DACL_PRESENT in `control`).
-            control: further `Control` bits.
+            control: further `DescriptorControl` bits.
 
         Raises:
             ValueError: for a list longer than 65535 bytes.
         """
-        control |= Control.SELF_RELATIVE
-        control |= Control.SACL_PRESENT if sacl is not None else 0
-        control |= Control.DACL_PRESENT if dacl is not None else 0
+        control |= DescriptorControl.SELF_RELATIVE
+        control |= DescriptorControl.SACL_PRESENT if sacl is not None else 0
+        control |= DescriptorControl.DACL_PRESENT if dacl is not None else 0
         sacl_list = None if sacl is None else Acl.of(sacl)
         dacl_list = None if dacl is None else Acl.of(dacl)
         return cls(control, owner, group, sacl_list, dacl_list)
@@ -209,12 +209,12 @@ class SecurityDescriptor:
     @property
     def dacl_form(self) -> AclForm:
         """Whether the DACL is absent, NULL, empty or has entries."""
-        return _form(self.dacl, self.control & Control.DACL_PRESENT)
+        return _form(self.dacl, self.control & DescriptorControl.DACL_PRESENT)
 
     @property
     def sacl_form(self) -> AclForm:
         """Whether the SACL is absent, NULL, empty or has entries."""
-        return _form(self.sacl, self.control & Control.SACL_PRESENT)
+        return _form(self.sacl, self.control & DescriptorControl.SACL_PRESENT)
 
     def explicit_aces(self) -> tuple[Ace, ...]:
         """The DACL's own entries, without those that came from the parent object."""
@@ -233,7 +233,7 @@ class SecurityDescriptor:
         """
         return cls(*parse_sddl(text, domain))
 
-    def to_sddl(self, domain: Sid | None = None, rights: Rights = Rights.NAMES) -> str:
+    def to_sddl(self, domain: Sid | None = None, rights: RightsStyle = RightsStyle.NAMES) -> str:
         """Write the text form ([MS-DTYP] 2.5.1); reading it gives the same parts.
 
         The text has no room for the defaulted, trusted and resource manager bits of Control, nor for the
@@ -243,4 +243,6 @@ class SecurityDescriptor:
             domain: the domain whose accounts are written as aliases.
             rights: NAMES are those of Active Directory; MSMQ's own masks mean something else: HEX.
         """
-        return format_sddl(Parts(self.control, self.owner, self.group, self.sacl, self.dacl), domain, rights)
+        return format_sddl(
+            SddlParts(self.control, self.owner, self.group, self.sacl, self.dacl), domain, rights
+        )

@@ -73,7 +73,7 @@ from mqdssm.wire.fields import (
     when,
     when_left,
 )
-from mqdssm.wire.plan import Branch, Plan, Step, each, flat, make_plan
+from mqdssm.wire.plan import Branch, LayoutPlan, Step, each, flat, make_plan
 from mqdssm.wire.source import ENCODING_FAILURES, compile_source, make_source
 
 __all__ = [
@@ -146,7 +146,7 @@ class Layout(Generic[T]):
         self.cls: Final = cls
         self.section: Final = section
         fields = tuple(flat(declared))
-        self.plan: Final[Plan] = make_plan(cls, section, [field for field, _ in fields])
+        self.plan: Final[LayoutPlan] = make_plan(cls, section, [field for field, _ in fields])
         self.groups: Final = {label(one): path for field, path in fields if path for one, _ in each([field])}
         self.bodies: Final = _bodies(self.plan.steps)
         self.least: Final = self.plan.least

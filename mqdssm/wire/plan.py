@@ -34,7 +34,7 @@ FIXED: Final = (Value, Const, Ignored, Count, ByteSize, Flag, TotalSize)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FieldRun:
     """Neighbours of fixed size, read at once."""
 
     slots: tuple[Fixed, ...]
@@ -55,13 +55,13 @@ class Branch:
 
 
 Body: TypeAlias = Value | Items | Keyed | Bytes | Text16
-Step: TypeAlias = Run | Body | Branch
+Step: TypeAlias = FieldRun | Body | Branch
 _BODIES: Final = (Value, Items, Keyed, Bytes, Text16)
 Path: TypeAlias = tuple[When, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LayoutPlan:
     """What both forms of a layout follow.
 
     Attributes:
@@ -81,7 +81,7 @@ class Plan:
     @property
     def total(self) -> TotalSize | None:
         """The field that holds the size of the whole, if there is one."""
-        runs = (step for step in self.steps if isinstance(step, Run))
+        runs = (step for step in self.steps if isinstance(step, FieldRun))
         return next((slot for run in runs for slot in run.slots if isinstance(slot, TotalSize)), None)
 
 
@@ -101,7 +101,7 @@ def _steps(declared: Sequence[Field]) -> Iterator[Step]:
         members = tuple(group)
         if in_run:
             slots = tuple(member for member in members if isinstance(member, FIXED))
-            yield Run(slots, struct.Struct("<" + "".join(fixed(slot).code for slot in slots)))
+            yield FieldRun(slots, struct.Struct("<" + "".join(fixed(slot).code for slot in slots)))
             continue
         for member in members:
             if isinstance(member, When):
@@ -124,7 +124,7 @@ def least_bytes(steps: Sequence[Step], guards: Mapping[str, Any]) -> int:
     """Bytes that these steps take at least."""
     total = 0
     for step in steps:
-        if isinstance(step, Run):
+        if isinstance(step, FieldRun):
             total += step.size
         elif isinstance(step, Value) and not isinstance(step.codec, Scalar):
             total += step.codec.least
@@ -228,7 +228,7 @@ def flat(declared: Sequence[Declared], path: tuple[str, ...] = ()) -> Iterator[t
             yield one, path
 
 
-def make_plan(cls: type, section: str, declared: Sequence[Field]) -> Plan:
+def make_plan(cls: type, section: str, declared: Sequence[Field]) -> LayoutPlan:
     """Turn a declaration into a plan, once, at import.
 
     Raises:
@@ -254,13 +254,13 @@ def make_plan(cls: type, section: str, declared: Sequence[Field]) -> Plan:
             raise TypeError(f"{section}: the default of {name} must be None")
     steps = tuple(_steps(declared))
     least = least_bytes(steps, guards)
-    return Plan(steps, MappingProxyType(guards), MappingProxyType(defaults), tuple(names), least)
+    return LayoutPlan(steps, MappingProxyType(guards), MappingProxyType(defaults), tuple(names), least)
 
 
 def branch_names(steps: Sequence[Step]) -> Iterator[str]:
     """The fields of the dataclass within these steps."""
     for step in steps:
-        if isinstance(step, Run):
+        if isinstance(step, FieldRun):
             yield from (slot.name for slot in step.slots if isinstance(slot, Value))
         elif isinstance(step, Branch):
             yield from branch_names(step.steps)

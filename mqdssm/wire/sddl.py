@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from mqdssm.wire.acl import Ace, AceFlags, AceType, Acl
-from mqdssm.wire.control import Control
+from mqdssm.wire.control import DescriptorControl
 from mqdssm.wire.masks import ACCESS_MASK_MAX
 from mqdssm.wire.sid import Sid
 
@@ -19,7 +19,7 @@ SDDL_CHARS_MAX: Final = 2**20  # ours: the largest binary descriptor takes less 
 NO_ACCESS_CONTROL: Final = "NO_ACCESS_CONTROL"
 
 
-class Rights(Enum):
+class RightsStyle(Enum):
     """How access masks are written."""
 
     NAMES = "names"
@@ -28,7 +28,7 @@ class Rights(Enum):
     """Always hexadecimal: MSMQ's own masks ([MS-MQMQ] 2.2.23 to 2.2.27) have other meanings."""
 
 
-class Parts(NamedTuple):
+class SddlParts(NamedTuple):
     """What the text says: Control bits and four parts, None where absent (NULL: the present bit is set)."""
 
     control: int
@@ -181,17 +181,17 @@ _LABEL_RIGHTS: Final[Mapping[str, int]] = {"NW": 0x1, "NR": 0x2, "NX": 0x4}
 
 _ACL_FLAGS: Final[Mapping[str, Mapping[str, int]]] = {
     "D": {
-        "P": Control.DACL_PROTECTED,
-        "AR": Control.DACL_AUTO_INHERIT_REQUIRED,
-        "AI": Control.DACL_AUTO_INHERITED,
+        "P": DescriptorControl.DACL_PROTECTED,
+        "AR": DescriptorControl.DACL_AUTO_INHERIT_REQUIRED,
+        "AI": DescriptorControl.DACL_AUTO_INHERITED,
     },
     "S": {
-        "P": Control.SACL_PROTECTED,
-        "AR": Control.SACL_AUTO_INHERIT_REQUIRED,
-        "AI": Control.SACL_AUTO_INHERITED,
+        "P": DescriptorControl.SACL_PROTECTED,
+        "AR": DescriptorControl.SACL_AUTO_INHERIT_REQUIRED,
+        "AI": DescriptorControl.SACL_AUTO_INHERITED,
     },
 }
-_PRESENT: Final = {"D": Control.DACL_PRESENT, "S": Control.SACL_PRESENT}
+_PRESENT: Final = {"D": DescriptorControl.DACL_PRESENT, "S": DescriptorControl.SACL_PRESENT}
 
 _PART: Final = re.compile(r"([OGDS]):((?:[^():]|\([^()]*\))*?)(?=[OGDS]:|\Z)")
 _ACL: Final = re.compile(r"([A-Z_]*)((?:\([^()]*\))*)")
@@ -203,7 +203,7 @@ _GUID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}
 _DATA: Final = re.compile(r"#((?:[0-9A-Fa-f]{2})*)")
 
 
-def parse_sddl(text: str, domain: Sid | None = None) -> Parts:
+def parse_sddl(text: str, domain: Sid | None = None) -> SddlParts:
     """Read a descriptor's text.
 
     Args:
@@ -216,7 +216,7 @@ def parse_sddl(text: str, domain: Sid | None = None) -> Parts:
     if len(text) > SDDL_CHARS_MAX:
         raise ValueError(f"SDDL of {len(text)} characters, at most {SDDL_CHARS_MAX}")
     text = text.strip()
-    control: int = Control.SELF_RELATIVE
+    control: int = DescriptorControl.SELF_RELATIVE
     sids: dict[str, Sid] = {}
     acls: dict[str, Acl | None] = {}
     at = 0
@@ -233,7 +233,7 @@ def parse_sddl(text: str, domain: Sid | None = None) -> Parts:
         else:
             sids[letter] = _parse_sid(body, domain)
         at = match.end()
-    return Parts(control, sids.get("O"), sids.get("G"), acls.get("S"), acls.get("D"))
+    return SddlParts(control, sids.get("O"), sids.get("G"), acls.get("S"), acls.get("D"))
 
 
 def _parse_acl(letter: str, body: str, domain: Sid | None) -> tuple[int, Acl | None]:
@@ -322,7 +322,7 @@ def _parse_ace(text: str, domain: Sid | None) -> Ace:
     )
 
 
-def format_sddl(parts: Parts, domain: Sid | None = None, rights: Rights = Rights.NAMES) -> str:
+def format_sddl(parts: SddlParts, domain: Sid | None = None, rights: RightsStyle = RightsStyle.NAMES) -> str:
     """Write a descriptor's text: owner, group, DACL, SACL.
 
     Args:
@@ -354,10 +354,10 @@ def _format_sid(sid: Sid, domain: Sid | None) -> str:
     return str(sid)
 
 
-def _format_mask(ace: Ace, rights: Rights) -> str:
+def _format_mask(ace: Ace, rights: RightsStyle) -> str:
     names = _LABEL_RIGHTS if ace.type == AceType.SYSTEM_MANDATORY_LABEL else _SINGLE_RIGHTS
     known = sum(names.values())
-    if rights is Rights.HEX or ace.mask & ~known:
+    if rights is RightsStyle.HEX or ace.mask & ~known:
         return f"0x{ace.mask:08x}"
     return "".join(name for name, bit in names.items() if ace.mask & bit)
 
@@ -368,7 +368,7 @@ def _format_flags(flags: int) -> str:
     return "".join(name for name, bit in _FLAGS.items() if flags & bit)
 
 
-def _format_ace(ace: Ace, domain: Sid | None, rights: Rights) -> str:
+def _format_ace(ace: Ace, domain: Sid | None, rights: RightsStyle) -> str:
     fields = [
         _TYPE_NAMES.get(ace.type, f"0x{ace.type:02x}"),
         _format_flags(ace.flags),

@@ -31,8 +31,8 @@ from mqdssm.wire.fields import (
     label,
 )
 from mqdssm.wire.layout import Layout
-from mqdssm.wire.plan import Run, fixed, size_of
-from mqdssm.wire.walk import Reader
+from mqdssm.wire.plan import FieldRun, fixed, size_of
+from mqdssm.wire.walk import StructureReader
 
 SEQUENCE_SUFFIX: Final = "_SEQNUM"
 """How the names of properties end whose bytes are a sequence number ([MS-MQMQ] 2.3.1.17 and others)."""
@@ -55,7 +55,7 @@ class Shown:
 
 
 @dataclass(slots=True)
-class _Tracer(Reader):
+class _Tracer(StructureReader):
     """Reads as the interpreted form does, and keeps each field that was right."""
 
     fields: Tree = field(default_factory=dict)
@@ -71,7 +71,7 @@ class _Tracer(Reader):
             into = into.setdefault(group, {})
         into[name] = value
 
-    def run(self, run: Run) -> None:
+    def run(self, run: FieldRun) -> None:
         """Decode neighbours of fixed size; where they are cut off, those before the cut are kept."""
         at, end = self.offset, self.end
         if run.size > end - at:
@@ -83,11 +83,11 @@ class _Tracer(Reader):
                     self.slot(slot, raw, at)
                     at += packer.size
             self.end = end
-        Reader.run(self, run)
+        StructureReader.run(self, run)
 
     def slot(self, slot: Fixed, raw: Any, at: int) -> None:
         """Take one number, and keep it."""
-        Reader.slot(self, slot, raw, at)
+        StructureReader.slot(self, slot, raw, at)
         match slot:
             case Value():
                 value = self.values[slot.name]
@@ -100,7 +100,7 @@ class _Tracer(Reader):
     def one(self, codec: AnyCodec, name: str) -> Any:
         """Decode one value, and keep it; of a structure what could be read."""
         if not isinstance(codec, Nested):
-            value = Reader.one(self, codec, name)
+            value = StructureReader.one(self, codec, name)
             self.keep(name, value)
             return value
         inner = _Tracer(codec.layout, self.data, self.offset, self.end)
@@ -123,7 +123,7 @@ class _Tracer(Reader):
         self.keep(label(step), made)
         self._keep = lambda _, value: made.append(value)
         self.cut(step.codec, label(step), self.numbers.get(step.name, 0) * size_of(step.codec))
-        Reader.items(self, step)
+        StructureReader.items(self, step)
         self._keep = None
 
     def keyed(self, step: Keyed) -> None:
@@ -141,12 +141,12 @@ class _Tracer(Reader):
 
         self._keep = keep
         self.cut(step.key, step.spec_key or step.name, self.numbers[step.name] * step.key.size)
-        Reader.keyed(self, step)
+        StructureReader.keyed(self, step)
         self._keep = None
 
     def sized(self, step: Bytes | Text16) -> None:
         """Decode bytes or text, and keep them."""
-        Reader.sized(self, step)
+        StructureReader.sized(self, step)
         self.keep(label(step), self.values[step.name])
 
 

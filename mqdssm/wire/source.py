@@ -25,7 +25,7 @@ from mqdssm.wire.fields import (
     Value,
     label,
 )
-from mqdssm.wire.plan import Branch, Plan, Run, Step, branch_names
+from mqdssm.wire.plan import Branch, FieldRun, LayoutPlan, Step, branch_names
 
 if TYPE_CHECKING:
     from mqdssm.wire.layout import Layout
@@ -77,7 +77,7 @@ def writer(codec: AnyCodec) -> Callable[[Any], bytes]:
 class _Writer:
     """Lines of source and the objects that they name."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: LayoutPlan) -> None:
         self.plan = plan
         self.lines: list[str] = []
         self.depth = 0
@@ -150,7 +150,7 @@ class _ReadWriter(_Writer):
     def steps(self, steps: Sequence[Step]) -> None:
         for step in steps:
             match step:
-                case Run():
+                case FieldRun():
                     self.run(step)
                 case Branch():
                     self.branch(step)
@@ -173,7 +173,7 @@ class _ReadWriter(_Writer):
                 return f"g_{slot.name}"
         return "number"
 
-    def run(self, run: Run) -> None:
+    def run(self, run: FieldRun) -> None:
         self.refuse_if(f"end - offset < {run.size}")
         targets = [
             self.target(slot) if isinstance(slot, Ignored | Value) else f"{self.target(slot)}_{index}"
@@ -314,7 +314,7 @@ class _WriteWriter(_Writer):
         self.line("parts = []")
         self.steps(self.plan.steps)
         for step in self.plan.steps:
-            if isinstance(step, Run) and self.plan.total in step.slots:
+            if isinstance(step, FieldRun) and self.plan.total in step.slots:
                 self.line(f"total = {step.size} + sum(map(len, parts))")
                 self.line(f"parts[total_at] = {self.packed(step)}")
         self.line('return b"".join(parts)')
@@ -343,7 +343,7 @@ class _WriteWriter(_Writer):
     def steps(self, steps: Sequence[Step]) -> None:
         for step in steps:
             match step:
-                case Run():
+                case FieldRun():
                     self.run(step)
                 case Branch():
                     self.branch(step)
@@ -356,7 +356,7 @@ class _WriteWriter(_Writer):
                 case Value():
                     self.line(f"parts.append({self.one(step.codec)}(v_{step.name}))")
 
-    def run(self, run: Run) -> None:
+    def run(self, run: FieldRun) -> None:
         for slot in run.slots:
             if isinstance(slot, Value):
                 self.check_range(f"v_{slot.name}", slot.low, slot.high)
@@ -368,7 +368,7 @@ class _WriteWriter(_Writer):
             return
         self.line(f"parts.append({self.packed(run)})")
 
-    def packed(self, run: Run) -> str:
+    def packed(self, run: FieldRun) -> str:
         pack = self.bind("pack", run.packer.pack)
         return f"{pack}({', '.join(self.raw(slot) for slot in run.slots)})"
 

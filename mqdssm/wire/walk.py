@@ -29,7 +29,7 @@ from mqdssm.wire.fields import (
     Value,
     label,
 )
-from mqdssm.wire.plan import Branch, Plan, Run, Step, branch_names
+from mqdssm.wire.plan import Branch, FieldRun, LayoutPlan, Step, branch_names
 
 if TYPE_CHECKING:
     from mqdssm.wire.layout import Layout
@@ -53,7 +53,7 @@ def guard_problem(guard: Count | ByteSize | Flag, number: int) -> str:
 
 
 @dataclass(slots=True)
-class Reader:
+class StructureReader:
     """One structure being decoded."""
 
     layout: "Layout[Any]"
@@ -97,7 +97,7 @@ class Reader:
             if isinstance(step, Value | Items | Keyed | Bytes | Text16):
                 self.places[step.name] = label(step), self.offset
             match step:
-                case Run():
+                case FieldRun():
                     self.run(step)
                 case Branch():
                     self.branch(step)
@@ -110,7 +110,7 @@ class Reader:
                 case Value():
                     self.values[step.name] = self.one(step.codec, label(step))
 
-    def run(self, run: Run) -> None:
+    def run(self, run: FieldRun) -> None:
         """Decode neighbours of fixed size."""
         offset = self.offset
         for slot in run.slots:
@@ -229,7 +229,7 @@ class Reader:
                 self.refuse(name, at, "is announced and empty")
 
 
-def there(plan: Plan, branch: Branch, value: Any) -> bool:
+def there(plan: LayoutPlan, branch: Branch, value: Any) -> bool:
     """Tell whether this value of the field that a `when` asks for means that it is there."""
     if branch.when.left:
         return bool(value != plan.defaults[branch.when.name])
@@ -248,7 +248,7 @@ def read(layout: "Layout[Any]", data: bytes, offset: int, end: int) -> tuple[Any
     Raises:
         DecodeError: when it is wrong or does not fit in front of `end`.
     """
-    return Reader(layout, data, offset, end).read()
+    return StructureReader(layout, data, offset, end).read()
 
 
 @dataclass(slots=True)
@@ -289,7 +289,7 @@ class Writer:
         """Encode steps in order."""
         for step in steps:
             match step:
-                case Run():
+                case FieldRun():
                     for slot in step.slots:
                         self.slot(slot)
                 case Branch():

@@ -108,12 +108,12 @@ def test_the_standard_input():
 
 def test_the_standard_input_stays_open(monkeypatch):
     from mqdssm.cli.decode import MessageKind, decode
-    from mqdssm.cli.options import Given
-    from mqdssm.cli.run import Run
+    from mqdssm.cli.options import GivenOptions
+    from mqdssm.cli.run import CommandRun
 
     stream = io.TextIOWrapper(io.BytesIO(image_of(NAMED["psc-ack"])))
     monkeypatch.setattr(sys, "stdin", stream)
-    assert decode(Run(Given()), file=Path("-"), kind=MessageKind.REPLICATION) == 0
+    assert decode(CommandRun(GivenOptions()), file=Path("-"), kind=MessageKind.REPLICATION) == 0
     assert not stream.buffer.closed
 
 

@@ -8,7 +8,7 @@ import pytest
 from plain_ldap import PlainLdap
 from proxy import black_hole
 
-from mqdssm.cli.checks import Finding, State, limited, ok
+from mqdssm.cli.checks import CheckFinding, CheckState, limited, ok
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.testing.openldap_snapshot import undone_changes
 
@@ -128,16 +128,16 @@ def test_a_check_that_hangs_is_left_behind():
     started = time.monotonic()
     (found,) = limited("x", hangs, limit_s=0.1)
     assert time.monotonic() - started < 2
-    assert (found.state, found.text, found.seconds) == (State.PROBLEM, "no answer within 0 s", 0.1)
+    assert (found.state, found.text, found.seconds) == (CheckState.PROBLEM, "no answer within 0 s", 0.1)
 
 
 def test_a_check_that_fails_is_a_finding():
     def fails():
-        yield Finding("x", State.OK, "first")
+        yield CheckFinding("x", CheckState.OK, "first")
         raise RuntimeError("boom")
 
     found = list(limited("x", fails))
-    assert [one.state for one in found] == [State.OK, State.PROBLEM]
+    assert [one.state for one in found] == [CheckState.OK, CheckState.PROBLEM]
     assert "boom" in found[1].text
 
 

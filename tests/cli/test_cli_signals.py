@@ -14,7 +14,7 @@ from terminal import PROGRAM
 
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -149,7 +149,9 @@ def test_an_export_ends(number: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("command", SPARK)
 def test_a_command_of_the_pipeline_ends(command: str, number: int, tmp_path: Path) -> None:
-    generate(Plan(sites=1, machines=2, queues=3, users=1, seed=1), tmp_path / "tables", SampleForm.MQIS)
+    generate(
+        EnterprisePlan(sites=1, machines=2, queues=3, users=1, seed=1), tmp_path / "tables", SampleForm.MQIS
+    )
     code, said = end_while_it_logs_in(command, number, tmp_path)
     assert code == 128 + number
     assert said.endswith(f"error: ended by {signal.Signals(number).name}\n")

@@ -19,7 +19,7 @@ import pytest
 from watch_program import PROGRAM, WAIT_S, running
 
 from mqdssm.cli import watch_outlets
-from mqdssm.cli.watch import Event
+from mqdssm.cli.watch import WatchEvent
 from mqdssm.cli.watch_outlets import LinePrinter
 from mqdssm.model.watching import ChangeEvent
 
@@ -84,7 +84,7 @@ def test_a_snapshot_of_some_types_events_and_computers(environment, machine, tmp
 
 
 def test_the_selectable_events_are_those_of_changes():
-    assert [one.value for one in Event] == [one.value for one in ChangeEvent]
+    assert [one.value for one in WatchEvent] == [one.value for one in ChangeEvent]
 
 
 def test_heartbeats_are_lines_of_json(environment, machine, tmp_path):

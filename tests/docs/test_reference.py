@@ -28,10 +28,8 @@ def referenced() -> set[str]:
     found = {name for kind, name, _ in directives if kind != "module"}
     for kind, name, options in directives:
         members = re.search(r":members: (.+)", options)
-        if kind == "module" and members is None:
-            found.add(f"{name}.*")
-        elif kind == "module":
-            found.update(f"{name}.{member.strip()}" for member in members[1].split(","))
+        if kind == "module":
+            found.update(f"{name}.{member.strip()}" for member in (members[1] if members else "*").split(","))
     return found
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqdssm.directory.entries import decode_entry, decode_entry_value
-from mqdssm.directory.requests import Control, deref_control, encode_delete, paged_control
+from mqdssm.directory.requests import LdapControl, deref_control, encode_delete, paged_control
 from mqdssm.directory.responses import (
     RESULT_TAGS,
     SEARCH_ENTRY,
@@ -52,7 +52,7 @@ def samples():
     ]
     result = element(0x0A, b"\0") + element(4, b"DC=x") + element(4, b"text")
     referral = element(0xA3, element(4, b"ldap://a") + element(4, b"ldap://b"))
-    deref = Control(deref_control({}).oid, value=deref_value())
+    deref = LdapControl(deref_control({}).oid, value=deref_value())
     found = []
     for form in (element, element84):
         entry = form(0x64, entry_content(b"CN=q1,DC=x", attributes, form))
@@ -161,8 +161,8 @@ def test_any_octets(octets):
         lambda: decode_entry_value(octets),
         lambda: decoder.rows(octets, [(0, len(octets))]),
         lambda: decode_controls(octets, 0, len(octets)),
-        lambda: decode_deref((Control(deref_control({}).oid, value=octets),)),
-        lambda: paged_cookie(LdapResult(0, controls=(paged_control(0), Control("1.2", value=octets)))),
+        lambda: decode_deref((LdapControl(deref_control({}).oid, value=octets),)),
+        lambda: paged_cookie(LdapResult(0, controls=(paged_control(0), LdapControl("1.2", value=octets)))),
     ]
     for work in works:
         try:

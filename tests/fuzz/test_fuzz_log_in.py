@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from proxy import scripted_server
 
 from mqdssm.directory.ber import integer
-from mqdssm.directory.channel import Counter
+from mqdssm.directory.channel import ThreadSafeCounter
 from mqdssm.directory.connect import Attempt, open_channel, trust
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.responses import BIND_RESPONSE, split_messages
@@ -46,7 +46,9 @@ def attempt(fuzzed: tuple[Server, ConnectionOptions], reply: bytes) -> None:
     server.reply = reply
     started = time.monotonic()
     try:
-        opened = open_channel(Attempt(options, options.endpoints[0], CONTEXT, started + LIMIT_S), Counter())
+        opened = open_channel(
+            Attempt(options, options.endpoints[0], CONTEXT, started + LIMIT_S), ThreadSafeCounter()
+        )
     except DirectoryNotConnected:
         pass
     else:

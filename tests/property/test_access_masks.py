@@ -20,7 +20,7 @@ from mqdssm.tables.access import (
 )
 from mqdssm.wire import masks
 from mqdssm.wire.acl import Ace, AceFlags, AceType, allow, allow_object, deny
-from mqdssm.wire.control import Control
+from mqdssm.wire.control import DescriptorControl
 from mqdssm.wire.dtyp import AclForm, SecurityDescriptor
 from mqdssm.wire.sid import EVERYONE, Sid
 
@@ -155,7 +155,7 @@ def test_what_is_there_can_always_be_read_and_written(kind: AccessKind, stored: 
     assert own.dacl_form in {stored.dacl_form, AclForm.EMPTY}
     again = from_directory(to_directory(own, kind), kind).descriptor
     assert again == own  # from then on nothing changes any more
-    assert again.control & Control.DACL_AUTO_INHERITED == 0
+    assert again.control & DescriptorControl.DACL_AUTO_INHERITED == 0
 
 
 @given(kinds, st.lists(st.tuples(sids(), st.integers(1, 0xFF)), max_size=6))
@@ -171,14 +171,14 @@ def test_several_entries(kind: AccessKind, entries: list[tuple[Sid, int]]) -> No
     assert [ace.sid for ace in found.explicit_aces()] == list(wanted)
 
 
-@pytest.mark.parametrize("protected", [0, Control.DACL_PROTECTED, Control.SACL_PROTECTED])
+@pytest.mark.parametrize("protected", [0, DescriptorControl.DACL_PROTECTED, DescriptorControl.SACL_PROTECTED])
 def test_what_keeps_inherited_entries_away_stays(protected: int) -> None:
     listed = [allow(EVERYONE, 0x20)]
-    control = Control.DACL_PRESENT | Control.SACL_PRESENT | protected
+    control = DescriptorControl.DACL_PRESENT | DescriptorControl.SACL_PRESENT | protected
     descriptor = SecurityDescriptor.build(dacl=listed, sacl=[], control=control)
     stored = to_directory(descriptor, KINDS["mSMQQueue"])
     found = from_directory(stored, KINDS["mSMQQueue"]).descriptor
-    both = Control.DACL_PROTECTED | Control.SACL_PROTECTED
+    both = DescriptorControl.DACL_PROTECTED | DescriptorControl.SACL_PROTECTED
     assert (stored.control & both, found.control & both) == (protected, protected)
 
 
@@ -204,5 +204,5 @@ def test_parts_present() -> None:
     assert parts_present(build(owner=EVERYONE)) == 1
     assert parts_present(build(group=EVERYONE)) == 2
     assert parts_present(build(dacl=[])) == 4
-    assert parts_present(build(control=Control.DACL_PRESENT)) == 4
+    assert parts_present(build(control=DescriptorControl.DACL_PRESENT)) == 4
     assert parts_present(build(owner=EVERYONE, group=EVERYONE, sacl=[], dacl=[])) == 15

@@ -9,7 +9,7 @@ from ldap3.protocol.rfc4511 import LDAPMessage, MessageID, ProtocolOp
 from ldap3.utils.asn1 import encode as ldap3_encode
 
 from mqdssm.directory.filters import encode, parse_text, to_text
-from mqdssm.directory.requests import Scope, encode_search
+from mqdssm.directory.requests import SearchScope, encode_search
 
 
 @given(FILTERS)
@@ -32,7 +32,9 @@ def test_the_octets_that_ldap3_sends_for_the_same_text(search_filter):
     message = LDAPMessage()
     message["messageID"] = MessageID(9)
     message["protocolOp"] = ProtocolOp().setComponentByName("searchRequest", request)
-    assert encode_search(9, "DC=x", Scope.SUBTREE, encode(search_filter), ["cn"]) == ldap3_encode(message)
+    assert encode_search(9, "DC=x", SearchScope.SUBTREE, encode(search_filter), ["cn"]) == ldap3_encode(
+        message
+    )
 
 
 @given(st.text(st.sampled_from("()*\\&|!=~<>: \0a2é"), max_size=30))

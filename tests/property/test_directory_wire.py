@@ -6,7 +6,7 @@ import pytest
 from ber_reference import element, read_all
 
 from mqdssm.directory.filters import Equal, encode, parse_text, to_text
-from mqdssm.directory.requests import Scope, encode_search
+from mqdssm.directory.requests import SearchScope, encode_search
 from mqdssm.model.dn import DN
 
 SEED = 20_260_101
@@ -45,7 +45,7 @@ def unescaped(octets):
 
 
 def request_of(base, search_filter):
-    return encode_search(1, base, Scope.SUBTREE, encode(search_filter), ["cn"])
+    return encode_search(1, base, SearchScope.SUBTREE, encode(search_filter), ["cn"])
 
 
 def expected_request(base, attribute, value):

@@ -92,7 +92,7 @@ class Air:
             deadline = self.client.deadline
             if self._queue and (deadline is None or self._queue[0][0] < deadline):
                 self.now, _, network, data, source = heapq.heappop(self._queue)
-                self.take(do.Received(network=self.networks[network], data=data, source=source))
+                self.take(do.ReplyReceived(network=self.networks[network], data=data, source=source))
             else:
                 assert deadline is not None
                 self.now = deadline
@@ -101,22 +101,22 @@ class Air:
     def take(self, event: do.Event) -> None:
         before = self.client.current_network
         actions = self.client.step(event, self.now)
-        if isinstance(event, do.Received) and not any(isinstance(one, Dropped) for one in actions):
+        if isinstance(event, do.ReplyReceived) and not any(isinstance(one, Dropped) for one in actions):
             assert event.network == before
         for action in actions:
             match action:
                 case do.Broadcast(network=network, data=data):
                     self.asked.append(self.networks.index(network))
                     self.broadcast(self.asked[-1], data)
-                case do.Finished(result=result):
+                case do.SearchFinished(result=result):
                     self.result.append(result)
                 case Dropped():
                     self.dropped += 1
 
     def broadcast(self, network: int, data: bytes) -> None:
         for at, server in enumerate(self._servers[network]):
-            for action in server.step(serve.Received(data, CLIENT), self.now):
-                assert isinstance(action, serve.Reply)
+            for action in server.step(serve.RequestReceived(data, CLIENT), self.now):
+                assert isinstance(action, serve.SendReply)
                 fault = self.faults.pop() if self.faults else Fault((0.1,))
                 for seconds in fault.arrivals:
                     self.later(seconds, network, action.data, f"10.{network}.0.{at + 1}")
@@ -137,7 +137,7 @@ def test_a_discovery_always_ends_and_tells_the_truth(sites, faults, noise) -> No
     # it ends, once, after at most two waits on each network, which are asked in order
     (result,) = air.result
     assert air.asked == list(range(len(sites)))
-    assert air.client.state is do.State.IDLE
+    assert air.client.state is do.ClientState.IDLE
     if result is None:
         assert air.client.last_successful_network is None
         return

@@ -7,14 +7,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mqdssm.directory.loading.items import Action, Item
-from mqdssm.directory.loading.tasks import Queue, Task
+from mqdssm.directory.loading.tasks import ChangeTask, TaskQueue
 
 NAMES = ["CN=a", "CN=b,CN=a", "CN=c,CN=b,CN=a", "CN=d,CN=b,CN=a", "CN=e,CN=a", "CN=f"]
 CHANGES = st.lists(st.tuples(st.sampled_from(list(Action)), st.sampled_from(NAMES)), min_size=1, max_size=30)
 TWO_VALUES = {"mSMQLabelEx": (b"a",), "mSMQQuota": (b"1",)}
 
 
-def must_wait(later: Task, earlier: Task, *, is_there: bool) -> bool:
+def must_wait(later: ChangeTask, earlier: ChangeTask, *, is_there: bool) -> bool:
     """Whether a change may not begin before an earlier one is over.
 
     Args:
@@ -32,14 +32,14 @@ class Server:
 
     def __init__(self, changes: list[tuple[Action, str]], seed: int) -> None:
         self.chance = random.Random(seed)
-        self.queue = Queue()
-        self.under_way: list[Task] = []
-        self.parked: list[Task] = []
+        self.queue = TaskQueue()
+        self.under_way: list[ChangeTask] = []
+        self.parked: list[ChangeTask] = []
         self.left: Counter[int] = Counter()  # row -> how many of its requests are not over
-        self.tasks: list[Task] = []
+        self.tasks: list[ChangeTask] = []
         for row, (action, dn) in enumerate(changes):
             item = Item(row=row, action=action, dn=f"{dn},DC=x", attributes=TWO_VALUES)
-            self.tasks.append(Task.of(item))
+            self.tasks.append(ChangeTask.of(item))
             self.queue.put(self.tasks[-1])
             self.left[row] = 1
 
@@ -56,7 +56,7 @@ class Server:
                 self.compare(self.parked.pop())
         assert not len(self.queue)
 
-    def look(self, task: Task) -> None:
+    def look(self, task: ChangeTask) -> None:
         there = {one.item.row for one in self.parked}
         earlier = [row for row in self.left if row < task.item.row]
         overtaken = [
@@ -65,7 +65,7 @@ class Server:
         assert not overtaken
         assert all(one.key != task.key for one in self.under_way), "two changes of one object meet"
 
-    def answer(self, task: Task) -> None:
+    def answer(self, task: ChangeTask) -> None:
         queue, chance = self.queue, self.chance.random()
         if chance < 0.1:  # the connection was lost: all is to be sent again
             lost, self.under_way = [task, *self.under_way], []
@@ -86,14 +86,16 @@ class Server:
         else:
             self.over(task)
 
-    def compare(self, task: Task) -> None:
+    def compare(self, task: ChangeTask) -> None:
         if self.chance.random() < 0.5:
             self.over(task)
             return
         self.queue.done(task)
-        self.queue.put(Task(task.item, Action.MODIFY, TWO_VALUES, task.key, task.parent, order=task.order))
+        self.queue.put(
+            ChangeTask(task.item, Action.MODIFY, TWO_VALUES, task.key, task.parent, order=task.order)
+        )
 
-    def over(self, task: Task) -> None:
+    def over(self, task: ChangeTask) -> None:
         self.left[task.item.row] -= 1
         self.left = +self.left
         self.queue.done(task)

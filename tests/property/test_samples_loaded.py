@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 import mqdssm
 from mqdssm.model.queuenames import lower_each
 from mqdssm.samples import elements
-from mqdssm.samples.forms import Loader, SampleForm
+from mqdssm.samples.forms import LoadingMode, SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.ldif import BASE_TREE, OBJECTS
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.samples.queues import Queues
 from mqdssm.testing.openldap import OpenLdapServer
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.server
 
 PLANS = st.integers(1, 9).flatmap(
     lambda sites: st.builds(
-        Plan,
+        EnterprisePlan,
         sites=st.just(sites),
         machines=st.integers(sites, 30),
         queues=st.integers(0, 120),
@@ -72,7 +72,7 @@ def compare(directory, plan, *, skip):
 @given(plan=PLANS)
 def test_what_slapadd_loads_reads_back_equal(server, tmp_path_factory, plan):
     folder = tmp_path_factory.mktemp("sample")
-    generate(plan, folder, SampleForm.LDIF, loader=Loader.SLAPADD)
+    generate(plan, folder, SampleForm.LDIF, loader=LoadingMode.SLAPADD)
     server.load(folder / BASE_TREE, folder / OBJECTS)
     with mqdssm.connect(server.ldapi_url) as directory:
         compare(directory, plan, skip=set())
@@ -88,7 +88,7 @@ def ldapadd(server, file):
 
 @pytest.mark.parametrize("faults", [False, True])
 def test_what_ldapadd_takes_reads_back_equal(tmp_path, faults):
-    plan = Plan(sites=3, machines=20, queues=150, users=5, seed=11)
+    plan = EnterprisePlan(sites=3, machines=20, queues=150, users=5, seed=11)
     generate(plan, tmp_path / "x", SampleForm.LDIF, faults=faults)
     with OpenLdapServer(durable=False) as server:
         (tmp_path / "nothing.ldif").write_text("")
@@ -102,8 +102,8 @@ def test_what_ldapadd_takes_reads_back_equal(tmp_path, faults):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_slapadd_takes_every_defect(server, tmp_path, seed):
-    plan = Plan(sites=2, machines=8, queues=20, users=2, seed=seed)
-    written = generate(plan, tmp_path / "x", SampleForm.LDIF, loader=Loader.SLAPADD, faults=True)
+    plan = EnterprisePlan(sites=2, machines=8, queues=20, users=2, seed=seed)
+    written = generate(plan, tmp_path / "x", SampleForm.LDIF, loader=LoadingMode.SLAPADD, faults=True)
     server.load(tmp_path / "x" / BASE_TREE, tmp_path / "x" / OBJECTS)
     with mqdssm.connect(server.ldapi_url) as directory:
         queues = list(directory.search(mqdssm.Queue))
@@ -118,7 +118,7 @@ def test_a_file_that_slapadd_refuses_is_told(server, tmp_path):
 
 
 def test_path_names_are_as_they_are_read():
-    plan = Plan(sites=2, machines=10, queues=50, users=0, seed=1)
+    plan = EnterprisePlan(sites=2, machines=10, queues=50, users=0, seed=1)
     for number in range(10):
         for queue in Queues(plan, number):
             assert queue.pathname == lower_each(queue.pathname)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from watched_world import TYPES, LateListener, Listener, NamesListener, State, Thing, World, WorldReader
 
 from mqdssm.events.watching.follower import Follower
-from mqdssm.events.watching.journal import Note
-from mqdssm.events.watching.watch_cache import Known, Mirror
+from mqdssm.events.watching.journal import ObjectNote
+from mqdssm.events.watching.watch_cache import KnownObject, Mirror
 from mqdssm.model.watching import ObjectChange
 
 WAYS = ("deltas", "deltas", "deltas", "present", "present", "full")
@@ -28,10 +28,10 @@ class Watcher:
     mirror: Mirror = field(default_factory=Mirror)
     place: str | None = None
     saved: tuple[Mirror, str | None] = field(default_factory=lambda: (Mirror(), None))
-    notes: list[Note] = field(default_factory=list)
+    notes: list[ObjectNote] = field(default_factory=list)
     acknowledged: int = 0
     places: list[tuple[int, str | None]] = field(default_factory=list)
-    doubts: deque[Note] = field(default_factory=deque)
+    doubts: deque[ObjectNote] = field(default_factory=deque)
     ids: int = 0
     batch: int = 1
     pending: list[tuple[str, int]] = field(default_factory=list)
@@ -66,10 +66,10 @@ class Watcher:
         if follower.take_unseen() or hints.has_gap:
             self.listener.look_at_all()
 
-    def _note(self, key: str, known: Known | None, change: ObjectChange | None) -> ObjectChange | None:
+    def _note(self, key: str, known: KnownObject | None, change: ObjectChange | None) -> ObjectChange | None:
         self.ids += change is not None
         name = "" if change is None else str(self.ids)
-        self.notes.append(Note(key=key, known=known, number=len(self.notes) + 1, id=name))
+        self.notes.append(ObjectNote(key=key, known=known, number=len(self.notes) + 1, id=name))
         return None if change is None else replace(change, id=name)
 
     def save(self) -> None:

@@ -7,20 +7,20 @@ from hypothesis import strategies as st
 from wire_strategies import DOMAIN, U32, aces, acls, assert_length_is_law, descriptors, sids
 
 from mqdssm.wire.certificates import UserSignCert, UserSignCerts
-from mqdssm.wire.control import Control
+from mqdssm.wire.control import DescriptorControl
 from mqdssm.wire.dtyp import Ace, Acl, SecurityDescriptor, Sid
 from mqdssm.wire.keys import RSA_BLOB, PublicKey, PublicKeys, RsaBlob
-from mqdssm.wire.sddl import Rights
+from mqdssm.wire.sddl import RightsStyle
 
 # what the text has no room for
 UNSAID = (
-    Control.OWNER_DEFAULTED
-    | Control.GROUP_DEFAULTED
-    | Control.DACL_DEFAULTED
-    | Control.SACL_DEFAULTED
-    | Control.DACL_TRUSTED
-    | Control.SERVER_SECURITY
-    | Control.RM_CONTROL_VALID
+    DescriptorControl.OWNER_DEFAULTED
+    | DescriptorControl.GROUP_DEFAULTED
+    | DescriptorControl.DACL_DEFAULTED
+    | DescriptorControl.SACL_DEFAULTED
+    | DescriptorControl.DACL_TRUSTED
+    | DescriptorControl.SERVER_SECURITY
+    | DescriptorControl.RM_CONTROL_VALID
 )
 
 
@@ -73,7 +73,7 @@ def test_descriptor_with_its_parts_in_any_order(made, random):
     assert bytes(read) == image
 
 
-@given(descriptors(), st.sampled_from([None, DOMAIN]), st.sampled_from(Rights))
+@given(descriptors(), st.sampled_from([None, DOMAIN]), st.sampled_from(RightsStyle))
 def test_text(made, domain, rights):
     """Everything has a text; reading it gives everything but the bits that the grammar has no room for."""
     text = made.to_sddl(domain, rights)
@@ -85,10 +85,18 @@ def test_text(made, domain, rights):
 
 def said_nothing_about(made):
     bits = int(UNSAID)
-    if not made.control & Control.DACL_PRESENT:
-        bits |= Control.DACL_PROTECTED | Control.DACL_AUTO_INHERITED | Control.DACL_AUTO_INHERIT_REQUIRED
-    if not made.control & Control.SACL_PRESENT:
-        bits |= Control.SACL_PROTECTED | Control.SACL_AUTO_INHERITED | Control.SACL_AUTO_INHERIT_REQUIRED
+    if not made.control & DescriptorControl.DACL_PRESENT:
+        bits |= (
+            DescriptorControl.DACL_PROTECTED
+            | DescriptorControl.DACL_AUTO_INHERITED
+            | DescriptorControl.DACL_AUTO_INHERIT_REQUIRED
+        )
+    if not made.control & DescriptorControl.SACL_PRESENT:
+        bits |= (
+            DescriptorControl.SACL_PROTECTED
+            | DescriptorControl.SACL_AUTO_INHERITED
+            | DescriptorControl.SACL_AUTO_INHERIT_REQUIRED
+        )
     return bits
 
 

@@ -8,19 +8,19 @@ from ad_world import Domain
 from samba_tools import SambaTools
 
 import mqdssm
-from mqdssm.cli.checks import Finding, Patient, State
+from mqdssm.cli.checks import CheckFinding, CheckState, Patient
 from mqdssm.cli.checks_directory import rights as check
 from mqdssm.cli.checks_directory import tree
 from mqdssm.cli.checks_server import catalog
-from mqdssm.cli.rights_judge import Judge, token_of
+from mqdssm.cli.rights_judge import RightsChecker, token_of
 from mqdssm.cli.rights_samples import Samples
-from mqdssm.cli.settings import Loaded, Settings
+from mqdssm.cli.settings import CommandSettings, Loaded
 from mqdssm.events.facade import Directory
 from mqdssm.model.dn import DN
 from mqdssm.tables import rights, schema_compare
 from mqdssm.testing import SambaDomainController
 from mqdssm.wire.acl import Ace, allow, allow_object, deny
-from mqdssm.wire.control import Control
+from mqdssm.wire.control import DescriptorControl
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid
 from mqdssm.wire.masks import READ_CONTROL, WRITE_OWNER
 
@@ -40,25 +40,25 @@ def domain(samba_server: SambaDomainController, samba_directory: Directory) -> D
 
 def patient(directory: Directory, at: str | None = None) -> Patient:
     session = directory.session
-    return Patient(Loaded(Settings(), {}), session.options, session, session.options.endpoints, at)
+    return Patient(Loaded(CommandSettings(), {}), session.options, session, session.options.endpoints, at)
 
 
-def examined(directory: Directory, at: str | None = None) -> list[Finding]:
+def examined(directory: Directory, at: str | None = None) -> list[CheckFinding]:
     return list(check(patient(directory, at)))
 
 
 def again(descriptor: SecurityDescriptor, *more: Ace) -> bytes:
     """The list as it was, with more entries."""
-    control = descriptor.control & Control.DACL_PROTECTED
+    control = descriptor.control & DescriptorControl.DACL_PROTECTED
     return bytes(SecurityDescriptor.build(dacl=(*descriptor.explicit_aces(), *more), control=control))
 
 
-def said(found: list[Finding], words: str) -> Finding:
+def said(found: list[CheckFinding], words: str) -> CheckFinding:
     (one,) = [finding for finding in found if words in finding.text]
     return one
 
 
-def texts(found: list[Finding], element: str) -> list[tuple[State, str]]:
+def texts(found: list[CheckFinding], element: str) -> list[tuple[CheckState, str]]:
     """What is said of an element, in order."""
     start = f"{element}: "
     return [(one.state, one.text.removeprefix(start)) for one in found if one.text.startswith(start)]
@@ -68,18 +68,18 @@ def test_an_administrator_may_do_everything(domain: Domain) -> None:
     name, _ = domain.queue_manager(routing_server=True)
     domain.directory.create(mqdssm.Queue(pathname=rf"{name}\q"))
     found = examined(domain.directory, rf"{name}\q")
-    assert {one.state for one in found} == {State.OK}
+    assert {one.state for one in found} == {CheckState.OK}
     assert found[0].text.startswith(f"logged in as {domain.server.user}, SID S-1-5-21-")
     manager = f"CN=msmq,CN={name},CN=Computers,{domain.root}"
     assert texts(found, "Queue") == [
-        (State.OK, f"may create, read, write, delete (by the rights on {manager}; CN=q,{manager})")
+        (CheckState.OK, f"may create, read, write, delete (by the rights on {manager}; CN=q,{manager})")
     ]
     ((_, managers),) = texts(found, "QueueManager")
     assert managers.startswith("may create, read, write, delete (by the rights on CN=")
     assert f"CN=MSMQ Settings,CN={name},CN=Servers," in managers
     assert "cannot tell" not in managers
     administrator = f"CN=Administrator,CN=Users,{domain.root}"
-    assert texts(found, "User") == [(State.OK, f"may read, write (by the rights on {administrator})")]
+    assert texts(found, "User") == [(CheckState.OK, f"may read, write (by the rights on {administrator})")]
 
 
 def test_every_event_is_judged(domain: Domain) -> None:
@@ -105,17 +105,17 @@ def test_an_ordinary_user_is_told_what_is_missing(domain: Domain) -> None:
     write = f"RIGHT_GENERIC_WRITE (for {attributes}) on {queue}; {security}"
     delete = f"RIGHT_DELETE on {queue}, or RIGHT_DS_DELETE_CHILD for mSMQQueue on {manager}"
     assert texts(found, "Queue") == [
-        (State.WARNING, f"may not create; missing: RIGHT_DS_CREATE_CHILD for mSMQQueue on {manager}"),
-        (State.WARNING, f"may not write; missing: {write}"),
-        (State.WARNING, f"may not delete; missing: {delete}"),
-        (State.OK, f"may read (by the rights on {queue})"),
+        (CheckState.WARNING, f"may not create; missing: RIGHT_DS_CREATE_CHILD for mSMQQueue on {manager}"),
+        (CheckState.WARNING, f"may not write; missing: {write}"),
+        (CheckState.WARNING, f"may not delete; missing: {delete}"),
+        (CheckState.OK, f"may read (by the rights on {queue})"),
     ]
     assert "may not create; missing: RIGHT_DS_CREATE_CHILD for mSMQConfiguration" in str(
         texts(found, "QueueManager")
     )
     # oneself, by the rights of PRINCIPAL_SELF and by those on sets of properties
     own = f"CN={user},CN=Users,{domain.root}"
-    assert texts(found, "User") == [(State.OK, f"may read, write (by the rights on {own})")]
+    assert texts(found, "User") == [(CheckState.OK, f"may read, write (by the rights on {own})")]
     identifiers = said(found, "bring one along").text
     assert "fSpecifyGUIDOnAdd is not set" in identifiers
     assert f"Add-GUID ({rights.ADD_GUID}) on {domain.root}" in identifiers
@@ -124,13 +124,13 @@ def test_an_ordinary_user_is_told_what_is_missing(domain: Domain) -> None:
 def test_objects_that_do_not_exist_are_told(domain: Domain) -> None:
     name = domain.machine()
     found = examined(domain.directory, name)
-    assert {one.state for one in found} == {State.OK}
+    assert {one.state for one in found} == {CheckState.OK}
     untold = (
         "no mSMQConfiguration to be seen: cannot tell of create",
         "no mSMQQueue to be seen: cannot tell of read, write, write if Security is given",
         "no mSMQQueue or mSMQConfiguration to be seen: cannot tell of delete",
     )
-    assert texts(found, "Queue") == [(State.OK, "; ".join(untold))]
+    assert texts(found, "Queue") == [(CheckState.OK, "; ".join(untold))]
     with pytest.raises(mqdssm.ObjectNotFound, match="there is no computer named 'nowhere'"):
         examined(domain.directory, "nowhere")
     with pytest.raises(mqdssm.ObjectNotFound):
@@ -149,7 +149,7 @@ def test_who_may_only_take_ownership_may_not_change_the_list(domain: Domain) -> 
         assert directory.session.get(dn, ["sDRightsEffective"]).all("sDRightsEffective") == [b"3"]
         found = examined(directory, rf"{name}\q")
     expected = f"may write; missing: if Security is given: RIGHT_WRITE_DAC on {dn}"
-    assert (State.WARNING, expected) in texts(found, "Queue")
+    assert (CheckState.WARNING, expected) in texts(found, "Queue")
 
 
 def test_a_right_on_a_set_of_properties_counts_for_each_of_it(domain: Domain) -> None:
@@ -166,11 +166,11 @@ def test_a_right_on_a_set_of_properties_counts_for_each_of_it(domain: Domain) ->
                 allow(sid, READ_CONTROL),
                 *(allow_object(PRINCIPAL_SELF, rights.READ.decides, one) for one in PROPERTY_SETS),
             ],
-            control=Control.DACL_PROTECTED,
+            control=DescriptorControl.DACL_PROTECTED,
         )
         session.modify(dn, {DESCRIPTOR: [bytes(own)]})
         chosen = {"user": DN.parse(dn)}
-        (verdict,) = Judge(directory.session, Samples(directory.session, chosen=chosen)).verdicts(
+        (verdict,) = RightsChecker(directory.session, Samples(directory.session, chosen=chosen)).verdicts(
             "User", rights.Event.READ
         )
         session.modify(dn, {DESCRIPTOR: [again(before)]})
@@ -186,10 +186,10 @@ def test_without_its_descriptor_nobody_can_tell_of_deleting(domain: Domain) -> N
     with domain.as_user(*domain.server.add_user(domain.name("u"))) as directory:
         sid = Sid.parse(directory.session.bound_sid() or "")
         shown = [allow(Sid("S-1-5-32-544"), 0xF01FF), allow(sid, rights.READ.decides)]
-        hidden = SecurityDescriptor.build(dacl=shown, control=Control.DACL_PROTECTED)
+        hidden = SecurityDescriptor.build(dacl=shown, control=DescriptorControl.DACL_PROTECTED)
         session.modify(dn, {DESCRIPTOR: [bytes(hidden)]})
         found = examined(directory, rf"{name}\q")
-    assert texts(found, "Queue")[-1] == (State.OK, "no descriptor to be seen: cannot tell of delete")
+    assert texts(found, "Queue")[-1] == (CheckState.OK, "no descriptor to be seen: cannot tell of delete")
 
 
 def test_the_token_has_what_every_token_has() -> None:
@@ -223,9 +223,9 @@ def test_what_is_granted_is_seen(domain: Domain) -> None:
         assert f") on {session.naming.configuration}" in identifiers
 
 
-def _advises(base: Finding, enterprise: str, *, shown: bool) -> None:
+def _advises(base: CheckFinding, enterprise: str, *, shown: bool) -> None:
     """Nothing of OpenLDAP's: no base tree to load, no descriptor to write."""
-    assert (base.name, base.state) == ("enterprise", State.PROBLEM)
+    assert (base.name, base.state) == ("enterprise", CheckState.PROBLEM)
     if shown:
         assert (base.text, base.advice) == (
             f"{enterprise} has no objectGUID that this user may read",
@@ -250,7 +250,7 @@ def test_an_object_that_is_hidden(domain: Domain, *, shown: bool) -> None:
         for dn in (services, enterprise)
     }
     hidden = SecurityDescriptor.build(
-        dacl=[allow(Sid("S-1-5-32-544"), 0xF01FF)], control=Control.DACL_PROTECTED
+        dacl=[allow(Sid("S-1-5-32-544"), 0xF01FF)], control=DescriptorControl.DACL_PROTECTED
     )
     with domain.as_user(*domain.server.add_user(domain.name("u"))) as directory:
         sid = Sid.parse(directory.session.bound_sid() or "")
@@ -259,7 +259,7 @@ def test_an_object_that_is_hidden(domain: Domain, *, shown: bool) -> None:
             if not shown:
                 closed = SecurityDescriptor.build(
                     dacl=[deny(sid, LIST_CHILDREN), *before[services].explicit_aces()],
-                    control=before[services].control & Control.DACL_PROTECTED,
+                    control=before[services].control & DescriptorControl.DACL_PROTECTED,
                 )
                 session.modify(services, {DESCRIPTOR: [bytes(closed)]})
             found, (_, base) = examined(directory), list(tree(patient(directory)))
@@ -279,27 +279,27 @@ def test_an_object_that_is_hidden(domain: Domain, *, shown: bool) -> None:
     )
     on = f"on {enterprise}"
     assert texts(found, "Enterprise") == [
-        (State.WARNING, f"may not read; missing: {read} {on}"),
-        (State.WARNING, f"may not write; missing: {write} {on}; if Security is given: {security} {on}"),
+        (CheckState.WARNING, f"may not read; missing: {read} {on}"),
+        (CheckState.WARNING, f"may not write; missing: {write} {on}; if Security is given: {security} {on}"),
     ]
 
 
 @pytest.mark.parametrize(
     ("more", "state", "words"),
     [
-        ({}, State.OK, ":3269 answers"),
-        ({"forest": True}, State.OK, ":3269 answers"),
-        ({"catalog": "ldap://127.0.0.1:9"}, State.OK, "none answers at ldap://127.0.0.1:9"),
-        ({"catalog": "ldap://127.0.0.1:9", "forest": True}, State.PROBLEM, "none answers"),
+        ({}, CheckState.OK, ":3269 answers"),
+        ({"forest": True}, CheckState.OK, ":3269 answers"),
+        ({"catalog": "ldap://127.0.0.1:9"}, CheckState.OK, "none answers at ldap://127.0.0.1:9"),
+        ({"catalog": "ldap://127.0.0.1:9", "forest": True}, CheckState.PROBLEM, "none answers"),
     ],
 )
 def test_whether_a_global_catalog_answers(
-    domain: Domain, more: dict[str, Any], state: State, words: str
+    domain: Domain, more: dict[str, Any], state: CheckState, words: str
 ) -> None:
     server = domain.server
     with domain.as_user(server.user, server.password, connect_timeout_s=2, **more) as directory:
         session = directory.session
-        (found,) = catalog(Patient(Loaded(Settings(), {}), session.options, session, ()))
+        (found,) = catalog(Patient(Loaded(CommandSettings(), {}), session.options, session, ()))
         assert (found.state, words in found.text) == (state, True)
 
 
@@ -309,6 +309,6 @@ def test_a_catalog_as_the_server(domain: Domain) -> None:
         server.gc_url, user=server.user, password=server.password, ca_file=server.ca_file
     ) as directory:
         session = directory.session
-        (found,) = catalog(Patient(Loaded(Settings(), {}), session.options, session, ()))
-        assert found.state is State.WARNING
+        (found,) = catalog(Patient(Loaded(CommandSettings(), {}), session.options, session, ()))
+        assert found.state is CheckState.WARNING
         assert "takes no changes" in found.text

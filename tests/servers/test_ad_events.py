@@ -13,7 +13,7 @@ from mqdssm.directory.filters import TRUE, Equal
 from mqdssm.events.facade import Directory
 from mqdssm.tables.access import AdRight
 from mqdssm.testing import SambaDomainController
-from mqdssm.wire.control import Control
+from mqdssm.wire.control import DescriptorControl
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid, allow
 from mqdssm.wire.masks import WRITE_DAC, WRITE_OWNER, MachineAccess, QueueAccess
 
@@ -328,7 +328,7 @@ class TestSecurity:
     def test_a_null_list_counts_as_none(self, domain: Domain) -> None:
         """It lets nobody do everything, though it says so: the object gets the list of its class."""
         computer, _ = domain.queue_manager()
-        null = SecurityDescriptor.build(control=Control.DACL_PRESENT)
+        null = SecurityDescriptor.build(control=DescriptorControl.DACL_PRESENT)
         assert null.dacl is None
         of_class = domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\a"))
         made = domain.directory.create(mqdssm.Queue(pathname=rf"{computer}\b", security=bytes(null)))

@@ -18,7 +18,7 @@ from samba_tools import SambaTools
 
 import mqdssm
 from mqdssm.directory.filters import Equal, Present
-from mqdssm.directory.requests import Scope
+from mqdssm.directory.requests import SearchScope
 from mqdssm.errors import ConfigError
 from mqdssm.events.facade import Directory
 from mqdssm.tables import TABLES
@@ -110,8 +110,8 @@ class TestNarrowCatalog:
             assert set(entry.attributes) == {"msmqroutingservices", "objectclass"}
             by_guid = Equal("objectGUID", guid.bytes_le)
             assert not list(catalog.find("", Equal("mSMQQuota", b"77"), []))
-            assert not list(catalog.find(entry.dn, Present("mSMQQuota"), [], Scope.BASE))
-            assert len(list(catalog.find(entry.dn, by_guid, [], Scope.BASE))) == 1
+            assert not list(catalog.find(entry.dn, Present("mSMQQuota"), [], SearchScope.BASE))
+            assert len(list(catalog.find(entry.dn, by_guid, [], SearchScope.BASE))) == 1
             assert directory.session.get(guid, wanted).first("mSMQQuota") == b"77"
 
     @pytest.mark.parametrize("page_size", [1, 2, 1000])
@@ -135,7 +135,7 @@ class TestNarrowCatalog:
             }
             assert made.items() <= found.items()
             searches = [one for one in catalog.operations("search") if one.dn == "" and one.search]
-            assert any(one.search and one.search.scope is Scope.SUBTREE for one in searches)
+            assert any(one.search and one.search.scope is SearchScope.SUBTREE for one in searches)
             for guid in made:
                 ours = domain.directory.read(mqdssm.QueueManager, by_identifier(guid))
                 theirs = directory.read(mqdssm.QueueManager, by_identifier(guid))

@@ -9,7 +9,7 @@ from pyspark.sql.datasource import InputPartition
 from mqdssm.pipeline.failures import MqdssmSparkError
 from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
-from mqdssm.pipeline.frames.partitions import Slice, slices
+from mqdssm.pipeline.frames.partitions import SearchSlice, slices
 from mqdssm.spark.options import SourceOptions
 from mqdssm.spark.source import MqdssmReader
 from mqdssm.testing import SambaDomainController
@@ -63,4 +63,6 @@ def test_a_url_that_leads_to_another_controller_than_before(
 
 def test_a_slice_shows_no_secret(samba_server: SambaDomainController, tmp_path: Path) -> None:
     parsed = options(samba_server, tmp_path, keytab="/etc/keys", kerberoshost="dc1.contoso.test")
-    assert samba_server.password not in repr(parsed) + repr(Slice(samba_server.url, "uSNCreated", b"1", b"2"))
+    assert samba_server.password not in repr(parsed) + repr(
+        SearchSlice(samba_server.url, "uSNCreated", b"1", b"2")
+    )

@@ -13,7 +13,7 @@ from samba_tools import SambaTools
 import mqdssm
 from mqdssm.directory.ber import integer, octet_string, sequence
 from mqdssm.directory.profiles.active_directory import ActiveDirectory
-from mqdssm.directory.requests import Control
+from mqdssm.directory.requests import LdapControl
 from mqdssm.directory.session import Session
 from mqdssm.events.facade import Directory
 from mqdssm.model.names import PublicFormatName
@@ -171,7 +171,7 @@ class TestDistributionLists:
     ) -> None:
         # it does refuse DirSync here: that is for the head of a naming context alone
         value = sequence(integer(0), integer(0), octet_string(b""))
-        refused = (Control("1.2.840.113556.1.4.841", critical=True, value=value),)
+        refused = (LdapControl("1.2.840.113556.1.4.841", critical=True, value=value),)
         monkeypatch.setattr(ActiveDirectory, "named_controls", lambda *_: refused)
         session = domain.directory.session
         before = session.round_trips

@@ -15,7 +15,7 @@ from mqdssm.pipeline.migrate.places import read_guid_map
 from mqdssm.samples import elements
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.testing import SambaDomainController
 
 
@@ -26,7 +26,7 @@ def domain():
 
 
 def migrated(domain, folder, **numbers):
-    sample = Plan(**({"users": 0, "seed": 1} | numbers), root=domain.base_dn)
+    sample = EnterprisePlan(**({"users": 0, "seed": 1} | numbers), root=domain.base_dn)
     generate(sample, folder / "mqis", SampleForm.MQIS)
     plan_here(domain, folder / "mqis", folder / "plan", create_computers=True)
     return sample, apply_here(domain, folder / "plan")
@@ -78,7 +78,7 @@ def test_an_enterprise_becomes_a_domains(domain, tmp_path):
 
 def test_what_is_read_back_depends_on_the_objects_of_the_plan(domain, tmp_path):
     """Names and values are as they were sent, but a computer's queue manager is another one by then."""
-    sample = Plan(sites=2, machines=4, queues=12, users=0, seed=1, root=domain.base_dn)
+    sample = EnterprisePlan(sites=2, machines=4, queues=12, users=0, seed=1, root=domain.base_dn)
     generate(sample, tmp_path / "mqis", SampleForm.MQIS)
     plan_here(domain, tmp_path / "mqis", tmp_path / "plan", create_computers=True)
     assert apply_here(domain, tmp_path / "plan", verify=False).is_fine

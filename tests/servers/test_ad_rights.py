@@ -13,7 +13,7 @@ from certificates_for_tests import registered
 from samba_tools import SambaTools
 
 import mqdssm
-from mqdssm.cli.rights_judge import Judge
+from mqdssm.cli.rights_judge import RightsChecker
 from mqdssm.cli.rights_samples import Samples
 from mqdssm.events.facade import Directory
 from mqdssm.model.dn import DN
@@ -21,7 +21,7 @@ from mqdssm.tables import rights
 from mqdssm.tables.rights import Event, Need, Where
 from mqdssm.testing import SambaDomainController
 from mqdssm.wire.acl import Ace, AceFlags, allow, allow_object
-from mqdssm.wire.control import Control
+from mqdssm.wire.control import DescriptorControl
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid
 from mqdssm.wire.masks import QueueAccess
 
@@ -68,7 +68,7 @@ def dacl(domain: Domain, dn: str) -> SecurityDescriptor:
 
 
 def set_dacl(domain: Domain, dn: str, aces: tuple[Ace, ...], control: int) -> None:
-    control &= Control.DACL_PROTECTED
+    control &= DescriptorControl.DACL_PROTECTED
     image = bytes(SecurityDescriptor.build(dacl=aces, control=control))
     domain.directory.session.modify(dn, {DESCRIPTOR: [image]})
 
@@ -94,7 +94,7 @@ def granted(domain: Domain, scenario: Scenario, needs: list[Need], sid: Sid) -> 
         kept, control = before[dn].explicit_aces(), before[dn].control
         if dn in scenario.hidden:
             kept = (allow(ADMINISTRATORS, FULL), allow(SYSTEM, FULL))
-            control = int(Control.DACL_PROTECTED)
+            control = int(DescriptorControl.DACL_PROTECTED)
         set_dacl(domain, dn, (*kept, *aces), control)
     try:
         yield
@@ -120,7 +120,7 @@ def lacking(
     for need in rights.needs_of(element, event):
         dn = scenario.places[need.where][0]
         chosen[need.holder] = DN.parse(dn) if exists(domain, dn) else None
-    judge = Judge(directory.session, Samples(directory.session, chosen=chosen))
+    judge = RightsChecker(directory.session, Samples(directory.session, chosen=chosen))
     return [one.missing for one in judge.verdicts(element, event) if one.missing]
 
 
@@ -451,7 +451,9 @@ def test_writing_may_be_granted_for_single_attributes(domain: Domain, account: t
         with pytest.raises(mqdssm.GenericDirectoryError) as caught:
             directory.write(mqdssm.Queue(identifier=guid, quota=5))
         assert caught.value.ldap_code == 50
-        judge = Judge(directory.session, Samples(directory.session, chosen={"mSMQQueue": DN.parse(dn)}))
+        judge = RightsChecker(
+            directory.session, Samples(directory.session, chosen={"mSMQQueue": DN.parse(dn)})
+        )
         missing = next(judge.verdicts("Queue", Event.WRITE)).missing or ""
     assert missing.startswith("RIGHT_GENERIC_WRITE (for ")
     assert "mSMQLabelEx" not in missing

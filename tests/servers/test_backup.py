@@ -13,7 +13,7 @@ from queue_managers import guid_of, wait_until
 from sessions import options_for
 from source_tree import ROOT
 
-from mqdssm.engines.replication.operations import LoadState, Recover, State
+from mqdssm.engines.replication.operations import LoadState, PersistedState, Recover
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import ConfigError
 from mqdssm.model.messages import Command
@@ -109,7 +109,7 @@ def enterprise(tmp_path: Path) -> Iterator[tuple[Enterprise, Path]]:
 
 def contents(perform: Callable[[Any], Any]) -> tuple[object, ...]:
     """Return objects, tombstones, their numbers and the state of the protocol."""
-    state: State = perform(LoadState())
+    state: PersistedState = perform(LoadState())
     changes = tuple(perform(everything(partition)).changes for partition in PARTITIONS)
     highest = tuple(perform(Recover(partition_id=partition)) for partition in PARTITIONS)
     return frozenset(state.partitions), frozenset(state.neighbors), changes, highest

@@ -15,7 +15,7 @@ from watchers import IMPATIENT
 import mqdssm
 from mqdssm.events.watching import delivery
 from mqdssm.events.watching.watch import Watch
-from mqdssm.pipeline.access import Access
+from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.changes import recorder
 from mqdssm.pipeline.changes.change_log import ChangeLog
 from mqdssm.pipeline.changes.change_rows import change_schema
@@ -36,7 +36,7 @@ class Machine:
     """A queue manager of its own on a server, and the log of changes of queues."""
 
     directory: mqdssm.Directory
-    access: Access
+    access: DirectoryAccess
     name: str
     folder: Path
 
@@ -84,7 +84,7 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Machine]
         site = directory.create(mqdssm.Site(name=name))
         directory.create(mqdssm.QueueManager(computer_name=name, site_identifier_list=[site]))
         urls = tuple(one.url for one in directory.session.options.endpoints)
-        access = Access(urls, server.user, str(secret), ca_file=server.ca_file)
+        access = DirectoryAccess(urls, server.user, str(secret), ca_file=server.ca_file)
         yield Machine(directory, access, name, tmp_path / "state")
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import mqdssm
 from mqdssm.cli.main import app
 from mqdssm.directory.filters import Equal
-from mqdssm.store.ldap.replicas import Kind
+from mqdssm.store.ldap.replicas import DifferenceKind
 from mqdssm.testing import OpenLdapServer
 
 
@@ -57,19 +57,19 @@ def test_each_plain_ldap_write_is_found(pair: Pair) -> None:
     names = {guid_of(f"PEC\\{name}"): name for name in QUEUES}
     told = {(kind, next((n for g, n in names.items() if str(g) == guid), guid)) for kind, guid in found}
     assert told == {
-        (Kind.CONTENT, "a"),
-        (Kind.CONTENT, "b"),
-        (Kind.MISSING, "c"),
-        (Kind.MISSING, "d"),
-        (Kind.NUMBER, "e"),
-        (Kind.UNKNOWN, "f"),
-        (Kind.MISSING, "g"),
-        (Kind.UNNUMBERED, str(made)),
+        (DifferenceKind.CONTENT, "a"),
+        (DifferenceKind.CONTENT, "b"),
+        (DifferenceKind.MISSING, "c"),
+        (DifferenceKind.MISSING, "d"),
+        (DifferenceKind.NUMBER, "e"),
+        (DifferenceKind.UNKNOWN, "f"),
+        (DifferenceKind.MISSING, "g"),
+        (DifferenceKind.UNNUMBERED, str(made)),
     }
-    content = found[Kind.CONTENT, str(guid_of("PEC\\a"))]
+    content = found[DifferenceKind.CONTENT, str(guid_of("PEC\\a"))]
     assert content["properties"] == ["Q_LABEL"]
-    assert found[Kind.MISSING, str(guid_of("PEC\\c"))]["replicas"] == ["PEC", "PSC1"]
-    assert found[Kind.MISSING, str(guid_of("PEC\\d"))]["replicas"] == ["PSC1", "PEC"]
+    assert found[DifferenceKind.MISSING, str(guid_of("PEC\\c"))]["replicas"] == ["PEC", "PSC1"]
+    assert found[DifferenceKind.MISSING, str(guid_of("PEC\\d"))]["replicas"] == ["PSC1", "PEC"]
     table = CliRunner().invoke(
         app, ["compare-replicas", by_owner.ldapi_url, at_replica.ldapi_url, "-o", "table"]
     )

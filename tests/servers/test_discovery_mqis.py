@@ -10,7 +10,7 @@ from proxy import Proxy
 
 import mqdssm
 from mqdssm.directory.options import ConnectionOptions
-from mqdssm.drivers.discovery_knowledge import DirectoryReader
+from mqdssm.drivers.discovery_knowledge import DiscoveryReader
 from mqdssm.engines.replication.operations import Applied, ApplyChanges
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
@@ -85,7 +85,7 @@ def test_protocols_and_networks_come_from_mqis(server: OpenLdapServer) -> None:
     )
     with mqdssm.connect(server.ldapi_url) as directory:
         known = {
-            name: DirectoryReader(directory, site="Berlin", computer=name).read()
+            name: DiscoveryReader(directory, site="Berlin", computer=name).read()
             for name in ("psc1", "BSC2", "elsewhere")
         }
     assert known["psc1"].site == SITE
@@ -108,5 +108,5 @@ def test_a_name_that_is_damaged_on_the_way_leaves_the_others(server: OpenLdapSer
                 mqdssm.QueueManager(computer_name=name, site_identifier_list=[site], directory_server=True)
             )
         proxy.damage = lambda data: re.sub(rb",CN=(DAMAGED)", rb",CN;\1", data, flags=re.IGNORECASE)
-        known = DirectoryReader(directory, site="Odense", computer="ODDC1").read()
+        known = DiscoveryReader(directory, site="Odense", computer="ODDC1").read()
     assert "ODDC1" in [one.name for one in known.servers]

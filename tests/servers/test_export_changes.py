@@ -14,9 +14,9 @@ from ldif_reader import comparable, read_ldif
 import mqdssm
 from mqdssm.directory.filters import Equal
 from mqdssm.errors import GenericDirectoryError
-from mqdssm.pipeline.export import server_position, reconcile
-from mqdssm.pipeline.export.server_position import Counter, Marks
+from mqdssm.pipeline.export import reconcile, server_position
 from mqdssm.pipeline.export.objects import columns
+from mqdssm.pipeline.export.server_position import ChangeCounter, Marks
 from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.manifest import Manifest
@@ -167,7 +167,9 @@ def test_ldif_tells_nothing_of_others(gated, tmp_path, monkeypatch) -> None:
 def test_what_changed_is_told_also_after_a_kill_while_it_is_read_again(server, tmp_path, monkeypatch) -> None:
     before = now(server, "queue")
     with monkeypatch.context() as patch:
-        patch.setattr(reconcile, "_read_again", lambda *_: 1 / 0)  # what is to be read again is in no file now
+        patch.setattr(
+            reconcile, "_read_again", lambda *_: 1 / 0
+        )  # what is to be read again is in no file now
         after_reading(patch, lambda: everything(server))
         with pytest.raises(ZeroDivisionError):
             export(server.url, ["queue"], tmp_path, file_rows=5, **access_to(server))
@@ -255,7 +257,9 @@ def test_a_directory_that_never_rests(server, tmp_path, monkeypatch) -> None:
 def test_who_may_not_see_the_stamps_is_told_that_changes_are_not_seen(
     server, tmp_path, monkeypatch, caplog
 ) -> None:
-    monkeypatch.setattr(server_position, "STAMPS", {**server_position.STAMPS, Counter.CSN: ("noSuchStamp",)})
+    monkeypatch.setattr(
+        server_position, "STAMPS", {**server_position.STAMPS, ChangeCounter.CSN: ("noSuchStamp",)}
+    )
     after_reading(monkeypatch, lambda: label(server, r"web1\q4", uuid.uuid4().hex))
     manifest = export(server.url, ["queue"], tmp_path, **access_to(server))
     assert manifest.changed == ()
@@ -284,7 +288,9 @@ def test_where_the_server_tells_no_marks_times_must_do(server, tmp_path, monkeyp
         Marks,
         "read",
         classmethod(
-            lambda cls, session: real(cls, session).model_copy(update={"counter": Counter.TIME, "values": {}})
+            lambda cls, session: real(cls, session).model_copy(
+                update={"counter": ChangeCounter.TIME, "values": {}}
+            )
         ),
     )
     after_reading(monkeypatch, lambda: label(server, r"web1\q3", uuid.uuid4().hex))

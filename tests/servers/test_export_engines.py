@@ -8,7 +8,7 @@ from many_objects import fill
 
 from mqdssm.errors import ConfigError, DirectoryNotConnected
 from mqdssm.pipeline import local
-from mqdssm.pipeline.access import Access
+from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.access import access_to as access_of
 from mqdssm.pipeline.export import objects
 from mqdssm.pipeline.export import run as export_module
@@ -105,13 +105,13 @@ def test_a_server_that_is_not_there(tmp_path) -> None:
 
 def test_a_worker_connects_once_for_all_types(server, tmp_path, monkeypatch) -> None:
     made = []
-    real = Access.connect
+    real = DirectoryAccess.connect
 
     def connect(self, **more):
         made.append(self)
         return real(self, **more)
 
-    monkeypatch.setattr(Access, "connect", connect)
+    monkeypatch.setattr(DirectoryAccess, "connect", connect)
     run(server, tmp_path / "all")
     assert len(made) == 3  # plan, work items of four types, settling
 

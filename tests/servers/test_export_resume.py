@@ -21,7 +21,7 @@ from mqdssm.events.locking import locked
 from mqdssm.pipeline.export import load_order, objects
 from mqdssm.pipeline.export import run as export_module
 from mqdssm.pipeline.export import worker as export_worker
-from mqdssm.pipeline.export.journal import WORK_NAME, Plan
+from mqdssm.pipeline.export.journal import WORK_NAME, ExportPlan
 from mqdssm.pipeline.export.run import Progress
 from mqdssm.pipeline.export.worker import STOP_NAME, told
 from mqdssm.pipeline.manifest import MANIFEST_NAME, Manifest
@@ -72,7 +72,7 @@ def test_it_goes_on(server, tmp_path, monkeypatch) -> None:
     before = files(folder)
     assert len(before) == 3
     (folder / WORK_NAME / STOP_NAME).touch()  # by which a failed worker tells the others
-    plan = Plan.load(folder / WORK_NAME)
+    plan = ExportPlan.load(folder / WORK_NAME)
     plan.model_copy(update={"started": plan.started - timedelta(hours=2)}).write(folder / WORK_NAME)
     manifest = run(server, folder, resume=True)
     assert manifest.ended - manifest.started > timedelta(hours=1)  # since it began for the first time
@@ -174,7 +174,7 @@ def test_without_resume_an_unfinished_one_is_left_alone(server, tmp_path, monkey
 
 
 def test_a_kill_after_the_manifest_leaves_a_whole_export(server, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(export_module.Folder, "finish", lambda _: None)
+    monkeypatch.setattr(export_module.ExportFolder, "finish", lambda _: None)
     run(server, tmp_path / "out")
     assert (tmp_path / "out" / WORK_NAME).is_dir()
     with pytest.raises(ConfigError, match="is not empty"):  # not: go on with --resume, which says no, too

@@ -15,7 +15,7 @@ from ldif_reader import comparable, read_ldif
 from queue_oracle import compare
 
 import mqdssm
-from mqdssm.pipeline.export.server_position import Counter, Marks
+from mqdssm.pipeline.export.server_position import ChangeCounter, Marks
 from mqdssm.pipeline.manifest import Manifest
 from mqdssm.testing import SambaDomainController
 from mqdssm.testing.openldap import OpenLdapServer
@@ -116,7 +116,7 @@ def test_equal_to_ldapsearch(domain, tmp_path, partitions) -> None:
     manifest = run(domain, tmp_path / "out", "queue", "ldap", partitions=partitions, file_rows=100)
     check_equal(domain, tmp_path / "out", manifest, 40)
     assert manifest.profile == "activedirectory"
-    assert Marks.model_validate_json(marks_of(domain)).counter is Counter.USN
+    assert Marks.model_validate_json(marks_of(domain)).counter is ChangeCounter.USN
 
 
 @pytest.mark.parametrize("authentication", ["ntlm", "spnego"])

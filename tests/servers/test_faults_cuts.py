@@ -10,7 +10,7 @@ from proxy import Proxy
 from sessions import clear_text, container, options_for, scratch
 
 from mqdssm.directory.recovery import ReadBack
-from mqdssm.directory.requests import Change, ChangeType, encode_add, encode_delete, encode_modify
+from mqdssm.directory.requests import ChangeType, Modification, encode_add, encode_delete, encode_modify
 from mqdssm.directory.session import Session
 from mqdssm.errors import DirectoryNotConnected, ObjectAlreadyExists, ObjectNotFound, OutcomeUnknown
 from mqdssm.testing.openldap import OpenLdapServer
@@ -91,7 +91,7 @@ class TestEveryByte:
     @pytest.mark.spec("MS-MQDSSM 3.1.6.16")
     def test_modify(self, session: Session, witness: Session, proxy: Proxy) -> None:
         with scratch(witness) as dn:
-            change = Change(ChangeType.REPLACE, "description", [b"v000"])
+            change = Modification(ChangeType.REPLACE, "description", [b"v000"])
             request = encode_modify(1, dn, [change])
             claims = set()
             for number, (where, patience) in enumerate(cuts(request)):

@@ -15,7 +15,7 @@ import mqdssm
 from mqdssm.directory import searching
 from mqdssm.directory.filters import TRUE
 from mqdssm.directory.options import ConnectionOptions
-from mqdssm.directory.requests import Scope
+from mqdssm.directory.requests import SearchScope
 from mqdssm.directory.session import Session
 from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError
 from mqdssm.pipeline.frames.bulk_pages import EntryDecoder
@@ -29,21 +29,21 @@ Listing = Callable[[Session, str], Iterator[str]]
 
 
 def _entries(session: Session, place: str, *wanted: str) -> Iterator[str]:
-    for entry in session.find(place, TRUE, ["cn", *wanted], Scope.ONE_LEVEL, PAGE):
+    for entry in session.find(place, TRUE, ["cn", *wanted], SearchScope.ONE_LEVEL, PAGE):
         assert ("objectguid" in entry.attributes) == ("objectGUID" in wanted)
         yield (entry.first("cn") or b"").decode()
 
 
 def _rows(session: Session, place: str, *wanted: str) -> Iterator[str]:
     columns = [*wanted, "cn"]
-    for row in session.rows(place, TRUE, columns, scope=Scope.ONE_LEVEL, page_size=PAGE):
+    for row in session.rows(place, TRUE, columns, scope=SearchScope.ONE_LEVEL, page_size=PAGE):
         assert len(row) == len(columns) + 1
         yield row[-1].decode()
 
 
 def _many_valued_rows(session: Session, place: str) -> Iterator[str]:
     columns, multi = ["cn", "objectGUID"], frozenset({"objectGUID", "cn"})
-    for row in session.rows(place, TRUE, columns, multi, scope=Scope.ONE_LEVEL, page_size=PAGE):
+    for row in session.rows(place, TRUE, columns, multi, scope=SearchScope.ONE_LEVEL, page_size=PAGE):
         yield row[1][0].decode()
 
 

@@ -11,7 +11,7 @@ from sessions import container, options_for, scratch
 
 from mqdssm.directory.filters import TRUE, Equal
 from mqdssm.directory.recovery import ReadBack
-from mqdssm.directory.requests import Scope
+from mqdssm.directory.requests import SearchScope
 from mqdssm.directory.session import Session
 from mqdssm.errors import DirectoryNotConnected, ObjectAlreadyExists, ObjectNotFound, OutcomeUnknown
 from mqdssm.testing.openldap import OpenLdapServer
@@ -145,7 +145,7 @@ def compare(session: Session, place: str, workers: list[Worker]) -> None:
     unsure = set().union(*(worker.unsure for worker in workers))
     there = {
         f"CN={(entry.first('cn') or b'').decode()},{place}": entry
-        for entry in session.find(place, TRUE, ["cn", "description", "objectGUID"], Scope.ONE_LEVEL)
+        for entry in session.find(place, TRUE, ["cn", "description", "objectGUID"], SearchScope.ONE_LEVEL)
     }
     assert set(there) - unsure == set(expected) - unsure
     for dn in set(expected) - unsure:

@@ -13,7 +13,7 @@ from sessions import clear_text, container, options_for, scratch
 
 from mqdssm.directory.filters import Equal
 from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions
-from mqdssm.directory.requests import Scope
+from mqdssm.directory.requests import SearchScope
 from mqdssm.directory.session import Session
 from mqdssm.errors import DirectoryNotConnected
 from mqdssm.testing.openldap import OpenLdapServer
@@ -30,7 +30,7 @@ def adds(place: str, number: int, first: int = 0) -> list[Item]:
 
 def names_below(session: Session, place: str) -> set[str]:
     wanted = Equal("objectClass", b"container")
-    found = [entry.dn for entry in session.find(place, wanted, ["1.1"], Scope.ONE_LEVEL)]
+    found = [entry.dn for entry in session.find(place, wanted, ["1.1"], SearchScope.ONE_LEVEL)]
     assert len(found) == len(set(found))
     return {dn.partition(",")[0].lower() for dn in found}
 

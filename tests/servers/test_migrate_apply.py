@@ -19,10 +19,10 @@ from applying import (
 from bad_places import small_disk
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.migrate.apply_journal import Recorded
+from mqdssm.pipeline.migrate.apply_journal import JournalLine
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
-from mqdssm.pipeline.migrate.report import Report
-from mqdssm.pipeline.runner import Stop
+from mqdssm.pipeline.migrate.report import MigrationReport
+from mqdssm.pipeline.runner import StopRequest
 from mqdssm.testing.openldap import OpenLdapServer
 
 
@@ -43,7 +43,7 @@ def test_a_sample_enterprise_is_migrated_verified_and_undone(server, tmp_path):
     assert "reading everything back" in counts
     assert report.is_fine, report.model_dump_json(indent=1)
     assert report.last_line == "81 read, 80 written, 1 equal, 0 rejected, 0 lost"
-    assert report == Report.load(folder)
+    assert report == MigrationReport.load(folder)
     assert report.operations["object added"] == 3 + 12 + 60 + 2
     after = everything(server)
     assert len(after) - len(before) == sum(
@@ -80,7 +80,7 @@ def test_a_run_that_breaks_off_goes_on(fresh):
     def until_it_breaks(work, count):
         done = []
         for number in range(count):
-            done.append(work(number, Stop()))
+            done.append(work(number, StopRequest()))
             applied.append(number)
             if len(applied) == 4:
                 raise KeyboardInterrupt
@@ -116,7 +116,9 @@ def test_tasks_that_are_done_three_times(fresh):
     report = apply_here(
         server,
         folder,
-        do=lambda work, count: [[work(number, Stop()) for _ in range(3)][-1] for number in range(count)],
+        do=lambda work, count: [
+            [work(number, StopRequest()) for _ in range(3)][-1] for number in range(count)
+        ],
     )
     assert report.is_fine
 
@@ -128,7 +130,7 @@ def test_tasks_that_run_twice_at_the_same_time(fresh):
     def twice(work, count):
         with ThreadPoolExecutor(2) as pool:
             for number in range(count):
-                attempts = [pool.submit(work, number, Stop()) for _ in range(2)]
+                attempts = [pool.submit(work, number, StopRequest()) for _ in range(2)]
                 done = [attempt.result() for attempt in attempts]
                 yield done[1]  # Spark takes the one that ends first, whichever that is
 
@@ -173,7 +175,7 @@ def twice_in_the_journal(folder: Path) -> list[tuple[str, int]]:
     """Operations that were done again after they had been done."""
     found = []
     for path in (folder / "journal").glob("*.jsonl"):
-        lines = map(Recorded.parse, path.read_bytes().split(b"\n"))
+        lines = map(JournalLine.parse, path.read_bytes().split(b"\n"))
         rows = Counter(one.row for one in lines if one is not None)
         found += [(path.name, row) for row, count in rows.items() if count > 1]
     return found

@@ -12,7 +12,7 @@ from mqdssm.errors import ConfigError
 from mqdssm.pipeline import local
 from mqdssm.pipeline.migrate import applying, jobs
 from mqdssm.pipeline.migrate.applying import apply_plan
-from mqdssm.pipeline.migrate.planning import Asked, Source, plan_for_ldif, plan_migration
+from mqdssm.pipeline.migrate.planning import MigrationSource, PlanRequest, plan_for_ldif, plan_migration
 from mqdssm.testing.openldap import OpenLdapServer
 
 pytestmark = pytest.mark.server
@@ -47,7 +47,7 @@ def files(folder: Path) -> list[str]:
 def test_a_plan_of_processes_is_that_of_one(server, tmp_path, processes) -> None:
     source = tables(server, tmp_path)
     login = {"user": server.user, "password": server.password, "ca_file": server.ca_file}
-    asked = Asked(source=str(source), create_computers=True)
+    asked = PlanRequest(source=str(source), create_computers=True)
     made = plan_migration(asked, server.url, tmp_path / "many", engine="local", workers=3, **login)
     assert max(processes) == 3
     here = plan_here(server, source, tmp_path / "one", create_computers=True)
@@ -64,7 +64,7 @@ def test_a_plan_of_processes_is_that_of_one(server, tmp_path, processes) -> None
 def test_a_plan_without_a_server(server, tmp_path, processes) -> None:
     source = tables(server, tmp_path)
     made = plan_for_ldif(
-        Asked(source=str(source), create_computers=True),
+        PlanRequest(source=str(source), create_computers=True),
         server.base_dn,
         tmp_path / "plan",
         engine="local",
@@ -75,7 +75,7 @@ def test_a_plan_without_a_server(server, tmp_path, processes) -> None:
 
 
 def test_a_database_needs_spark(monkeypatch, tmp_path) -> None:
-    source = Source.of(Asked(source="jdbc:postgresql://127.0.0.1/mqis"))
+    source = MigrationSource.of(PlanRequest(source="jdbc:postgresql://127.0.0.1/mqis"))
     with pytest.raises(ConfigError, match="a database is read by Spark: leave '--engine local' out"):
         source.engine("local", applying.HERE, None)
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -10,19 +10,19 @@ from mqdssm.pipeline.migrate.applying import ApplyOptions, refuse
 from mqdssm.pipeline.migrate.ldif import write_ldif
 from mqdssm.pipeline.migrate.offline_target import nowhere
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
-from mqdssm.pipeline.migrate.planning import Asked, plan_for_ldif
+from mqdssm.pipeline.migrate.planning import PlanRequest, plan_for_ldif
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.tables.ldif import base_tree_entries, entry_ldif
 from mqdssm.testing.openldap import OpenLdapServer
 
 ROOT = "dc=example,dc=com"
-SAMPLE = Plan(sites=3, machines=12, queues=60, users=2, seed=1, root=ROOT)
+SAMPLE = EnterprisePlan(sites=3, machines=12, queues=60, users=2, seed=1, root=ROOT)
 
 
 def planned(source, to, *, profile="openldap", **asked) -> MigrationPlan:
-    return plan_for_ldif(Asked(source=str(source), **asked), ROOT, to, profile=profile, engine="local")
+    return plan_for_ldif(PlanRequest(source=str(source), **asked), ROOT, to, profile=profile, engine="local")
 
 
 @pytest.fixture

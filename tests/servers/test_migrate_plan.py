@@ -26,7 +26,7 @@ from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.samples import elements
 from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.samples.queues import Queues
 from mqdssm.tables.ldif import base_tree_entries, entry_ldif
 from mqdssm.testing.openldap import OpenLdapServer
@@ -41,8 +41,8 @@ QUEUE = "33333333-0000-4000-8000-000000000001"
 NEW = {"add": 1, "modify": 0, "equal": 0, "rejected": 0}
 
 
-def enterprise_of(server: OpenLdapServer) -> Plan:
-    return Plan(sites=3, machines=12, queues=60, users=3, seed=1, root=server.base_dn)
+def enterprise_of(server: OpenLdapServer) -> EnterprisePlan:
+    return EnterprisePlan(sites=3, machines=12, queues=60, users=3, seed=1, root=server.base_dn)
 
 
 @pytest.fixture

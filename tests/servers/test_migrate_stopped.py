@@ -23,13 +23,13 @@ from without_java import environment_without_java, start_mqdssm
 
 from mqdssm.model.dn import normalize
 from mqdssm.pipeline.local import LocalRunner
-from mqdssm.pipeline.migrate import row_planner, jobs, staging, verification
-from mqdssm.pipeline.migrate.apply_journal import Recorded
+from mqdssm.pipeline.migrate import jobs, row_planner, staging, verification
+from mqdssm.pipeline.migrate.apply_journal import JournalLine
 from mqdssm.pipeline.migrate.apply_work import ApplyTask
 from mqdssm.pipeline.migrate.operations import ADD
 from mqdssm.pipeline.migrate.plan_file import PLAN_NAME, MigrationPlan
 from mqdssm.pipeline.migrate.verification import VerifyTask
-from mqdssm.pipeline.runner import Job, Stop, Stopped
+from mqdssm.pipeline.runner import Job, Stopped, StopRequest
 from mqdssm.testing.openldap import OpenLdapServer
 
 pytestmark = [
@@ -127,7 +127,7 @@ def recorded(folder: Path) -> set[str]:
     found = set()
     for path in folder.glob("journal/*.jsonl"):
         lines = [line for line in path.read_bytes().splitlines() if line]
-        parsed = [Recorded.parse(line) for line in lines]
+        parsed = [JournalLine.parse(line) for line in lines]
         assert all(one is not None and one.is_done for one in parsed)
         rows = [one.row for one in parsed if one is not None]
         assert len(rows) == len(set(rows))  # nothing twice
@@ -148,7 +148,7 @@ def check_resumed(command: Command, server: OpenLdapServer, folder: Path, made: 
     assert len(recorded(folder)) == len(operations_in(folder))
 
 
-class StopAfter(Stop):
+class StopAfter(StopRequest):
     """A request to stop that comes while the work is under way.
 
     Args:
@@ -174,7 +174,7 @@ class Stopping(LocalRunner):
 
     def run(self, job: Job, **_: Any) -> list[Any]:
         kinds = (type(job.work), type(getattr(job.work, "do", None)))
-        with job.work.open(StopAfter(3) if self._kind in kinds else Stop()) as piece:
+        with job.work.open(StopAfter(3) if self._kind in kinds else StopRequest()) as piece:
             return [piece(number) for number in range(len(job.names))]
 
 
@@ -198,7 +198,9 @@ def test_applying_stops_within_a_piece(server, tmp_path, monkeypatch, kind) -> N
     before = set(everything(server))
 
     def stopped(work, count):
-        return [work(number, StopAfter(3) if isinstance(work, kind) else Stop()) for number in range(count)]
+        return [
+            work(number, StopAfter(3) if isinstance(work, kind) else StopRequest()) for number in range(count)
+        ]
 
     with pytest.raises(Stopped):
         apply_here(server, folder, do=stopped)

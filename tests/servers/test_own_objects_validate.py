@@ -6,7 +6,7 @@ import rules_world
 from planted import add_file, plan, read_tables
 
 import mqdssm
-from mqdssm.samples.forms import Loader, SampleForm
+from mqdssm.samples.forms import LoadingMode, SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.ldif import OBJECTS
 from mqdssm.testing.openldap import OpenLdapServer
@@ -36,7 +36,7 @@ def test_the_walk_through_of_the_readme_in_a_new_sandbox(tmp_path: Path) -> None
 
 def test_a_generated_enterprise_in_a_new_sandbox(tmp_path: Path) -> None:
     """As docs/samples.md says: the objects alone, on a server that has the base tree."""
-    generate(plan(seed=5), tmp_path / "made", SampleForm.LDIF, loader=Loader.LDAPADD)
+    generate(plan(seed=5), tmp_path / "made", SampleForm.LDIF, loader=LoadingMode.LDAPADD)
     with OpenLdapServer(durable=False) as server:
         add_file(server, tmp_path / "made" / OBJECTS)
         assert findings(server, tmp_path) == []

@@ -9,7 +9,7 @@ from planted import added, assert_equal, directory, read_tables
 
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.samples.fault_table import FAULTS, NOT_PLANTED
-from mqdssm.samples.faults import Form, Truth
+from mqdssm.samples.faults import EnterpriseForm, Truth
 from mqdssm.testing.openldap import OpenLdapServer
 
 SEED = 1
@@ -21,7 +21,7 @@ def test_every_planted_defect_is_found_and_nothing_else(tmp_path: Path) -> None:
         found = rules_world.found(rules_world.source(tmp_path, read_tables(server)))
     wanted = Counter(one._replace(dn=None) for one in truth.elements())  # `found` does not tell where
     assert_equal(wanted, (Truth(rule, kind, guid, None) for rule, kind, guid, _ in found))
-    possible = {fault.rule for fault in FAULTS if Form.SLAPADD in fault.forms and not fault.whole}
+    possible = {fault.rule for fault in FAULTS if EnterpriseForm.SLAPADD in fault.forms and not fault.whole}
     assert possible <= {one.rule for one in wanted}
 
 

@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 import mqdssm
 from mqdssm.cli.main import app
 from mqdssm.directory.loading.items import Action, Item
-from mqdssm.directory.loading.sending import Request
+from mqdssm.directory.loading.sending import ChangeInFlight
 from mqdssm.directory.session import Session
 from mqdssm.errors import GenericDirectoryError
-from mqdssm.pipeline.access import Access
+from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.store.ldap import LdapStore, Owner
 from mqdssm.testing import OpenLdapServer
 
@@ -60,13 +60,13 @@ def test_sessions_and_loads_change_nothing(server: OpenLdapServer) -> None:
             lambda: session.add(place, {"objectClass": [b"container"]}),
             lambda: session.rename(f"CN=web01,CN=Computers,{server.base_dn}", "CN=web02"),
             lambda: list(session.loader.load([item])),
-            lambda: list(session.loader.send([Request(item=item)])),
+            lambda: list(session.loader.send([ChangeInFlight(item=item)])),
         ):
             with pytest.raises(GenericDirectoryError, match=REFUSED):
                 attempt()
     with pytest.raises(GenericDirectoryError, match=REFUSED):  # migration and Spark's writer
-        Access(urls=(server.ldapi_url,)).connect(read_only=False)
-    with Access(urls=(server.ldapi_url,)).connect() as directory:
+        DirectoryAccess(urls=(server.ldapi_url,)).connect(read_only=False)
+    with DirectoryAccess(urls=(server.ldapi_url,)).connect() as directory:
         assert len(list(directory.search(mqdssm.Queue))) == 1
 
 

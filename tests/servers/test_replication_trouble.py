@@ -63,7 +63,7 @@ class TestWhoseDirectoryItIs:
         renamed = Owner(machine_id=guid_of("one"), machine_name="NEW")
         for _ in range(2):
             with LdapStore.open(private(server), owner=renamed) as store:
-                assert store.perform(ops.LoadState()) == ops.State(partitions=(mine,))
+                assert store.perform(ops.LoadState()) == ops.PersistedState(partitions=(mine,))
         with pytest.raises(ConfigError, match="replicating server NEW, not of ONE"):
             LdapStore.open(private(server), owner=other)
         with LdapStore.open(private(server)) as store:

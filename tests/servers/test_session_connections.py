@@ -15,7 +15,7 @@ from sessions import clear_text, container, options_for, scratch
 from mqdssm.directory.filters import TRUE
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.recovery import ReadBack
-from mqdssm.directory.requests import Scope, encode_unbind
+from mqdssm.directory.requests import SearchScope, encode_unbind
 from mqdssm.directory.session import Session
 from mqdssm.errors import (
     ConfigError,
@@ -187,7 +187,7 @@ class TestLostConnections:
                 assert session.get(openldap_server.base_dn, ["dc"]).first("dc")
                 assert fault.struck.is_set()
             fault = proxy.arm(down=5)
-            assert list(session.find(openldap_server.base_dn, TRUE, [], Scope.BASE))
+            assert list(session.find(openldap_server.base_dn, TRUE, [], SearchScope.BASE))
             assert fault.struck.is_set()
 
     def test_change_that_did_not_leave_is_handed_over_again(

@@ -7,7 +7,7 @@ import pytest
 from sessions import container, options_for, scratch
 
 from mqdssm.directory.filters import FALSE, TRUE, And, Equal, Present, any_of
-from mqdssm.directory.requests import Change, ChangeType, Scope, encode_modify
+from mqdssm.directory.requests import ChangeType, Modification, SearchScope, encode_modify
 from mqdssm.directory.session import Session
 from mqdssm.errors import (
     AttributeNotFound,
@@ -119,9 +119,9 @@ class TestCreate:
             session.add(DN.parse(place).child("CN", name), container(guid))
             entry = session.get(guid, ["cn"])
             assert DN.parse(entry.dn) == DN.parse(place).child("CN", name)
-            found = list(session.find(place, Equal("cn", name.encode()), [], Scope.ONE_LEVEL))
+            found = list(session.find(place, Equal("cn", name.encode()), [], SearchScope.ONE_LEVEL))
             assert [one.dn for one in found] == [entry.dn]
-        assert len(list(session.find(place, TRUE, [], Scope.ONE_LEVEL))) == len(names)
+        assert len(list(session.find(place, TRUE, [], SearchScope.ONE_LEVEL))) == len(names)
 
 
 class TestDelete:
@@ -130,7 +130,7 @@ class TestDelete:
         session.add(f"CN=a,{place}", container(uuid4()))
         session.add(f"CN=b,{place}", container(uuid4()))
         session.delete(f"CN=a,{place}")
-        assert [one.first("cn") for one in session.find(place, TRUE, ["cn"], Scope.ONE_LEVEL)] == [b"b"]
+        assert [one.first("cn") for one in session.find(place, TRUE, ["cn"], SearchScope.ONE_LEVEL)] == [b"b"]
 
     @pytest.mark.spec("MS-MQDSSM 3.1.6.13")
     def test_missing_object_or_parent(self, session: Session, place: str) -> None:
@@ -154,7 +154,7 @@ class TestDelete:
         dn = DN.parse(place).child("CN", "a,b")
         session.add(dn, container(uuid4()))
         session.delete(dn)
-        assert list(session.find(place, TRUE, [], Scope.ONE_LEVEL)) == []
+        assert list(session.find(place, TRUE, [], SearchScope.ONE_LEVEL)) == []
 
 
 class TestGet:
@@ -236,12 +236,12 @@ class TestSearch:
 
         a, b = Equal("description", b"a"), Equal("description", b"b")
         assert names(a, ["cn"]) == [b"a", b"below"]
-        assert names(a, ["cn"], Scope.ONE_LEVEL) == [b"a"]
+        assert names(a, ["cn"], SearchScope.ONE_LEVEL) == [b"a"]
         assert names(any_of(a, b), ["cn"]) == [b"a", b"b", b"below"]
         assert names(And((a, b)), ["cn"]) == []
         assert names(FALSE, ["cn"]) == []
         assert len(names(Present("description"), ["cn"])) == 4
-        assert len(names(TRUE, ["cn"], Scope.BASE)) == 1
+        assert len(names(TRUE, ["cn"], SearchScope.BASE)) == 1
 
     @pytest.mark.spec("MS-MQDSSM 3.1.6.15")
     def test_missing_base(self, session: Session, place: str) -> None:
@@ -346,7 +346,7 @@ class TestResultCodes:
     def test_the_three_that_have_names_and_one_that_has_not(self, session: Session, place: str) -> None:
         def remove(attribute: str) -> None:
             """Remove a value that must be there: a replacement would not mind."""
-            change = Change(ChangeType.DELETE, attribute)
+            change = Modification(ChangeType.DELETE, attribute)
             session._changing.send(
                 "modify", place, lambda number: encode_modify(number, place, [change]), lambda *_: False
             )

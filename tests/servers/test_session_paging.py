@@ -14,7 +14,7 @@ from mqdssm.directory import searching
 from mqdssm.directory import session as session_module
 from mqdssm.directory.filters import TRUE
 from mqdssm.directory.options import ConnectionOptions
-from mqdssm.directory.requests import Scope
+from mqdssm.directory.requests import SearchScope
 from mqdssm.directory.session import Session
 from mqdssm.errors import GenericDirectoryError
 from mqdssm.testing.openldap import OpenLdapServer
@@ -45,7 +45,7 @@ def family(openldap_server: OpenLdapServer) -> Iterator[str]:
 
 
 def names(session: Session, place: str, page_size: int) -> list[bytes | None]:
-    found = session.find(place, TRUE, ["cn", "description"], Scope.ONE_LEVEL, page_size)
+    found = session.find(place, TRUE, ["cn", "description"], SearchScope.ONE_LEVEL, page_size)
     return sorted((entry.first("cn") or b"") for entry in found)
 
 
@@ -56,7 +56,7 @@ ALL = [f"n{number:04}".encode() for number in range(CHILDREN)]
 @pytest.mark.parametrize("page_size", [1, 7, CHILDREN - 1, CHILDREN, CHILDREN + 1, 1000])
 def test_every_entry_once_whatever_the_page_size(session: Session, family: str, page_size: int) -> None:
     assert names(session, family, page_size) == ALL
-    rows = session.rows(family, TRUE, ["cn"], scope=Scope.ONE_LEVEL, page_size=page_size)
+    rows = session.rows(family, TRUE, ["cn"], scope=SearchScope.ONE_LEVEL, page_size=page_size)
     assert sorted(row[1] for row in rows) == ALL
 
 
@@ -71,7 +71,7 @@ def test_slow_reader_is_not_read_ahead_for(
     session: Session, family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a server sends to one who does not take it costs the connection (writetimeout)."""
-    found = session.find(family, TRUE, ["cn"], Scope.ONE_LEVEL, 10)
+    found = session.find(family, TRUE, ["cn"], SearchScope.ONE_LEVEL, 10)
     before = session.round_trips
     next(found)
     assert session.round_trips - before == 2  # the second page is on its way
@@ -87,7 +87,7 @@ def test_large_pages_are_not_asked_for_ahead(
 ) -> None:
     """What the sockets do not take waits at the server, whose time limit runs while the reader pauses."""
     monkeypatch.setattr(searching, "AHEAD_BYTES_MAX", 1000)
-    found = session.find(family, TRUE, ["cn", "description"], Scope.ONE_LEVEL, 10)
+    found = session.find(family, TRUE, ["cn", "description"], SearchScope.ONE_LEVEL, 10)
     before = session.round_trips
     for _ in range(10):
         next(found)
@@ -97,7 +97,7 @@ def test_large_pages_are_not_asked_for_ahead(
 
 def test_several_searches_at_once_and_other_work_between(session: Session, family: str) -> None:
     """Each has a connection of its own: a server keeps one cookie a connection."""
-    several = [session.find(family, TRUE, ["cn"], Scope.ONE_LEVEL, size) for size in (3, 5, 7)]
+    several = [session.find(family, TRUE, ["cn"], SearchScope.ONE_LEVEL, size) for size in (3, 5, 7)]
     got: list[list[bytes | None]] = [[], [], []]
     for step in range(CHILDREN):
         for found, into in zip(several, got, strict=True):
@@ -110,16 +110,16 @@ def test_several_searches_at_once_and_other_work_between(session: Session, famil
 
 
 def test_iterators_that_are_not_read_to_their_end(session: Session, family: str) -> None:
-    closed = session.find(family, TRUE, ["cn"], Scope.ONE_LEVEL, 5)
+    closed = session.find(family, TRUE, ["cn"], SearchScope.ONE_LEVEL, 5)
     next(closed)
     closed.close()  # type: ignore[attr-defined]
-    dropped = session.rows(family, TRUE, ["cn"], scope=Scope.ONE_LEVEL, page_size=5)
+    dropped = session.rows(family, TRUE, ["cn"], scope=SearchScope.ONE_LEVEL, page_size=5)
     next(dropped)
     assert session.references == 1
     del dropped
     gc.collect()
     assert session.references == 0
-    for _ in session.find(family, TRUE, ["cn"], Scope.ONE_LEVEL, 5):
+    for _ in session.find(family, TRUE, ["cn"], SearchScope.ONE_LEVEL, 5):
         break
     gc.collect()
     assert session.references == 0
@@ -196,7 +196,7 @@ class TestLimits:
         """Decision M58, with a limit of a second instead of two minutes."""
         monkeypatch.setattr(session_module, "SEARCH_TIME_LIMIT_S", 1)
         got = []
-        for entry in session.find(family, TRUE, ["cn"], Scope.ONE_LEVEL, 10):
+        for entry in session.find(family, TRUE, ["cn"], SearchScope.ONE_LEVEL, 10):
             got.append(entry.first("cn") or b"")
             if len(got) in {5, 15, 25}:
                 time.sleep(0.8)
@@ -207,7 +207,7 @@ class TestLimits:
     ) -> None:
         """Time that the reader spends between pages does not count."""
         with Session.open(options_for(openldap_server, operation_timeout_s=0.5)) as session:
-            found = session.find(family, TRUE, ["cn"], Scope.ONE_LEVEL, 15)
+            found = session.find(family, TRUE, ["cn"], SearchScope.ONE_LEVEL, 15)
             got = []
             for entry in found:
                 got.append(entry.first("cn"))

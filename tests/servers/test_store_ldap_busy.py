@@ -12,7 +12,7 @@ from store_world import OK, World, guid
 from mqdssm.directory.filters import Equal
 from mqdssm.directory.loading.items import Action
 from mqdssm.directory.loading.loader import Loader
-from mqdssm.directory.loading.sending import Request
+from mqdssm.directory.loading.sending import ChangeInFlight
 from mqdssm.directory.responses import LdapResult
 from mqdssm.directory.session import Session
 from mqdssm.engines.replication import operations as ops
@@ -22,8 +22,8 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID
-from mqdssm.store.ldap.places import Places
-from mqdssm.store.ldap.view import Reader
+from mqdssm.store.ldap.places import DirectoryPlaces
+from mqdssm.store.ldap.view import StoreSearches
 from mqdssm.testing.openldap import OpenLdapServer
 
 __all__ = ["cutter", "server"]
@@ -46,7 +46,9 @@ class Refusing:
         self.left = 1
         original = Loader.send
 
-        def send(loader: Loader, requests: Iterable[Request]) -> Iterator[tuple[Request, LdapResult]]:
+        def send(
+            loader: Loader, requests: Iterable[ChangeInFlight]
+        ) -> Iterator[tuple[ChangeInFlight, LdapResult]]:
             for one in requests:
                 if self.left and one.item.action is Action.MODIFY and one.item.dn == dn:
                     self.left -= 1
@@ -59,8 +61,8 @@ class Refusing:
 
 def link_of(session: Session, which: Guid) -> Any:
     """The entry of a routing link."""
-    places = Places(session)
-    (found,) = Reader(session, places).find(Equal("objectGUID", bytes(which)))
+    places = DirectoryPlaces(session)
+    (found,) = StoreSearches(session, places).find(Equal("objectGUID", bytes(which)))
     return found
 
 
@@ -92,7 +94,7 @@ def test_names_that_follow_are_written_when_the_server_is_back(
         world.apply(change)
     assert world.apply(change) == ops.Applied(count=1, status=OK)
     named = DN.parse(link_of(session, link).first("mSMQSite1").decode())
-    assert named.parent != Places(session).missing
+    assert named.parent != DirectoryPlaces(session).missing
     assert named.name == world.name("rome")
 
 
@@ -130,4 +132,4 @@ def test_names_that_follow_are_written_at_the_next_start(world: World, point: in
     session = world.harness.session  # type: ignore[attr-defined]
     named = DN.parse(link_of(session, link).first("mSMQSite1").decode())
     there = world.read(site, ObjectType.SITE).status == OK
-    assert (named.parent != Places(session).missing) is there
+    assert (named.parent != DirectoryPlaces(session).missing) is there

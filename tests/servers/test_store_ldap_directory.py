@@ -27,8 +27,8 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
 from mqdssm.store.ldap import LdapStore
 from mqdssm.store.ldap.change_batches import Applier
-from mqdssm.store.ldap.places import Places
-from mqdssm.store.ldap.change_planner import Plan, Planner, Wanted
+from mqdssm.store.ldap.change_planner import ChangePlan, PlannedChange, Planner
+from mqdssm.store.ldap.places import DirectoryPlaces
 from mqdssm.store.ldap.ranges import range_filter
 from mqdssm.tables.numbering import BUCKET, NUMBER, PARTITION, slices
 from mqdssm.testing.openldap import OpenLdapServer
@@ -217,7 +217,7 @@ class TestWhatTheAdapterSees:
             enterprise(one, last + 1, (Propid.S_PATHNAME, world.name("rome")), (Propid.S_PSC, "A")),
         )
         world.apply(world.sync(web, 1, world.machine(web, OUTFRS=(gate,))))
-        missing = Places(harness.session).missing
+        missing = DirectoryPlaces(harness.session).missing
         waiting = entry(harness.session, Equal("objectGUID", bytes(link))).first("mSMQSite2")
         assert DN.parse(waiting.decode()).parent == missing
         world.apply(enterprise(other, last + 2, (Propid.S_PATHNAME, world.name("oslo")), (Propid.S_PSC, "B")))
@@ -278,7 +278,7 @@ class TestWritesAndSearches:
         world.apply(world.sync(machine, 1, world.machine(machine)))
         plan, begin, sent = Planner.plan, cutter.writes, []
 
-        def noted(self: Planner, wanted: Wanted) -> Plan:
+        def noted(self: Planner, wanted: PlannedChange) -> ChangePlan:
             sent.append(cutter.writes - begin)
             return plan(self, wanted)
 
@@ -299,7 +299,7 @@ class TestWritesAndSearches:
         world.apply(world.sync(machine, 1, world.machine(machine)))
         plan = Planner.plan
 
-        def damaged(self: Planner, wanted: Wanted) -> Plan:
+        def damaged(self: Planner, wanted: PlannedChange) -> ChangePlan:
             if wanted.row == 70:
                 raise MappingError("damaged")
             return plan(self, wanted)

@@ -20,8 +20,8 @@ from mqdssm.model.hresults import Hresult
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
 from mqdssm.store.ldap import LdapStore
-from mqdssm.store.ldap.places import Places
-from mqdssm.store.ldap.view import Reader
+from mqdssm.store.ldap.places import DirectoryPlaces
+from mqdssm.store.ldap.view import StoreSearches
 from mqdssm.testing.openldap import OpenLdapServer
 
 __all__ = ["cutter", "server"]
@@ -100,7 +100,7 @@ class Filler:
             return False
         return recovered(self.world).highest > self.world.last
 
-    def _took(self, outcome: ops.Outcome) -> bool:
+    def _took(self, outcome: ops.ObjectOutcome) -> bool:
         assert outcome.status in {OK, FULL}
         self.world.last += outcome.status == OK
         return outcome.status == OK
@@ -152,7 +152,7 @@ def test_a_renaming_that_finds_no_room_is_repeated(world: World, monkeypatch: py
         assert recovered(world) == ops.Recovered(highest=number(3), status=FULL)
     assert recovered(world) == ops.Recovered(highest=number(3), status=OK)
     session = world.harness.session  # type: ignore[attr-defined]
-    (entry,) = Reader(session, Places(session)).find(Equal("objectGUID", bytes(queue)))
+    (entry,) = StoreSearches(session, DirectoryPlaces(session)).find(Equal("objectGUID", bytes(queue)))
     assert entry.dn.lower().startswith("cn=new,")
     assert recovered(world).status == OK
 
@@ -195,5 +195,5 @@ def test_names_that_follow_are_written_when_there_is_room(
         assert recovered(world, PEC_PARTITION_ID).status == FULL
     assert recovered(world, PEC_PARTITION_ID) == ops.Recovered(highest=number(at + 2), status=OK)
     session = world.harness.session  # type: ignore[attr-defined]
-    (entry,) = Reader(session, Places(session)).find(Equal("objectGUID", bytes(link)))
+    (entry,) = StoreSearches(session, DirectoryPlaces(session)).find(Equal("objectGUID", bytes(link)))
     assert world.name("bern").encode() in (entry.first("mSMQSite1") or b"")

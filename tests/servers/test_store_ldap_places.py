@@ -20,8 +20,8 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.store.ldap import LdapStore
-from mqdssm.store.ldap.places import Places
-from mqdssm.store.ldap.view import Reader
+from mqdssm.store.ldap.places import DirectoryPlaces
+from mqdssm.store.ldap.view import StoreSearches
 from mqdssm.tables.places import computer_dn
 from mqdssm.testing.openldap import OpenLdapServer
 
@@ -329,7 +329,7 @@ class TestDamagedNumbers:
         hurt, sound, other, elsewhere = guid(), guid(), guid(), guid()
         world.apply(world.sync(hurt, 1, world.machine(hurt)))
         world.apply(world.sync(sound, 2, world.machine(sound, "sound")))
-        good = Reader(harness.session, Places(harness.session))
+        good = StoreSearches(harness.session, DirectoryPlaces(harness.session))
         (before,) = good.holding([hurt])
         dn = self.damage(harness, hurt, **{name: wrong})
         caplog.clear()

@@ -19,7 +19,7 @@ from watchers import watching
 
 import mqdssm
 from mqdssm.errors import ConfigError, GenericDirectoryError
-from mqdssm.events.watching.state_file import State, StateFile
+from mqdssm.events.watching.state_file import StateFile, WatchState
 from mqdssm.model.watching import UNKNOWN, ObjectChange
 
 _numbers = count(1)
@@ -273,7 +273,7 @@ def test_a_server_that_was_set_back_is_compared(world: World, tmp_path: Path):
 
 
 @contextmanager
-def edited(path: Path) -> Iterator[State]:
+def edited(path: Path) -> Iterator[WatchState]:
     """The state in a file, to be changed."""
     file = StateFile(path)
     state = file.load()

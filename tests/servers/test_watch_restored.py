@@ -170,7 +170,9 @@ def test_a_start_without_changes_reads_no_object(kept: Kept, tmp_path: Path, mon
             pass
         read: list[str] = []
         for name in ("all", "some", "below", "referring"):
-            monkeypatch.setattr(f"mqdssm.events.watching.reader.DirectoryReader.{name}", _noting(name, read))
+            monkeypatch.setattr(
+                f"mqdssm.events.watching.reader.WatchedObjectReader.{name}", _noting(name, read)
+            )
         with watching(directory, state=state) as told:
             assert told.watch.known >= 6
         assert not read

@@ -13,16 +13,16 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-from mqdssm.testing.simulation.run import Report, Simulation  # isort: skip  first: the engine's modules import each other
+from mqdssm.testing.simulation.run import RunReport, Simulation  # isort: skip  first: the engine's modules import each other
 
 from mqdssm.engines.replication import (
     changes,
     claims,
     propagation,
     requests,
-    sync_replies,
     succession,
     sync,
+    sync_replies,
     topology,
 )
 from mqdssm.engines.replication import operations as ops
@@ -64,7 +64,7 @@ class Mutation:
                 stack.enter_context(patch.object(owner, name, value))
             yield
 
-    def run(self, seed: int | None = None) -> Report:
+    def run(self, seed: int | None = None) -> RunReport:
         """A run with the defect."""
         with self.applied():
             return Simulation(options_of(self.seed if seed is None else seed), make_store=self.store).run()

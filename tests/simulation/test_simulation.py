@@ -12,11 +12,11 @@ from mutations import MUTATIONS
 from regressions import REGRESSIONS
 
 from mqdssm.testing.simulation.command import PROCESSES, main, replay, run_seeds
-from mqdssm.testing.simulation.generations import RECORDED, Generation
 from mqdssm.testing.simulation.fault_options import NONE
+from mqdssm.testing.simulation.generations import RECORDED, Generation
 from mqdssm.testing.simulation.hostile_messages import KINDS
 from mqdssm.testing.simulation.options import Options, options_of
-from mqdssm.testing.simulation.run import Report, Simulation, simulate
+from mqdssm.testing.simulation.run import RunReport, Simulation, simulate
 
 MUTANTS = Path(__file__).resolve().parent.parent / "mutants"
 SHORT = range(1, 6)
@@ -95,7 +95,7 @@ REACHED = (
 """What must have happened somewhere in many runs: a simulation that does not get there proves nothing."""
 
 
-def clean(report: Report) -> None:
+def clean(report: RunReport) -> None:
     if report.violation:
         pytest.fail(f"{report.violation}\nsee it: {replay(report.seed)}", pytrace=False)
 

@@ -13,10 +13,10 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 from mqdssm.samples.seeded_random import Dice, guid
-from mqdssm.testing.simulation.ledger import Entry, Ledger
-from mqdssm.testing.simulation.network import Network
+from mqdssm.testing.simulation.ledger import Ledger, NumberedChange
+from mqdssm.testing.simulation.network import SimulatedNetwork
 from mqdssm.testing.simulation.options import NetworkFaults
-from mqdssm.testing.simulation.requests import Request, RequestBook
+from mqdssm.testing.simulation.requests import ClientRequest, RequestBook
 from mqdssm.testing.simulation.schedule import Schedule
 from mqdssm.testing.simulation.stores import CrashingStore
 from mqdssm.testing.simulation.violation import Violation
@@ -64,7 +64,7 @@ class Net:
         self.schedule = Schedule()
         self.a, self.b = FakeStation(0, "a"), FakeStation(1, "b")
         stations = {"a": self.a, "b": self.b}
-        self.network = Network(self.schedule, Dice("test"), faults, stations.get, None)
+        self.network = SimulatedNetwork(self.schedule, Dice("test"), faults, stations.get, None)
 
     def send(self, **changes: object) -> None:
         sent = Send(destination="b", message=MESSAGE, timeout_s=10, priority=3, ack_requested=True)
@@ -141,8 +141,8 @@ def test_a_one_way_cut_lets_answers_through() -> None:
 # -- the ledger
 
 
-def entry(number: int, *, giver: int = 0, identifier: Guid = OBJECT, **changes: object) -> Entry:
-    made = Entry(
+def entry(number: int, *, giver: int = 0, identifier: Guid = OBJECT, **changes: object) -> NumberedChange:
+    made = NumberedChange(
         number=number,
         identifier=identifier,
         object_type=ObjectType.ENTERPRISE,
@@ -156,7 +156,7 @@ def entry(number: int, *, giver: int = 0, identifier: Guid = OBJECT, **changes: 
     return replace(made, **changes)
 
 
-def record(ledger: Ledger, one: Entry) -> None:
+def record(ledger: Ledger, one: NumberedChange) -> None:
     ledger.record(PEC_PARTITION_ID, one, OTHER, "successor")
 
 
@@ -185,7 +185,7 @@ def test_the_baton_makes_another_giver() -> None:
 # -- what clients were told
 
 
-def request(number: int, **changes: object) -> Request:
+def request(number: int, **changes: object) -> ClientRequest:
     change = ChangeObject(
         request=number,
         command=Command.UPDATE,
@@ -195,10 +195,10 @@ def request(number: int, **changes: object) -> Request:
         partition_id=PEC_PARTITION_ID,
         properties=((Propid.E_LONG_LIVE, number),),
     )
-    return replace(Request(change, 0, 1, 0.0), **changes)
+    return replace(ClientRequest(change, 0, 1, 0.0), **changes)
 
 
-def book_of(*requests: Request) -> RequestBook:
+def book_of(*requests: ClientRequest) -> RequestBook:
     book = RequestBook(lambda _: False)
     for one in requests:
         book.ask(one)

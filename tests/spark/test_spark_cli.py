@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 
 import mqdssm
 from mqdssm.cli.demo_migration import account
-from mqdssm.cli.demo_stage import Stage
+from mqdssm.cli.demo_stage import DemoStage
 from mqdssm.cli.main import app
 from mqdssm.cli.output import Output
 from mqdssm.pipeline.manifest import Manifest
 from mqdssm.pipeline.migrate.migrating import Migrated
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
-from mqdssm.pipeline.migrate.report import Report
+from mqdssm.pipeline.migrate.report import MigrationReport
 
 
 def invoke(*args, code=0, **environment):
@@ -187,7 +187,7 @@ def test_the_whole_demonstration(spark, tmp_path):
     shown = json.loads(invoke("demo", *size, "--keep", str(kept), "-o", "json").stdout)
     results = {step["title"]: step["results"] for step in shown["steps"]}
     planted = (kept / "enterprise" / "faults.jsonl").read_text().splitlines()
-    report = Report.load(kept / "plan")
+    report = MigrationReport.load(kept / "plan")
     assert report.verified
     assert report.lost_count == report.refused_count == 0
     counts, reasons, told, _ = results["Migrate the tables into the directory, and verify"]
@@ -214,7 +214,7 @@ def test_the_whole_demonstration(spark, tmp_path):
     # the same migration, and a validation that finds nothing: what was migrated broken is missed
     done = Migrated(MigrationPlan.load(kept / "plan"), report)
     nothing: Any = SimpleNamespace(findings=())
-    stage = Stage(Output(is_json=True))
+    stage = DemoStage(Output(is_json=True))
     assert not account(stage, done, nothing, kept, kept / "enterprise")
     (again, words, *_) = stage.steps[-1]["results"]
     assert [int(count) for _, count in again["rows"]] == [numbers[0], 0, *numbers[2:4], numbers[1]]

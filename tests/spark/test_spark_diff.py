@@ -24,20 +24,20 @@ from mqdssm.model.dn import DN, escape_value
 from mqdssm.pipeline.diff import recheck
 from mqdssm.pipeline.diff.fields import What
 from mqdssm.pipeline.diff.local_join import LocalJoin
-from mqdssm.pipeline.diff.run import Asked, comparison
-from mqdssm.pipeline.diff.sides import Given
+from mqdssm.pipeline.diff.run import ComparisonRequest, comparison
+from mqdssm.pipeline.diff.sides import GivenSide
 from mqdssm.pipeline.export.run import EXPORTED, export
 from mqdssm.pipeline.local import LocalRunner
-from mqdssm.samples.forms import Loader, SampleForm
+from mqdssm.samples.forms import LoadingMode, SampleForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.spark.diff_join import SparkJoin
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.wire.dtyp import SecurityDescriptor
 
 pytestmark = pytest.mark.timeout(600)
 
-PLAN = Plan(sites=3, machines=12, queues=150, users=12, seed=5)
+PLAN = EnterprisePlan(sites=3, machines=12, queues=150, users=12, seed=5)
 TYPES = [name for name in EXPORTED if name != "ldap"]
 OTHER_OWNER = bytes(SecurityDescriptor.from_sddl("O:SYG:SYD:(A;;0x20024;;;WD)"))
 
@@ -85,7 +85,7 @@ def samples(tmp_path_factory):
     """The same enterprise as MQIS tables and as LDIF."""
     folder = tmp_path_factory.mktemp("samples")
     generate(PLAN, folder / "mqis", SampleForm.MQIS)
-    generate(PLAN, folder / "ldif", SampleForm.LDIF, loader=Loader.SLAPADD)
+    generate(PLAN, folder / "ldif", SampleForm.LDIF, loader=LoadingMode.SLAPADD)
     return folder
 
 
@@ -180,7 +180,7 @@ def test_output_for_people_and_programs(spark, samples, sample_server, tmp_path)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("other", [None, Plan(sites=2, machines=9, queues=60, users=5, seed=77)])
+@pytest.mark.parametrize("other", [None, EnterprisePlan(sites=2, machines=9, queues=60, users=5, seed=77)])
 def test_ldif_makes_one_enterprise_of_another_one(spark, sample_server, samples, tmp_path, other):
     """Out of a directory that holds the base tree alone, and of one of other sites, machines and queues."""
     export(sample_server.url, TYPES, tmp_path / "out", **login_to(sample_server))
@@ -192,8 +192,8 @@ def test_ldif_makes_one_enterprise_of_another_one(spark, sample_server, samples,
         server.load(*(folder / name for name in files))
         made = invoke(tmp_path / "out", server.url, "-o", "ldif", code=1, **environment_of(server))
         apply(server, made.stdout)
-        a, b = Given(folder=tmp_path / "out"), Given(urls=(server.url,), login=login_to(server))
-        with comparison(a, b, Asked()) as found:
+        a, b = GivenSide(folder=tmp_path / "out"), GivenSide(urls=(server.url,), login=login_to(server))
+        with comparison(a, b, ComparisonRequest()) as found:
             assert [(one.what, one.type, one.name, one.attributes) for one in found.differences] == []
             assert found.objects[0] == found.objects[1] > 190
 
@@ -206,12 +206,12 @@ def test_ldif_out_of_mqis_tables(spark, samples, sample_server):
         manager = next(directory.search(mqdssm.QueueManager, attributes=["Identifier", "RoutingServer"]))
         manager.routing_server = not manager.routing_server
         directory.write(manager)
-    a, b = Given(folder=samples / "mqis"), Given(urls=(sample_server.url,), login=login)
+    a, b = GivenSide(folder=samples / "mqis"), GivenSide(urls=(sample_server.url,), login=login)
     environment = environment_of(sample_server)
     made = invoke(samples / "mqis", sample_server.url, "-o", "ldif", code=1, **environment)
     assert "\n# " not in made.stdout  # nothing that cannot be said
     apply(sample_server, made.stdout)
-    with comparison(a, b, Asked()) as found:
+    with comparison(a, b, ComparisonRequest()) as found:
         assert [(one.what, one.type, one.name, one.attributes) for one in found.differences] == []
     refused = invoke(sample_server.url, samples / "mqis", "-o", "ldif", code=6, **environment)
     assert "LDIF cannot change B" in refused.stderr
@@ -247,7 +247,7 @@ def test_objects_that_were_moved_and_renamed(spark, samples, sample_server, tmp_
     assert invoke(tmp_path / "out", sample_server.url, **environment).stdout == "no differences\n"
 
 
-class OtherGuids(Plan):
+class OtherGuids(EnterprisePlan):
     """The same enterprise where every object has another GUID, as in a directory that makes them itself."""
 
     def guid(self, *words) -> UUID:
@@ -258,7 +258,7 @@ class OtherGuids(Plan):
 def test_guids_that_were_not_kept(spark, samples, sample_server, tmp_path):
     export(sample_server.url, TYPES, tmp_path / "kept", **login_to(sample_server))
     other = OtherGuids(**{field.name: getattr(PLAN, field.name) for field in fields(PLAN) if field.init})
-    generate(other, tmp_path / "ldif", SampleForm.LDIF, loader=Loader.SLAPADD)
+    generate(other, tmp_path / "ldif", SampleForm.LDIF, loader=LoadingMode.SLAPADD)
     with OpenLdapServer(durable=False, unique=False) as server:
         server.load(*(tmp_path / "ldif" / name for name in ("base-tree.ldif", "objects.ldif")))
         export(server.url, TYPES, tmp_path / "made", **login_to(server))
@@ -312,8 +312,8 @@ def test_what_settled_meanwhile_is_no_difference(spark, samples, sample_server, 
         return real(*args)
 
     monkeypatch.setattr(recheck, "_once", mended_first)
-    b = Given(urls=(sample_server.url,), login=login)
-    with comparison(Given(folder=tmp_path / "out"), b, Asked()) as found:
+    b = GivenSide(urls=(sample_server.url,), login=login)
+    with comparison(GivenSide(folder=tmp_path / "out"), b, ComparisonRequest()) as found:
         assert [(one.what, one.name) for one in found.differences] == [(What.DIFFERENT, queues[2].pathname)]
         assert found.settled == 2
 

@@ -7,8 +7,8 @@ import pytest
 
 import mqdssm
 from mqdssm.pipeline.diff.changes import changes
-from mqdssm.pipeline.diff.run import Asked, comparison
-from mqdssm.pipeline.diff.sides import Given
+from mqdssm.pipeline.diff.run import ComparisonRequest, comparison
+from mqdssm.pipeline.diff.sides import GivenSide
 from mqdssm.pipeline.export.run import export
 from mqdssm.testing import SambaDomainController
 
@@ -26,8 +26,8 @@ def test_queues_of_another_kind_of_server(spark, enterprise, tmp_path):
                 domain.add_computer(name)
                 directory.create(mqdssm.QueueManager(computer_name=name, site_identifier_list=[site]))
             directory.create(mqdssm.Queue(pathname=r"web01\extra"))
-        a, b = Given(folder=tmp_path / "out"), Given(urls=(domain.ldaps_url,), login=login)
-        asked = Asked(types=frozenset({"queue"}), mending=True)
+        a, b = GivenSide(folder=tmp_path / "out"), GivenSide(urls=(domain.ldaps_url,), login=login)
+        asked = ComparisonRequest(types=frozenset({"queue"}), mending=True)
         with comparison(a, b, asked) as found:
             assert {one.what for one in found.differences} == {"missing", "extra"}
             ldif = "".join(changes(found))

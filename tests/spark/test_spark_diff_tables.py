@@ -15,16 +15,16 @@ from typer.testing import CliRunner
 from mqdssm.cli.main import app
 from mqdssm.pipeline.migrate.sids import SidMap, SidRewriter
 from mqdssm.samples import elements
-from mqdssm.samples.forms import Loader, SampleForm, TableForm
+from mqdssm.samples.forms import LoadingMode, SampleForm, TableForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.testing.openldap_start import free_ports
 from mqdssm.wire.sid import Sid
 
 pytestmark = pytest.mark.timeout(600)
 
-SAMPLE = Plan(sites=2, machines=4, queues=30, users=3, seed=7)
+SAMPLE = EnterprisePlan(sites=2, machines=4, queues=30, users=3, seed=7)
 LOGIN = {"MQDSSM_USER": "x", "MQDSSM_PASSWORD": "y"}
 OLD_DOMAIN = "S-1-5-21-1-2-3"
 
@@ -48,7 +48,7 @@ def environment_of(server) -> dict[str, str]:
 def samples(tmp_path_factory):
     folder = tmp_path_factory.mktemp("samples")
     generate(SAMPLE, folder / "mqis", SampleForm.MQIS, table_form=TableForm.JSONL)
-    generate(SAMPLE, folder / "ldif", SampleForm.LDIF, loader=Loader.SLAPADD)
+    generate(SAMPLE, folder / "ldif", SampleForm.LDIF, loader=LoadingMode.SLAPADD)
     return folder
 
 

@@ -13,11 +13,11 @@ from mqdssm.pipeline.export.run import export
 from mqdssm.pipeline.inventory import Inventory, json_lines, opened
 from mqdssm.pipeline.migrate.applying import apply_plan
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
-from mqdssm.pipeline.migrate.planning import Asked, plan_migration
-from mqdssm.pipeline.migrate.report import Report
+from mqdssm.pipeline.migrate.planning import PlanRequest, plan_migration
+from mqdssm.pipeline.migrate.report import MigrationReport
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.testing.openldap import OpenLdapServer
 
 pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.xdist_group("spark")]
@@ -51,12 +51,12 @@ def test_an_inventory(spark, enterprise) -> None:
     assert found["local"] == found["spark"]
 
 
-def migrated(source: Path, folder: Path, engine: str) -> tuple[MigrationPlan, Report, Entries]:
+def migrated(source: Path, folder: Path, engine: str) -> tuple[MigrationPlan, MigrationReport, Entries]:
     """Plan and apply into an empty directory: the plan, the report, and all entries."""
     with OpenLdapServer(durable=False) as server:
         of_base_tree = everything(server)
         login = {"urls": server.url, **access_to(server)}
-        asked = Asked(source=str(source), create_computers=True)
+        asked = PlanRequest(source=str(source), create_computers=True)
         plan = plan_migration(asked, to=folder, engine=engine, **login)
         report = apply_plan(folder, engine=engine, **login)
         entries = everything(server)
@@ -67,7 +67,7 @@ def migrated(source: Path, folder: Path, engine: str) -> tuple[MigrationPlan, Re
 
 def test_a_migration(spark, tmp_path) -> None:
     source = tmp_path / "mqis"
-    sample = Plan(sites=3, machines=12, queues=60, users=3, seed=1)
+    sample = EnterprisePlan(sites=3, machines=12, queues=60, users=3, seed=1)
     generate(sample, source, SampleForm.MQIS, faults=True)
     plans, reports, entries = zip(
         *(migrated(source, tmp_path / engine, engine) for engine in ENGINES), strict=True

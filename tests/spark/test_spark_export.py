@@ -18,7 +18,7 @@ from mqdssm.pipeline.failures import SparkFailed
 from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.manifest import MANIFEST_NAME, SCHEMA_VERSION, ExportedType, Manifest, sha256
-from mqdssm.pipeline.validate.findings import Summary
+from mqdssm.pipeline.validate.findings import ValidationSummary
 from mqdssm.pipeline.validate.rules import Finding
 from mqdssm.pipeline.validate.run import validation
 from mqdssm.spark import runner as runner_module
@@ -229,7 +229,7 @@ def test_the_events_of_spark_hold_no_password(spark, enterprise, tmp_path, event
     assert enterprise.server.password.encode() not in told
 
 
-def validate(folder: Path) -> tuple[Summary, list[Finding]]:
+def validate(folder: Path) -> tuple[ValidationSummary, list[Finding]]:
     with validation(folder) as found:
         return found.summary, list(found.findings)
 

@@ -16,7 +16,7 @@ from spark_cluster import spark_cluster
 from typer.testing import CliRunner
 
 from mqdssm.cli.main import app
-from mqdssm.pipeline.migrate.report import Report
+from mqdssm.pipeline.migrate.report import MigrationReport
 from mqdssm.testing.openldap import OpenLdapServer
 
 __all__ = ["spark_cluster"]
@@ -34,7 +34,7 @@ def test_migrate_and_undo(spark, server, tmp_path):
     command = ["migrate", str(source), "--to", str(to), "--create-computers"]
     result = CliRunner().invoke(app, command, env=login)
     assert result.exit_code == 0, result.output
-    report = Report.load(to)
+    report = MigrationReport.load(to)
     assert result.stdout.rstrip().splitlines()[-1] == report.last_line
     assert re.fullmatch(r"(\d+) read, \1 written, 0 equal, 0 rejected, 0 lost", report.last_line)
     assert f"undoes {report.undo_records} changes" in result.stderr
@@ -117,7 +117,7 @@ def test_slow_tasks_are_begun_twice(spark_cluster, server, tmp_path):
     assert ran.returncode == 0, ran.stderr
     begun = [json.loads(line) for path in events.iterdir() for line in path.read_text().splitlines()]
     assert any(one.get("Task Info", {}).get("Speculative") for one in begun), "no task was begun twice"
-    report = Report.load(folder)
+    report = MigrationReport.load(folder)
     assert re.fullmatch(r"(\d+) read, \1 written, 0 equal, 0 rejected, 0 lost", report.last_line)
     assert not [name for name in report.operations if name.endswith(" equal")]  # nothing was sent twice
     undo(server, folder)
@@ -143,7 +143,9 @@ def test_a_cluster_migrates(spark_cluster, server, tmp_path):
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
-    assert re.fullmatch(r"(\d+) read, \1 written, 0 equal, 0 rejected, 0 lost", Report.load(to).last_line)
+    assert re.fullmatch(
+        r"(\d+) read, \1 written, 0 equal, 0 rejected, 0 lost", MigrationReport.load(to).last_line
+    )
     assert spark_cluster.worked() == {0, 1}
     assert not any(server.password.encode() in path.read_bytes() for path in to.rglob("*") if path.is_file())
     undo(server, to)

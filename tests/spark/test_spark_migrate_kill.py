@@ -19,7 +19,7 @@ from applying import everything, login_to, tables, undo
 from export_command import children, readers
 from planning import plan_here
 
-from mqdssm.pipeline.migrate.report import Report
+from mqdssm.pipeline.migrate.report import MigrationReport
 from mqdssm.testing.openldap import OpenLdapServer
 
 pytestmark = [
@@ -101,7 +101,7 @@ def strike(
         out, err_bytes = last.communicate(timeout=WAIT_S)
     assert last.returncode == 0, err_bytes.decode()
     assert re.search(rb"(\d+) read, \1 written, 0 equal, 0 rejected, 0 lost\n$", out)
-    assert Report.load(folder).is_fine
+    assert MigrationReport.load(folder).is_fine
     full = everything(server)
     guids = [guid for entry in full.values() for guid in entry.get("objectguid", [])]
     assert len(guids) == len(set(guids))

@@ -10,7 +10,7 @@ from mqdssm.cli.main import app
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 
 
 def invoke(*args, code=0, **environment):
@@ -21,7 +21,9 @@ def invoke(*args, code=0, **environment):
 
 
 def test_a_plan_on_the_command_line(spark, enterprise, login, tmp_path):
-    generate(Plan(sites=2, machines=5, queues=20, users=1, seed=4), tmp_path / "mqis", SampleForm.MQIS)
+    generate(
+        EnterprisePlan(sites=2, machines=5, queues=20, users=1, seed=4), tmp_path / "mqis", SampleForm.MQIS
+    )
     command = ["plan", tmp_path / "mqis", "--to", tmp_path / "plan", "--create-computers"]
     command += ["--on-conflict", "skip"]  # the directory has a Paris of its own
     result = invoke(*command, "--to-ldif", tmp_path / "ldif", code=1, **login)
@@ -48,7 +50,9 @@ def test_a_plan_on_the_command_line(spark, enterprise, login, tmp_path):
 def test_ldif_without_a_server(spark, tmp_path, monkeypatch):
     for name in ("URL", "CONFIG", "CONNECTION"):
         monkeypatch.delenv(f"MQDSSM_{name}", raising=False)
-    generate(Plan(sites=2, machines=5, queues=20, users=0, seed=4), tmp_path / "mqis", SampleForm.MQIS)
+    generate(
+        EnterprisePlan(sites=2, machines=5, queues=20, users=0, seed=4), tmp_path / "mqis", SampleForm.MQIS
+    )
     command = ["plan", tmp_path / "mqis", "--to", tmp_path / "plan", "--create-computers"]
     command += ["--to-ldif", tmp_path / "ldif"]
     refused = invoke(*command, code=2)

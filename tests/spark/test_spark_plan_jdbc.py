@@ -13,7 +13,7 @@ from mqdssm.pipeline.migrate.operations import read_operations
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.testing.openldap_start import free_ports
 
@@ -66,7 +66,9 @@ def contents(folder: Path) -> list[tuple[str, str, str, dict[str, tuple[bytes, .
 def test_a_database_is_planned_as_its_files_are(tmp_path):
     if reason := why_none():
         pytest.skip(reason)
-    generate(Plan(sites=3, machines=30, queues=400, users=4, seed=2), tmp_path / "mqis", SampleForm.MQIS)
+    generate(
+        EnterprisePlan(sites=3, machines=30, queues=400, users=4, seed=2), tmp_path / "mqis", SampleForm.MQIS
+    )
     (tmp_path / "mapping.toml").write_text(MAPPING)
     (tmp_path / "database-password").write_text(PASSWORD + "\n")
     mapping = ["--mapping", str(tmp_path / "mapping.toml"), "--create-computers"]

@@ -7,7 +7,7 @@ import pytest
 from runner_work import TestWork, begun_pids, job
 
 from mqdssm.errors import DecodeError, GenericDirectoryError
-from mqdssm.pipeline.runner import Stop, Stopped, WorkerFailed
+from mqdssm.pipeline.runner import Stopped, StopRequest, WorkerFailed
 from mqdssm.spark.runner import SparkRunner
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -42,7 +42,7 @@ def test_errors_keep_their_class_and_attributes(runner, tmp_path) -> None:
 
 
 def test_stopping_from_another_thread(runner, tmp_path, spark) -> None:
-    stop, waiting = Stop(), TestWork(tmp_path, "wait")
+    stop, waiting = StopRequest(), TestWork(tmp_path, "wait")
     threading.Thread(target=lambda: (begun_pids(waiting, 2), stop.set())).start()
     with pytest.raises(Stopped):
         runner.run(job(waiting), stop=stop)

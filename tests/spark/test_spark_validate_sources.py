@@ -13,10 +13,10 @@ from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.validate.datasets import dataset
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.run import checked, validation
-from mqdssm.pipeline.validate.sources import Source, schema_drift
+from mqdssm.pipeline.validate.sources import ValidationSource, schema_drift
 from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import Plan as SamplePlan
+from mqdssm.samples.plan import EnterprisePlan as SamplePlan
 from mqdssm.spark.runner import SparkRunner
 from mqdssm.testing import OpenLdapServer
 
@@ -35,10 +35,14 @@ def test_a_server_whose_schema_is_another_one_has_drifted(runner) -> None:
     assert drift
     assert {(one.rule, one.type, one.guid) for one in drift} == {("schema-drift", "directory", None)}
     assert any("mSMQCost" in one.message for one in drift)
-    with checked(runner, Source("a server", {}, is_directory=True, findings=drift), now=NOW) as found:
+    with checked(
+        runner, ValidationSource("a server", {}, is_directory=True, findings=drift), now=NOW
+    ) as found:
         assert {one.message for one in found.findings} == {one.message for one in drift}
     others = [rule for rule in RULES if rule.id != "schema-drift"]
-    with checked(runner, Source("a server", {}, is_directory=True, findings=drift), others, now=NOW) as found:
+    with checked(
+        runner, ValidationSource("a server", {}, is_directory=True, findings=drift), others, now=NOW
+    ) as found:
         assert found.summary.count == 0
 
 
@@ -52,7 +56,7 @@ def lose_an_attribute(server: OpenLdapServer) -> None:
     server.start()
 
 
-def without_dns(folder: Path) -> Source:
+def without_dns(folder: Path) -> ValidationSource:
     """Objects as MQIS tables give them: no DN, nothing technical."""
     world = sound()
     world["queue"].append(queue(80, "gone", "q"))
@@ -66,7 +70,7 @@ def without_dns(folder: Path) -> Source:
         path = folder / f"{name}.parquet"
         pq.write_table(table.select([one for one in table.column_names if one not in absent]), path)
         sets[name] = dataset(name, [path])
-    return Source("tables", sets)
+    return ValidationSource("tables", sets)
 
 
 def test_objects_without_dns(runner, tmp_path) -> None:

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 import mqdssm
-from mqdssm.pipeline.diff.run import Asked, comparison
-from mqdssm.pipeline.diff.sides import Given
+from mqdssm.pipeline.diff.run import ComparisonRequest, comparison
+from mqdssm.pipeline.diff.sides import GivenSide
 from mqdssm.pipeline.manifest import MANIFEST_NAME, sha256
 from mqdssm.spark.source import read, register
 from mqdssm.testing.openldap import OpenLdapServer
@@ -87,10 +87,10 @@ def test_what_was_read_can_be_written_elsewhere(spark, enterprise, tmp_path):
                 manifest, _ = journal_of(journal)
                 assert set(manifest["counts"]) == {"equal" if again else "added"}, element
         login = {"user": server.user, "password": server.password, "ca_file": server.ca_file}
-        a = Given(urls=(enterprise.server.url,), login=enterprise.access)
-        b = Given(urls=(server.url,), login=login)
+        a = GivenSide(urls=(enterprise.server.url,), login=enterprise.access)
+        b = GivenSide(urls=(server.url,), login=login)
         types = frozenset(("site", "queue-manager", "routing-link", "queue", "settings"))
-        with comparison(a, b, Asked(types=types, ignored=("settings.Identifier",))) as found:
+        with comparison(a, b, ComparisonRequest(types=types, ignored=("settings.Identifier",))) as found:
             differing = [(one.type, one.name, one.attributes) for one in found.differences]
         assert [one for one in differing if one[0] != "settings"] == []
 

@@ -7,7 +7,7 @@ from certificates_for_tests import registered
 
 import mqdssm
 from mqdssm import Filter, Queue, QueueManager, Site
-from mqdssm.events.entry_builder import Maker, Target
+from mqdssm.events.entry_builder import EntryTarget, Maker
 from mqdssm.events.references import References
 from mqdssm.model.dn import DN
 from mqdssm.model.queuenames import rdn_candidates
@@ -96,7 +96,7 @@ def test_what_else_a_descriptor_of_a_queue_manager_holds_is_kept(world) -> None:
 
 def maker_of(world) -> Maker:
     session = world.directory.session
-    return Maker(Target.of(session), References(session).dns_of)
+    return Maker(EntryTarget.of(session), References(session).dns_of)
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.1.1.8")

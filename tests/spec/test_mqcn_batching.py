@@ -86,11 +86,11 @@ class TestTimer:
         bench.step(changes())
         bench.now += MINUTE
         actions = bench.engine.step(TimerFired(name="batch"), bench.now)
-        perform = next(action for action in actions if isinstance(action, do.Perform))
+        perform = next(action for action in actions if isinstance(action, do.PerformRead))
         during = bench.engine.step(updates(deletion(UUID(int=2))), bench.now)
         assert during == [StartTimer(name="batch", after_s=15 * MINUTE)]
         bench.timers["batch"] = bench.now + 15 * MINUTE
-        bench.step(do.Performed(token=perform.token, result=do.QueueRead(queue=queue(1, quota=1))))
+        bench.step(do.ReadPerformed(token=perform.token, result=do.QueueRead(queue=queue(1, quota=1))))
         assert bench.take_events() == [QueueChanged(queue(1), queue(1, quota=1))]
         bench.advance(15 * MINUTE)
         assert bench.events == [QueueDeleted(queue(2))]
@@ -189,7 +189,7 @@ class TestTooMany:
         assert bench.events == [QueueDeleted(queue(1))]
 
 
-def forged(dice: random.Random) -> do.Received:
+def forged(dice: random.Random) -> do.NotificationReceived:
     """A message that anybody can send."""
     identifier = ONE if dice.random() < 0.5 else UUID(int=dice.getrandbits(128))
     if dice.random() < 0.3:

@@ -16,7 +16,7 @@ from notifications import (
 from queue_managers import Clock, guid_of, key_of, sender_of, wait_until
 
 from mqdssm.drivers.authentication import Signer, Verifier
-from mqdssm.drivers.inprocess import Network
+from mqdssm.drivers.inprocess import InProcessNetwork
 from mqdssm.drivers.keyring import PinnedKeys
 from mqdssm.drivers.notification import NotificationDriver
 from mqdssm.drivers.notifier import Notifier
@@ -69,7 +69,7 @@ class Ends:
     """A receiver, a sender, and a network between them."""
 
     def __init__(self, **settings: float) -> None:
-        self.network = Network()
+        self.network = InProcessNetwork()
         self.clock = Clock()
         admin = guid_of("ADMIN")
         known = PinnedKeys({admin: sender_of("ADMIN")})
@@ -196,7 +196,7 @@ class TestProcessing:
         ):
             image = encode(message) if with_unused_byte else encode(message)[:-1]
             event = ends.driver.event_of(Arrival(message=Message(body=image), sender=None))
-            assert event == do.Received(notification=message, size=len(image))
+            assert event == do.NotificationReceived(notification=message, size=len(image))
 
     def test_what_is_known_of_the_sender_is_told(self, ends):
         made = Message(

@@ -233,7 +233,7 @@ class TestFullRefresh:
 
     def test_what_is_there_at_the_start_is_no_news(self):
         bench = ReceiverBench(queue(1), queue(2), empty=True)
-        bench.step(do.Started())
+        bench.step(do.ReceiverStarted())
         assert bench.reads == [do.ReadAll()]
         assert set(bench.queues) == {ONE, UUID(int=2)}
         assert not bench.events
@@ -248,7 +248,7 @@ class TestFullRefresh:
             FOREIGN: queue(0xF0, pathname="web02\\q"),
         }
         bench.in_directory = manager(journal_quota=4)
-        bench.step(do.Started())
+        bench.step(do.ReceiverStarted())
         assert bench.events == [
             QueueManagerChanged(manager(), manager(journal_quota=4)),
             QueueDeleted(queue(1)),
@@ -317,12 +317,12 @@ class TestWatched:
         for number in range(1, 1000):
             assert not bench.engine.step(do.Observed(identifier=UUID(int=number), is_queue=True), bench.now)
         bench.directory = {ONE: queue(1)}
-        token = next(action.token for action in first if isinstance(action, do.Perform))
-        bench.step(do.Performed(token=token, result=do.AllRead(manager=manager())))
+        token = next(action.token for action in first if isinstance(action, do.PerformRead))
+        bench.step(do.ReadPerformed(token=token, result=do.AllRead(manager=manager())))
         assert bench.reads == [do.ReadAll()]
         assert bench.queues == {ONE: queue(1)}
 
     def test_results_that_nobody_waits_for(self):
         bench = ReceiverBench()
         with pytest.raises(ValueError, match="no read 1 is under way"):
-            bench.step(do.Performed(token=1, result=do.QueueRead(queue=None)))
+            bench.step(do.ReadPerformed(token=1, result=do.QueueRead(queue=None)))

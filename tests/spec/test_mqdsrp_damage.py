@@ -23,7 +23,8 @@ SITE1 = guid_of("site Site1")
 LONG_S = 3000
 STATUSES: dict[type, Any] = {
     **dict.fromkeys(
-        (ops.CreateObject, ops.UpdateObject, ops.DeleteObject), ops.Outcome(status=Hresult.MQ_ERROR_DS_ERROR)
+        (ops.CreateObject, ops.UpdateObject, ops.DeleteObject),
+        ops.ObjectOutcome(status=Hresult.MQ_ERROR_DS_ERROR),
     ),
     ops.ApplyChanges: ops.Applied(count=0, status=Hresult.MQ_ERROR_DS_ERROR),
 }
@@ -268,7 +269,7 @@ def test_a_change_whose_entry_cannot_be_read_may_have_its_number() -> None:
 
     def perform(operation: Any) -> Any:
         if isinstance(operation, ops.UpdateObject):
-            return ops.Outcome(status=Hresult.MQ_ERROR_DS_ERROR) if write(operation) else None
+            return ops.ObjectOutcome(status=Hresult.MQ_ERROR_DS_ERROR) if write(operation) else None
         result = write(operation)
         if isinstance(operation, ops.Recover) and operation.partition_id == SITE1:
             return ops.Recovered(highest=SequenceNumber(number - 1), doubtful=SequenceNumber(255))

@@ -49,7 +49,7 @@ class UnreadyStore(MemoryStore):
 
     def perform(self, operation: Any) -> Any:
         if self.is_full and isinstance(operation, ops.UpdateObject):
-            return ops.Outcome(status=Hresult.MQ_ERROR_DS_IS_FULL)
+            return ops.ObjectOutcome(status=Hresult.MQ_ERROR_DS_IS_FULL)
         return super().perform(operation)
 
 

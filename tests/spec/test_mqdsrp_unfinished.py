@@ -30,8 +30,8 @@ ALL = 100
 UNKNOWN = Hresult.MQDS_NO_RSP_FROM_OWNER
 LATER = Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE
 FAILED = ops.Failed(reason="cn=x: mqisSeqNumber is none")
-FULL = ops.Outcome(status=Hresult.MQ_ERROR_DS_IS_FULL)
-WRONG = ops.Outcome(status=Hresult.MQ_ERROR_DS_ERROR)
+FULL = ops.ObjectOutcome(status=Hresult.MQ_ERROR_DS_IS_FULL)
+WRONG = ops.ObjectOutcome(status=Hresult.MQ_ERROR_DS_ERROR)
 
 Failure = tuple[Callable[[Any], bool], int, Any]
 """Which operation fails, behind how many half writes, and what is said of it."""

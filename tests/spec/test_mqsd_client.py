@@ -39,7 +39,7 @@ def bench() -> Bench:
 
 def finished(actions: list[do.Action]) -> DiscoveryResult | None:
     (action,) = actions
-    assert isinstance(action, do.Finished)
+    assert isinstance(action, do.SearchFinished)
     return action.result
 
 
@@ -89,7 +89,7 @@ def test_the_timer_runs_15_seconds_from_the_request(bench: Bench) -> None:
 def test_at_the_beginning_no_network_was_successful() -> None:
     client = do.DiscoveryClient(enterprise_id=ENTERPRISE)
     assert client.last_successful_network is None
-    assert client.state is do.State.IDLE
+    assert client.state is do.ClientState.IDLE
     (packet,) = client.step(do.Discover(networks=(NET_A,), request_id=REQUEST), 0)
     assert sent([packet]).enterprise_id == ENTERPRISE
 
@@ -112,11 +112,11 @@ def test_a_valid_answer_is_not_asked_for_again(bench: Bench) -> None:
     result = finished(bench.receive(own_reply()))
     assert result is not None
     assert finished(bench.discover(NET_A)) is result
-    assert bench.client.state is do.State.IDLE
+    assert bench.client.state is do.ClientState.IDLE
     # unless a network is one of remote access, or the caller wants it
     assert asked(bench.discover(NET_A, RAS)) == [NET_A]
     bench.wait()
-    assert asked([bench.step(do.SendFailed(network=RAS))[0]]) == []
+    assert asked([bench.step(do.RequestSendFailed(network=RAS))[0]]) == []
     assert asked(bench.discover(NET_A, anew=True)) == [NET_A]
 
 
@@ -155,7 +155,7 @@ def test_each_request_empties_the_last_reply_and_starts_the_timer(bench: Bench) 
     bench.receive(other_reply("PSC2"))
     bench.now += 3
     assert asked(bench.receive(other_reply("PSC3"))) == [NET_B]
-    assert bench.client.state is do.State.ASKING  # not ANSWERED: nobody has answered here
+    assert bench.client.state is do.ClientState.ASKING  # not ANSWERED: nobody has answered here
     assert bench.left_s == WAIT_S
 
 
@@ -254,7 +254,7 @@ def test_the_first_of_another_site_starts_the_timer_anew(bench: Bench, last: boo
     bench.discover(*([NET_A] if last else [NET_A, NET_B]))
     bench.now += 14
     assert bench.receive(other_reply("PSC2")) == []
-    assert bench.client.state is do.State.ANSWERED
+    assert bench.client.state is do.ClientState.ANSWERED
     assert bench.client.last_successful_network == NET_A
     assert bench.left_s == WAIT_S
 
@@ -289,10 +289,10 @@ def test_a_list_wins_whatever_the_order_of_networks(bench: Bench, own_first: boo
     """Decision S2: an answer without a list does not take the one with a list away."""
     bench.discover(NET_A, NET_B)
     for data in (own_reply(), other_reply("PSC2")) if own_first else (other_reply("PSC2"), own_reply()):
-        while bench.client.state is do.State.ANSWERED:
+        while bench.client.state is do.ClientState.ANSWERED:
             bench.wait()
         actions = bench.receive(data, source="10.1.0.9" if data == own_reply() else "10.1.0.8")
-    result = finished(actions if bench.client.state is do.State.IDLE else bench.wait())
+    result = finished(actions if bench.client.state is do.ClientState.IDLE else bench.wait())
     assert result is not None
     assert (result.is_own_site, result.answered_by, result.own_site_server) == (False, "10.1.0.8", "10.1.0.9")
     assert [one.name for one in result.servers] == ["PSC2"]
@@ -363,7 +363,7 @@ def test_silence_after_an_answer_is_success(
         return
     bench.discover(*([NET_A] if last else [NET_A, NET_B]))
     bench.receive(reply)
-    while bench.client.state is not do.State.IDLE:
+    while bench.client.state is not do.ClientState.IDLE:
         actions = bench.wait()
     assert finished(actions) is not None
     assert bench.client.directory_server_list == listed
@@ -394,7 +394,7 @@ def test_the_list_of_networks_is_replaced(bench: Bench, reply) -> None:
     for networks in ([NETWORK_1, NETWORK_2], [NETWORK_2], [NULL_GUID]):
         bench.discover(NET_A, anew=True)
         bench.receive(reply(networks=networks))
-        if bench.client.state is do.State.ANSWERED:
+        if bench.client.state is do.ClientState.ANSWERED:
             bench.wait()
         known = tuple(one for one in networks if one != NULL_GUID)  # decision S6
         assert bench.client.connected_network_identifier_list == known
@@ -405,9 +405,9 @@ def test_the_list_of_networks_is_replaced(bench: Bench, reply) -> None:
 
 def test_a_request_that_cannot_be_sent_is_not_waited_for(bench: Bench) -> None:
     bench.discover(NET_A, NET_B)
-    assert asked(bench.step(do.SendFailed(network=NET_A))) == [NET_B]
-    assert "not being asked" in dropped(bench.step(do.SendFailed(network=NET_A)))
-    assert finished(bench.step(do.SendFailed(network=NET_B))) is None
+    assert asked(bench.step(do.RequestSendFailed(network=NET_A))) == [NET_B]
+    assert "not being asked" in dropped(bench.step(do.RequestSendFailed(network=NET_A)))
+    assert finished(bench.step(do.RequestSendFailed(network=NET_B))) is None
 
 
 def test_a_network_that_goes_is_left_and_one_that_comes_is_asked(bench: Bench) -> None:

@@ -7,7 +7,7 @@ import pytest
 from discovering import NETWORK_1, OTHER_SITE, request
 
 import mqdssm
-from mqdssm.drivers.discovery_knowledge import DirectoryReader, KnowledgeCache
+from mqdssm.drivers.discovery_knowledge import DiscoveryReader, KnowledgeCache
 from mqdssm.engines.discovery.answers import Answers
 from mqdssm.engines.discovery.values import Knowledge
 from mqdssm.model.discovery import TopologyServerReply
@@ -15,8 +15,8 @@ from mqdssm.model.guid import Guid
 from mqdssm.wire.mqsd import decode
 
 
-def reader(world, site: str, computer: str, **more) -> DirectoryReader:
-    return DirectoryReader(world.directory, site=site, computer=computer, **more)
+def reader(world, site: str, computer: str, **more) -> DiscoveryReader:
+    return DiscoveryReader(world.directory, site=site, computer=computer, **more)
 
 
 @pytest.mark.spec("MS-MQSD 2.3")

@@ -61,7 +61,7 @@ def test_the_trivial_example(bench: Bench) -> None:
     """The only response is from the current site's server."""
     broadcast(bench)
     (action,) = bench.receive(OWN_REPLY, source=PSC)
-    assert isinstance(action, do.Finished)
+    assert isinstance(action, do.SearchFinished)
     assert action.result is not None
     assert (action.result.is_own_site, action.result.answered_by) == (True, PSC)
     assert action.result.connected_networks == (NETWORK,)
@@ -72,7 +72,7 @@ def test_the_typical_example(bench: Bench) -> None:
     """The own site's PSC answers first; what comes from another one then is ignored."""
     broadcast(bench)
     (action,) = bench.receive(OWN_REPLY, source=PSC)
-    assert isinstance(action, do.Finished)
+    assert isinstance(action, do.SearchFinished)
     (ignored,) = bench.receive(OTHER_REPLY, source=OTHER_PSC)
     assert isinstance(ignored, Dropped)
     assert bench.client.directory_server_list == ()
@@ -83,7 +83,7 @@ def test_the_typical_example_the_other_way_round(bench: Bench) -> None:
     broadcast(bench)
     assert bench.receive(OTHER_REPLY, source=OTHER_PSC) == []
     (action,) = bench.receive(OWN_REPLY, source=PSC)
-    assert isinstance(action, do.Finished)
+    assert isinstance(action, do.SearchFinished)
     assert action.result is not None
     # LastTopologyServerReply is the one with the list (3.1.5.2, decision S2)
     assert (action.result.own_site_server, action.result.answered_by) == (PSC, OTHER_PSC)
@@ -95,7 +95,7 @@ def test_only_another_site_answers(bench: Bench) -> None:
     broadcast(bench)
     bench.receive(OTHER_REPLY, source=OTHER_PSC)
     (action,) = bench.wait()
-    assert isinstance(action, do.Finished)
+    assert isinstance(action, do.SearchFinished)
     assert action.result is not None
     assert [(one.name, one.ip, one.ipx) for one in action.result.servers] == [("nt4pec", True, False)]
     assert (action.result.site, action.result.answered_by) == (OTHER_SITE, OTHER_PSC)

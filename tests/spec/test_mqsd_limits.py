@@ -76,8 +76,8 @@ def test_a_brief_reply_has_the_first_server_and_the_first_network() -> None:
     (action,) = [
         one
         for _ in range(BRIEF_ONE_IN)
-        for one in listening(answers).step(do.Received(request(), CLIENT), 0)
-        if isinstance(one, do.Reply)
+        for one in listening(answers).step(do.RequestReceived(request(), CLIENT), 0)
+        if isinstance(one, do.SendReply)
     ]
     assert action.is_brief
 
@@ -157,21 +157,21 @@ def test_sources_over_their_rate_have_a_rate_together(site) -> None:
 def test_a_source_that_goes_on_and_on_is_muted() -> None:
     """Decision S16: after 200 requests over its rate without a whole reply, for a tenth of a second."""
     server = listening()
-    told = [server.step(do.Received(request(), CLIENT), 0) for _ in range(10 + 199)]
+    told = [server.step(do.RequestReceived(request(), CLIENT), 0) for _ in range(10 + 199)]
     assert not any(isinstance(one, do.Mute) for actions in told for one in actions)
-    dropped, mute = server.step(do.Received(request(), CLIENT), 0)
+    dropped, mute = server.step(do.RequestReceived(request(), CLIENT), 0)
     assert dropped == Dropped("flood of one source")
     assert mute == do.Mute(source=CLIENT[0], seconds=0.1)
     # what is in the buffer still arrives; it counts from the beginning, as it does after a whole reply
-    assert not any(isinstance(one, do.Mute) for one in server.step(do.Received(request(), CLIENT), 0))
-    told = [server.step(do.Received(request(), CLIENT), now / 900) for now in range(1, 3000)]
+    assert not any(isinstance(one, do.Mute) for one in server.step(do.RequestReceived(request(), CLIENT), 0))
+    told = [server.step(do.RequestReceived(request(), CLIENT), now / 900) for now in range(1, 3000)]
     assert not any(isinstance(one, do.Mute) for actions in told for one in actions)
 
 
 @pytest.mark.spec("MS-MQSD 5.1")
 def test_a_flood_of_the_own_site_is_muted_too() -> None:
     server = listening(knowing("PSC2", site=OWN_SITE))
-    told = [server.step(do.Received(request(site=OWN_SITE), CLIENT), 0)[-1] for _ in range(10 + 200)]
+    told = [server.step(do.RequestReceived(request(site=OWN_SITE), CLIENT), 0)[-1] for _ in range(10 + 200)]
     assert [isinstance(one, do.Mute) for one in told] == [False] * 209 + [True]
 
 
@@ -188,8 +188,8 @@ def test_computers_of_other_networks_are_not_answered() -> None:
         ("10.9.9.8", False),
         ("127.0.0.1", False),
     ):
-        (action,) = server.step(do.Received(request(), (source, 1801)), 0)
-        assert isinstance(action, do.Reply) is is_answered, source
+        (action,) = server.step(do.RequestReceived(request(), (source, 1801)), 0)
+        assert isinstance(action, do.SendReply) is is_answered, source
         if not is_answered:
             assert action == Dropped("not from a network that is answered")
 

@@ -32,20 +32,20 @@ def events(client: do.DiscoveryClient) -> dict[str, do.Event]:
     here = client.current_network or NET_A
     return {
         do.Signal.DISCOVER: do.Discover(networks=(NET_A, NET_B), request_id=REQUEST, anew=True),
-        do.Signal.OWN_SITE: do.Received(network=here, data=own_reply(), source="10.1.0.7"),
-        do.Signal.OTHER_SITE: do.Received(network=here, data=other_reply("PSC2"), source="10.1.0.8"),
+        do.Signal.OWN_SITE: do.ReplyReceived(network=here, data=own_reply(), source="10.1.0.7"),
+        do.Signal.OTHER_SITE: do.ReplyReceived(network=here, data=other_reply("PSC2"), source="10.1.0.8"),
         do.Signal.WAITED: do.Waited(),
-        do.Signal.SEND_FAILED: do.SendFailed(network=here),
+        do.Signal.SEND_FAILED: do.RequestSendFailed(network=here),
         do.Signal.NETWORKS_CHANGED: do.NetworksChanged(networks=(here,)),
-        "damaged": do.Received(network=here, data=b"\0\2", source="10.1.0.7"),
+        "damaged": do.ReplyReceived(network=here, data=b"\0\2", source="10.1.0.7"),
     }
 
 
-def in_state(state: do.State, *networks: Network) -> Bench:
+def in_state(state: do.ClientState, *networks: Network) -> Bench:
     bench = Bench()
-    if state is not do.State.IDLE:
+    if state is not do.ClientState.IDLE:
         bench.discover(*networks)
-    if state is do.State.ANSWERED:
+    if state is do.ClientState.ANSWERED:
         bench.receive(other_reply("PSC2"))
     assert bench.client.state is state
     return bench
@@ -55,10 +55,10 @@ def in_state(state: do.State, *networks: Network) -> Bench:
 @pytest.mark.spec("MS-MQSD 3.1.6.1")
 @pytest.mark.parametrize(
     ("state", "signal", "networks"),
-    list(product(do.State, [*do.Signal, "damaged"], [(NET_A,), (NET_A, NET_B)])),
+    list(product(do.ClientState, [*do.Signal, "damaged"], [(NET_A,), (NET_A, NET_B)])),
 )
 def test_every_state_answers_every_signal(
-    state: do.State, signal: str, networks: tuple[Network, ...]
+    state: do.ClientState, signal: str, networks: tuple[Network, ...]
 ) -> None:
     bench = in_state(state, *networks)
     before = everything(bench.client)
@@ -71,11 +71,11 @@ def test_every_state_answers_every_signal(
     else:
         assert bench.client.state in row[1]
         assert not any(isinstance(one, Dropped) for one in actions)
-    assert (bench.client.deadline is None) is (bench.client.state is do.State.IDLE)
+    assert (bench.client.deadline is None) is (bench.client.state is do.ClientState.IDLE)
 
 
 def test_every_end_state_of_the_table_is_reached() -> None:
-    reached: dict[tuple[do.State, do.Signal], set[do.State]] = {
+    reached: dict[tuple[do.ClientState, do.Signal], set[do.ClientState]] = {
         key: set() for key in do.DiscoveryClient.STEPS
     }
     for (state, signal), networks, waited_s in product(
@@ -92,7 +92,7 @@ def test_every_end_state_of_the_table_is_reached() -> None:
     # a discovery ends where it begins only if there is no network, or nothing new to ask
     bench = Bench()
     bench.discover()
-    reached[do.State.IDLE, do.Signal.DISCOVER].add(bench.client.state)
+    reached[do.ClientState.IDLE, do.Signal.DISCOVER].add(bench.client.state)
     assert reached == {key: set(row[1]) for key, row in do.DiscoveryClient.STEPS.items()}
 
 

@@ -31,8 +31,8 @@ from mqdssm.engines.discovery.answers import (
     REQUEST_BYTES_MAX,
     Answers,
 )
+from mqdssm.engines.discovery.client import ClientState as AskingState
 from mqdssm.engines.discovery.client import DiscoveryClient
-from mqdssm.engines.discovery.client import State as AskingState
 from mqdssm.model.guid import NULL_GUID
 
 ASKING = DiscoveryClient.STEPS
@@ -60,38 +60,38 @@ def test_answers_follow_what_is_known() -> None:
 @pytest.mark.spec("MS-MQSD 3.2.3")
 def test_it_starts_to_listen() -> None:
     server = do.DiscoveryServer(knowing())
-    assert server.step(do.Received(request(), CLIENT), 0) == [Dropped("Received while closed")]
+    assert server.step(do.RequestReceived(request(), CLIENT), 0) == [Dropped("Received while closed")]
     assert server.step(do.Start(), 0) == [do.Open()]
     assert server.step(do.Opened(), 0) == []
-    assert server.state is do.State.LISTENING
+    assert server.state is do.SocketState.LISTENING
 
 
 @pytest.mark.spec("MS-MQSD 3.2.5")
 def test_after_an_answer_it_listens_for_the_next_request() -> None:
     server = listening()
     for number in range(3):
-        (action,) = server.step(do.Received(request(request_id=guid_of(f"{number}")), CLIENT), number)
-        assert isinstance(action, do.Reply)
+        (action,) = server.step(do.RequestReceived(request(request_id=guid_of(f"{number}")), CLIENT), number)
+        assert isinstance(action, do.SendReply)
         assert action.destination == CLIENT
-        assert server.state is do.State.LISTENING
+        assert server.state is do.SocketState.LISTENING
 
 
 @pytest.mark.spec("MS-MQSD 3.2.5")
 def test_a_network_error_reopens_the_socket() -> None:
     server = listening()
-    assert server.step(do.SendFailed(reason="network is down"), 0) == [do.Close(), do.Open()]
-    assert server.step(do.Received(request(), CLIENT), 0) == [Dropped("Received while opening")]
+    assert server.step(do.ReplySendFailed(reason="network is down"), 0) == [do.Close(), do.Open()]
+    assert server.step(do.RequestReceived(request(), CLIENT), 0) == [Dropped("Received while opening")]
     assert server.step(do.Opened(), 0) == []
-    assert isinstance(server.step(do.Received(request(), CLIENT), 0)[0], do.Reply)
+    assert isinstance(server.step(do.RequestReceived(request(), CLIENT), 0)[0], do.SendReply)
 
 
 @pytest.mark.spec("MS-MQSD 3.2.5")
 @pytest.mark.parametrize("again", [False, True])
 def test_a_socket_that_cannot_be_opened_ends_the_server(again: bool) -> None:
     server = listening() if again else do.DiscoveryServer(knowing())
-    server.step(do.SendFailed(reason="network is down") if again else do.Start(), 0)
+    server.step(do.ReplySendFailed(reason="network is down") if again else do.Start(), 0)
     assert server.step(do.OpenFailed(reason="in use"), 0) == [do.Ended(reason="in use")]
-    assert server.state is do.State.ENDED
+    assert server.state is do.SocketState.ENDED
 
 
 # --- 3.2.5.1
@@ -174,8 +174,8 @@ def test_without_a_server_other_sites_get_nothing() -> None:
 def test_the_reply_goes_to_the_sender_alone() -> None:
     server = listening()
     for client in (CLIENT, ("10.1.0.21", 1), ("10.255.255.255", 1801)):
-        (action,) = server.step(do.Received(request(), client), 0)
-        assert isinstance(action, do.Reply)
+        (action,) = server.step(do.RequestReceived(request(), client), 0)
+        assert isinstance(action, do.SendReply)
         assert action.destination == client
 
 
@@ -209,9 +209,9 @@ def test_a_wrong_packet_is_never_answered(data: bytes) -> None:
 def test_two_servers_do_not_answer_each_other() -> None:
     """Whoever forges a request of one to the other gets one reply out of them."""
     one, other = listening(knowing("PSC1")), listening(knowing("PSC2"))
-    (forged,) = one.step(do.Received(request(), ("10.1.0.2", 1801)), 0)
-    assert isinstance(forged, do.Reply)
-    assert other.step(do.Received(forged.data, ("10.1.0.1", 1801)), 0) == [Dropped("no request")]
+    (forged,) = one.step(do.RequestReceived(request(), ("10.1.0.2", 1801)), 0)
+    assert isinstance(forged, do.SendReply)
+    assert other.step(do.RequestReceived(forged.data, ("10.1.0.1", 1801)), 0) == [Dropped("no request")]
 
 
 @pytest.mark.spec("MS-MQSD 5.1")
@@ -247,22 +247,22 @@ EVENTS: tuple[do.Event, ...] = (
     do.Start(),
     do.Opened(),
     do.OpenFailed(reason="in use"),
-    do.Received(request(), CLIENT),
-    do.Received(b"garbage", CLIENT),
-    do.SendFailed(reason="network is down"),
-    do.Stop(),
+    do.RequestReceived(request(), CLIENT),
+    do.RequestReceived(b"garbage", CLIENT),
+    do.ReplySendFailed(reason="network is down"),
+    do.StopServer(),
 )
-PATHS: dict[do.State, tuple[do.Event, ...]] = {
-    do.State.CLOSED: (),
-    do.State.OPENING: (do.Start(),),
-    do.State.LISTENING: (do.Start(), do.Opened()),
-    do.State.ENDED: (do.Stop(),),
+PATHS: dict[do.SocketState, tuple[do.Event, ...]] = {
+    do.SocketState.CLOSED: (),
+    do.SocketState.OPENING: (do.Start(),),
+    do.SocketState.LISTENING: (do.Start(), do.Opened()),
+    do.SocketState.ENDED: (do.StopServer(),),
 }
 
 
 @pytest.mark.spec("MS-MQSD 3.2.5")
-@pytest.mark.parametrize(("state", "event"), list(product(do.State, EVENTS)))
-def test_every_state_answers_every_event(state: do.State, event: do.Event) -> None:
+@pytest.mark.parametrize(("state", "event"), list(product(do.SocketState, EVENTS)))
+def test_every_state_answers_every_event(state: do.SocketState, event: do.Event) -> None:
     server = do.DiscoveryServer(knowing())
     for step in PATHS[state]:
         server.step(step, 0)
@@ -275,9 +275,11 @@ def test_every_state_answers_every_event(state: do.State, event: do.Event) -> No
     else:
         assert {server.state} == row[1]
     # whoever has a socket closes it before the end
-    if state is do.State.LISTENING and server.state is not do.State.LISTENING:
+    if state is do.SocketState.LISTENING and server.state is not do.SocketState.LISTENING:
         assert actions[0] == do.Close()
-    assert (do.Open() in actions) is (server.state is do.State.OPENING and state is not do.State.OPENING)
+    assert (do.Open() in actions) is (
+        server.state is do.SocketState.OPENING and state is not do.SocketState.OPENING
+    )
 
 
 def test_the_page_shows_both_machines() -> None:
@@ -292,5 +294,5 @@ def test_the_page_shows_both_machines() -> None:
             for (state, event), (_, ends) in do.DiscoveryServer.STEPS.items()
         ),
     ]
-    states = {str(one) for one in (*do.State, *AskingState)}
+    states = {str(one) for one in (*do.SocketState, *AskingState)}
     assert [line for line in page if line.split(" ")[1:2] and line.split(" ")[1] in states] == rows

@@ -16,7 +16,7 @@ import mqdssm
 from mqdssm import Filter, QueueManager
 from mqdssm.directory.filters import Equal
 from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions
-from mqdssm.directory.loading.tasks import Task
+from mqdssm.directory.loading.tasks import ChangeTask
 
 THREADS = 20
 DIRECTORIES = 4
@@ -221,14 +221,14 @@ def test_a_planned_change_is_not_made_over_one_that_came_in_between(
     dn = f"CN=msmq,{world.computer_dn(world.computer_of(world.queue_manager()))}"
     session = world.directory.session
     session.modify(dn, {"mSMQServiceType": [b"1"], "mSMQQuota": [b"5"]})
-    plain, once = Task.encode, iter([True])
+    plain, once = ChangeTask.encode, iter([True])
 
-    def encode(task: Task, *arguments: Any) -> bytes:
+    def encode(task: ChangeTask, *arguments: Any) -> bytes:
         if next(once, False):
             session.modify(dn, {"mSMQServiceType": [others], "mSMQQuota": [b"7"]})
         return plain(task, *arguments)
 
-    monkeypatch.setattr(Task, "encode", encode)
+    monkeypatch.setattr(ChangeTask, "encode", encode)
     item = Item(
         row=1,
         action=Action.MODIFY,
@@ -248,15 +248,15 @@ def test_a_planned_change_is_not_made_to_another_object_of_the_name(world, monke
     computer = world.computer_of(world.queue_manager())
     world.queue(computer, "q", label="old")
     dn = world.queue_dn(computer, "q")
-    plain, once = Task.encode, iter([True])
+    plain, once = ChangeTask.encode, iter([True])
 
-    def encode(task: Task, *arguments: Any) -> bytes:
+    def encode(task: ChangeTask, *arguments: Any) -> bytes:
         if next(once, False):
             world.ldap.delete(dn)
             world.queue(computer, "q", label="new")
         return plain(task, *arguments)
 
-    monkeypatch.setattr(Task, "encode", encode)
+    monkeypatch.setattr(ChangeTask, "encode", encode)
     change = {} if action is Action.DELETE else {"mSMQLabelEx": [b"planned"]}
     item = Item(row=1, action=action, dn=dn, attributes=change, before={"mSMQLabelEx": [b"old"]})
     (outcome,) = world.directory.session.loader.load([item], LoadOptions())

@@ -12,40 +12,40 @@ import mqdssm
 from mqdssm.directory.filters import Present
 from mqdssm.directory.session import Session
 from mqdssm.model.dn import normalize
-from mqdssm.pipeline.access import Access
+from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.migrate.applying import Applying, ApplyOptions, Todo, check_target, refuse
-from mqdssm.pipeline.migrate.operations import Operation
+from mqdssm.pipeline.migrate.operations import PlanOperation
 from mqdssm.pipeline.migrate.plan_check import check_files, check_operations
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
-from mqdssm.pipeline.migrate.report import Report
-from mqdssm.pipeline.runner import Calls, Job, Stop
+from mqdssm.pipeline.migrate.report import MigrationReport
+from mqdssm.pipeline.runner import Calls, Job, StopRequest
 from mqdssm.samples import elements
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.testing.openldap import OpenLdapServer
 
 SAMPLE = {"sites": 3, "machines": 12, "queues": 60, "users": 3, "seed": 1}
 Entries = dict[str, dict[str, list[bytes]]]
 
 
-def access_for(server: Any, folder: Path) -> Access:
+def access_for(server: Any, folder: Path) -> DirectoryAccess:
     """How workers get in: with the password in a file."""
     file = folder / "password-of-tests"
     file.write_text(server.password)
-    return Access((server.url,), user=server.user, password_file=str(file), ca_file=server.ca_file)
+    return DirectoryAccess((server.url,), user=server.user, password_file=str(file), ca_file=server.ca_file)
 
 
-def here(work: Callable[[int, Stop], Any], count: int) -> list[Any]:
+def here(work: Callable[[int, StopRequest], Any], count: int) -> list[Any]:
     """Do the pieces of work one after the other."""
-    return [work(number, Stop()) for number in range(count)]
+    return [work(number, StopRequest()) for number in range(count)]
 
 
 class Doing(LocalRunner):
     """The local runner in this process, whose pieces are done by a function of a test."""
 
-    def __init__(self, do: Callable[[Callable[[int, Stop], Any], int], list[Any]]) -> None:
+    def __init__(self, do: Callable[[Callable[[int, StopRequest], Any], int], list[Any]]) -> None:
         super().__init__(1)
         self._do = do
 
@@ -57,12 +57,12 @@ class Doing(LocalRunner):
 def apply_here(
     server: Any,
     folder: Path,
-    access: Access | None = None,
+    access: DirectoryAccess | None = None,
     *,
     do: Any = here,
     watch: Any = None,
     **options: Any,
-) -> Report:
+) -> MigrationReport:
     """Apply a plan as `apply_plan` does."""
     plan, chosen = MigrationPlan.load(folder), ApplyOptions(**options)
     refuse(plan, chosen)
@@ -74,14 +74,14 @@ def apply_here(
         return Applying(Todo(plan, chosen, access, folder), directory.session, Doing(do), watch).run()
 
 
-def operations_in(folder: Path) -> list[Operation]:
+def operations_in(folder: Path) -> list[PlanOperation]:
     """All operations of a plan, in their order."""
     return operations_of(MigrationPlan.load(folder), folder)
 
 
 def sample_plan(server: OpenLdapServer, folder: Path, **numbers: int) -> tuple[MigrationPlan, Path]:
     """A plan to migrate a sample enterprise, whose users are there."""
-    sample = Plan(**(SAMPLE | numbers), root=server.base_dn)
+    sample = EnterprisePlan(**(SAMPLE | numbers), root=server.base_dn)
     generate(sample, folder / "mqis", SampleForm.MQIS)
     lines = []
     for number in range(sample.users):
@@ -107,7 +107,7 @@ def login_to(server: OpenLdapServer, folder: Path) -> dict[str, str]:
 
 def tables(server: OpenLdapServer, folder: Path, **numbers: int) -> Path:
     """MQIS tables of a sample enterprise without users."""
-    sample = Plan(**(SAMPLE | {"users": 0} | numbers), root=server.base_dn)
+    sample = EnterprisePlan(**(SAMPLE | {"users": 0} | numbers), root=server.base_dn)
     generate(sample, folder / "mqis", SampleForm.MQIS)
     return folder / "mqis"
 

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.diff.comparable_columns import Compared, compared_of
+from mqdssm.pipeline.diff.comparable_columns import ComparableType, compared_of
 from mqdssm.pipeline.diff.fields import KEY, SIDE, FieldByField, Ground
 from mqdssm.pipeline.diff.pairing import ORDER, Pair
 from mqdssm.pipeline.diff.sides import Side, Sort
 from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
-from mqdssm.pipeline.runner import Piece, Stop, Work
+from mqdssm.pipeline.runner import Piece, StopRequest, Work
 from mqdssm.pipeline.validate.datasets import dataset
 
 COLUMNS = ("Identifier", "Label", "Quota", "Journaling", "Security", "CreateTime", "FullPath")
@@ -26,7 +26,7 @@ COMPARED = ("Label", "Quota", "Journaling", "Security", "FullPath")
 ROOTS = ("DC=example,DC=com", "DC=other")
 
 
-def compared_queues(columns: Sequence[str] = COMPARED) -> Compared:
+def compared_queues(columns: Sequence[str] = COMPARED) -> ComparableType:
     return compared_of("queue", columns)
 
 
@@ -41,7 +41,7 @@ def queue_pair(folder: Path, *sides: Sequence[Mapping[str, Any]], guid_map: Path
     return Pair((made[0], made[1]), (Ground(ROOTS[0]), Ground(ROOTS[1])), guid_map)
 
 
-def all_differences(pair: Pair, compared: Compared) -> list[dict[str, Any]]:
+def all_differences(pair: Pair, compared: ComparableType) -> list[dict[str, Any]]:
     """Without any join: every object is looked at. Keys are GUIDs, of which every object has one."""
     tables = []
     for place, side in enumerate(pair.sides):
@@ -76,7 +76,7 @@ class KilledOnce:
     marker: Path
 
     @contextmanager
-    def open(self, stop: Stop) -> Iterator[Piece]:
+    def open(self, stop: StopRequest) -> Iterator[Piece]:
         with self.work.open(stop) as real:
 
             def piece(number: int) -> Any:

@@ -112,7 +112,7 @@ class Bench:
         self, data: bytes, network: Network | None = None, source: str = "10.1.0.7"
     ) -> list[do.Action]:
         where = network or self.client.current_network or NET_A
-        return self.step(do.Received(network=where, data=data, source=source))
+        return self.step(do.ReplyReceived(network=where, data=data, source=source))
 
     def wait(self, seconds: float = ANSWER_WAIT_S) -> list[do.Action]:
         """Let time pass, and say that the wait is over."""

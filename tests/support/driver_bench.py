@@ -11,7 +11,7 @@ from mqdssm.drivers.replication import ReplicationDriver
 from mqdssm.drivers.store_thread import StoreThread
 from mqdssm.drivers.transport import REPLICATION, Arrival
 from mqdssm.engines.replication.actions import Action, Event, Received, Send
-from mqdssm.engines.replication.operations import Outcome, State
+from mqdssm.engines.replication.operations import ObjectOutcome, PersistedState
 from mqdssm.engines.replication.status import ServerStatus
 from mqdssm.errors import DirectoryNotConnected
 from mqdssm.model.messages import BSCAckMessage, Command
@@ -103,7 +103,7 @@ class MemoryOnly:
         if self.failures:
             self.failures -= 1
             raise DirectoryNotConnected("away")
-        return State()
+        return PersistedState()
 
     def close(self) -> None:
         """Nothing to let go."""
@@ -148,7 +148,7 @@ class Bench:
         assert not self.thread.is_alive()
 
 
-def change(bench: Bench, **changes: Any) -> Outcome:
+def change(bench: Bench, **changes: Any) -> ObjectOutcome:
     """Create a queue, or what is given."""
     given: dict[str, Any] = {
         "command": Command.CREATE,

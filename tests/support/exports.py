@@ -42,17 +42,17 @@ def breaks_after(monkeypatch, count: int, error: Exception | None = None) -> Non
     """Make the work break off after some files."""
     from mqdssm.pipeline.export import worker as export_worker
 
-    real = export_worker.Journal.add
+    real = export_worker.ItemJournal.add
     left = [count]
 
     def add(self, finished) -> None:
         real(self, finished)
         left[0] -= 1
         if left[0] == 0:
-            monkeypatch.setattr(export_worker.Journal, "add", real)
+            monkeypatch.setattr(export_worker.ItemJournal, "add", real)
             raise error or MqdssmError("broken off")
 
-    monkeypatch.setattr(export_worker.Journal, "add", add)
+    monkeypatch.setattr(export_worker.ItemJournal, "add", add)
 
 
 def write_export(folder: Path, tables: Mapping[str, pa.Table], *, group_rows: int = 10_000) -> None:

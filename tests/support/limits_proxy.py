@@ -32,13 +32,13 @@ from limits_rules import (
 
 from mqdssm.directory.ber import boolean, integer, octet_string, sequence, tlv
 from mqdssm.directory.entries import parse_entry
-from mqdssm.directory.requests import ABANDON_REQUEST, ADD_REQUEST, EXTENDED_REQUEST, Control
+from mqdssm.directory.requests import ABANDON_REQUEST, ADD_REQUEST, EXTENDED_REQUEST, LdapControl
 from mqdssm.directory.responses import (
     EXTENDED_RESPONSE,
     SEARCH_DONE,
     SEARCH_ENTRY,
     SEARCH_REFERENCE,
-    Message,
+    MessageBounds,
     MessageSplitter,
     decode_controls,
     decode_result,
@@ -265,7 +265,7 @@ class Conversation:
                 self._answer(buffer, message)
             await self._client.drain()
 
-    async def _request(self, buffer: bytes, message: Message) -> None:
+    async def _request(self, buffer: bytes, message: MessageBounds) -> None:
         request = decode_request(buffer, message)
         buffer = to_samba(buffer, self._proxy.limits.other_domain)
         refusal = self._proxy.verdict(request, secured=self._secured)
@@ -300,7 +300,7 @@ class Conversation:
         await self._client.start_tls(self._proxy.tls)
         self._secured = True
 
-    def _answer(self, buffer: bytes, message: Message) -> None:
+    def _answer(self, buffer: bytes, message: MessageBounds) -> None:
         found = self._searches.get(message.id)
         if found is None:
             self._client.write(_whole(buffer, message))
@@ -316,7 +316,7 @@ class Conversation:
         else:
             self._client.write(_whole(buffer, message))
 
-    def _entry(self, buffer: bytes, message: Message, state: SearchState) -> None:
+    def _entry(self, buffer: bytes, message: MessageBounds, state: SearchState) -> None:
         limits = self._proxy.limits
         name = parse_entry(buffer, message.start, message.end)[0].decode()
         if not limits.catalog and is_in(name, limits.other_domain):
@@ -331,7 +331,7 @@ class Conversation:
         elif len(state.held) <= self._proxy.limits.sort_entries:
             state.held.append(entry)
 
-    def _done(self, buffer: bytes, message: Message, request: LdapRequest, state: SearchState) -> None:
+    def _done(self, buffer: bytes, message: MessageBounds, request: LdapRequest, state: SearchState) -> None:
         done = _whole(buffer, message)
         if state.held is not None and len(state.held) > self._proxy.limits.sort_entries:
             text = "00000057: LdapErr: DSID-0C090A2E, comment: too many entries to sort"
@@ -355,15 +355,15 @@ class Conversation:
         return tlv(REFERRAL_TAG, octet_string(f"{self._proxy.trap.url}/DC=elsewhere"))
 
 
-def _whole(buffer: bytes, message: Message) -> bytes:
+def _whole(buffer: bytes, message: MessageBounds) -> bytes:
     """The message by itself; the octets of its own length are not kept by the splitter."""
     operation = tlv(message.tag, buffer[message.start : message.end])
     return sequence(integer(message.id), operation, buffer[message.end : message.stop])
 
 
-def _with_control(buffer: bytes, message: Message, oid: str) -> bytes:
+def _with_control(buffer: bytes, message: MessageBounds, oid: str) -> bytes:
     """The message with one more control, a critical one without a value."""
-    listed = [*decode_controls(buffer, message.end, message.stop), Control(oid, critical=True)]
+    listed = [*decode_controls(buffer, message.end, message.stop), LdapControl(oid, critical=True)]
     encoded = b""
     for control in listed:
         parts = [octet_string(control.oid), boolean(control.critical)]

@@ -12,7 +12,7 @@ from typing import Final
 
 import limits_forest
 
-from mqdssm.directory.ber import SEQUENCE, SET, Reader, integer, octet_string, sequence, tlv
+from mqdssm.directory.ber import SEQUENCE, SET, BerReader, integer, octet_string, sequence, tlv
 from mqdssm.directory.entries import parse_entry
 from mqdssm.directory.filters import (
     And,
@@ -30,12 +30,12 @@ from mqdssm.directory.requests import (
     ADD_REQUEST,
     MODIFY_DN_REQUEST,
     PAGED_RESULTS_OID,
-    Control,
-    Scope,
+    LdapControl,
+    SearchScope,
     encode_search,
     paged_control,
 )
-from mqdssm.directory.responses import SEARCH_ENTRY, Message
+from mqdssm.directory.responses import SEARCH_ENTRY, MessageBounds
 from mqdssm.model.dn import DN
 from mqdssm.testing.ldap.requests import LdapRequest, SearchRequest, read_paging
 
@@ -182,9 +182,9 @@ def _judge_sort(request: LdapRequest, limits: Limits) -> Refusal | None:
     )
 
 
-def sort_keys(control: Control) -> list[str]:
+def sort_keys(control: LdapControl) -> list[str]:
     """The attributes that a sort control names ([RFC2891])."""
-    keys = Reader.of(control.value or b"").enter(SEQUENCE, "SortKeyList")
+    keys = BerReader.of(control.value or b"").enter(SEQUENCE, "SortKeyList")
     found = []
     while keys.more():
         found.append(keys.enter(SEQUENCE, "key").name("attributeType"))
@@ -230,9 +230,9 @@ def odd_value(leaf: LdapFilter) -> str:
 
 def passed_on(request: LdapRequest, search: SearchRequest, limits: Limits) -> tuple[bytes, SearchState]:
     """The search that goes to the server, and how to cut what it answers."""
-    state = SearchState(refer=limits.references and search.scope is not Scope.BASE)
-    state.partial = limits.catalog and bool(request.dn or search.scope is not Scope.BASE)
-    controls: list[Control] = []
+    state = SearchState(refer=limits.references and search.scope is not SearchScope.BASE)
+    state.partial = limits.catalog and bool(request.dn or search.scope is not SearchScope.BASE)
+    controls: list[LdapControl] = []
     paged = False
     for control in request.controls:
         if control.oid == PAGED_RESULTS_OID:
@@ -273,7 +273,7 @@ def passed_on(request: LdapRequest, search: SearchRequest, limits: Limits) -> tu
     return message, state
 
 
-def cut_entry(buffer: bytes, message: Message, state: SearchState, limits: Limits) -> bytes:
+def cut_entry(buffer: bytes, message: MessageBounds, state: SearchState, limits: Limits) -> bytes:
     """The entry as a message of its own, its long attributes split and its names as Windows writes them."""
     name, pairs = parse_entry(buffer, message.start, message.end)
     if state.partial:

@@ -12,7 +12,7 @@ from sessions import options_for
 
 from mqdssm.directory.recovery import ReadBack
 from mqdssm.directory.session import Session
-from mqdssm.engines.replication.operations import ChangesFound, Outcome
+from mqdssm.engines.replication.operations import ChangesFound, ObjectOutcome
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
@@ -52,10 +52,10 @@ class Client:
         path_name: str | None = None,
         identifier: Guid | None = None,
         properties: Properties = (),
-    ) -> Outcome:
+    ) -> ObjectOutcome:
         server = self.enterprise.servers.get(self.name)
         if server is None:  # it was killed
-            return Outcome(status=Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
+            return ObjectOutcome(status=Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
         return server.driver.change(
             command=command,
             object_type=kind,
@@ -179,5 +179,5 @@ class Directories(Enterprise):
             self.wait_equal(*others, partition_id=partition_id, seconds=seconds)
 
 
-def _done(outcome: Outcome) -> None:
+def _done(outcome: ObjectOutcome) -> None:
     assert outcome.status == Hresult.MQ_OK, hex(outcome.status)

@@ -11,13 +11,13 @@ from queue_managers import guid_of, key_of, sender_of, wait_until
 from replication_net import machine_properties
 
 from mqdssm.drivers.authentication import SignaturePolicy, Signer, Verifier
-from mqdssm.drivers.inprocess import Host, Network
+from mqdssm.drivers.inprocess import Host, InProcessNetwork
 from mqdssm.drivers.keyring import DirectoryKeys, KeyRings, PinnedKeys
 from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.drivers.replication import ReplicationDriver
 from mqdssm.drivers.store_thread import StoreThread
 from mqdssm.engines.replication.engine import ReplicationEngine
-from mqdssm.engines.replication.operations import ChangesFound, ObjectRead, Outcome, ReadObject
+from mqdssm.engines.replication.operations import ChangesFound, ObjectOutcome, ObjectRead, ReadObject
 from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, Properties
@@ -71,7 +71,7 @@ class LiveServer:
 
     def create(
         self, kind: ObjectType, name: str, partition_id: Guid, identifier: Guid, properties: Properties
-    ) -> Outcome:
+    ) -> ObjectOutcome:
         return self.driver.change(
             command=Command.CREATE,
             object_type=kind,
@@ -81,17 +81,17 @@ class LiveServer:
             properties=properties,
         )
 
-    def create_site(self, name: str, controller: str, key: PrivateKey | None = None) -> Outcome:
+    def create_site(self, name: str, controller: str, key: PrivateKey | None = None) -> ObjectOutcome:
         signing = bytes((key or key_of(controller)).public_keys())
         properties = ((Propid.S_PATHNAME, name), (Propid.S_PSC, controller), (Propid.S_PSC_SIGNPK, signing))
         return self.create(ObjectType.SITE, name, PEC_PARTITION_ID, site_of(name), properties)
 
-    def create_machine(self, name: str, site: str, service: Service = Service.NONE) -> Outcome:
+    def create_machine(self, name: str, site: str, service: Service = Service.NONE) -> ObjectOutcome:
         key = (Propid.QM_SIGN_PK, bytes(key_of(name).public_keys()))
         properties = (*machine_properties(name, site_of(site), service), key)
         return self.create(ObjectType.MACHINE, name, site_of(site), guid_of(name), properties)
 
-    def create_queue(self, path: str, site: str) -> Outcome:
+    def create_queue(self, path: str, site: str) -> ObjectOutcome:
         properties = ((Propid.Q_PATHNAME, path), (Propid.Q_LABEL, "label"))
         return self.create(ObjectType.QUEUE, path, site_of(site), guid_of(path), properties)
 
@@ -116,7 +116,7 @@ class Enterprise:
     def __init__(
         self, *, policy: SignaturePolicy | None = None, make_store: Callable[[str], Store] | None = None
     ) -> None:
-        self.network = Network()
+        self.network = InProcessNetwork()
         self.policy = policy or SignaturePolicy()
         self.servers: dict[str, LiveServer] = {}
         self._lives = count(1)  # no two use the same numbers of requests (decision R33)

@@ -19,7 +19,7 @@ from mqdssm.engines.replication.actions import (
     Started,
 )
 from mqdssm.engines.replication.engine import ReplicationEngine
-from mqdssm.engines.replication.operations import LoadState, ReadObject, State
+from mqdssm.engines.replication.operations import LoadState, PersistedState, ReadObject
 from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import (
@@ -171,9 +171,9 @@ class Lone:
         found = self.state().partitions
         return next(one for one in found if one.partition_id == partition_id)
 
-    def state(self) -> State:
+    def state(self) -> PersistedState:
         """All that is persisted."""
-        state: State = self.store.perform(LoadState())
+        state: PersistedState = self.store.perform(LoadState())
         return state
 
     def has(self, name: str) -> Properties | None:

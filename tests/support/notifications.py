@@ -66,7 +66,7 @@ def deletion(identifier: UUID) -> NotificationUpdate:
     )
 
 
-def received(message: NotificationUpdates | NotificationBody, **values: Any) -> do.Received:
+def received(message: NotificationUpdates | NotificationBody, **values: Any) -> do.NotificationReceived:
     """A message as it arrives, of version 1 from a directory server whose signature is good."""
     trusted = {
         "sender_type": SenderIdentifierType.QUEUE_MANAGER,
@@ -74,10 +74,10 @@ def received(message: NotificationUpdates | NotificationBody, **values: Any) -> 
         "from_directory_server": True,
     }
     believed = trusted if isinstance(message, NotificationUpdates) else {}
-    return do.Received(notification=message, size=len(encode(message)), **believed | values)
+    return do.NotificationReceived(notification=message, size=len(encode(message)), **believed | values)
 
 
-def updates(*made: NotificationUpdate, **values: Any) -> do.Received:
+def updates(*made: NotificationUpdate, **values: Any) -> do.NotificationReceived:
     return received(NotificationUpdates(updates=made), **values)
 
 
@@ -118,10 +118,10 @@ class ReceiverBench:
         pending = [event]
         while pending:
             for action in self.engine.step(pending.pop(), self.now):
-                if isinstance(action, do.Perform):
+                if isinstance(action, do.PerformRead):
                     self.reads.append(action.operation)
                     result = self.result_of(action.operation)
-                    pending.append(do.Performed(token=action.token, result=result))
+                    pending.append(do.ReadPerformed(token=action.token, result=result))
                 self.note(action)
 
     def note(self, action: do.Action) -> None:
@@ -132,7 +132,7 @@ class ReceiverBench:
                 self.events.append(told)
             case Note(what=what):
                 self.notes[what] += 1
-            case do.Known():
+            case do.StateRead():
                 self.known += 1
 
     def result_of(self, operation: do.Operation) -> do.Result:
@@ -155,7 +155,7 @@ class ReceiverBench:
             self.step(TimerFired(name=name))
         self.now = until
 
-    def process(self, *messages: do.Received) -> None:
+    def process(self, *messages: do.NotificationReceived) -> None:
         """Messages, and the time that they wait."""
         for message in messages:
             self.step(message)

@@ -11,7 +11,7 @@ from uuid import UUID
 from queue_managers import guid_of, key_of, sender_of, wait_until
 
 from mqdssm.drivers.authentication import Signer, Verifier
-from mqdssm.drivers.inprocess import Host, Network
+from mqdssm.drivers.inprocess import Host, InProcessNetwork
 from mqdssm.drivers.keyring import PinnedKeys
 from mqdssm.drivers.notification import NotificationDriver
 from mqdssm.drivers.notifier import Notifier
@@ -84,7 +84,7 @@ class Enterprise:
 
     def __init__(self, world: Any, version: NotificationVersion = NotificationVersion.BODY) -> None:
         self.world = world
-        self.network = Network()
+        self.network = InProcessNetwork()
         self.stack = ExitStack()
         self.stack.callback(self.network.close)
         admin = guid_of("ADMIN")

@@ -12,9 +12,9 @@ import mqdssm
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.migrate.collect_keys import resolved
 from mqdssm.pipeline.migrate.jobs import Jobs
-from mqdssm.pipeline.migrate.operations import ADD, DELETE, Operation, read_operations
+from mqdssm.pipeline.migrate.operations import ADD, DELETE, PlanOperation, read_operations
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
-from mqdssm.pipeline.migrate.planning import Asked, Planning, Source, prepared
+from mqdssm.pipeline.migrate.planning import MigrationSource, Planning, PlanRequest, prepared
 from mqdssm.testing.openldap import OpenLdapServer
 
 
@@ -22,7 +22,7 @@ def plan_here(
     server: OpenLdapServer, source: Path, to: Path, *, runner: LocalRunner | None = None, **asked: Any
 ) -> MigrationPlan:
     """Plan as `plan_migration` does, in this process and with one session."""
-    wanted = Source.of(Asked(source=str(source), **asked))
+    wanted = MigrationSource.of(PlanRequest(source=str(source), **asked))
     with mqdssm.connect(server.url, **access_to(server)) as directory:
         session = directory.session
         jobs = Jobs(runner or LocalRunner(1), lambda: nullcontext(session))
@@ -30,7 +30,7 @@ def plan_here(
         return planning.run(resolved(session, wanted.sids))
 
 
-def operations_of(plan: MigrationPlan, folder: Path) -> list[Operation]:
+def operations_of(plan: MigrationPlan, folder: Path) -> list[PlanOperation]:
     """All operations, in the order in which they are applied."""
     files = [file for level in plan.levels for file in level.files]
     return [operation for file in files for operation in read_operations(folder / file.path)]

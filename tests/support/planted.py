@@ -14,19 +14,19 @@ from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.validate.rules.vocabulary import ALL
 from mqdssm.samples.faults import Truth
-from mqdssm.samples.forms import Loader, SampleForm
+from mqdssm.samples.forms import LoadingMode, SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.ldif import BASE_TREE, OBJECTS
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.samples.truth import compared, read_truth
 from mqdssm.testing.openldap import OpenLdapServer
 
 Planted = Counter[Truth]
 
 
-def plan(seed: int) -> Plan:
+def plan(seed: int) -> EnterprisePlan:
     """A small enterprise with all that faults are planted on."""
-    return Plan(sites=3, machines=20, queues=100, users=10, seed=seed)
+    return EnterprisePlan(sites=3, machines=20, queues=100, users=10, seed=seed)
 
 
 def tables(folder: Path, seed: int) -> Planted:
@@ -37,14 +37,14 @@ def tables(folder: Path, seed: int) -> Planted:
 
 def directory(server: OpenLdapServer, folder: Path, seed: int) -> Planted:
     """Load a directory with defects; what must be found."""
-    generate(plan(seed), folder, SampleForm.LDIF, loader=Loader.SLAPADD, faults=True)
+    generate(plan(seed), folder, SampleForm.LDIF, loader=LoadingMode.SLAPADD, faults=True)
     server.load(folder / BASE_TREE, folder / OBJECTS)
     return read_truth(folder)
 
 
 def added(server: OpenLdapServer, folder: Path, seed: int) -> Planted:
     """Add objects with defects to a running server that has its tree; what must be found below that."""
-    generate(plan(seed), folder, SampleForm.LDIF, loader=Loader.LDAPADD, faults=True)
+    generate(plan(seed), folder, SampleForm.LDIF, loader=LoadingMode.LDAPADD, faults=True)
     add_file(server, folder / OBJECTS)
     return Counter(one for one in read_truth(folder).elements() if one.type != "enterprise")
 

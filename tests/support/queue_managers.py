@@ -6,8 +6,8 @@ from functools import cache
 from uuid import UUID, uuid5
 
 from mqdssm.drivers.authentication import AS_SPECIFIED, SignaturePolicy, Signer, Verifier
-from mqdssm.drivers.inprocess import DEFAULTS, Host, HostSettings, Network
-from mqdssm.drivers.keyring import PinnedKeys, Sender
+from mqdssm.drivers.inprocess import DEFAULTS, Host, HostSettings, InProcessNetwork
+from mqdssm.drivers.keyring import PinnedKeys, TrustedSender
 from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.drivers.transport import Inbox
 from mqdssm.model.guid import Guid
@@ -46,10 +46,10 @@ class Clock:
         return self.now
 
 
-def sender_of(name: str, service: Service = Service.PSC) -> Sender:
+def sender_of(name: str, service: Service = Service.PSC) -> TrustedSender:
     """What everybody knows of a machine."""
     keys = key_of(name).public_keys().keys
-    return Sender(machine_name=name, service=service, keys=keys, machine_id=guid_of(name))
+    return TrustedSender(machine_name=name, service=service, keys=keys, machine_id=guid_of(name))
 
 
 class World:
@@ -58,7 +58,7 @@ class World:
     def __init__(self, names: Iterable[str], *, services: dict[str, Service] | None = None) -> None:
         services = services or {}
         self.clock = Clock()
-        self.network = Network(clock=self.clock)
+        self.network = InProcessNetwork(clock=self.clock)
         self.known = {guid_of(name): sender_of(name, services.get(name, Service.PSC)) for name in names}
 
     def add(

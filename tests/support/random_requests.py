@@ -17,10 +17,10 @@ from mqdssm.directory.filters import (
     encode,
 )
 from mqdssm.directory.requests import (
-    Change,
     ChangeType,
-    Control,
-    Scope,
+    LdapControl,
+    Modification,
+    SearchScope,
     assertion_control,
     encode_add,
     encode_delete,
@@ -65,7 +65,7 @@ CLASSES: Final = (
 NAMES: Final = ("CN=a", "CN=B", "CN=c  d", "CN=C D", "CN=é", "CN=x\\,y", "OU=o", "CN=e\\=f")
 SELECTIONS: Final = (("*",), ("*", "entryDN"), ("1.1",), ("cn", "MSMQLABELEX"), ("objectClass", "mSMQSites"),
                      ("structuralObjectClass", "subschemaSubentry", "nothing"))  # fmt: skip
-UNKNOWN: Final = Control("1.2.3.4", critical=True)
+UNKNOWN: Final = LdapControl("1.2.3.4", critical=True)
 
 
 class RandomRequests:
@@ -136,7 +136,7 @@ class RandomRequests:
             if dice.random() < 0.1:
                 attribute, kind = "objectClass", ChangeType.REPLACE
                 values = [one.encode() for one in dice.choice(CLASSES)]
-            changes.append(Change(kind, attribute, values))
+            changes.append(Modification(kind, attribute, values))
         return encode_modify(number, self._name(), changes, self._controls())
 
     def _delete(self, number: int) -> bytes:
@@ -163,7 +163,7 @@ class RandomRequests:
         return encode_search(
             number,
             self._name(),
-            dice.choice(tuple(Scope)),
+            dice.choice(tuple(SearchScope)),
             encode(self._filter(2)),
             dice.choice(SELECTIONS),
             size_limit=dice.choice((0, 0, 0, 1, 2)),
@@ -173,7 +173,7 @@ class RandomRequests:
     def _extended(self, number: int) -> bytes:
         return encode_extended(number, "1.2.3.4.5")
 
-    def _controls(self) -> tuple[Control, ...]:
+    def _controls(self) -> tuple[LdapControl, ...]:
         dice = self._dice
         if dice.random() < 0.85:
             return ()

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from queue_managers import guid_of
 
-from mqdssm.engines.replication.operations import Outcome
+from mqdssm.engines.replication.operations import ObjectOutcome
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult, name_of
 from mqdssm.model.messages import Command, Properties, PropertyValue
@@ -89,7 +89,7 @@ class Server(Protocol):
         path_name: str | None = None,
         identifier: Guid | None = None,
         properties: Properties = (),
-    ) -> Outcome: ...
+    ) -> ObjectOutcome: ...
 
 
 @dataclass

@@ -23,7 +23,7 @@ from rules_world import (
 )
 
 from mqdssm.pipeline.validate.datasets import Dataset
-from mqdssm.pipeline.validate.findings import Findings, RuleResult, Skipped, Summary
+from mqdssm.pipeline.validate.findings import Findings, RuleResult, Skipped, ValidationSummary
 from mqdssm.pipeline.validate.rules import RULES, Finding
 from mqdssm.pipeline.validate.scan import SCHEMA
 from mqdssm.wire.acl import allow
@@ -115,10 +115,12 @@ def saved(folder: Path, found: list[Finding]) -> Findings:
     return Findings((path,))
 
 
-def summary_of(findings: Findings, sets: dict[str, Dataset], name: str = "export/2026-03-01") -> Summary:
+def summary_of(
+    findings: Findings, sets: dict[str, Dataset], name: str = "export/2026-03-01"
+) -> ValidationSummary:
     counts, samples = findings.counted()
     rules = {rule.id: rule for rule in RULES}
-    return Summary(
+    return ValidationSummary(
         source=name,
         started=STARTED,
         ended=STARTED + timedelta(seconds=83),

@@ -16,11 +16,11 @@ from cryptography.x509.oid import NameOID
 from mqdssm.model.queuenames import rdn_of
 from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.validate.datasets import dataset
-from mqdssm.pipeline.validate.rules import RULES, Drawn, Repeated, Rule
+from mqdssm.pipeline.validate.rules import RULES, GraphRule, Repeated, Rule
 from mqdssm.pipeline.validate.rules.vocabulary import FRAMES
 from mqdssm.pipeline.validate.run import choose, draw
-from mqdssm.pipeline.validate.sources import Source
-from mqdssm.pipeline.validate.worker import Plan, can, here
+from mqdssm.pipeline.validate.sources import ValidationSource
+from mqdssm.pipeline.validate.worker import ValidationPlan, can, here
 from mqdssm.wire.acl import Ace, allow
 from mqdssm.wire.certificates import UserSignCerts
 from mqdssm.wire.dtyp import SecurityDescriptor
@@ -261,23 +261,23 @@ def tables(world: World, *, technical: bool = True) -> dict[str, pa.Table]:
     return made
 
 
-def source(folder: Path, made: dict[str, pa.Table]) -> Source:
+def source(folder: Path, made: dict[str, pa.Table]) -> ValidationSource:
     """Files of tables."""
     sets = {}
     for name, table in made.items():
         path = folder / f"{name}.parquet"
         pq.write_table(table, path, row_group_size=2)
         sets[name] = dataset(name, [path])
-    return Source("a test", sets, {"enterprise": ENTERPRISE_DN})
+    return ValidationSource("a test", sets, {"enterprise": ENTERPRISE_DN})
 
 
-def found(source: Source, rules: Iterable[Rule] = RULES) -> list[tuple[str, str, str | None, str]]:
+def found(source: ValidationSource, rules: Iterable[Rule] = RULES) -> list[tuple[str, str, str | None, str]]:
     """Apply rules in this process, as a worker would: rule, type, guid and message of each finding."""
     applied, _, _ = choose(tuple(rules), source.present())
     single: dict[str, list[Rule]] = {name: [] for name in source.sets}
     unique: list[tuple[Repeated, tuple[str, ...]]] = []
     for rule, types in applied:
-        if isinstance(rule, Drawn) or rule.kind == "directory":
+        if isinstance(rule, GraphRule) or rule.kind == "directory":
             continue
         assert can(rule, types, source.sets), rule.id
         if isinstance(rule, Repeated):
@@ -286,7 +286,7 @@ def found(source: Source, rules: Iterable[Rule] = RULES) -> list[tuple[str, str,
             for name in types:
                 single[name].append(rule)
     chosen = {name: tuple(mine) for name, mine in single.items() if mine}
-    plan = Plan(source.sets, chosen, tuple(unique), source.dns, NOW)
+    plan = ValidationPlan(source.sets, chosen, tuple(unique), source.dns, NOW)
     rows = [row for batch in here(plan) for row in batch.to_pylist()]
     result = [(row["rule"], row["type"], row["guid"], row["message"]) for row in rows]
     result += [(one.rule, one.type, one.guid, one.message) for one in draw(applied, source)]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mqdssm.errors import DecodeError, GenericDirectoryError
-from mqdssm.pipeline.runner import Job, Stop
+from mqdssm.pipeline.runner import Job, StopRequest
 
 MINUTE_S = 60.0
 
@@ -27,7 +27,7 @@ class TestWork:
     __test__ = False
 
     @contextlib.contextmanager
-    def open(self, stop: Stop) -> Iterator[Callable[[int], Any]]:
+    def open(self, stop: StopRequest) -> Iterator[Callable[[int], Any]]:
         self.note(f"opened-{os.getpid()}")
         piece = getattr(self, self.kind)
         yield lambda number: piece(number, stop)
@@ -40,42 +40,42 @@ class TestWork:
             return True
         return False
 
-    def square(self, number: int, _: Stop) -> tuple[int, int]:
+    def square(self, number: int, _: StopRequest) -> tuple[int, int]:
         time.sleep(0.02)
         return number * number, os.getpid()
 
-    def crash_once(self, number: int, stop: Stop) -> Any:
+    def crash_once(self, number: int, stop: StopRequest) -> Any:
         if number == 2 and self.note("crashed"):
             os.kill(os.getpid(), signal.SIGKILL)
         self.note(f"done-{number}-{os.getpid()}")
         return self.square(number, stop)
 
-    def crash(self, number: int, stop: Stop) -> Any:
+    def crash(self, number: int, stop: StopRequest) -> Any:
         if number == 1:
             self.note(f"crash-{os.getpid()}")
             os.kill(os.getpid(), signal.SIGKILL)
         return self.square(number, stop)
 
-    def leave(self, number: int, _: Stop) -> None:
+    def leave(self, number: int, _: StopRequest) -> None:
         sys.stderr.write("last words\n")
         sys.stderr.flush()
         os._exit(7)
 
-    def fail(self, number: int, stop: Stop) -> Any:
+    def fail(self, number: int, stop: StopRequest) -> Any:
         if number == 1:
             raise GenericDirectoryError("refused", dn="cn=x", ldap_code=53, hint="do not")
         return self.square(number, stop) if number == 0 else self.wait(number, stop)
 
-    def fail_to_decode(self, number: int, _: Stop) -> Any:
+    def fail_to_decode(self, number: int, _: StopRequest) -> Any:
         raise DecodeError("[MS-DTYP] 2.4.6", "Owner", 3, "too short")
 
-    def fail_unforeseen(self, number: int, _: Stop) -> Any:
+    def fail_unforeseen(self, number: int, _: StopRequest) -> Any:
         raise KeyError("unforeseen")
 
-    def unpicklable(self, number: int, _: Stop) -> Any:
+    def unpicklable(self, number: int, _: StopRequest) -> Any:
         return lambda: number
 
-    def wait(self, number: int, stop: Stop) -> None:
+    def wait(self, number: int, stop: StopRequest) -> None:
         """Wait for a minute at safe places."""
         self.note(f"begun-{number}-{os.getpid()}")
         end = time.monotonic() + MINUTE_S
@@ -86,18 +86,18 @@ class TestWork:
         finally:
             self.note(f"ended-{number}")
 
-    def wait_once(self, number: int, stop: Stop) -> int:
+    def wait_once(self, number: int, stop: StopRequest) -> int:
         """Wait for a minute at safe places, but not when done again."""
         if self.note(f"waited-{number}"):
             self.wait(number, stop)
         return number
 
-    def hang(self, number: int, _: Stop) -> None:
+    def hang(self, number: int, _: StopRequest) -> None:
         """Wait for a minute without a safe place."""
         self.note(f"begun-{number}-{os.getpid()}")
         time.sleep(MINUTE_S)
 
-    def look(self, number: int, _: Stop) -> dict[str, Any]:
+    def look(self, number: int, _: StopRequest) -> dict[str, Any]:
         """What can be seen of the process that does this."""
         import pyarrow as pa
 

@@ -10,10 +10,10 @@ from store_ldap import Cutter, LdapHarness
 
 from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.errors import DirectoryError
-from mqdssm.store.disk import Room
+from mqdssm.store.disk import DiskSpace
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.testing.simulation.options import Options, options_of
-from mqdssm.testing.simulation.run import Report, Simulation
+from mqdssm.testing.simulation.run import RunReport, Simulation
 
 SERVERS_MAX: Final = 5
 
@@ -25,7 +25,7 @@ class SlapdStore:
         room: its disk is never full.
     """
 
-    room = Room.PLENTY
+    room = DiskSpace.PLENTY
 
     def __init__(self, server: OpenLdapServer, cutter: Cutter) -> None:
         private = {"user": None, "password": None, "ca_file": None}
@@ -70,7 +70,7 @@ def few_servers(seed: int) -> Options:
     return replace(options, bscs=tuple(bscs), work=work)
 
 
-def simulate(options: Options) -> Report:
+def simulate(options: Options) -> RunReport:
     """Run a simulation on as many slapds as it has servers; one that loses its disk gets another one."""
     count = sum(options.bscs) + len(options.bscs)
     with ExitStack() as stack, Cutter().installed() as cutter, ThreadPoolExecutor(count) as workers:

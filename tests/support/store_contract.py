@@ -43,7 +43,7 @@ class CrashContract:
                 partition_id=world.site,
                 seq_number=number(3),
             )
-            assert perform(operation) == ops.Outcome(status=OK, identifier=machine)
+            assert perform(operation) == ops.ObjectOutcome(status=OK, identifier=machine)
             assert brief(world.changes()) == [(Command.SYNC, 3, machine)]
             assert world.values(machine, ObjectType.MACHINE)[Propid.QM_OS] == 1
 
@@ -64,7 +64,7 @@ class CrashContract:
                 partition_id=world.site,
                 seq_number=number(2),
             )
-            assert perform(operation) == ops.Outcome(status=OK, identifier=machine)
+            assert perform(operation) == ops.ObjectOutcome(status=OK, identifier=machine)
             assert brief(world.changes()) == [(Command.DELETE, 2, machine)]
             assert world.read(machine, ObjectType.MACHINE).status == NOT_FOUND
 
@@ -82,7 +82,7 @@ class CrashContract:
                 partition_id=world.site,
                 seq_number=number(2),
             )
-            assert perform(operation) == ops.Outcome(status=OK, identifier=machine)
+            assert perform(operation) == ops.ObjectOutcome(status=OK, identifier=machine)
             assert brief(world.changes()) == [(Command.SYNC, 2, machine)]
             values = world.values(machine, ObjectType.MACHINE)
             assert (values[Propid.QM_PATHNAME], values[Propid.QM_OS]) == (world.name("new"), 5)

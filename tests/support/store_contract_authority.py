@@ -33,7 +33,9 @@ class AuthorityContract:
     def test_create_then_read(self, harness: Harness) -> None:
         world = World(harness)
         machine, queue = guid(), guid()
-        assert world.create(world.machine(machine, SERVICE=4)) == ops.Outcome(status=OK, identifier=machine)
+        assert world.create(world.machine(machine, SERVICE=4)) == ops.ObjectOutcome(
+            status=OK, identifier=machine
+        )
         given = world.queue(queue, r"Web\Orders", LABEL="", QMID=machine, SECURITY=b"", JOURNAL=7, SCOPE=0)
         assert world.create(given).identifier == queue
         expected = {**DEFAULTS[ObjectType.QUEUE], **dict(given[1:])}
@@ -156,7 +158,7 @@ class AuthorityContract:
                 outcome = world.delete(name, at=4)
             else:
                 outcome = world.update(name, ((Propid.Q_LABEL, "x"),), at=4)
-            assert outcome == ops.Outcome(status=OK, identifier=second)
+            assert outcome == ops.ObjectOutcome(status=OK, identifier=second)
         assert world.read(first).seq_number == 2
 
     def test_names_and_identifiers_are_taken(self, harness: Harness) -> None:
@@ -187,7 +189,7 @@ class AuthorityContract:
         machine = guid()
         for at in (5, 5, 4):
             outcome = world.create(world.machine(machine, OS=at), at=at)
-            assert outcome == ops.Outcome(status=OK, identifier=machine)
+            assert outcome == ops.ObjectOutcome(status=OK, identifier=machine)
         assert world.values(machine, ObjectType.MACHINE)[Propid.QM_OS] == 5
 
     def test_what_was_deleted_can_be_created_again(self, harness: Harness) -> None:
@@ -206,7 +208,7 @@ class AuthorityContract:
         world.create(world.machine(machine))
         world.create(world.queue(queue, LABEL="old", QUOTA=5))
         outcome = world.update(queue, ((Propid.Q_LABEL, "new"), (Propid.QM_OS, 5)))
-        assert outcome == ops.Outcome(status=OK, identifier=queue)
+        assert outcome == ops.ObjectOutcome(status=OK, identifier=queue)
         assert world.update(world.name(r"WEB\q"), ((Propid.Q_JOURNAL, 1),)).identifier == queue
         values = world.values(queue)
         assert (values[Propid.Q_LABEL], values[Propid.Q_QUOTA], values[Propid.Q_JOURNAL]) == ("new", 5, 1)
@@ -230,7 +232,7 @@ class AuthorityContract:
         world.create(world.machine(machine))
         label = ((Propid.Q_LABEL, "x"),)
         for which in (guid(), world.name(r"web\none"), machine):
-            assert world.update(which, label) == ops.Outcome(status=NOT_FOUND)
+            assert world.update(which, label) == ops.ObjectOutcome(status=NOT_FOUND)
         other = World(harness)
         other.site, site = world.site, other.site
         world.site = site
@@ -261,7 +263,7 @@ class AuthorityContract:
         refused = world.update(machine, ((Propid.QM_MACHINE_ID, guid()),))
         assert refused.status == Hresult.MQ_ERROR_PROPERTY
         same = world.update(machine, ((Propid.QM_MACHINE_ID, machine), (Propid.QM_OS, 9)))
-        assert same == ops.Outcome(status=OK, identifier=machine)
+        assert same == ops.ObjectOutcome(status=OK, identifier=machine)
         assert world.values(machine, ObjectType.MACHINE)[Propid.QM_OS] == 9
 
     @pytest.mark.parametrize("scope", list(Scope))
@@ -272,7 +274,7 @@ class AuthorityContract:
         world.create(world.queue(queue))
         which = world.name(r"WEB\Q") if scope is Scope.SITE else queue
         for _ in range(2):
-            assert world.delete(which, at=9, scope=scope) == ops.Outcome(status=OK, identifier=queue)
+            assert world.delete(which, at=9, scope=scope) == ops.ObjectOutcome(status=OK, identifier=queue)
         assert world.read(queue).status == NOT_FOUND
         assert world.read(world.name(r"web\q")).status == NOT_FOUND
         (_, grave) = world.changes()
@@ -284,7 +286,7 @@ class AuthorityContract:
         machine = guid()
         world.create(world.machine(machine))
         for which in (guid(), world.name(r"web\none"), machine):
-            assert world.delete(which) == ops.Outcome(status=NOT_FOUND)
+            assert world.delete(which) == ops.ObjectOutcome(status=NOT_FOUND)
         assert world.read(machine, ObjectType.MACHINE).status == OK
 
     def test_late_deletion_is_dropped(self, harness: Harness) -> None:
@@ -300,7 +302,7 @@ class AuthorityContract:
         world.create(world.machine(machine))
         world.create(world.queue(queue))
         for which in (machine, world.name("Web")):
-            assert world.delete(which, ObjectType.MACHINE) == ops.Outcome(status=Hresult.MQ_ERROR)
+            assert world.delete(which, ObjectType.MACHINE) == ops.ObjectOutcome(status=Hresult.MQ_ERROR)
         assert brief(world.changes()) == [(Command.SYNC, 1, machine), (Command.SYNC, 2, queue)]
         world.delete(queue)
         assert world.delete(machine, ObjectType.MACHINE).status == OK
@@ -314,7 +316,7 @@ class AuthorityContract:
         renaming = ((Propid.QM_PATHNAME, world.name("new")),)
         assert world.update(machine, renaming).status == OK
         assert world.create(world.queue(new, r"new\q")).status == OK
-        assert world.delete(machine, ObjectType.MACHINE) == ops.Outcome(status=Hresult.MQ_ERROR)
+        assert world.delete(machine, ObjectType.MACHINE) == ops.ObjectOutcome(status=Hresult.MQ_ERROR)
         world.delete(new)
         before = world.read(old).properties
         assert world.delete(machine, ObjectType.MACHINE).status == OK

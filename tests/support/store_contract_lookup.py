@@ -14,9 +14,9 @@ from mqdssm.store.lookup import (
     LOOKUPS_MAX,
     Columns,
     Lookups,
+    LookupSortKey,
     Relation,
     Restriction,
-    SortKey,
 )
 
 LABELS = ("b", "A", "c", None)
@@ -167,15 +167,15 @@ class LookupContract:
         ids = queues(world)
         columns = (Propid.Q_LABEL,)
 
-        def labels(*keys: SortKey) -> list[Any]:
+        def labels(*keys: LookupSortKey) -> list[Any]:
             return [one for (one,) in rows(lookups_of(harness), (here(world),), columns, keys)]
 
-        assert labels(SortKey(propid=Propid.Q_LABEL)) == ["A", "ab", "b", "c"]
-        assert labels(SortKey(propid=Propid.Q_QUOTA, descending=True)) == ["ab", "c", "A", "b"]
+        assert labels(LookupSortKey(propid=Propid.Q_LABEL)) == ["A", "ab", "b", "c"]
+        assert labels(LookupSortKey(propid=Propid.Q_QUOTA, descending=True)) == ["ab", "c", "A", "b"]
         world.apply(world.change(Command.UPDATE, ids[2], 9, ((Propid.Q_LABEL, "a"),)))
-        keys = (SortKey(propid=Propid.Q_LABEL), SortKey(propid=Propid.Q_QUOTA, descending=True))
+        keys = (LookupSortKey(propid=Propid.Q_LABEL), LookupSortKey(propid=Propid.Q_QUOTA, descending=True))
         assert labels(*keys) == ["a", "A", "ab", "b"]
-        by_time = (SortKey(propid=Propid.Q_CREATE_TIME), SortKey(propid=Propid.Q_QUOTA))
+        by_time = (LookupSortKey(propid=Propid.Q_CREATE_TIME), LookupSortKey(propid=Propid.Q_QUOTA))
         assert labels(*by_time) == ["b", "A", "a", "ab"], "what is not there is equal"
 
     def test_several_objects_at_a_time(self, harness: Harness) -> None:
@@ -183,7 +183,7 @@ class LookupContract:
         queues(world)
         lookups = lookups_of(harness)
         status, descriptor = lookups.begin(
-            (here(world),), (Propid.Q_QUOTA,), (SortKey(propid=Propid.Q_QUOTA),)
+            (here(world),), (Propid.Q_QUOTA,), (LookupSortKey(propid=Propid.Q_QUOTA),)
         )
         assert status == OK
         assert descriptor is not None
@@ -206,10 +206,13 @@ class LookupContract:
             ("ILLEGAL_RELATION", ((restriction(6, Propid.Q_QUOTA, 1),), (Propid.Q_LABEL,))),
             ("ILLEGAL_RELATION", ((restriction(0, Propid.Q_QMID, Guid(bytes(16))),), (Propid.Q_LABEL,))),
             ("ILLEGAL_PROPERTY_VT", ((restriction(4, Propid.Q_QUOTA, "1"),), (Propid.Q_LABEL,))),
-            ("ILLEGAL_SORT_PROPID", ((), (Propid.Q_LABEL,), (SortKey(propid=Propid.QM_OS),))),
-            ("ILLEGAL_SORT_PROPID", ((), (Propid.Q_LABEL,), (SortKey(propid=Propid.Q_QMID),))),
-            ("MULTI_SORT_KEYS", ((), (Propid.Q_LABEL,), (SortKey(propid=Propid.Q_LABEL),) * 2)),
-            ("ILLEGAL_SORT", ((), (Propid.Q_LABEL,), (SortKey(propid=Propid.Q_LABEL),) * (ITEMS_MAX + 1))),
+            ("ILLEGAL_SORT_PROPID", ((), (Propid.Q_LABEL,), (LookupSortKey(propid=Propid.QM_OS),))),
+            ("ILLEGAL_SORT_PROPID", ((), (Propid.Q_LABEL,), (LookupSortKey(propid=Propid.Q_QMID),))),
+            ("MULTI_SORT_KEYS", ((), (Propid.Q_LABEL,), (LookupSortKey(propid=Propid.Q_LABEL),) * 2)),
+            (
+                "ILLEGAL_SORT",
+                ((), (Propid.Q_LABEL,), (LookupSortKey(propid=Propid.Q_LABEL),) * (ITEMS_MAX + 1)),
+            ),
         ],
     )
     def test_what_is_refused(self, harness: Harness, problem: str, given: tuple[Any, ...]) -> None:

@@ -255,7 +255,9 @@ def run_authority(world: World, plan: Plan) -> tuple[Model, list[Guid], list[Dir
             outcome, expected = world.update(identifier, given), OK if there else NOT_FOUND
             if verb == "rename" and there and holder not in {None, identifier}:
                 expected = Hresult.MQ_ERROR_QUEUE_EXISTS
-        assert outcome == ops.Outcome(status=expected, identifier=identifier if expected == OK else None)
+        assert outcome == ops.ObjectOutcome(
+            status=expected, identifier=identifier if expected == OK else None
+        )
         if expected == OK:
             (change,) = world.changes(after=world.last - 1)
             log.append(change)

@@ -104,7 +104,7 @@ class World:
     def perform(self, operation: ops.Operation) -> Any:
         return self.store.perform(operation)
 
-    def create(self, properties: Properties, at: int = 0, **other: Any) -> ops.Outcome:
+    def create(self, properties: Properties, at: int = 0, **other: Any) -> ops.ObjectOutcome:
         """Create an object of the site as its authority; `at` is its number, else the next one."""
         first = properties[0][0].object_type or ObjectType.DELETED_OBJECT
         return self.store.perform(
@@ -119,7 +119,7 @@ class World:
 
     def update(
         self, which: Guid | str, properties: Properties, at: int = 0, object_type: ObjectType | None = None
-    ) -> ops.Outcome:
+    ) -> ops.ObjectOutcome:
         """Update an object of the site as its authority."""
         return self.store.perform(
             ops.UpdateObject(
@@ -138,7 +138,7 @@ class World:
         object_type: ObjectType = ObjectType.QUEUE,
         at: int = 0,
         scope: Scope = Scope.ENTERPRISE,
-    ) -> ops.Outcome:
+    ) -> ops.ObjectOutcome:
         """Delete an object of the site as its authority."""
         return self.store.perform(
             ops.DeleteObject(

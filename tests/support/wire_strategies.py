@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mqdssm.errors import DecodeError
 from mqdssm.wire.acl import OBJECT_TYPES, Ace, Acl
-from mqdssm.wire.control import Control
+from mqdssm.wire.control import DescriptorControl
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.sddl import DOMAIN_ALIASES, WELL_KNOWN_ALIASES
 from mqdssm.wire.sid import Sid
@@ -17,7 +17,9 @@ U32 = st.integers(0, 2**32 - 1)
 DOMAIN = Sid("S-1-5-21-1-2-3")
 AUTHORITIES = st.integers(0, 2**48 - 1)
 SHORT_AUTHORITIES = st.sampled_from([0, 1, 2, 3, 5, 15, 16, 2**32 - 2])  # Samba turns to 0x one too early
-BIT_FREE_CONTROL = int(Control.SACL_PRESENT | Control.DACL_PRESENT | Control.SELF_RELATIVE)
+BIT_FREE_CONTROL = int(
+    DescriptorControl.SACL_PRESENT | DescriptorControl.DACL_PRESENT | DescriptorControl.SELF_RELATIVE
+)
 
 
 def sids(authorities: st.SearchStrategy[int] = AUTHORITIES):
@@ -75,9 +77,9 @@ def descriptors(
     who = who if who is not None else sids()
 
     def build(control, owner, group, sacl, dacl, null_sacl, null_dacl, sbz1):
-        control = (control & ~BIT_FREE_CONTROL) | Control.SELF_RELATIVE
-        control |= Control.SACL_PRESENT if sacl is not None or (null and null_sacl) else 0
-        control |= Control.DACL_PRESENT if dacl is not None or (null and null_dacl) else 0
+        control = (control & ~BIT_FREE_CONTROL) | DescriptorControl.SELF_RELATIVE
+        control |= DescriptorControl.SACL_PRESENT if sacl is not None or (null and null_sacl) else 0
+        control |= DescriptorControl.DACL_PRESENT if dacl is not None or (null and null_dacl) else 0
         return SecurityDescriptor(control, owner, group, sacl, dacl, sbz1)
 
     return st.builds(

@@ -152,7 +152,7 @@ def test_machinery_exists() -> None:
 
 def test_entries_are_put_together_in_one_place() -> None:
     """What an add needs beside values is known by `new_entry`, the entry of an element by `Maker`."""
-    makers = {"events/making.py", "pipeline/migrate/ldif.py", "samples/fault_values.py"}
+    makers = {"events/entry_builder.py", "pipeline/migrate/ldif.py", "samples/fault_values.py"}
     forms = {"directory/requests.py", "pipeline/frames/bulk_ldap.py"}  # of an add, and of a row
     problems = []
     for path in sources("mqdssm"):
@@ -160,13 +160,17 @@ def test_entries_are_put_together_in_one_place() -> None:
         if where.startswith("testing/"):
             continue  # accounts, which no element stands for
         for node in ast.walk(tree(path)):
-            keys = node.keys if isinstance(node, ast.Dict) else []
-            written = [ast.unparse(key) for key in keys if key is not None]
-            if {"'objectClass'", "OBJECT_CLASS"}.intersection(written) and where not in forms:
+            written = [ast.unparse(key) for key in node.keys if key] if isinstance(node, ast.Dict) else []
+            if (
+                isinstance(node, ast.Dict)
+                and {"'objectClass'", "OBJECT_CLASS"}.intersection(written)
+                and where not in forms
+            ):
                 problems.append(f"{name(path)}:{node.lineno}: use mqdssm.directory.requests.new_entry")
-            made = isinstance(node, ast.Call) and ast.unparse(node.func) == "MadeEntry"
-            if made and where not in makers:
-                problems.append(f"{name(path)}:{node.lineno}: entries are made by mqdssm.events.entry_builder.Maker")
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "MadeEntry" and where not in makers:
+                problems.append(
+                    f"{name(path)}:{node.lineno}: entries are made by mqdssm.events.entry_builder.Maker"
+                )
     report(problems)
 
 

@@ -12,18 +12,18 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from mqdssm.directory.write_operations import Changing
 from mqdssm.directory.channel import Channel, ConnectionBroken
-from mqdssm.directory.server_info import Knowledge
-from mqdssm.directory.loading.items import Action, Item, LoadOptions, Outcome
-from mqdssm.directory.loading.result_handling import Judge, refused
-from mqdssm.directory.loading.rate_limit import Pace
-from mqdssm.directory.loading.sending import Request, Sender
-from mqdssm.directory.loading.tasks import RESULT_TAGS, Queue, Task
 from mqdssm.directory.loading.existing_entries import AT_ONCE
+from mqdssm.directory.loading.items import Action, Item, LoadOptions, Outcome
+from mqdssm.directory.loading.rate_limit import Pace
+from mqdssm.directory.loading.result_handling import ResultHandler, refused
+from mqdssm.directory.loading.sending import ChangeInFlight, ChannelSender
+from mqdssm.directory.loading.tasks import RESULT_TAGS, ChangeTask, TaskQueue
 from mqdssm.directory.loading.transactions import Transactions
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.responses import LdapResult
+from mqdssm.directory.server_info import ServerInfo
+from mqdssm.directory.write_operations import Changing
 from mqdssm.errors import DecodeError, DirectoryError, DirectoryNotConnected
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _never() -> bool:
 class Loader:
     """Loads changes; made by a session."""
 
-    def __init__(self, session: "Session", pool: Pool, changing: Changing, knowledge: Knowledge) -> None:
+    def __init__(self, session: "Session", pool: Pool, changing: Changing, knowledge: ServerInfo) -> None:
         """Load over the channels of `pool`."""
         self._session = session
         self._pool = pool
@@ -80,13 +80,13 @@ class Loader:
         """
         self._changing.refuse_if_read_only("load", "")
         self._session.refuse_if_replicated("load")
-        queue, chosen = Queue(), options or LoadOptions()
-        judge = Judge(self._session, chosen, queue, self._knowledge.error_of)
+        queue, chosen = TaskQueue(), options or LoadOptions()
+        judge = ResultHandler(self._session, chosen, queue, self._knowledge.error_of)
         yield from _Load(self._session, self._pool, chosen, queue, judge, is_enough=is_enough).run(
             iter(items)
         )
 
-    def send(self, requests: Iterable[Request]) -> Iterator[tuple[Request, LdapResult]]:
+    def send(self, requests: Iterable[ChangeInFlight]) -> Iterator[tuple[ChangeInFlight, LdapResult]]:
         """Make changes whose results the caller judges; nothing is compared, and nothing sent twice.
 
         Yields:
@@ -99,7 +99,7 @@ class Loader:
         """
         self._changing.refuse_if_read_only("change", "")
         self._session.refuse_if_replicated("change")
-        yield from Sender(self._session, self._pool).send(requests)
+        yield from ChannelSender(self._session, self._pool).send(requests)
 
     def error_of(self, result: LdapResult, operation: str, dn: str | None) -> DirectoryError:
         """The error for a result of `send` that is not success."""
@@ -114,8 +114,8 @@ class _Load:
         session: "Session",
         pool: Pool,
         options: LoadOptions,
-        queue: Queue,
-        judge: Judge,
+        queue: TaskQueue,
+        judge: ResultHandler,
         *,
         is_enough: Callable[[], bool],
     ) -> None:
@@ -130,7 +130,7 @@ class _Load:
         self._transactions = Transactions(session, options.transactions, options.window)
         self._limit_s = session.options.operation_timeout_s
         self._items: Iterator[Item] | None = None
-        self._under_way: dict[int, Task] = {}
+        self._under_way: dict[int, ChangeTask] = {}
         self._tags: dict[int, int] = {}
         self._url: str | None = None
         self._losses = 0
@@ -246,7 +246,7 @@ class _Load:
         window = self._options.window
         if len(self._under_way) > window - window // 4:
             return
-        tasks: list[Task] = []
+        tasks: list[ChangeTask] = []
         while len(self._under_way) + len(tasks) < window and len(self._queue) and self._pace.take():
             task = self._queue.take()
             if task is None:
@@ -254,7 +254,7 @@ class _Load:
             tasks.append(task)
         yield from self._send(channel, tasks)
 
-    def _send(self, channel: Channel, tasks: Sequence[Task]) -> Iterator[Outcome]:
+    def _send(self, channel: Channel, tasks: Sequence[ChangeTask]) -> Iterator[Outcome]:
         requests = []
         for task in tasks:
             number = channel.new_id()
@@ -274,8 +274,8 @@ class _Load:
 
     def _group(self, channel: Channel) -> Iterator[Outcome]:
         """Add a group in one transaction; what is not for transactions, or was refused there, goes alone."""
-        group: dict[int, Task] = {}
-        others: list[Task] = []
+        group: dict[int, ChangeTask] = {}
+        others: list[ChangeTask] = []
         while len(group) < self._transactions.size and len(others) < self._options.window:
             if not len(self._queue) or not self._pace.take():
                 break
@@ -292,7 +292,7 @@ class _Load:
             yield from self._commit(channel, group)
         yield from self._send(channel, others)
 
-    def _commit(self, channel: Channel, group: dict[int, Task]) -> Iterator[Outcome]:
+    def _commit(self, channel: Channel, group: dict[int, ChangeTask]) -> Iterator[Outcome]:
         self._under_way.update(group)
         try:
             odd = self._transactions.commit(channel, group, self._limit_s)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from mqdssm.directory.entries import Entry
-from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions, Outcome, Values
-from mqdssm.directory.loading.tasks import Queue, Task
 from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at, guid_of, owners_of
+from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions, Outcome, Values
+from mqdssm.directory.loading.tasks import ChangeTask, TaskQueue
 from mqdssm.errors import DirectoryError, ObjectAlreadyExists, ObjectNotFound
 from mqdssm.model.dn import normalize
 from mqdssm.tables.equality import differing, equal
@@ -25,19 +25,19 @@ _NAMED: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 ErrorOf = Callable[["LdapResult", str, str | None], DirectoryError]
 
 
-class Judge:
+class ResultHandler:
     """Turns answers into outcomes, or into further tasks; what has to be looked up is looked up in batches.
 
     Attributes:
         tired: the server was too busy: a pause is due.
     """
 
-    def __init__(self, session: "Session", options: LoadOptions, queue: Queue, error_of: ErrorOf) -> None:
+    def __init__(self, session: "Session", options: LoadOptions, queue: TaskQueue, error_of: ErrorOf) -> None:
         self._session = session
         self._options = options
         self._queue = queue
         self._error_of = error_of
-        self._to_look: list[Task] = []
+        self._to_look: list[ChangeTask] = []
         self._to_identify: list[Outcome] = []
         self._together = min(AT_ONCE, options.window)
         self.tired = False
@@ -69,7 +69,7 @@ class Judge:
         outcomes, tasks = [], []
         for item in items:
             try:
-                tasks.append(Task.of(item))
+                tasks.append(ChangeTask.of(item))
             except ValueError as error:
                 outcomes.append(refused(item, str(error)))
         compared = [task for task in tasks if task.item.before is not None and task.action is not Action.ADD]
@@ -83,7 +83,7 @@ class Judge:
                 outcomes.append(outcome)
         return outcomes
 
-    def _changed_since(self, task: Task, entry: Entry | None) -> Outcome | None:
+    def _changed_since(self, task: ChangeTask, entry: Entry | None) -> Outcome | None:
         item, task.read = task.item, entry
         if entry is None:
             return _outcome(item, Effect.MISSING, text="there is no such object (any more)")
@@ -107,7 +107,7 @@ class Judge:
 
     # -- answers
 
-    def answer(self, task: Task, result: "LdapResult") -> Outcome | None:
+    def answer(self, task: ChangeTask, result: "LdapResult") -> Outcome | None:
         """Return the meaning of a server's answer to a task; None if it is not decided yet.
 
         What must be sent again is queued, in the place that it had; what met something stays in the queue's
@@ -128,20 +128,20 @@ class Judge:
             return None
         return self._refusal(task, result)
 
-    def _met_something(self, task: Task, result: "LdapResult") -> bool:
+    def _met_something(self, task: ChangeTask, result: "LdapResult") -> bool:
         return (
             task.action is Action.ADD
             and result.code not in {0, *BUSY_CODES}
             and isinstance(self._error_of(result, task.action, task.item.dn), ObjectAlreadyExists)
         )
 
-    def _shows_change(self, task: Task, result: "LdapResult") -> bool:
+    def _shows_change(self, task: ChangeTask, result: "LdapResult") -> bool:
         """True if an object was changed after it was compared, or by an attempt whose answer was lost."""
         is_whole = task.read is not None and task.split is None
         guard = task.guard(self._session.profile)
         return is_whole and task.attempts < ATTEMPTS_MAX and guard.shows_change(result)
 
-    def _refusal(self, task: Task, result: "LdapResult") -> Outcome | None:
+    def _refusal(self, task: ChangeTask, result: "LdapResult") -> Outcome | None:
         error = self._error_of(result, task.action, task.item.dn)
         match task.action, error:
             case Action.ADD, ObjectNotFound():
@@ -157,7 +157,7 @@ class Judge:
             case _:
                 return _of_error(task, Effect.REJECTED, error, named_in(result.text, task.attributes))
 
-    def _success(self, task: Task) -> Outcome | None:
+    def _success(self, task: ChangeTask) -> Outcome | None:
         effect = {Action.MODIFY: Effect.UPDATED, Action.DELETE: Effect.DELETED}.get(task.action, Effect.ADDED)
         guid = guid_of(task.attributes) or guid_of(task.item.attributes)
         written = tuple(task.attributes) if effect is Effect.UPDATED else ()
@@ -167,7 +167,7 @@ class Judge:
             return None
         return outcome
 
-    def _part_answer(self, task: Task, result: "LdapResult") -> Outcome | None:
+    def _part_answer(self, task: ChangeTask, result: "LdapResult") -> Outcome | None:
         split = task.split
         if split is None:
             raise ValueError("the task is no part of another")
@@ -204,7 +204,7 @@ class Judge:
             del self._to_identify[:AT_ONCE]
         return outcomes
 
-    def _compare(self, tasks: list[Task]) -> list[Outcome]:
+    def _compare(self, tasks: list[ChangeTask]) -> list[Outcome]:
         """Adds that met something: the same, something else, or another object with their GUID.
 
         Others met an object that is not as it was compared: they are compared again.
@@ -229,7 +229,7 @@ class Judge:
                 outcomes.append(outcome)
         return outcomes
 
-    def _again(self, task: Task, entry: Entry | None) -> Outcome | None:
+    def _again(self, task: ChangeTask, entry: Entry | None) -> Outcome | None:
         outcome = self._changed_since(task, entry)
         if outcome is None:
             self._queue.put(task)
@@ -237,7 +237,7 @@ class Judge:
             return _outcome(task.item, Effect.UPDATED, guid=outcome.guid, attributes=tuple(task.attributes))
         return outcome
 
-    def _met(self, task: Task, entry: Entry) -> Outcome | None:
+    def _met(self, task: ChangeTask, entry: Entry) -> Outcome | None:
         item, guid = task.item, guid_of(entry.attributes)
         wanted = {name: raws for name, raws in task.attributes.items() if name.lower() != "objectclass"}
         changes = self._differing(wanted, entry, item.ldap_class)
@@ -249,10 +249,12 @@ class Judge:
             text = "an object of another class has that name" if foreign else "other values are there"
             return _outcome(item, Effect.CONFLICT, text=text, attributes=changes, guid=guid)
         replacements = {name: wanted[name] for name in changes}
-        self._queue.put(Task(item, Action.MODIFY, replacements, task.key, task.parent, order=task.order))
+        self._queue.put(
+            ChangeTask(item, Action.MODIFY, replacements, task.key, task.parent, order=task.order)
+        )
         return None
 
-    def _not_met(self, task: Task, owner: str | None) -> Outcome | None:
+    def _not_met(self, task: ChangeTask, owner: str | None) -> Outcome | None:
         if owner is not None and normalize(owner) != task.key:
             text = f"another object has the same objectGUID: {owner}"
             return _outcome(task.item, Effect.CONFLICT, text=text, attributes=("objectGUID",))
@@ -292,7 +294,9 @@ def _outcome(
     )
 
 
-def _of_error(task: Task, effect: Effect, error: DirectoryError, attributes: tuple[str, ...] = ()) -> Outcome:
+def _of_error(
+    task: ChangeTask, effect: Effect, error: DirectoryError, attributes: tuple[str, ...] = ()
+) -> Outcome:
     attributes = attributes or (tuple(task.attributes) if task.action is Action.MODIFY else ())
     return _outcome(task.item, effect, code=error.ldap_code, text=str(error), attributes=attributes)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from mqdssm.directory.channel import Channel, ConnectionBroken
 from mqdssm.directory.filters import LdapFilter
 from mqdssm.directory.loading.items import WINDOW, Item
-from mqdssm.directory.loading.tasks import RESULT_TAGS, Order, Queue, Task
+from mqdssm.directory.loading.tasks import RESULT_TAGS, ChangeTask, Order, TaskQueue
 from mqdssm.directory.requests import assertion_control
 from mqdssm.directory.responses import LdapResult
 from mqdssm.errors import DecodeError, DirectoryNotConnected
@@ -29,7 +29,7 @@ QUEUED_MAX: Final = 4 * WINDOW
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ChangeInFlight:
     """One change.
 
     Attributes:
@@ -41,7 +41,7 @@ class Request:
     condition: LdapFilter | None = None
 
 
-class Sender:
+class ChannelSender:
     """Sends over one channel of a pool."""
 
     def __init__(self, session: "Session", pool: "Pool") -> None:
@@ -49,7 +49,7 @@ class Sender:
         self._pool = pool
         self._limit_s = session.options.operation_timeout_s
 
-    def send(self, requests: Iterable[Request]) -> Iterator[tuple[Request, LdapResult]]:
+    def send(self, requests: Iterable[ChangeInFlight]) -> Iterator[tuple[ChangeInFlight, LdapResult]]:
         """Send changes, and yield each with its result as the server answers, in any order.
 
         Raises:
@@ -83,9 +83,9 @@ class _Conversation:
         self._profile = session.profile
         self._channel = channel
         self._limit_s = limit_s
-        self._queue = Queue()
-        self._requests: dict[Order, Request] = {}  # by the order of their tasks
-        self._under_way: dict[int, Task] = {}
+        self._queue = TaskQueue()
+        self._requests: dict[Order, ChangeInFlight] = {}  # by the order of their tasks
+        self._under_way: dict[int, ChangeTask] = {}
         self._tags: dict[int, int] = {}
 
     @property
@@ -93,7 +93,7 @@ class _Conversation:
         """Whether answers are still to come."""
         return bool(self._under_way)
 
-    def run(self, rest: Iterator[Request]) -> Iterator[tuple[Request, LdapResult]]:
+    def run(self, rest: Iterator[ChangeInFlight]) -> Iterator[tuple[ChangeInFlight, LdapResult]]:
         """Send and receive until all are answered.
 
         The caller makes the next changes while the server works at those before.
@@ -111,11 +111,11 @@ class _Conversation:
                 self._queue.done(task)
                 yield self._requests.pop(task.order), result
 
-    def _take(self, rest: Iterator[Request]) -> bool:
+    def _take(self, rest: Iterator[ChangeInFlight]) -> bool:
         """Take some more changes from the caller; False: there is no room for them, or there are none."""
         some = list(islice(rest, max(0, min(AT_ONCE, QUEUED_MAX - len(self._queue)))))
         for request in some:
-            task = Task.of(request.item)
+            task = ChangeTask.of(request.item)
             self._queue.put(task)
             self._requests[task.order] = request
         return bool(some)
@@ -133,7 +133,7 @@ class _Conversation:
         if packets:
             self._channel.send(b"".join(packets), time.monotonic() + self._limit_s)
 
-    def _encoded(self, task: Task) -> bytes:
+    def _encoded(self, task: ChangeTask) -> bytes:
         condition = self._requests[task.order].condition
         controls = () if condition is None else (assertion_control(condition),)
         number = self._channel.new_id()
@@ -146,7 +146,9 @@ class _Conversation:
         return packet
 
 
-def results(sent: Iterable[tuple[Request, LdapResult]], requests: Sequence[Request]) -> list[LdapResult]:
+def results(
+    sent: Iterable[tuple[ChangeInFlight, LdapResult]], requests: Sequence[ChangeInFlight]
+) -> list[LdapResult]:
     """The results in the order of the requests."""
     found = {id(request): result for request, result in sent}
     return [found[id(request)] for request in requests]

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final, TypeAlias
 
-from mqdssm.directory.write_operations import changes_of
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.loading.items import Action, Item, Values
 from mqdssm.directory.profile import Guard, Profile
-from mqdssm.directory.requests import Control, encode_add, encode_delete, encode_modify
+from mqdssm.directory.requests import LdapControl, encode_add, encode_delete, encode_modify
 from mqdssm.directory.responses import ADD_RESPONSE, DELETE_RESPONSE, MODIFY_RESPONSE
+from mqdssm.directory.write_operations import changes_of
 from mqdssm.model.dn import DN, normalize
 from mqdssm.tables import adsyntax
 from mqdssm.tables.schema import ATTRIBUTES
@@ -45,7 +45,7 @@ class Split:
 
 
 @dataclass(slots=True, eq=False)
-class Task:
+class ChangeTask:
     """One request.
 
     Attributes:
@@ -76,7 +76,7 @@ class Task:
     order: Order = ()
 
     @classmethod
-    def of(cls, item: Item) -> "Task":
+    def of(cls, item: Item) -> "ChangeTask":
         """The first task of an item.
 
         Raises:
@@ -91,11 +91,11 @@ class Task:
         is_changed = self.split is not None or self.action is not self.item.action
         return bool(self.attempts) or self.suspect or is_changed
 
-    def parts(self) -> list["Task"]:
+    def parts(self) -> list["ChangeTask"]:
         """Return tasks that do the same, attribute by attribute."""
         split = Split(len(self.attributes))
         return [
-            Task(
+            ChangeTask(
                 self.item,
                 self.action,
                 {name: values},
@@ -115,7 +115,7 @@ class Task:
         names = self.attributes if self.action is Action.MODIFY else ()
         return profile.guard(self.read, [name for name in names if _is_compared(name)])
 
-    def encode(self, number: int, profile: Profile, controls: tuple[Control, ...] = ()) -> bytes:
+    def encode(self, number: int, profile: Profile, controls: tuple[LdapControl, ...] = ()) -> bytes:
         """The request.
 
         Raises:
@@ -133,7 +133,7 @@ class Task:
         return encode_modify(number, guard.name, changes_of(guard, self.attributes), controls)
 
 
-class Queue:
+class TaskQueue:
     """Tasks that wait, and those whose objects are being changed: no two may meet.
 
     Servers carry out the requests of one connection in any order: a child must not overtake its parent, a
@@ -142,11 +142,11 @@ class Queue:
     """
 
     def __init__(self) -> None:
-        self._ready: deque[Task] = deque()
+        self._ready: deque[ChangeTask] = deque()
         self._open: dict[str, set[Order]] = {}  # of an object: not over yet
         self._below: dict[str, set[Order]] = {}  # of what is right below a name: likewise
         self._parked: set[Order] = set()
-        self._blocked: dict[str, list[Task]] = {}
+        self._blocked: dict[str, list[ChangeTask]] = {}
         self._waiting = 0  # how many are blocked
         self._orders = count(1)
 
@@ -158,19 +158,19 @@ class Queue:
         """True if there is a task that may have nothing in its way."""
         return bool(self._ready)
 
-    def put(self, task: Task) -> None:
+    def put(self, task: ChangeTask) -> None:
         """One more, behind all that came before it; one that is sent again keeps its place."""
         task.order = task.order or (next(self._orders),)
         self._enter(task)
         self._ready.append(task)
 
-    def put_first(self, tasks: Sequence[Task]) -> None:
+    def put_first(self, tasks: Sequence[ChangeTask]) -> None:
         """Queue failed tasks again, ahead of all others."""
         for task in tasks:
             self._enter(task)
         self._ready.extendleft(reversed(tasks))
 
-    def take(self) -> Task | None:
+    def take(self) -> ChangeTask | None:
         """The next task that nothing is in the way of; others wait for it until `done`."""
         while self._ready:
             task = self._ready.popleft()
@@ -193,12 +193,12 @@ class Queue:
         self._waiting = 0
         self._ready = deque(sorted(kept, key=lambda task: task.order))
 
-    def park(self, task: Task) -> None:
+    def park(self, task: ChangeTask) -> None:
         """A task met an object that is there: what is below that may go on, all else still waits."""
         self._parked.add(task.order)
         self._release(task.key)
 
-    def done(self, task: Task) -> None:
+    def done(self, task: ChangeTask) -> None:
         """A task was answered: what waited for it may go on, unless it is put back at once."""
         self._parked.discard(task.order)
         _leave(self._open, task.key, task.order)
@@ -206,11 +206,11 @@ class Queue:
         self._release(task.key)
         self._release(_BELOW + task.parent)
 
-    def _enter(self, task: Task) -> None:
+    def _enter(self, task: ChangeTask) -> None:
         self._open.setdefault(task.key, set()).add(task.order)
         self._below.setdefault(task.parent, set()).add(task.order)
 
-    def _blocker_of(self, task: Task) -> str | None:
+    def _blocker_of(self, task: ChangeTask) -> str | None:
         if _is_before(self._open[task.key], task):
             return task.key
         if _is_before(self._open.get(task.parent, set()) - self._parked, task):
@@ -233,7 +233,7 @@ def _is_compared(name: str) -> bool:
     return known is not None and known.single and known.syntax in _COMPARED
 
 
-def _is_before(orders: AbstractSet[Order], task: Task) -> bool:
+def _is_before(orders: AbstractSet[Order], task: ChangeTask) -> bool:
     """Return True if one of some tasks came before this one."""
     return any(order < task.order for order in orders)
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Final
 
 from mqdssm.directory.ber import octet_string, sequence
 from mqdssm.directory.channel import Channel
-from mqdssm.directory.requests import Control, encode_extended
+from mqdssm.directory.requests import LdapControl, encode_extended
 from mqdssm.directory.responses import ADD_RESPONSE, EXTENDED_RESPONSE
 
 if TYPE_CHECKING:
-    from mqdssm.directory.loading.tasks import Task
+    from mqdssm.directory.loading.tasks import ChangeTask
     from mqdssm.directory.session import Session
 
 START_OID: Final = "1.3.6.1.1.21.1"
 END_OID: Final = "1.3.6.1.1.21.3"
-SPECIFICATION: Final = Control("1.3.6.1.1.21.2", critical=True, value=b"")
+SPECIFICATION: Final = LdapControl("1.3.6.1.1.21.2", critical=True, value=b"")
 """Puts a change into the one transaction of the connection, whose identifier slapd leaves empty."""
 COMMIT: Final = sequence(octet_string(b""))
 PAUSE_S: Final = 0.003
@@ -47,7 +47,7 @@ class Transactions:
         self._window = window
         self._failures = 0
 
-    def commit(self, channel: Channel, tasks: "dict[int, Task]", limit_s: float) -> "set[int] | None":
+    def commit(self, channel: Channel, tasks: "dict[int, ChangeTask]", limit_s: float) -> "set[int] | None":
         """Add objects, all in one transaction.
 
         Args:

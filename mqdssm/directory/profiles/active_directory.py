@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
 
 from mqdssm.directory.ber import integer, octet_string, sequence
-from mqdssm.directory.server_facts import ServerFacts
 from mqdssm.directory.filters import And, Equal, LdapFilter, any_of
 from mqdssm.directory.profile import Guard, GuidTarget, Identity, Naming, Profile, chosen_root, context, never
 from mqdssm.directory.profiles import ad_errors, extended_dn
 from mqdssm.directory.recovery import has_values
-from mqdssm.directory.requests import Control, Scope
+from mqdssm.directory.requests import LdapControl, SearchScope
+from mqdssm.directory.server_facts import ServerFacts
 from mqdssm.errors import DirectoryError, GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
 from mqdssm.tables import rights
@@ -20,7 +20,7 @@ from mqdssm.wire.dtyp import SecurityDescriptor, Sid
 
 if TYPE_CHECKING:
     from mqdssm.directory.entries import Entry
-    from mqdssm.directory.responses import LdapResult, Message
+    from mqdssm.directory.responses import LdapResult, MessageBounds
 
 CAPABILITY_OID: Final = b"1.2.840.113556.1.4.800"
 """LDAP_CAP_ACTIVE_DIRECTORY_OID ([MS-ADTS] 3.1.1.3.4.3.1)."""
@@ -114,7 +114,9 @@ class ActiveDirectory(Profile):
         own = Equal("objectGUID", guid.bytes_le)
         kept = Equal(str(self.original_guid), guid.bytes_le)
         bases = tuple(str(base) for base in naming.guid_bases)
-        return GuidTarget((f"<GUID={guid}>",), Scope.BASE, own, GuidTarget(bases, Scope.SUBTREE, kept))
+        return GuidTarget(
+            (f"<GUID={guid}>",), SearchScope.BASE, own, GuidTarget(bases, SearchScope.SUBTREE, kept)
+        )
 
     def dn_filter(self, dn: str) -> LdapFilter:  # noqa: D102  see Profile
         return Equal("distinguishedName", dn.encode())
@@ -133,16 +135,16 @@ class ActiveDirectory(Profile):
         named = any_of(Equal("sAMAccountName", f"{name}$".encode()), Equal("cn", name.encode()))
         return And((self.class_filter("computer"), named))
 
-    def read_controls(self, attributes: Iterable[str]) -> tuple[Control, ...]:  # noqa: D102  see Profile
+    def read_controls(self, attributes: Iterable[str]) -> tuple[LdapControl, ...]:  # noqa: D102  see Profile
         if any(name.lower() == _DESCRIPTOR for name in attributes):
             return (_sd_flags(OWNER_GROUP_DACL),)
         return ()
 
-    def search_controls(self) -> tuple[Control, ...]:  # noqa: D102  see Profile
+    def search_controls(self) -> tuple[LdapControl, ...]:  # noqa: D102  see Profile
         # else every search of a domain brings references to the configuration and to DNS, which are at hand
-        return (Control(DOMAIN_SCOPE_OID),)
+        return (LdapControl(DOMAIN_SCOPE_OID),)
 
-    def write_controls(self, attributes: Mapping[str, Sequence[bytes]]) -> tuple[Control, ...]:  # noqa: D102  see Profile
+    def write_controls(self, attributes: Mapping[str, Sequence[bytes]]) -> tuple[LdapControl, ...]:  # noqa: D102  see Profile
         for name, values in attributes.items():
             if name.lower() == _DESCRIPTOR and values:
                 # a part that is named and missing would be reset, or needs a right that the user lacks
@@ -159,22 +161,22 @@ class ActiveDirectory(Profile):
 
     def references_control(  # noqa: D102  see Profile
         self, root_dse: "Entry", references: Mapping[str, Sequence[str]]
-    ) -> tuple[Control, ...]:
+    ) -> tuple[LdapControl, ...]:
         if not references or extended_dn.CONTROL_OID.encode() not in root_dse.all("supportedControl"):
             return ()
         return (extended_dn.control(),)
 
-    def named_controls(self, root_dse: "Entry", attribute: str) -> tuple[Control, ...]:  # noqa: D102  see Profile
+    def named_controls(self, root_dse: "Entry", attribute: str) -> tuple[LdapControl, ...]:  # noqa: D102  see Profile
         if ASQ_OID.encode() not in root_dse.all("supportedControl"):
             return ()
-        return (Control(ASQ_OID, critical=True, value=sequence(octet_string(attribute))),)
+        return (LdapControl(ASQ_OID, critical=True, value=sequence(octet_string(attribute))),)
 
     def brought(  # noqa: D102  see Profile
         self,
         rows: list[tuple[Any, ...]],
         columns: Sequence[str],
         buffer: bytes,  # noqa: ARG002  it is all in the values
-        messages: "Sequence[Message]",  # noqa: ARG002
+        messages: "Sequence[MessageBounds]",  # noqa: ARG002
     ) -> list[tuple[Any, ...]]:
         return [extended_dn.plain_row(row, columns) for row in rows]
 
@@ -236,9 +238,9 @@ class ActiveDirectory(Profile):
         return str(accounts[0])  # of another domain: the first is the account itself
 
 
-def _sd_flags(parts: int) -> Control:
+def _sd_flags(parts: int) -> LdapControl:
     """LDAP_SERVER_SD_FLAGS_OID ([MS-ADTS] 3.1.1.3.4.1.11): which parts of descriptors are meant."""
-    return Control(SD_FLAGS_OID, critical=True, value=sequence(integer(parts)))
+    return LdapControl(SD_FLAGS_OID, critical=True, value=sequence(integer(parts)))
 
 
 def _has_parts(there: bytes, sent: bytes) -> bool:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from mqdssm.directory.ber import integer, sequence
 from mqdssm.directory.entries import PartialValues
-from mqdssm.directory.requests import Control
+from mqdssm.directory.requests import LdapControl
 from mqdssm.directory.responses import Dereferenced
 from mqdssm.errors import DecodeError
 from mqdssm.tables import adsyntax
@@ -28,9 +28,9 @@ _DELETED: Final = b"\\0ADEL:"
 """What the name of a deleted object has behind its own ([MS-ADTS] 3.1.1.5.5)."""
 
 
-def control() -> Control:
+def control() -> LdapControl:
     """Ask for extended names, with GUIDs as text."""
-    return Control(CONTROL_OID, critical=True, value=sequence(integer(_TEXT_FORM)))
+    return LdapControl(CONTROL_OID, critical=True, value=sequence(integer(_TEXT_FORM)))
 
 
 def split(value: bytes) -> tuple[UUID | None, bytes]:

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 from uuid import UUID
 
-from mqdssm.directory.server_facts import ServerFacts
 from mqdssm.directory.failures import SCHEMA_HINT
 from mqdssm.directory.filters import And, Equal, LdapFilter, Not, Present
 from mqdssm.directory.profile import (
@@ -18,7 +17,8 @@ from mqdssm.directory.profile import (
     context,
     context_dn,
 )
-from mqdssm.directory.requests import DEREF_OID, Control, Scope, assertion_control, deref_control
+from mqdssm.directory.requests import DEREF_OID, LdapControl, SearchScope, assertion_control, deref_control
+from mqdssm.directory.server_facts import ServerFacts
 from mqdssm.errors import (
     DecodeError,
     DirectoryError,
@@ -95,7 +95,7 @@ class OpenLdap(Profile):
 
     def guid_target(self, naming: Naming, guid: UUID) -> GuidTarget:  # noqa: D102  see Profile
         wanted = Equal("objectGUID", guid.bytes_le)
-        return GuidTarget(tuple(str(base) for base in naming.guid_bases), Scope.SUBTREE, wanted)
+        return GuidTarget(tuple(str(base) for base in naming.guid_bases), SearchScope.SUBTREE, wanted)
 
     def dn_filter(self, dn: str) -> LdapFilter:  # noqa: D102  see Profile
         # never distinguishedName: to slapd that is the parent type of member, and finds groups
@@ -107,10 +107,10 @@ class OpenLdap(Profile):
             return And((of_class, Not(Equal("objectClass", b"computer"))))
         return of_class
 
-    def read_controls(self, attributes: Iterable[str]) -> tuple[Control, ...]:  # noqa: ARG002, D102  see Profile
+    def read_controls(self, attributes: Iterable[str]) -> tuple[LdapControl, ...]:  # noqa: ARG002, D102  see Profile
         return ()
 
-    def write_controls(self, attributes: Mapping[str, Sequence[bytes]]) -> tuple[Control, ...]:  # noqa: ARG002, D102  see Profile
+    def write_controls(self, attributes: Mapping[str, Sequence[bytes]]) -> tuple[LdapControl, ...]:  # noqa: ARG002, D102  see Profile
         return ()
 
     def guard(self, entry: "Entry", unchanged: Iterable[str]) -> Guard:  # noqa: D102  see Profile
@@ -130,7 +130,7 @@ class OpenLdap(Profile):
 
     def references_control(  # noqa: D102  see Profile
         self, root_dse: "Entry", references: Mapping[str, Sequence[str]]
-    ) -> tuple[Control, ...]:
+    ) -> tuple[LdapControl, ...]:
         if not references or DEREF_OID.encode() not in root_dse.all("supportedControl"):
             return ()
         return (deref_control(references),)

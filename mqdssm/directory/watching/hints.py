@@ -103,7 +103,7 @@ class Rhythm:
     compare_s: float = 3600.0
 
 
-class Source(Protocol):
+class HintSource(Protocol):
     """Source of hints: a server that is followed."""
 
     def hints(self, place: str | None) -> Iterator[Hints]:

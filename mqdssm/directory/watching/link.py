@@ -9,14 +9,14 @@ from typing import Self
 from mqdssm.directory.channel import Channel, ConnectionBroken
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import TRUE, LdapFilter, encode
-from mqdssm.directory.server_info import Knowledge
 from mqdssm.directory.options import ConnectionOptions, Endpoint
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.profile import Naming, Profile
 from mqdssm.directory.read_operations import entries_of, unreadable
-from mqdssm.directory.requests import Control, Scope
-from mqdssm.directory.responses import SEARCH_DONE, LdapResult, Message, decode_result
+from mqdssm.directory.requests import LdapControl, SearchScope
+from mqdssm.directory.responses import SEARCH_DONE, LdapResult, MessageBounds, decode_result
 from mqdssm.directory.searching import PagedSearch, Search
+from mqdssm.directory.server_info import ServerInfo
 from mqdssm.errors import DecodeError, DirectoryError, DirectoryNotConnected, ObjectNotFound
 
 
@@ -30,7 +30,7 @@ class Link:
             ConfigError: the CA file cannot be used.
         """
         self._options = replace(options, endpoints=(endpoint,))
-        self._knowledge = Knowledge(self._options)
+        self._knowledge = ServerInfo(self._options)
         self._pool = Pool(self._options, self._knowledge.welcome)
         self.url = endpoint.url
 
@@ -75,14 +75,14 @@ class Link:
         """The root DSE, as it was read when connecting."""
         return self._knowledge.root_dse
 
-    def get(self, dn: str, attributes: Sequence[str], controls: Sequence[Control] = ()) -> Entry:
+    def get(self, dn: str, attributes: Sequence[str], controls: Sequence[LdapControl] = ()) -> Entry:
         """Read one entry, in one attempt.
 
         Raises:
             ObjectNotFound: it does not exist, or this user may not see it.
             DirectoryError: anything else.
         """
-        search = Search(dn, Scope.BASE, encode(TRUE), tuple(attributes), tuple(controls))
+        search = Search(dn, SearchScope.BASE, encode(TRUE), tuple(attributes), tuple(controls))
         deadline = self._deadline()
         with self._pool.lease(deadline) as channel:
             try:
@@ -99,14 +99,14 @@ class Link:
         return entries[0]
 
     def find(
-        self, base: str, wanted: LdapFilter, attributes: Sequence[str], controls: Sequence[Control] = ()
+        self, base: str, wanted: LdapFilter, attributes: Sequence[str], controls: Sequence[LdapControl] = ()
     ) -> Iterator[Entry]:
         """Search below an entry, page by page.
 
         Raises:
             DirectoryError: while iterating.
         """
-        search = Search(base, Scope.SUBTREE, encode(wanted), tuple(attributes), tuple(controls))
+        search = Search(base, SearchScope.SUBTREE, encode(wanted), tuple(attributes), tuple(controls))
         paged = PagedSearch(
             self._pool,
             search,
@@ -150,7 +150,7 @@ class GoingOn:
         self._channel = channel
         self._message_id = message_id
 
-    def some(self, wait_s: float) -> tuple[bytes, list[Message]]:
+    def some(self, wait_s: float) -> tuple[bytes, list[MessageBounds]]:
         """Some answers, none where none came in time.
 
         Raises:
@@ -159,7 +159,7 @@ class GoingOn:
         return self._channel.some(self._message_id, time.monotonic() + wait_s)
 
 
-def end_of(buffer: bytes, messages: Sequence[Message]) -> LdapResult | None:
+def end_of(buffer: bytes, messages: Sequence[MessageBounds]) -> LdapResult | None:
     """The result that ended a search that should go on.
 
     Raises:

@@ -5,17 +5,17 @@ from types import MappingProxyType
 from typing import Final
 
 from mqdssm.directory.filters import LdapFilter
-from mqdssm.directory.watching.hints import Rhythm, Source
+from mqdssm.directory.watching.hints import HintSource, Rhythm
 from mqdssm.directory.watching.link import Link
 from mqdssm.directory.watching.syncrepl import Syncrepl
 from mqdssm.directory.watching.usn import UpdateNumbers
 
-_SOURCES: Final[Mapping[str, Callable[[Link, Sequence[str], LdapFilter, Rhythm], Source]]] = MappingProxyType(
-    {"syncrepl": Syncrepl, "update numbers": UpdateNumbers}
+_SOURCES: Final[Mapping[str, Callable[[Link, Sequence[str], LdapFilter, Rhythm], HintSource]]] = (
+    MappingProxyType({"syncrepl": Syncrepl, "update numbers": UpdateNumbers})
 )
 
 
-def source_of(link: Link, classes: Sequence[str], listed: LdapFilter, rhythm: Rhythm) -> Source:
+def source_of(link: Link, classes: Sequence[str], listed: LdapFilter, rhythm: Rhythm) -> HintSource:
     """Return the source of hints for a server.
 
     Args:

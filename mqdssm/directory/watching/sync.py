@@ -11,13 +11,13 @@ from mqdssm.directory.ber import (
     OCTET_STRING,
     SEQUENCE,
     SET,
-    Reader,
+    BerReader,
     integer,
     octet_string,
     sequence,
 )
-from mqdssm.directory.requests import Control
-from mqdssm.directory.responses import INTERMEDIATE_RESPONSE, Message
+from mqdssm.directory.requests import LdapControl
+from mqdssm.directory.responses import INTERMEDIATE_RESPONSE, MessageBounds
 from mqdssm.errors import DecodeError
 
 REQUEST_OID: Final = "1.3.6.1.4.1.4203.1.9.1.1"
@@ -105,7 +105,7 @@ class IdSet:
 Info: TypeAlias = NewCookie | PhaseEnds | IdSet
 
 
-def request_control(cookie: bytes | None) -> Control:
+def request_control(cookie: bytes | None) -> LdapControl:
     """Ask for what changed since a cookie, and for what changes from now on ([RFC4533] 2.2).
 
     Args:
@@ -114,10 +114,10 @@ def request_control(cookie: bytes | None) -> Control:
     parts = [integer(_REFRESH_AND_PERSIST, ENUMERATED)]
     if cookie is not None:
         parts.append(octet_string(cookie))
-    return Control(REQUEST_OID, critical=True, value=sequence(*parts))
+    return LdapControl(REQUEST_OID, critical=True, value=sequence(*parts))
 
 
-def decode_state(controls: tuple[Control, ...]) -> SyncState:
+def decode_state(controls: tuple[LdapControl, ...]) -> SyncState:
     """The state control of an entry.
 
     Raises:
@@ -127,7 +127,7 @@ def decode_state(controls: tuple[Control, ...]) -> SyncState:
     value = next((one.value for one in controls if one.oid == STATE_OID), None)
     if value is None:
         raise DecodeError(section, "syncStateValue", 0, "an entry comes without it")
-    outer = Reader.of(value, section)
+    outer = BerReader.of(value, section)
     reader = outer.enter(SEQUENCE, "syncStateValue")
     outer.finish("syncStateValue")
     number = reader.integer("state", ENUMERATED)
@@ -139,7 +139,7 @@ def decode_state(controls: tuple[Control, ...]) -> SyncState:
     return SyncState(EntryState(number), key, cookie)
 
 
-def decode_info(buffer: bytes, message: Message) -> Info | None:
+def decode_info(buffer: bytes, message: MessageBounds) -> Info | None:
     """An intermediate response ([RFC4533] 2.5).
 
     Returns:
@@ -151,13 +151,13 @@ def decode_info(buffer: bytes, message: Message) -> Info | None:
     section = "[RFC4533] 2.5"
     if message.tag != INTERMEDIATE_RESPONSE:
         raise DecodeError(section, "protocolOp", message.start, f"tag 0x{message.tag:02x}")
-    outer = Reader(buffer, message.start, message.end, section)
+    outer = BerReader(buffer, message.start, message.end, section)
     name = outer.name("responseName", _RESPONSE_NAME) if outer.at(_RESPONSE_NAME) else ""
     if name != INFO_OID:
         return None
     value = outer.octets("responseValue", _RESPONSE_VALUE)
     outer.finish("IntermediateResponse")
-    reader = Reader.of(value, section)
+    reader = BerReader.of(value, section)
     if reader.at(_NEW_COOKIE):
         cookie = _limited(reader.octets("newcookie", _NEW_COOKIE))
         reader.finish("syncInfoValue")
@@ -175,7 +175,7 @@ def decode_info(buffer: bytes, message: Message) -> Info | None:
     return PhaseEnds(present=present, done=done, cookie=found)
 
 
-def _id_set(reader: Reader) -> IdSet:
+def _id_set(reader: BerReader) -> IdSet:
     cookie = _cookie(reader)
     deletes = reader.boolean("refreshDeletes") if reader.at(BOOLEAN) else False
     ids = reader.enter(SET, "syncUUIDs")
@@ -188,14 +188,14 @@ def _id_set(reader: Reader) -> IdSet:
     return IdSet(tuple(keys), deletes, cookie)
 
 
-def _key(reader: Reader, field: str) -> str:
+def _key(reader: BerReader, field: str) -> str:
     octets = reader.octets(field)
     if len(octets) != UUID_BYTES:
         raise DecodeError(reader.section, field, reader.position, f"{len(octets)} octets are no UUID")
     return str(UUID(bytes=octets))
 
 
-def _cookie(reader: Reader) -> bytes | None:
+def _cookie(reader: BerReader) -> bytes | None:
     return _limited(reader.octets("cookie")) if reader.at(OCTET_STRING) else None
 
 

@@ -9,8 +9,8 @@ from typing import Final
 from mqdssm.directory.entries import decode_entry
 from mqdssm.directory.filters import Equal, LdapFilter, any_of, encode
 from mqdssm.directory.read_operations import unreadable
-from mqdssm.directory.requests import Scope
-from mqdssm.directory.responses import INTERMEDIATE_RESPONSE, SEARCH_ENTRY, LdapResult, Message
+from mqdssm.directory.requests import SearchScope
+from mqdssm.directory.responses import INTERMEDIATE_RESPONSE, SEARCH_ENTRY, LdapResult, MessageBounds
 from mqdssm.directory.searching import Search
 from mqdssm.directory.watching.commits import KEY, VERSION, Commits, csns_in
 from mqdssm.directory.watching.hints import NOTHING, Hints, Rhythm, Touched, classes_in, version_of
@@ -90,7 +90,11 @@ class Syncrepl:
         base = str(self._link.naming.forest)
         cookie = None if place is None else place.encode("latin-1")
         search = Search(
-            base, Scope.SUBTREE, encode(self._filter), ("objectClass", VERSION), (request_control(cookie),)
+            base,
+            SearchScope.SUBTREE,
+            encode(self._filter),
+            ("objectClass", VERSION),
+            (request_control(cookie),),
         )
         phases, commits = Phases(cookie), Commits(self._link, base)
         latest: str | None = None
@@ -154,7 +158,7 @@ class Syncrepl:
         self._listing_is_allowed = ended + (ended - began) / _LISTING_SHARE_MAX
         self._listing_is_due = max(self._listing_is_allowed, ended + self._rhythm.compare_s)
 
-    def _take(self, phases: Phases, buffer: bytes, messages: Sequence[Message]) -> None:
+    def _take(self, phases: Phases, buffer: bytes, messages: Sequence[MessageBounds]) -> None:
         try:
             for message in messages:
                 if message.tag == SEARCH_ENTRY:

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from mqdssm.directory.channel import ConnectionBroken
 from mqdssm.directory.filters import TRUE, Equal, GreaterOrEqual, LdapFilter, all_of, any_of, encode
-from mqdssm.directory.requests import Control, Scope
+from mqdssm.directory.requests import LdapControl, SearchScope
 from mqdssm.directory.searching import Search
 from mqdssm.directory.watching.hints import NOTHING, Hints, Rhythm, Touched, classes_in, version_of
 from mqdssm.directory.watching.link import GoingOn, Link, end_of
@@ -39,7 +39,7 @@ nobody set another one, 60 days ([MS-ADTS] 6.1.1.2.4.1.1)."""
 _DAY_S: Final = 86_400.0
 _LIFETIME: Final = "tombstoneLifetime"
 _LIFETIME_AT: Final = ("Services", "Windows NT", "Directory Service")  # below the configuration
-_NOTIFY: Final = Control(NOTIFICATION_OID, critical=True)
+_NOTIFY: Final = LdapControl(NOTIFICATION_OID, critical=True)
 _DELETED_OBJECTS: Final = "Deleted Objects"
 _LISTED: Final = ("objectGUID", "objectClass")
 _WANTED: Final = (*_LISTED, "isDeleted")
@@ -49,7 +49,7 @@ _RIGHTS: Final = (
 )
 
 
-class Numbers:
+class UsnNumbers:
     """Update sequence numbers of one controller, and how long they can be used ([MS-ADTS] 3.1.1.1.9, W1)."""
 
     def __init__(self, server: str, url: str, *, lasting_s: float = TOMBSTONES_S) -> None:
@@ -119,10 +119,10 @@ class UpdateNumbers:
         }
         self._contexts = tuple(places)
         offered = SHOW_RECYCLED_OID.encode() in link.root_dse.all("supportedControl")
-        self._show_deleted = Control(SHOW_RECYCLED_OID if offered else SHOW_DELETED_OID, critical=True)
+        self._show_deleted = LdapControl(SHOW_RECYCLED_OID if offered else SHOW_DELETED_OID, critical=True)
         for context in self._contexts:
             self._check_rights(context.child("CN", _DELETED_OBJECTS))
-        self._numbers = Numbers(self._invocation(), link.url, lasting_s=self._lasting_s())
+        self._numbers = UsnNumbers(self._invocation(), link.url, lasting_s=self._lasting_s())
 
     def hints(self, place: str | None) -> Iterator[Hints]:
         """See `Source`."""
@@ -168,7 +168,7 @@ class UpdateNumbers:
         self._listing_is_due = time.monotonic() + self._rhythm.compare_s
 
     def _found(
-        self, context: DN, wanted: LdapFilter, attributes: Sequence[str], controls: Sequence[Control]
+        self, context: DN, wanted: LdapFilter, attributes: Sequence[str], controls: Sequence[LdapControl]
     ) -> Iterator[Touched]:
         versions = self._link.profile.watch_versions
         for entry in self._link.find(str(context), wanted, (*attributes, *versions), controls):
@@ -254,7 +254,7 @@ class _Bell:
         """Listen to the domain, where nearly everything happens."""
         self.close()
         root = str(self._link.naming.default)
-        search = Search(root, Scope.SUBTREE, encode(TRUE), ("objectGUID",), (_NOTIFY,))
+        search = Search(root, SearchScope.SUBTREE, encode(TRUE), ("objectGUID",), (_NOTIFY,))
         self._going_on = self._stack.enter_context(self._link.going_on(search))
         self._hung = time.monotonic()
 

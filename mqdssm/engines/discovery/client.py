@@ -23,7 +23,7 @@ from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.wire.mqsd import decode, encode
 
 
-class State(StrEnum):
+class ClientState(StrEnum):
     """State of the client."""
 
     IDLE = "idle"  # no request is out
@@ -61,7 +61,7 @@ class Discover:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
+class ReplyReceived:
     """A datagram arrived (3.1.5.2).
 
     Attributes:
@@ -81,7 +81,7 @@ class Waited:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendFailed:
+class RequestSendFailed:
     """A request could not be sent; nobody will answer it (decision S12)."""
 
     network: Network
@@ -94,7 +94,7 @@ class NetworksChanged:
     networks: tuple[Network, ...]
 
 
-Event: TypeAlias = Discover | Received | Waited | SendFailed | NetworksChanged
+Event: TypeAlias = Discover | ReplyReceived | Waited | RequestSendFailed | NetworksChanged
 
 # --- actions
 
@@ -117,7 +117,7 @@ class Broadcast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class SearchFinished:
     """Get Directory Server List is over.
 
     Attributes:
@@ -127,7 +127,7 @@ class Finished:
     result: DiscoveryResult | None
 
 
-Action: TypeAlias = Broadcast | Finished | Dropped
+Action: TypeAlias = Broadcast | SearchFinished | Dropped
 
 
 Handler: TypeAlias = Callable[["DiscoveryClient", Any], list[Action]]
@@ -136,14 +136,14 @@ _SIGNALS: Final[Mapping[type, Signal]] = MappingProxyType(
     {
         Discover: Signal.DISCOVER,
         Waited: Signal.WAITED,
-        SendFailed: Signal.SEND_FAILED,
+        RequestSendFailed: Signal.SEND_FAILED,
         NetworksChanged: Signal.NETWORKS_CHANGED,
     }
 )
-_NEXT: Final = frozenset({State.ASKING, State.IDLE})
+_NEXT: Final = frozenset({ClientState.ASKING, ClientState.IDLE})
 """The next network, or the end."""
-_ANSWERED: Final = frozenset({State.ANSWERED})
-_IDLE: Final = frozenset({State.IDLE})
+_ANSWERED: Final = frozenset({ClientState.ANSWERED})
+_IDLE: Final = frozenset({ClientState.IDLE})
 
 
 class DiscoveryClient:
@@ -166,7 +166,7 @@ class DiscoveryClient:
         self, *, enterprise_id: Guid = NULL_GUID, site_id: Guid = NULL_GUID, wait_s: float = ANSWER_WAIT_S
     ) -> None:
         self._enterprise_id, self._site_id, self._wait_s = enterprise_id, site_id, wait_s
-        self.state = State.IDLE
+        self.state = ClientState.IDLE
         self.deadline: float | None = None
         self.directory_server_list: tuple[str, ...] = ()
         self.connected_network_identifier_list: tuple[Guid, ...] = ()
@@ -188,7 +188,7 @@ class DiscoveryClient:
         """
         assert now >= self._now, "the driver's clock goes backwards"  # noqa: S101  a belief, not data
         self._now = now
-        signal = self._judged(event) if isinstance(event, Received) else _SIGNALS[type(event)]
+        signal = self._judged(event) if isinstance(event, ReplyReceived) else _SIGNALS[type(event)]
         if isinstance(signal, Dropped):
             return [signal]
         row = self.STEPS.get((self.state, signal))
@@ -197,13 +197,13 @@ class DiscoveryClient:
         handler, targets = row
         actions = handler(self, event)
         assert self.state in targets, f"{signal} led to {self.state}"  # noqa: S101  a belief, not data
-        assert (self.deadline is None) is (self.state is State.IDLE)  # noqa: S101  a belief, not data
+        assert (self.deadline is None) is (self.state is ClientState.IDLE)  # noqa: S101  a belief, not data
         return actions
 
     @property
     def current_network(self) -> Network | None:
         """The network from which an answer is awaited; None if there is none."""
-        return None if self.state is State.IDLE else self._asked[-1]
+        return None if self.state is ClientState.IDLE else self._asked[-1]
 
     def _begin(self, event: Discover) -> None:
         self._request_id = event.request_id
@@ -211,7 +211,7 @@ class DiscoveryClient:
         self._to_ask: deque[Network] = deque(dict.fromkeys(event.networks))
         self._best: DiscoveryResult | None = None
 
-    def _judged(self, event: Received) -> Signal | Dropped:
+    def _judged(self, event: ReplyReceived) -> Signal | Dropped:
         """Return the reply in a datagram, or why it is discarded (the first three rules of 3.1.5.2)."""
         if event.network != self.current_network:
             return Dropped(what="answer on a network that is not being asked")
@@ -236,24 +236,24 @@ class DiscoveryClient:
         """Get Directory Server List (3.1.4.1)."""
         dialled = any(network.remote_access for network in event.networks)
         if self.last_successful_network is not None and not dialled and not event.anew:
-            return [Finished(result=self._result)]
+            return [SearchFinished(result=self._result)]
         self._begin(event)
         return self._next()
 
-    def _on_own_site(self, event: Received) -> list[Action]:
+    def _on_own_site(self, event: ReplyReceived) -> list[Action]:
         """A server of the own site ends the wait (3.1.5.2, the rules for DirectoryServiceServerSize 0)."""
         self.last_successful_network = event.network
         self._keep_best()
         return self._next()
 
-    def _on_first_of_other_site(self, event: Received) -> list[Action]:
+    def _on_first_of_other_site(self, event: ReplyReceived) -> list[Action]:
         """The first answer on a network gives the others another wait (3.1.5.2)."""
         self.last_successful_network = event.network
         self._keep_best()
-        self.state, self.deadline = State.ANSWERED, self._now + self._wait_s
+        self.state, self.deadline = ClientState.ANSWERED, self._now + self._wait_s
         return []
 
-    def _on_second_of_other_site(self, event: Received) -> list[Action]:
+    def _on_second_of_other_site(self, event: ReplyReceived) -> list[Action]:
         """The second one ends the wait (3.1.5.2)."""
         self.last_successful_network = event.network
         return self._next()
@@ -264,7 +264,7 @@ class DiscoveryClient:
             return [Dropped(what="timer that was started anew")]
         return self._next()
 
-    def _on_send_failed(self, event: SendFailed) -> list[Action]:
+    def _on_send_failed(self, event: RequestSendFailed) -> list[Action]:
         """Nobody was asked, so nobody is waited for (decision S12)."""
         if event.network != self.current_network:
             return [Dropped(what="failure on a network that is not being asked")]
@@ -290,7 +290,7 @@ class DiscoveryClient:
             return self._finish()
         network = self._to_ask.popleft()
         self._asked.append(network)
-        self.state, self.deadline = State.ASKING, self._now + self._wait_s
+        self.state, self.deadline = ClientState.ASKING, self._now + self._wait_s
         request = TopologyClientRequest(
             enterprise_id=self._enterprise_id, request_id=self._request_id, site_id=self._site_id
         )
@@ -310,34 +310,36 @@ class DiscoveryClient:
 
     def _finish(self) -> list[Action]:
         """The end of 3.1.5.2 and 3.1.6.1; Populate DirectoryServerList and …NetworkIdentifierList (3.1.7)."""
-        self.state, self.deadline = State.IDLE, None
+        self.state, self.deadline = ClientState.IDLE, None
         best = self._best
         if best is None:
             self.last_successful_network = None
-            return [Finished(result=None)]
+            return [SearchFinished(result=None)]
         if not best.is_own_site:
             self.directory_server_list = tuple(server.name for server in best.servers)
         self.connected_network_identifier_list = best.connected_networks
         self._result = best
-        return [Finished(result=best)]
+        return [SearchFinished(result=best)]
 
     def _forget(self, event: NetworksChanged) -> None:
         if self.last_successful_network not in event.networks:
             self.last_successful_network = None
 
     # fmt: off
-    STEPS: ClassVar[Mapping[tuple[State, Signal], tuple[Handler, frozenset[State]]]] = MappingProxyType({
-        (State.IDLE, Signal.DISCOVER):             (_on_discover, _NEXT),  # 3.1.4.1
-        (State.IDLE, Signal.NETWORKS_CHANGED):     (_on_networks_changed_idle, _IDLE),  # S12
-        (State.ASKING, Signal.OWN_SITE):           (_on_own_site, _NEXT),  # 3.1.5.2
-        (State.ASKING, Signal.OTHER_SITE):         (_on_first_of_other_site, _ANSWERED),  # 3.1.5.2
-        (State.ASKING, Signal.WAITED):             (_on_no_response, _NEXT),  # 3.1.6.1
-        (State.ASKING, Signal.SEND_FAILED):        (_on_send_failed, _NEXT),  # S12
-        (State.ASKING, Signal.NETWORKS_CHANGED):   (_on_networks_changed, _NEXT),  # S12
-        (State.ANSWERED, Signal.OWN_SITE):         (_on_own_site, _NEXT),  # 3.1.5.2
-        (State.ANSWERED, Signal.OTHER_SITE):       (_on_second_of_other_site, _NEXT),  # 3.1.5.2
-        (State.ANSWERED, Signal.WAITED):           (_on_no_response, _NEXT | _ANSWERED),  # 3.1.6.1
-        (State.ANSWERED, Signal.NETWORKS_CHANGED): (_on_networks_changed, _NEXT | _ANSWERED),  # S12
+    STEPS: ClassVar[
+        Mapping[tuple[ClientState, Signal], tuple[Handler, frozenset[ClientState]]]
+    ] = MappingProxyType({
+        (ClientState.IDLE, Signal.DISCOVER):             (_on_discover, _NEXT),  # 3.1.4.1
+        (ClientState.IDLE, Signal.NETWORKS_CHANGED):     (_on_networks_changed_idle, _IDLE),  # S12
+        (ClientState.ASKING, Signal.OWN_SITE):           (_on_own_site, _NEXT),  # 3.1.5.2
+        (ClientState.ASKING, Signal.OTHER_SITE):         (_on_first_of_other_site, _ANSWERED),  # 3.1.5.2
+        (ClientState.ASKING, Signal.WAITED):             (_on_no_response, _NEXT),  # 3.1.6.1
+        (ClientState.ASKING, Signal.SEND_FAILED):        (_on_send_failed, _NEXT),  # S12
+        (ClientState.ASKING, Signal.NETWORKS_CHANGED):   (_on_networks_changed, _NEXT),  # S12
+        (ClientState.ANSWERED, Signal.OWN_SITE):         (_on_own_site, _NEXT),  # 3.1.5.2
+        (ClientState.ANSWERED, Signal.OTHER_SITE):       (_on_second_of_other_site, _NEXT),  # 3.1.5.2
+        (ClientState.ANSWERED, Signal.WAITED):           (_on_no_response, _NEXT | _ANSWERED),  # 3.1.6.1
+        (ClientState.ANSWERED, Signal.NETWORKS_CHANGED): (_on_networks_changed, _NEXT | _ANSWERED),  # S12
     })
     # fmt: on
     """What is done about a signal in a state, and where that may lead; what is missing is dropped."""

@@ -18,7 +18,7 @@ Address: TypeAlias = tuple[str, int]
 """IPv4 address and port."""
 
 
-class State(StrEnum):
+class SocketState(StrEnum):
     """State of the server."""
 
     __hash__ = str.__hash__  # every datagram is looked up by it; Enum's is slow
@@ -54,7 +54,7 @@ class OpenFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class RequestReceived:
     """A datagram arrived (3.2.5.1).
 
     Attributes:
@@ -67,7 +67,7 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendFailed:
+class ReplySendFailed:
     """A network error during a send operation (3.2.5).
 
     Attributes:
@@ -78,11 +78,11 @@ class SendFailed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
+class StopServer:
     """The server is no longer wanted."""
 
 
-Event: TypeAlias = Start | Opened | OpenFailed | Received | SendFailed | Stop
+Event: TypeAlias = Start | Opened | OpenFailed | RequestReceived | ReplySendFailed | StopServer
 
 # --- actions
 
@@ -98,7 +98,7 @@ class Close:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class SendReply:
     """Send a datagram.
 
     Attributes:
@@ -136,10 +136,12 @@ class Ended:
     reason: str = ""
 
 
-Action: TypeAlias = Open | Close | Reply | Mute | Ended | Dropped
+Action: TypeAlias = Open | Close | SendReply | Mute | Ended | Dropped
 Handler: TypeAlias = Callable[["DiscoveryServer", Any, float], list[Action]]
 """Takes the event that belongs to the row, and the time."""
-_IN: Final[Mapping[State, frozenset[State]]] = MappingProxyType({one: frozenset({one}) for one in State})
+_IN: Final[Mapping[SocketState, frozenset[SocketState]]] = MappingProxyType(
+    {one: frozenset({one}) for one in SocketState}
+)
 
 
 class DiscoveryServer:
@@ -154,7 +156,7 @@ class DiscoveryServer:
     """
 
     def __init__(self, answers: Answers) -> None:
-        self.state = State.CLOSED
+        self.state = SocketState.CLOSED
         self.sources: SourceNetworks = EVERYWHERE
         self._answers: Final = answers
 
@@ -170,19 +172,19 @@ class DiscoveryServer:
 
     def _on_start(self, _event: Start, _now: float) -> list[Action]:
         """Initialization (3.2.3)."""
-        self.state = State.OPENING
+        self.state = SocketState.OPENING
         return [Open()]
 
     def _on_opened(self, _event: Opened, _now: float) -> list[Action]:
-        self.state = State.LISTENING
+        self.state = SocketState.LISTENING
         return []
 
     def _on_open_failed(self, event: OpenFailed, _now: float) -> list[Action]:
         """A socket that cannot be opened ends the server (3.2.5)."""
-        self.state = State.ENDED
+        self.state = SocketState.ENDED
         return [Ended(reason=event.reason)]
 
-    def _on_received(self, event: Received, now: float) -> list[Action]:
+    def _on_received(self, event: RequestReceived, now: float) -> list[Action]:
         """Receiving a TopologyClientRequest (3.2.5.1)."""
         if event.source[0] not in self.sources:
             return [Dropped("not from a network that is answered")]
@@ -191,28 +193,30 @@ class DiscoveryServer:
             return [Dropped(FLOOD.what), Mute(source=event.source[0], seconds=MUTE_S)]
         if isinstance(answer, Refusal):
             return [Dropped(answer.what)]
-        return [Reply(answer, event.source, is_brief=isinstance(answer, BriefAnswer))]
+        return [SendReply(answer, event.source, is_brief=isinstance(answer, BriefAnswer))]
 
-    def _on_send_failed(self, _event: SendFailed, _now: float) -> list[Action]:
+    def _on_send_failed(self, _event: ReplySendFailed, _now: float) -> list[Action]:
         """A network error: close and reopen the socket (3.2.5)."""
-        self.state = State.OPENING
+        self.state = SocketState.OPENING
         return [Close(), Open()]
 
-    def _on_stop(self, _event: Stop, _now: float) -> list[Action]:
-        had_socket = self.state is State.LISTENING
-        self.state = State.ENDED
+    def _on_stop(self, _event: StopServer, _now: float) -> list[Action]:
+        had_socket = self.state is SocketState.LISTENING
+        self.state = SocketState.ENDED
         return [Close(), Ended()] if had_socket else [Ended()]
 
     # fmt: off
-    STEPS: ClassVar[Mapping[tuple[State, type], tuple[Handler, frozenset[State]]]] = MappingProxyType({
-        (State.CLOSED, Start):         (_on_start, _IN[State.OPENING]),  # 3.2.3
-        (State.CLOSED, Stop):          (_on_stop, _IN[State.ENDED]),
-        (State.OPENING, Opened):       (_on_opened, _IN[State.LISTENING]),  # 3.2.3, 3.2.5
-        (State.OPENING, OpenFailed):   (_on_open_failed, _IN[State.ENDED]),  # 3.2.5
-        (State.OPENING, Stop):         (_on_stop, _IN[State.ENDED]),
-        (State.LISTENING, Received):   (_on_received, _IN[State.LISTENING]),  # 3.2.5.1
-        (State.LISTENING, SendFailed): (_on_send_failed, _IN[State.OPENING]),  # 3.2.5
-        (State.LISTENING, Stop):       (_on_stop, _IN[State.ENDED]),
+    STEPS: ClassVar[
+        Mapping[tuple[SocketState, type], tuple[Handler, frozenset[SocketState]]]
+    ] = MappingProxyType({
+        (SocketState.CLOSED, Start):              (_on_start, _IN[SocketState.OPENING]),  # 3.2.3
+        (SocketState.CLOSED, StopServer):         (_on_stop, _IN[SocketState.ENDED]),
+        (SocketState.OPENING, Opened):            (_on_opened, _IN[SocketState.LISTENING]),  # 3.2.3, 3.2.5
+        (SocketState.OPENING, OpenFailed):        (_on_open_failed, _IN[SocketState.ENDED]),  # 3.2.5
+        (SocketState.OPENING, StopServer):        (_on_stop, _IN[SocketState.ENDED]),
+        (SocketState.LISTENING, RequestReceived): (_on_received, _IN[SocketState.LISTENING]),  # 3.2.5.1
+        (SocketState.LISTENING, ReplySendFailed): (_on_send_failed, _IN[SocketState.OPENING]),  # 3.2.5
+        (SocketState.LISTENING, StopServer):      (_on_stop, _IN[SocketState.ENDED]),
     })
     # fmt: on
     """What is done about an event in a state, and where that may lead; what is missing is dropped."""

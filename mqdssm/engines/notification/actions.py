@@ -79,12 +79,12 @@ Result: TypeAlias = QueueRead | QueueManagerRead | AllRead | NotRead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
+class ReceiverStarted:
     """The notification queue is open ([MS-MQCN] 3.2.3). The first event, and the only one of its kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
+class NotificationReceived:
     """A message of class Normal was dequeued, and its body is a Change Notification Message.
 
     Attributes:
@@ -103,7 +103,7 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Performed:
+class ReadPerformed:
     """What came of a read."""
 
     token: int
@@ -128,14 +128,14 @@ class Observed:
     is_queue: bool
 
 
-Event: TypeAlias = Started | Received | TimerFired | Performed | Refresh | Observed
+Event: TypeAlias = ReceiverStarted | NotificationReceived | TimerFired | ReadPerformed | Refresh | Observed
 
 # --- actions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Perform:
-    """Read this; the result comes back as `Performed`. At most one is out at a time."""
+class PerformRead:
+    """Read this; the result comes back as `ReadPerformed`. At most one is out at a time."""
 
     token: int
     operation: Operation
@@ -149,8 +149,8 @@ class Tell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class StateRead:
     """The local state was read whole from the directory."""
 
 
-Action: TypeAlias = Perform | StartTimer | Tell | Known | Note
+Action: TypeAlias = PerformRead | StartTimer | Tell | StateRead | Note

@@ -15,26 +15,26 @@ from mqdssm.engines.notification.actions import (
     Action,
     AllRead,
     Event,
-    Known,
+    NotificationReceived,
     NotRead,
     Observed,
     Operation,
-    Perform,
-    Performed,
+    PerformRead,
     QueueManagerRead,
     QueueRead,
     ReadAll,
+    ReadPerformed,
     ReadQueue,
     ReadQueueManager,
-    Received,
+    ReceiverStarted,
     Refresh,
     Result,
-    Started,
+    StateRead,
     Tell,
 )
+from mqdssm.engines.notification.pending_messages import Waiting
 from mqdssm.engines.notification.settings import ReceiverSettings
 from mqdssm.engines.notification.state import LocalState
-from mqdssm.engines.notification.pending_messages import Waiting
 from mqdssm.model.notification import (
     NotificationBody,
     NotificationEvent,
@@ -78,11 +78,11 @@ class NotificationReceiver:
         """Take an event and say what to do.
 
         Args:
-            event: what happened. The first one is `Started`.
+            event: what happened. The first one is `ReceiverStarted`.
             now: seconds since 1970, never going backwards.
 
         Returns:
-            What the driver must do, in this order. At most one `Perform` is out at a time.
+            What the driver must do, in this order. At most one `PerformRead` is out at a time.
 
         Raises:
             ValueError: a result that nobody waits for.
@@ -95,7 +95,7 @@ class NotificationReceiver:
 
     # --- events
 
-    def _on_refresh(self, event: Started | Refresh) -> None:
+    def _on_refresh(self, event: ReceiverStarted | Refresh) -> None:
         del event
         self._refresh_is_due = True
 
@@ -111,12 +111,12 @@ class NotificationReceiver:
         else:
             self._refresh_is_due = True
 
-    def _on_performed(self, event: Performed) -> None:
+    def _on_performed(self, event: ReadPerformed) -> None:
         if self._job is None or event.token != self._token:
             raise ValueError(f"no read {event.token} is under way")
         self._advance(self._job, event.result)
 
-    def _on_received(self, event: Received) -> None:
+    def _on_received(self, event: NotificationReceived) -> None:
         """Let a message wait, if it may be one ([MS-MQCN] 3.2.5); the others do not count (decision C15)."""
         reason = self._refusal(event)
         if reason:
@@ -126,7 +126,7 @@ class NotificationReceiver:
             self._note("not looked at: too many messages wait")
         self._arm()
 
-    def _refusal(self, event: Received) -> str:
+    def _refusal(self, event: NotificationReceived) -> str:
         """Why a message is not processed; empty: it is."""
         message = event.notification
         if isinstance(message, NotificationBody):
@@ -175,7 +175,7 @@ class NotificationReceiver:
             raise
         else:
             self._token += 1
-            self._actions.append(Perform(token=self._token, operation=operation))
+            self._actions.append(PerformRead(token=self._token, operation=operation))
 
     def _refresh(self) -> Job:
         """Read everything that is ours (note <3>, decision C4)."""
@@ -188,7 +188,7 @@ class NotificationReceiver:
         if self._known:
             self._tell(events)
         self._known = True
-        self._actions.append(Known())
+        self._actions.append(StateRead())
 
     def _postpone(self, reason: str) -> None:
         """Read everything a while later: whatever was missed is made good by that."""
@@ -365,12 +365,12 @@ class _Reading:
 _MANAGER_FIELDS: Final = ("queue_manager_quota", "journal_quota", "security")
 _HANDLERS: Final[Mapping[type[Any], Callable[[NotificationReceiver, Any], None]]] = MappingProxyType(
     {
-        Started: NotificationReceiver._on_refresh,  # noqa: SLF001  its own table
+        ReceiverStarted: NotificationReceiver._on_refresh,  # noqa: SLF001  its own table
         Refresh: NotificationReceiver._on_refresh,  # noqa: SLF001
         Observed: NotificationReceiver._on_observed,  # noqa: SLF001
         TimerFired: NotificationReceiver._on_timer,  # noqa: SLF001
-        Performed: NotificationReceiver._on_performed,  # noqa: SLF001
-        Received: NotificationReceiver._on_received,  # noqa: SLF001
+        ReadPerformed: NotificationReceiver._on_performed,  # noqa: SLF001
+        NotificationReceived: NotificationReceiver._on_received,  # noqa: SLF001
     }
 )
 """Which handler takes an event."""

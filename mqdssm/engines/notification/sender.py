@@ -48,7 +48,7 @@ _HEADER_BYTES: Final = 3  # Version, NumberOfUpdateNotifications, and the unused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Send:
+class SendNotification:
     r"""A message and where it goes: the notification queue of an owner ([MS-MQCN] 3.3.3).
 
     Attributes:
@@ -60,7 +60,7 @@ class Send:
     message: Message
 
 
-def messages_of(notices: Iterable[Notice], settings: SenderSettings) -> Iterator[Send]:
+def messages_of(notices: Iterable[Notice], settings: SenderSettings) -> Iterator[SendNotification]:
     """The messages that tell some changes ([MS-MQCN] 3.3.4.1).
 
     Version 2 has one for each change, version 1 as few as may be: the changes of one owner's objects that
@@ -182,10 +182,10 @@ def _grouped(
         yield first, tuple(updates)
 
 
-def _send(notification: ChangeNotification, notice: Notice, settings: SenderSettings) -> Send:
+def _send(notification: ChangeNotification, notice: Notice, settings: SenderSettings) -> SendNotification:
     """Sending a Change Notification Message ([MS-MQCN] 3.3.5.3); `encode` adds the unused byte."""
     signed = settings.authentication_level is not AuthenticationLevel.NONE
-    return Send(
+    return SendNotification(
         destination=notification_queue(Guid.of(notice.owner)),
         message=Message(
             message_class=MessageClass.NORMAL,

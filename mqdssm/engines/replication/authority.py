@@ -8,16 +8,17 @@ from dataclasses import replace
 from typing import Final
 
 from mqdssm.engines.replication import propagation, purging, succession, topology
+from mqdssm.engines.replication.change_request import ChangeRequest
 from mqdssm.engines.replication.operations import (
     Answer,
     CreateObject,
     DeleteObject,
     HasObjects,
     ListObjects,
+    ObjectOutcome,
     ObjectRead,
     ObjectsListed,
     Operation,
-    Outcome,
     ReadObject,
     Recover,
     Recovered,
@@ -36,8 +37,7 @@ from mqdssm.engines.replication.properties import (
     with_identifier,
 )
 from mqdssm.engines.replication.sizes import size_of
-from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
-from mqdssm.engines.replication.change_request import Wanted
+from mqdssm.engines.replication.state import Job, Partition, ReplicaState, key_of, perform
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange, Properties
@@ -57,7 +57,7 @@ PASSING: Final = frozenset(
 """Statuses of changes that may succeed later; where a store gives one, the change may have been made."""
 
 
-def execute(server: Server, partition: Partition, wanted: Wanted) -> Job[Outcome]:
+def execute(server: ReplicaState, partition: Partition, wanted: ChangeRequest) -> Job[ObjectOutcome]:
     """Check a change and make it; the machine that it makes PSC or PEC gets the partition."""
     if wanted.command is Command.SYNC:
         wanted = yield from _create_or_update(partition, wanted)
@@ -65,17 +65,17 @@ def execute(server: Server, partition: Partition, wanted: Wanted) -> Job[Outcome
         operation = _read(partition, wanted)
         found = yield from perform(operation, ObjectRead)
         if found.status != Hresult.MQ_OK or found.partition_id != partition.id:
-            return Outcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
+            return ObjectOutcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
         wanted = replace(wanted, identifier=found.identifier)  # decision R21
         wanted = _with_psc(server, wanted, found)
     else:
         found = None
     refused = yield from _refusal(server, partition, wanted, found)
     if refused is not None:
-        return Outcome(status=refused)
+        return ObjectOutcome(status=refused)
     successor = _successor(server, wanted, found)
     if successor is not None and wanted.object_type is ObjectType.MACHINE and server.has_machine:
-        demoted = Wanted(
+        demoted = ChangeRequest(
             command=Command.UPDATE,
             object_type=ObjectType.MACHINE,
             identifier=server.settings.machine_id,
@@ -91,7 +91,7 @@ def execute(server: Server, partition: Partition, wanted: Wanted) -> Job[Outcome
     return outcome
 
 
-def _with_psc(server: Server, wanted: Wanted, found: ObjectRead) -> Wanted:
+def _with_psc(server: ReplicaState, wanted: ChangeRequest, found: ObjectRead) -> ChangeRequest:
     """Have an update of a site name its PSC, where the site's object is older than a handover (R181)."""
     site = None if found.identifier is None else server.partitions.get(found.identifier)
     if wanted.object_type is not ObjectType.SITE or wanted.command is not Command.UPDATE or site is None:
@@ -104,7 +104,7 @@ def _with_psc(server: Server, wanted: Wanted, found: ObjectRead) -> Wanted:
     return replace(wanted, properties=(*wanted.properties, (Propid.S_PSC, authority_name)))
 
 
-def pass_on(server: Server, partition: Partition, change: DirectoryChange) -> Job[None]:
+def pass_on(server: ReplicaState, partition: Partition, change: DirectoryChange) -> Job[None]:
     """Hand a partition over if a change that a service beside us made says so (decision R38)."""
     successor = None
     if change.object_type is ObjectType.ENTERPRISE:
@@ -116,13 +116,13 @@ def pass_on(server: Server, partition: Partition, change: DirectoryChange) -> Jo
         yield from _hand_over(server, partition, successor)
 
 
-def _hand_over(server: Server, partition: Partition, successor: str) -> Job[None]:
+def _hand_over(server: ReplicaState, partition: Partition, successor: str) -> Job[None]:
     yield from succession.hand_over(server, partition, successor)
     propagation.send_all(server)
     yield from topology.derive(server)
 
 
-def _read(partition: Partition, wanted: Wanted) -> ReadObject:
+def _read(partition: Partition, wanted: ChangeRequest) -> ReadObject:
     return ReadObject(
         object_type=wanted.object_type,
         path_name=wanted.path_name,
@@ -131,7 +131,7 @@ def _read(partition: Partition, wanted: Wanted) -> ReadObject:
     )
 
 
-def _create_or_update(partition: Partition, wanted: Wanted) -> Job[Wanted]:
+def _create_or_update(partition: Partition, wanted: ChangeRequest) -> Job[ChangeRequest]:
     """Handle Directory Sync at the authority (3.1.7.2.8): which of the two it is."""
     operation = _read(partition, wanted)
     found = yield from perform(operation, ObjectRead)
@@ -143,12 +143,14 @@ def _create_or_update(partition: Partition, wanted: Wanted) -> Job[Wanted]:
     return replace(wanted, command=Command.CREATE, properties=properties)
 
 
-def write(server: Server, partition: Partition, wanted: Wanted, successor: str | None = None) -> Job[Outcome]:
+def write(
+    server: ReplicaState, partition: Partition, wanted: ChangeRequest, successor: str | None = None
+) -> Job[ObjectOutcome]:
     """Make a change with the next number, and put it down for the neighbours; it may be our last one."""
     if partition.unfinished:
-        return Outcome(status=Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
+        return ObjectOutcome(status=Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
     if partition.last == MAX:
-        return Outcome(status=Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+        return ObjectOutcome(status=Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
     number = partition.last.next()
     with partition.numbering():
         outcome = yield from _give(server, partition, wanted, number)
@@ -161,22 +163,24 @@ def write(server: Server, partition: Partition, wanted: Wanted, successor: str |
     return outcome
 
 
-def _give(server: Server, partition: Partition, wanted: Wanted, number: SequenceNumber) -> Job[Outcome]:
+def _give(
+    server: ReplicaState, partition: Partition, wanted: ChangeRequest, number: SequenceNumber
+) -> Job[ObjectOutcome]:
     """Write a change with its number; where that fails, see whether it has it (decision R103).
 
     Returns:
         The identifier is the object's where the change has the number. Its status is then MQ_OK, or
         MQDS_NO_RSP_FROM_OWNER where a part of it is still to be done.
     """
-    outcome = yield from perform(_operation(partition, wanted, number), Outcome)
+    outcome = yield from perform(_operation(partition, wanted, number), ObjectOutcome)
     if outcome.status not in PASSING:
         return outcome
     return (yield from settle_failed(server, partition, wanted, number, outcome.status))
 
 
 def settle_failed(
-    server: Server, partition: Partition, wanted: Wanted, number: SequenceNumber, status: int
-) -> Job[Outcome]:
+    server: ReplicaState, partition: Partition, wanted: ChangeRequest, number: SequenceNumber, status: int
+) -> Job[ObjectOutcome]:
     """See what became of a change whose write failed with a status (decision R103); returns as `_give`."""
     recovered = yield from perform(Recover(partition_id=partition.id), Recovered)
     if recovered.status != Hresult.MQ_OK:
@@ -184,18 +188,22 @@ def settle_failed(
         server.finish_later(partition)
     if recovered.highest < number:
         if recovered.doubtful < number:
-            return Outcome(status=status)
+            return ObjectOutcome(status=status)
         server.finish_later(partition)  # an entry that cannot be read may have the number (decision R159)
-        return Outcome(status=Hresult.MQDS_NO_RSP_FROM_OWNER)
+        return ObjectOutcome(status=Hresult.MQDS_NO_RSP_FROM_OWNER)
     finished = recovered.status == Hresult.MQ_OK
-    return Outcome(
+    return ObjectOutcome(
         status=Hresult.MQ_OK if finished else Hresult.MQDS_NO_RSP_FROM_OWNER,
         identifier=wanted.identifier or guid(wanted.properties, IDENTIFIERS[wanted.object_type]),
     )
 
 
 def made(
-    server: Server, partition: Partition, wanted: Wanted, identifier: Guid, number: SequenceNumber
+    server: ReplicaState,
+    partition: Partition,
+    wanted: ChangeRequest,
+    identifier: Guid,
+    number: SequenceNumber,
 ) -> Job[DirectoryChange | None]:
     """Propagate Directory Change (3.1.7.1.2): what follows a change that is in the directory.
 
@@ -223,7 +231,11 @@ def made(
 
 
 def _as_change(
-    wanted: Wanted, identifier: Guid, partition_id: Guid, number: SequenceNumber, properties: Properties
+    wanted: ChangeRequest,
+    identifier: Guid,
+    partition_id: Guid,
+    number: SequenceNumber,
+    properties: Properties,
 ) -> DirectoryChange:
     """A new object with a path name is created (4.3); every other one is given whole (decision R31)."""
     if wanted.command is not Command.CREATE or wanted.path_name is None:
@@ -239,7 +251,7 @@ def _as_change(
     )
 
 
-def _operation(partition: Partition, wanted: Wanted, number: SequenceNumber) -> Operation:
+def _operation(partition: Partition, wanted: ChangeRequest, number: SequenceNumber) -> Operation:
     match wanted.command:
         case Command.CREATE:
             return CreateObject(
@@ -270,7 +282,7 @@ def _operation(partition: Partition, wanted: Wanted, number: SequenceNumber) -> 
 
 
 def _refusal(
-    server: Server, partition: Partition, wanted: Wanted, found: ObjectRead | None
+    server: ReplicaState, partition: Partition, wanted: ChangeRequest, found: ObjectRead | None
 ) -> Job[Hresult | None]:
     """Why a change may not be made (decision R34); None: it may."""
     refused = _general_refusal(server, partition, wanted)
@@ -285,7 +297,7 @@ def _refusal(
     return None
 
 
-def _general_refusal(server: Server, partition: Partition, wanted: Wanted) -> Hresult | None:
+def _general_refusal(server: ReplicaState, partition: Partition, wanted: ChangeRequest) -> Hresult | None:
     if not partition.is_normal or partition.unfinished:
         return Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE
     if (partition.id != PEC_PARTITION_ID) is not (wanted.object_type in SITE_TYPES):
@@ -304,7 +316,9 @@ def _general_refusal(server: Server, partition: Partition, wanted: Wanted) -> Hr
     return None
 
 
-def _machine_refusal(server: Server, partition: Partition, wanted: Wanted) -> Job[Hresult | None]:
+def _machine_refusal(
+    server: ReplicaState, partition: Partition, wanted: ChangeRequest
+) -> Job[Hresult | None]:
     own = wanted.identifier == server.settings.machine_id
     site_id = guid(wanted.properties, Propid.QM_SITE_ID)
     if site_id is not None and site_id != partition.id:
@@ -328,7 +342,7 @@ def _machine_refusal(server: Server, partition: Partition, wanted: Wanted) -> Jo
     return None
 
 
-def _site_refusal(server: Server, identifier: Guid | None) -> Job[Hresult | None]:
+def _site_refusal(server: ReplicaState, identifier: Guid | None) -> Job[Hresult | None]:
     """A site is removed when it is empty, and we know that it is."""
     known = server.partitions.get(identifier) if identifier is not None else None
     if known is None:
@@ -344,7 +358,9 @@ def _site_refusal(server: Server, identifier: Guid | None) -> Job[Hresult | None
     return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS if answer.yes else None
 
 
-def _enterprise_refusal(server: Server, partition: Partition, wanted: Wanted) -> Job[Hresult | None]:
+def _enterprise_refusal(
+    server: ReplicaState, partition: Partition, wanted: ChangeRequest
+) -> Job[Hresult | None]:
     """The enterprise stays, the only one, and its PEC is the PSC of a site (decisions R34, R96)."""
     if wanted.command is Command.DELETE:
         return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
@@ -360,7 +376,7 @@ def _enterprise_refusal(server: Server, partition: Partition, wanted: Wanted) ->
     return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
 
 
-def _successor(server: Server, wanted: Wanted, found: ObjectRead | None) -> str | None:
+def _successor(server: ReplicaState, wanted: ChangeRequest, found: ObjectRead | None) -> str | None:
     """The machine that a change makes the authority of the partition; None: it stays ours."""
     if wanted.command is not Command.UPDATE or found is None:
         return None

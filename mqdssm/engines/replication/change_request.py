@@ -8,7 +8,7 @@ from mqdssm.model.propids import ObjectType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ChangeRequest:
     """A change that somebody asks for; see `ChangeObject` for the fields."""
 
     command: Command

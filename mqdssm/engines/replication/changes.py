@@ -8,13 +8,15 @@ from itertools import groupby
 from mqdssm.engines.replication import propagation, purging, sync, topology, trust
 from mqdssm.engines.replication.operations import Applied, ApplyChanges, ObjectRead, ReadObject
 from mqdssm.engines.replication.properties import whole
-from mqdssm.engines.replication.state import Job, Partition, Server, perform
+from mqdssm.engines.replication.state import Job, Partition, ReplicaState, perform
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange
 from mqdssm.model.seqnum import SequenceNumber
 
 
-def receive(server: Server, changes: Sequence[DirectoryChange], sender: str, *, flush: bool) -> Job[None]:
+def receive(
+    server: ReplicaState, changes: Sequence[DirectoryChange], sender: str, *, flush: bool
+) -> Job[None]:
     """Take the changes of a propagation, partition by partition (3.1.5.2)."""
     for partition_id, group in groupby(changes, key=lambda one: one.partition_id):
         partition = server.partitions.get(partition_id)
@@ -29,7 +31,7 @@ def is_stale(partition: Partition, purged: SequenceNumber) -> bool:
 
 
 def handle(
-    server: Server, partition: Partition, changes: Sequence[DirectoryChange], *, flush: bool
+    server: ReplicaState, partition: Partition, changes: Sequence[DirectoryChange], *, flush: bool
 ) -> Job[bool]:
     """Handle Directory Change (3.1.7.2.2), for many: apply what is in order, keep what came too early.
 
@@ -69,7 +71,7 @@ def _note_gap(partition: Partition, change: DirectoryChange, last: SequenceNumbe
         partition.gap_at = change.seq_number
 
 
-def _keep(server: Server, partition: Partition, change: DirectoryChange) -> None:
+def _keep(server: ReplicaState, partition: Partition, change: DirectoryChange) -> None:
     pending = partition.pending
     partition.known = max(partition.known, change.seq_number)
     if len(pending) >= server.settings.pending_max:
@@ -78,7 +80,7 @@ def _keep(server: Server, partition: Partition, change: DirectoryChange) -> None
         insort(pending, change, key=lambda one: one.seq_number)
 
 
-def check_pending(server: Server, partition: Partition) -> Job[bool]:
+def check_pending(server: ReplicaState, partition: Partition) -> Job[bool]:
     """Check Pending Changes (3.1.7.2.4), and ask for what is missing."""
     last = partition.last
     ready: list[DirectoryChange] = []
@@ -98,7 +100,7 @@ def check_pending(server: Server, partition: Partition) -> Job[bool]:
 
 
 def _apply(
-    server: Server, partition: Partition, ready: Sequence[DirectoryChange], *, flush: bool
+    server: ReplicaState, partition: Partition, ready: Sequence[DirectoryChange], *, flush: bool
 ) -> Job[bool]:
     """Handle In-Sync Change (3.1.7.2.3), for many at a time."""
     batch_max = server.settings.message_changes_max
@@ -127,7 +129,7 @@ def _apply(
 
 
 def _after(
-    server: Server, partition: Partition, done: Sequence[DirectoryChange], *, flush: bool
+    server: ReplicaState, partition: Partition, done: Sequence[DirectoryChange], *, flush: bool
 ) -> Job[None]:
     if server.bscs and partition.is_normal:
         for change in done:

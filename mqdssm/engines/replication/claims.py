@@ -6,13 +6,13 @@ ours is given up for the enterprise's word or the operator's alone: else any ser
 
 from mqdssm.engines.replication import succession, sync, topology, trust
 from mqdssm.engines.replication.actions import NameAuthority
-from mqdssm.engines.replication.state import Job, Partition, Server, key_of
+from mqdssm.engines.replication.state import Job, Partition, ReplicaState, key_of
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.model.seqnum import SequenceNumber
 
 
-def receive(server: Server, partition: Partition, number: SequenceNumber, sender: str) -> Job[None]:
+def receive(server: ReplicaState, partition: Partition, number: SequenceNumber, sender: str) -> Job[None]:
     """Take note that a machine says it has a number of a partition."""
     if number <= partition.last:
         return
@@ -24,7 +24,7 @@ def receive(server: Server, partition: Partition, number: SequenceNumber, sender
         _doubt(server, partition, number, sender)
 
 
-def _ask(server: Server, partition: Partition, number: SequenceNumber, sender: str) -> None:
+def _ask(server: ReplicaState, partition: Partition, number: SequenceNumber, sender: str) -> None:
     """Ask the claimant, if we may believe it; else those whom we believe, and who that is (R46, R72)."""
     if trust.believes(server, partition, sender) or trust.confides(server, partition, sender):
         partition.known = max(partition.known, number)
@@ -37,7 +37,7 @@ def _ask(server: Server, partition: Partition, number: SequenceNumber, sender: s
     _ask_the_pec(server)
 
 
-def _ask_the_pec(server: Server) -> None:
+def _ask_the_pec(server: ReplicaState) -> None:
     """Ask the PEC itself for what is new of the enterprise: whose site is whose."""
     enterprise = server.partitions[PEC_PARTITION_ID]
     if enterprise.record.owned:
@@ -48,7 +48,7 @@ def _ask_the_pec(server: Server) -> None:
     sync.ask(server, enterprise)
 
 
-def _doubt(server: Server, partition: Partition, number: SequenceNumber, sender: str) -> None:
+def _doubt(server: ReplicaState, partition: Partition, number: SequenceNumber, sender: str) -> None:
     """Warn the operator, once: our directory may be an older copy, or somebody lies."""
     key = key_of(sender)
     if key not in partition.claimants:
@@ -61,7 +61,7 @@ def _doubt(server: Server, partition: Partition, number: SequenceNumber, sender:
     _ask_the_pec(server)
 
 
-def name_authority(server: Server, event: NameAuthority) -> Job[None]:
+def name_authority(server: ReplicaState, event: NameAuthority) -> Job[None]:
     """Believe the operator who the authority of a partition is."""
     partition = server.partitions.get(event.partition_id)
     if partition is None or not event.machine_name or server.is_me(event.machine_name):

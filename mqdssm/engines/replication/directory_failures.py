@@ -11,7 +11,7 @@ from typing import Final
 from mqdssm.engines.actions import TimerFired
 from mqdssm.engines.replication import propagation, requests, startup, succession, sync, topology
 from mqdssm.engines.replication.actions import ClientEvent, Event, Received, Started
-from mqdssm.engines.replication.state import AGAIN_TIMER, FINISH_S, Job, Partition, Server
+from mqdssm.engines.replication.state import AGAIN_TIMER, FINISH_S, Job, Partition, ReplicaState
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
     ChangePropagationMessage,
@@ -25,7 +25,7 @@ AGAIN_S: Final = 60.0
 START_TIMER: Final = "start"
 
 
-def give_up(server: Server, event: Event, reason: str) -> None:
+def give_up(server: ReplicaState, event: Event, reason: str) -> None:
     """End the work on an event in the middle.
 
     Args:
@@ -52,7 +52,7 @@ def give_up(server: Server, event: Event, reason: str) -> None:
     server.start_timer(AGAIN_TIMER, FINISH_S if server.has_unfinished else AGAIN_S)
 
 
-def _go_back(server: Server, partition: Partition, *, lost: bool) -> None:
+def _go_back(server: ReplicaState, partition: Partition, *, lost: bool) -> None:
     """Let a replica be what is persisted of it; what it lacks is asked for.
 
     Args:
@@ -69,7 +69,7 @@ def _go_back(server: Server, partition: Partition, *, lost: bool) -> None:
     sync.ask_later(server, partition)
 
 
-def again(server: Server, _rest: str) -> Job[None]:
+def again(server: ReplicaState, _rest: str) -> Job[None]:
     """Finish what was cut short, and do again what makes roles and neighbours follow from the objects."""
     unfinished = [one for one in server.partitions.values() if one.unfinished]
     for partition in unfinished:
@@ -81,7 +81,7 @@ def again(server: Server, _rest: str) -> Job[None]:
         propagation.send_all(server)  # what was given up before neighbours were told of it
 
 
-def _finish(server: Server, partition: Partition) -> Job[None]:
+def _finish(server: ReplicaState, partition: Partition) -> Job[None]:
     """Recover a partition; it takes changes again when nothing of the last one is left to be done."""
     with partition.numbering():
         partition.unfinished = False
@@ -89,6 +89,6 @@ def _finish(server: Server, partition: Partition) -> Job[None]:
         yield from succession.settle_one(server, partition)
 
 
-def start_again(server: Server, _rest: str) -> Job[None]:
+def start_again(server: ReplicaState, _rest: str) -> Job[None]:
     """Start, after the first attempt was given up."""
     yield from startup.start(server, Started())

@@ -18,11 +18,11 @@ from mqdssm.engines.replication import (
     propagation,
     purging,
     requests,
-    sync_replies,
     startup,
     status,
     succession,
     sync,
+    sync_replies,
     trust,
 )
 from mqdssm.engines.replication.actions import (
@@ -42,7 +42,7 @@ from mqdssm.engines.replication.actions import (
 )
 from mqdssm.engines.replication.operations import Failed, Result
 from mqdssm.engines.replication.settings import Settings
-from mqdssm.engines.replication.state import AGAIN_TIMER, Job, Server, key_of
+from mqdssm.engines.replication.state import AGAIN_TIMER, Job, ReplicaState, key_of
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
@@ -58,7 +58,7 @@ from mqdssm.model.messages import (
 )
 from mqdssm.model.seqnum import MIN, SequenceNumber
 
-_RECEIVING: Final[Mapping[type[ReplicationMessage], Callable[[Server, Any, str], Job[None] | None]]] = (
+_RECEIVING: Final[Mapping[type[ReplicationMessage], Callable[[ReplicaState, Any, str], Job[None] | None]]] = (
     MappingProxyType(
         {
             ChangePropagationMessage: propagation.receive,  # 3.2.7.1
@@ -73,7 +73,7 @@ _RECEIVING: Final[Mapping[type[ReplicationMessage], Callable[[Server, Any, str],
     )
 )
 """Which handler takes a message ([MC-MQDSRP] 3.1.5.1)."""
-_EVENTS: Final[Mapping[type[Any], Callable[[Server, Any], Job[None] | None]]] = MappingProxyType(
+_EVENTS: Final[Mapping[type[Any], Callable[[ReplicaState, Any], Job[None] | None]]] = MappingProxyType(
     {
         Started: startup.start,  # 3.1.3, 3.3.3
         ChangeObject: requests.change_object,  # 3.1.7.1.1
@@ -85,7 +85,7 @@ _EVENTS: Final[Mapping[type[Any], Callable[[Server, Any], Job[None] | None]]] = 
     }
 )
 """Which handler takes another event."""
-_TIMERS: Final[Mapping[str, Callable[[Server, str], Job[None] | None]]] = MappingProxyType(
+_TIMERS: Final[Mapping[str, Callable[[ReplicaState, str], Job[None] | None]]] = MappingProxyType(
     {
         "propagate": propagation.timer,  # 3.3.6.1
         "bscack": purging.bsc_ack_timer,  # 3.3.6.2
@@ -116,7 +116,7 @@ class ReplicationEngine:
     """
 
     def __init__(self, settings: Settings, *, first_request: int) -> None:
-        self._server = Server(settings=settings, next_request=first_request)
+        self._server = ReplicaState(settings=settings, next_request=first_request)
         self._backlog: deque[Event] = deque()
         self._messages_waiting = 0  # of those in it
         self._questions: dict[_Question, Received] = {}  # the newest of each that waits
@@ -248,7 +248,7 @@ class ReplicationEngine:
         return _EVENTS[type(event)](server, event)
 
 
-def _receive(server: Server, event: Received) -> Job[None]:
+def _receive(server: ReplicaState, event: Received) -> Job[None]:
     """Have a message handled, as far as its sender may say what it says."""
     message = yield from trust.admit(server, event)
     job = None if message is None else _RECEIVING[type(message)](server, message, event.sender)
@@ -268,4 +268,6 @@ def _question_of(event: Event) -> _Question | None:
 
 
 def _is_start(event: Event) -> bool:
-    return isinstance(event, Started) or (isinstance(event, TimerFired) and event.name == directory_failures.START_TIMER)
+    return isinstance(event, Started) or (
+        isinstance(event, TimerFired) and event.name == directory_failures.START_TIMER
+    )

@@ -8,6 +8,7 @@ timer asks it.
 from typing import Final
 
 from mqdssm.engines.replication import authority
+from mqdssm.engines.replication.change_request import ChangeRequest
 from mqdssm.engines.replication.operations import (
     FindForeign,
     ForeignFound,
@@ -16,8 +17,7 @@ from mqdssm.engines.replication.operations import (
     ReadObject,
 )
 from mqdssm.engines.replication.properties import with_identifier
-from mqdssm.engines.replication.state import Job, Partition, Server, perform
-from mqdssm.engines.replication.change_request import Wanted
+from mqdssm.engines.replication.state import Job, Partition, ReplicaState, perform
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
 
@@ -37,13 +37,13 @@ TOLD_MAX: Final = 10_000
 """Changes without a number whose version is remembered, so that they are told once."""
 
 
-def start(server: Server) -> None:
+def start(server: ReplicaState) -> None:
     """Look for the first time in a while: what was changed while we were not there is found, too."""
     if server.settings.foreign_s > 0:
         server.start_timer(TIMER, server.settings.foreign_s)
 
 
-def timer(server: Server, _rest: str) -> Job[None]:
+def timer(server: ReplicaState, _rest: str) -> Job[None]:
     """Look for changes of other programs; those of our partitions get numbers, others are told."""
     look, wait_s, pause_s = server.foreign, server.settings.foreign_s, 0.0
     if not look.waiting:
@@ -65,7 +65,7 @@ def timer(server: Server, _rest: str) -> Job[None]:
     server.start_timer(TIMER, max(wait_s, pause_s))
 
 
-def _see_to(server: Server, found: ForeignObject) -> Job[bool]:
+def _see_to(server: ReplicaState, found: ForeignObject) -> Job[bool]:
     """Publish a change, or tell it.
 
     Returns:
@@ -92,10 +92,10 @@ def _see_to(server: Server, found: ForeignObject) -> Job[bool]:
     return True
 
 
-def _wanted(partition: Partition, found: ForeignObject) -> Job[Wanted | None]:
+def _wanted(partition: Partition, found: ForeignObject) -> Job[ChangeRequest | None]:
     """Return the change that another program has made; None: the object has gone again."""
     if found.seq_number is None:
-        return Wanted(
+        return ChangeRequest(
             command=Command.CREATE,
             object_type=found.object_type,
             properties=with_identifier(found.object_type, found.identifier, found.properties),
@@ -106,7 +106,7 @@ def _wanted(partition: Partition, found: ForeignObject) -> Job[Wanted | None]:
     read = yield from perform(operation, ObjectRead)
     if read.status != Hresult.MQ_OK:
         return None
-    return Wanted(
+    return ChangeRequest(
         command=Command.UPDATE,
         object_type=found.object_type,
         identifier=found.identifier,
@@ -115,7 +115,7 @@ def _wanted(partition: Partition, found: ForeignObject) -> Job[Wanted | None]:
 
 
 def _tell(
-    server: Server, partition: Partition | None, found: ForeignObject, what: str, why: str = ""
+    server: ReplicaState, partition: Partition | None, found: ForeignObject, what: str, why: str = ""
 ) -> None:
     """Tell people of a change that gets no number; once each version."""
     told = server.foreign.told

@@ -24,11 +24,11 @@ from mqdssm.model.seqnum import MIN, SequenceNumber
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadState:
-    """Read all that is persisted. Result: `State`."""
+    """Read all that is persisted. Result: `PersistedState`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class PersistedState:
     """What a server knew when it stopped; empty at its first start."""
 
     partitions: tuple[DirectoryPartition, ...] = ()
@@ -92,7 +92,7 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateObject:
-    """Create Directory Object ([MS-MQDS] 3.1.6.3). Result: `Outcome`.
+    """Create Directory Object ([MS-MQDS] 3.1.6.3). Result: `ObjectOutcome`.
 
     The identifier stands among the properties (decision R11). A path name or identifier that is taken is
     MQ_ERROR_QUEUE_EXISTS or its like, and nothing changes.
@@ -107,7 +107,7 @@ class CreateObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateObject:
-    """Update Directory Object ([MS-MQDS] 3.1.6.4): sets the given properties. Result: `Outcome`.
+    """Update Directory Object ([MS-MQDS] 3.1.6.4): sets the given properties. Result: `ObjectOutcome`.
 
     By identifier if there is one, else by path name.
     """
@@ -122,7 +122,7 @@ class UpdateObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteObject:
-    """Delete Directory Object ([MS-MQDS] 3.1.6.5), tombstone first (R15, R21). Result: `Outcome`.
+    """Delete Directory Object ([MS-MQDS] 3.1.6.5), tombstone first (R15, R21). Result: `ObjectOutcome`.
 
     A machine that still has queues is not deleted: MQ_ERROR with nothing changed.
     """
@@ -136,7 +136,7 @@ class DeleteObject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ObjectOutcome:
     """What became of one object.
 
     Attributes:
@@ -401,10 +401,10 @@ Operation: TypeAlias = (
     | FindForeign
 )
 Result: TypeAlias = (
-    State
+    PersistedState
     | Done
     | Recovered
-    | Outcome
+    | ObjectOutcome
     | ObjectRead
     | ObjectsListed
     | Answer

@@ -5,7 +5,7 @@ from typing import Final
 from mqdssm.engines.replication.actions import Received
 from mqdssm.engines.replication.operations import ObjectRead, ReadObject
 from mqdssm.engines.replication.properties import CONTROLLER, get, is_of, service, text, type_of
-from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
+from mqdssm.engines.replication.state import Job, Partition, ReplicaState, key_of, perform
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import (
     ChangeRequestMessage,
@@ -35,7 +35,7 @@ def is_named(partition: Partition, sender: str) -> Job[bool]:
     return key_of(text(found.properties or (), Propid.S_PSC) or "") == key_of(sender)
 
 
-def admits(server: Server, message: ChangeRequestMessage, event: Received) -> Job[bool]:
+def admits(server: ReplicaState, message: ChangeRequestMessage, event: Received) -> Job[bool]:
     """Return True if a request may be handled."""
     sender = event.sender
     if not (yield from _may_ask(server, message, sender)):
@@ -50,7 +50,7 @@ def admits(server: Server, message: ChangeRequestMessage, event: Received) -> Jo
 # -- in whose name
 
 
-def _may_ask(server: Server, message: ChangeRequestMessage, sender: str) -> Job[bool]:
+def _may_ask(server: ReplicaState, message: ChangeRequestMessage, sender: str) -> Job[bool]:
     """Return True if a machine may ask in a requester's name: its own, or that of a BSC of its site."""
     name = message.requester_name
     if (yield from is_own_name(server, name, sender)):
@@ -71,7 +71,7 @@ def _is_predecessor(partition: Partition, sender: str) -> Job[bool]:
     return (yield from is_named(partition, sender))
 
 
-def _is_bsc_of(server: Server, name: str, sender: str) -> Job[bool]:
+def _is_bsc_of(server: ReplicaState, name: str, sender: str) -> Job[bool]:
     """Return True if a name is that of a BSC in a site whose PSC a machine is."""
     for home in list(server.partitions.values()):
         if not home.record.owned and key_of(home.record.authority_name) == key_of(sender):
@@ -86,7 +86,7 @@ def _is_bsc_of(server: Server, name: str, sender: str) -> Job[bool]:
     return (yield from is_named(server.partitions[home_id], sender))
 
 
-def is_own_name(server: Server, name: str, sender: str) -> Job[bool]:
+def is_own_name(server: ReplicaState, name: str, sender: str) -> Job[bool]:
     """Return True if a name may be a machine's own: the one we know it by, or one that we know nobody by.
 
     Our directory may not have heard of its new name yet, or of the BSC that a PSC asks for.
@@ -106,7 +106,7 @@ def is_own_name(server: Server, name: str, sender: str) -> Job[bool]:
 # -- roles
 
 
-def _may_change(server: Server, message: ChangeRequestMessage, event: Received) -> Job[bool]:
+def _may_change(server: ReplicaState, message: ChangeRequestMessage, event: Received) -> Job[bool]:
     """Return True if a server may ask the owner for a change: roles are said by those concerned alone.
 
     Another server could make itself, or a machine of its own, the authority of what is not its own.
@@ -129,7 +129,7 @@ def _may_change(server: Server, message: ChangeRequestMessage, event: Received) 
 
 
 def _may_change_site(
-    server: Server, change: DirectoryChange, event: Received, *, is_its_own: bool
+    server: ReplicaState, change: DirectoryChange, event: Received, *, is_its_own: bool
 ) -> Job[bool]:
     if change.command is not Command.UPDATE:
         return False
@@ -154,7 +154,7 @@ def _may_change_site(
 
 
 def _may_change_machine(
-    server: Server, partition: Partition, change: DirectoryChange, event: Received, *, is_its_own: bool
+    server: ReplicaState, partition: Partition, change: DirectoryChange, event: Received, *, is_its_own: bool
 ) -> Job[bool]:
     operation = ReadObject(
         object_type=ObjectType.MACHINE,
@@ -181,7 +181,7 @@ def _is_itself(identifier: Guid | None, known: Properties, event: Received) -> b
     return key_of(text(known, Propid.QM_PATHNAME) or "") == key_of(event.sender)
 
 
-def _is_own(server: Server, properties: Properties, propid: Propid, sender: str) -> Job[bool]:
+def _is_own(server: ReplicaState, properties: Properties, propid: Propid, sender: str) -> Job[bool]:
     """Return True if a property that is given is a name that the sender may call its own."""
     if get(properties, propid) is None:
         return True

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from mqdssm.engines.replication import changes, claims, trust
 from mqdssm.engines.replication.sizes import size_of_change
-from mqdssm.engines.replication.state import Job, Neighbor, Partition, Server, key_of
+from mqdssm.engines.replication.state import Job, Neighbor, Partition, ReplicaState, key_of
 from mqdssm.model.messages import (
     ChangePropagationMessage,
     DirectoryChange,
@@ -13,7 +13,7 @@ from mqdssm.model.messages import (
 )
 
 
-def enqueue(server: Server, neighbors: Iterable[Neighbor], change: DirectoryChange) -> None:
+def enqueue(server: ReplicaState, neighbors: Iterable[Neighbor], change: DirectoryChange) -> None:
     """Put a change down for neighbours; one that waits for too many has to synchronize."""
     for neighbor in neighbors:
         if len(neighbor.available) < server.settings.available_max:
@@ -23,7 +23,7 @@ def enqueue(server: Server, neighbors: Iterable[Neighbor], change: DirectoryChan
             neighbor.available.clear()
 
 
-def timer(server: Server, rest: str) -> None:
+def timer(server: ReplicaState, rest: str) -> None:
     """Change Propagation Timer Event (3.3.6.1)."""
     kind, _, key = rest.partition(" ")
     neighbor = (server.bscs if kind == "bsc" else server.pscs).get(key)
@@ -35,20 +35,20 @@ def timer(server: Server, rest: str) -> None:
         )
 
 
-def flush(server: Server) -> None:
+def flush(server: ReplicaState) -> None:
     """Tell the BSCs at once (3.1.7.2.3)."""
     for neighbor in server.bscs.values():
         send(server, neighbor)
 
 
-def send_all(server: Server) -> None:
+def send_all(server: ReplicaState) -> None:
     """Tell every neighbour at once, with our sequence numbers."""
     for neighbor in server.neighbors:
         neighbor.header_at = None
         send(server, neighbor)
 
 
-def send(server: Server, neighbor: Neighbor) -> None:
+def send(server: ReplicaState, neighbor: Neighbor) -> None:
     """Send Change Propagation (3.3.7.2): what waits for a neighbour, and at times our numbers."""
     header = SeqNumberHeader()
     since = None if neighbor.header_at is None else server.now - neighbor.header_at
@@ -68,7 +68,7 @@ def send(server: Server, neighbor: Neighbor) -> None:
         server.send(neighbor.name, message, acks=False)
 
 
-def split(server: Server, waiting: Iterable[DirectoryChange]) -> Iterator[tuple[DirectoryChange, ...]]:
+def split(server: ReplicaState, waiting: Iterable[DirectoryChange]) -> Iterator[tuple[DirectoryChange, ...]]:
     """Cut changes into messages of bearable size (decision R18)."""
     settings = server.settings
     part: list[DirectoryChange] = []
@@ -85,7 +85,7 @@ def split(server: Server, waiting: Iterable[DirectoryChange]) -> Iterator[tuple[
         yield tuple(part)
 
 
-def _header(server: Server, neighbor: Neighbor) -> SeqNumberHeader:
+def _header(server: ReplicaState, neighbor: Neighbor) -> SeqNumberHeader:
     wanted = server.partitions.values() if neighbor.record.is_bsc else _intersite(server, neighbor)
     numbers = tuple(
         PartitionSeqNumbers(
@@ -101,7 +101,7 @@ def _header(server: Server, neighbor: Neighbor) -> SeqNumberHeader:
     return SeqNumberHeader(machine_name=server.name if numbers else "", partition_seq_numbers=numbers)
 
 
-def _intersite(server: Server, neighbor: Neighbor) -> Iterator[Partition]:
+def _intersite(server: ReplicaState, neighbor: Neighbor) -> Iterator[Partition]:
     """What is ours, what we hand over, and what is the neighbour's: it may not know yet (decision R38)."""
     for partition in server.partitions.values():
         theirs = key_of(partition.record.authority_name) == key_of(neighbor.name)
@@ -110,7 +110,7 @@ def _intersite(server: Server, neighbor: Neighbor) -> Iterator[Partition]:
             yield partition
 
 
-def _tell(server: Server, partition: Partition, sender: str) -> None:
+def _tell(server: ReplicaState, partition: Partition, sender: str) -> None:
     """Tell a server at once how far a partition is: it knows less than we do (decisions R37, R39)."""
     numbers = PartitionSeqNumbers(
         partition_id=partition.id,
@@ -124,7 +124,7 @@ def _tell(server: Server, partition: Partition, sender: str) -> None:
     server.send(sender, message, acks=False)
 
 
-def receive(server: Server, message: ChangePropagationMessage, sender: str) -> Job[None]:
+def receive(server: ReplicaState, message: ChangePropagationMessage, sender: str) -> Job[None]:
     """Receive Change Propagation (3.2.7.1)."""
     yield from changes.receive(server, message.directory_changes, sender, flush=not message.flush)
     header = message.seq_number_header
@@ -137,7 +137,7 @@ def receive(server: Server, message: ChangePropagationMessage, sender: str) -> J
 
 
 def _take_numbers(
-    server: Server, partition: Partition, numbers: PartitionSeqNumbers, sender: str
+    server: ReplicaState, partition: Partition, numbers: PartitionSeqNumbers, sender: str
 ) -> Job[None]:
     record = partition.record
     is_behind = numbers.last_seq_number < partition.last
@@ -151,5 +151,5 @@ def _take_numbers(
     yield from claims.receive(server, partition, numbers.last_seq_number, sender)
 
 
-def _is_neighbor(server: Server, sender: str) -> bool:
+def _is_neighbor(server: ReplicaState, sender: str) -> bool:
     return key_of(sender) in server.pscs or key_of(sender) in server.bscs

@@ -5,20 +5,20 @@
 
 from mqdssm.engines.replication.operations import Done, PurgeDeletedObjects
 from mqdssm.engines.replication.settings import Settings
-from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
+from mqdssm.engines.replication.state import Job, Partition, ReplicaState, key_of, perform
 from mqdssm.model.messages import BSCAckMessage, PSCAckMessage
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.model.seqnum import SequenceNumber
 
 
-def after_changes(server: Server, partition: Partition) -> Job[None]:
+def after_changes(server: ReplicaState, partition: Partition) -> Job[None]:
     """Purge at intervals (3.1.7.2.3)."""
     if partition.last > partition.purged_at + server.settings.purge_interval:
         yield from purge(server, partition)
         partition.purged_at = partition.last
 
 
-def purge(server: Server, partition: Partition) -> Job[None]:
+def purge(server: ReplicaState, partition: Partition) -> Job[None]:
     """Purge Deleted Objects (3.1.7.2.9, decision R5)."""
     record = partition.record
     if not partition.is_normal:
@@ -33,7 +33,7 @@ def purge(server: Server, partition: Partition) -> Job[None]:
     yield from perform(PurgeDeletedObjects(partition_id=partition.id, up_to=up_to), Done)
 
 
-def _acked(server: Server, partition: Partition) -> SequenceNumber:
+def _acked(server: ReplicaState, partition: Partition) -> SequenceNumber:
     """What all other PSCs have acknowledged; without any, all there is."""
     acked = [one.record.acked_of(partition.id) for one in server.pscs.values()]
     return min(acked, default=partition.last)
@@ -44,7 +44,7 @@ def holds_purging(settings: Settings, last: SequenceNumber, acked: SequenceNumbe
     return last - acked > settings.purge_buffer + settings.ack_interval
 
 
-def _warn_of_silence(server: Server, partition: Partition) -> None:
+def _warn_of_silence(server: ReplicaState, partition: Partition) -> None:
     """Name the PSCs for which tombstones are kept that would be purged: the directory grows."""
     if not partition.record.owned:
         return
@@ -58,7 +58,7 @@ def _warn_of_silence(server: Server, partition: Partition) -> None:
             )
 
 
-def acknowledge(server: Server, partition: Partition) -> None:
+def acknowledge(server: ReplicaState, partition: Partition) -> None:
     """Send PSC Ack (3.3.7.4) whenever another interval of numbers is through (decision R35)."""
     interval = server.settings.ack_interval
     record = partition.record
@@ -77,7 +77,7 @@ def acknowledge(server: Server, partition: Partition) -> None:
     server.send(record.authority_name, message, acks=True)
 
 
-def receive_psc_ack(server: Server, message: PSCAckMessage, sender: str) -> Job[None]:
+def receive_psc_ack(server: ReplicaState, message: PSCAckMessage, sender: str) -> Job[None]:
     """Receive PSC Ack (3.2.7.4)."""
     neighbor = server.pscs.get(key_of(message.psc_name))
     partition = server.partitions.get(message.acked_partition_id)
@@ -93,12 +93,12 @@ def receive_psc_ack(server: Server, message: PSCAckMessage, sender: str) -> Job[
         yield from server.save_neighbor(neighbor, acked=acked)
 
 
-def start_bsc_ack(server: Server) -> None:
+def start_bsc_ack(server: ReplicaState) -> None:
     """Start the BSC Ack Timer for the first time (3.3.2.2)."""
     server.start_timer("bscack", server.settings.bsc_ack_first_s)
 
 
-def bsc_ack_timer(server: Server, _rest: str) -> None:
+def bsc_ack_timer(server: ReplicaState, _rest: str) -> None:
     """BSC Ack Timer Event (3.3.6.2)."""
     if server.is_bsc:
         message = BSCAckMessage(
@@ -110,7 +110,7 @@ def bsc_ack_timer(server: Server, _rest: str) -> None:
         server.start_timer("bscack", server.settings.bsc_ack_s)
 
 
-def receive_bsc_ack(server: Server, message: BSCAckMessage, sender: str) -> Job[None]:
+def receive_bsc_ack(server: ReplicaState, message: BSCAckMessage, sender: str) -> Job[None]:
     """Receive BSC Ack (3.2.7.5)."""
     neighbor = server.bscs.get(key_of(message.bsc_name))
     if neighbor is None or key_of(sender) != key_of(message.bsc_name):

@@ -7,18 +7,18 @@ from typing import Final
 
 from mqdssm.engines.replication import authority, purging
 from mqdssm.engines.replication.actions import ChangeObject, Nacked, PropagateChange
-from mqdssm.engines.replication.operations import Outcome
+from mqdssm.engines.replication.change_request import ChangeRequest
+from mqdssm.engines.replication.operations import ObjectOutcome
 from mqdssm.engines.replication.outcomes import RequestKey
 from mqdssm.engines.replication.properties import IDENTIFIERS, guid, type_of, with_identifier
 from mqdssm.engines.replication.state import (
     REQUEST_TIMEOUT_S,
     Job,
     Partition,
-    Request,
-    Server,
+    PendingRequest,
+    ReplicaState,
     key_of,
 )
-from mqdssm.engines.replication.change_request import Wanted
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
@@ -47,7 +47,7 @@ QUIET_S: Final = 2 * REQUEST_TIMEOUT_S
 _NUMBERS: Final = 1 << 32  # RequestIdentifier has 32 bits
 
 
-def change_object(server: Server, event: ChangeObject) -> Job[None]:
+def change_object(server: ReplicaState, event: ChangeObject) -> Job[None]:
     """A client's change: made here, or at the authority (3.1.7.1.1)."""
     properties = event.properties
     if event.object_type not in IDENTIFIERS:  # tombstones are nobody's to change
@@ -57,7 +57,7 @@ def change_object(server: Server, event: ChangeObject) -> Job[None]:
         properties = with_identifier(event.object_type, event.identifier, properties)
     partition = server.partitions.get(event.partition_id)
     if partition is not None and partition.record.owned:
-        wanted = Wanted(
+        wanted = ChangeRequest(
             command=event.command,
             object_type=event.object_type,
             path_name=event.path_name,
@@ -74,7 +74,7 @@ def change_object(server: Server, event: ChangeObject) -> Job[None]:
         server.reply(event.request, Hresult.MQ_ERROR_INVALID_PARAMETER)
         return
     made = event.identifier if event.command is Command.CREATE else None
-    _ask(server, change, Request(client=event.request, identifier=made))
+    _ask(server, change, PendingRequest(client=event.request, identifier=made))
 
 
 def _asked(event: ChangeObject, properties: Properties) -> DirectoryChange | None:
@@ -94,7 +94,7 @@ def _asked(event: ChangeObject, properties: Properties) -> DirectoryChange | Non
 
 
 def ask_authority(
-    server: Server, kind: ObjectType, identifier: Guid, partition_id: Guid, properties: Properties
+    server: ReplicaState, kind: ObjectType, identifier: Guid, partition_id: Guid, properties: Properties
 ) -> None:
     """Have an object updated by its authority; nobody waits for the answer."""
     change = DirectoryChange(
@@ -104,10 +104,10 @@ def ask_authority(
         properties=properties,
     )
     server.note("asks the authority", f"for a change of {kind.spec_name} {identifier}")
-    _ask(server, change, Request())
+    _ask(server, change, PendingRequest())
 
 
-def _ask(server: Server, change: DirectoryChange, request: Request) -> None:
+def _ask(server: ReplicaState, change: DirectoryChange, request: PendingRequest) -> None:
     """Change Remote Object (3.1.7.1.1)."""
     identifier = server.next_request % _NUMBERS
     server.next_request += 1
@@ -122,7 +122,7 @@ def _ask(server: Server, change: DirectoryChange, request: Request) -> None:
     _forward(server, message, request)
 
 
-def _forward(server: Server, message: ChangeRequestMessage, request: Request) -> None:
+def _forward(server: ReplicaState, message: ChangeRequestMessage, request: PendingRequest) -> None:
     """Process Change Request (3.3.7.1)."""
     key = _key(message.requester_name, message.request_identifier)
     partition = server.partitions.get(message.partition_id)
@@ -145,7 +145,7 @@ def _forward(server: Server, message: ChangeRequestMessage, request: Request) ->
     server.start_timer(_timer_of(key), _wait_s(server, next_hop, partition))
 
 
-def _wait_s(server: Server, next_hop: str, partition: Partition | None) -> float:
+def _wait_s(server: ReplicaState, next_hop: str, partition: Partition | None) -> float:
     """How long to wait for the reply: longer where the next hop is not the authority (3.3.7.1 <11>)."""
     direct = partition is not None and key_of(partition.record.authority_name) == key_of(next_hop)
     return server.settings.request_wait_s if direct else server.settings.forwarded_wait_s
@@ -160,7 +160,7 @@ def _key(requester_name: str, identifier: int) -> RequestKey:
     return key_of(requester_name), identifier
 
 
-def receive(server: Server, message: ChangeRequestMessage, sender: str) -> Job[None]:
+def receive(server: ReplicaState, message: ChangeRequestMessage, sender: str) -> Job[None]:
     """Receive Change Request (3.2.7.2)."""
     key = _key(message.requester_name, message.request_identifier)
     if server.is_quiet:
@@ -175,19 +175,19 @@ def receive(server: Server, message: ChangeRequestMessage, sender: str) -> Job[N
         return
     partition = server.partitions.get(message.partition_id)
     if partition is None or not partition.record.owned:
-        _forward(server, message, Request(message=message, sender=sender))
+        _forward(server, message, PendingRequest(message=message, sender=sender))
         return
     wanted = _wanted(message.directory_change)
     if message.directory_change.partition_id != message.partition_id:
-        outcome = Outcome(status=Hresult.MQ_ERROR_INVALID_PARAMETER)
+        outcome = ObjectOutcome(status=Hresult.MQ_ERROR_INVALID_PARAMETER)
     elif wanted is None:
-        outcome = Outcome(status=Hresult.MQ_ERROR)
+        outcome = ObjectOutcome(status=Hresult.MQ_ERROR)
     else:
         outcome = yield from authority.execute(server, partition, wanted)
     conclude(server, message, outcome.status, sender)
 
 
-def is_settled(server: Server, message: ChangeRequestMessage, sender: str) -> bool:
+def is_settled(server: ReplicaState, message: ChangeRequestMessage, sender: str) -> bool:
     """Return True if a request is dropped, under way or answered already, whatever its sender may ask for."""
     key = _key(message.requester_name, message.request_identifier)
     waiting = server.requests.get(key)
@@ -195,14 +195,14 @@ def is_settled(server: Server, message: ChangeRequestMessage, sender: str) -> bo
     return server.is_quiet or is_copy or server.executed.find((key_of(sender), *key)) is not None
 
 
-def conclude(server: Server, message: ChangeRequestMessage, status: int, sender: str) -> None:
+def conclude(server: ReplicaState, message: ChangeRequestMessage, status: int, sender: str) -> None:
     """Answer a request, and each copy of it that comes later (decisions R33, R61, R119)."""
     key = _key(message.requester_name, message.request_identifier)
     _remember(server, key, status, sender)
     _send_reply(server, message, status, sender)
 
 
-def _wanted(change: DirectoryChange) -> Wanted | None:
+def _wanted(change: DirectoryChange) -> ChangeRequest | None:
     """What a request asks for; None where it is nothing that there is."""
     kind = type_of(change)
     scope = Scope.ENTERPRISE
@@ -216,7 +216,7 @@ def _wanted(change: DirectoryChange) -> Wanted | None:
         properties = with_identifier(kind, identifier, properties)
     if change.command in {Command.CREATE, Command.SYNC}:
         identifier = guid(properties, IDENTIFIERS[kind]) or identifier
-    return Wanted(
+    return ChangeRequest(
         command=change.command,
         object_type=kind,
         path_name=change.path_name,
@@ -226,31 +226,31 @@ def _wanted(change: DirectoryChange) -> Wanted | None:
     )
 
 
-def _remember(server: Server, key: RequestKey, status: int, sender: str) -> None:
+def _remember(server: ReplicaState, key: RequestKey, status: int, sender: str) -> None:
     if not server.executed:
         server.start_timer(FORGET_TIMER, REMEMBERED_S)
     server.executed.put((key_of(sender), *key), status)
 
 
-def forget(server: Server, _rest: str) -> None:
+def forget(server: ReplicaState, _rest: str) -> None:
     """Forget the requests of the round before this one, and begin the next round."""
     server.executed.forget()
     if server.executed:
         server.start_timer(FORGET_TIMER, REMEMBERED_S)
 
 
-def be_quiet(server: Server) -> None:
+def be_quiet(server: ReplicaState) -> None:
     """Drop requests of others for a while: what became of them before our start is forgotten (R33)."""
     server.is_quiet = True
     server.start_timer(QUIET_TIMER, QUIET_S)
 
 
-def quiet_timer(server: Server, _rest: str) -> None:
+def quiet_timer(server: ReplicaState, _rest: str) -> None:
     """Take requests of others again."""
     server.is_quiet = False
 
 
-def _send_reply(server: Server, message: ChangeRequestMessage, status: int, sender: str) -> None:
+def _send_reply(server: ReplicaState, message: ChangeRequestMessage, status: int, sender: str) -> None:
     """Send Change Reply (3.2.7.6): to whom the request came from, the requester or its PSC."""
     reply = ChangeReplyMessage(
         site_id=server.settings.site_id,
@@ -261,7 +261,7 @@ def _send_reply(server: Server, message: ChangeRequestMessage, status: int, send
     server.send_soon(sender, reply)
 
 
-def receive_reply(server: Server, message: ChangeReplyMessage, sender: str) -> None:
+def receive_reply(server: ReplicaState, message: ChangeReplyMessage, sender: str) -> None:
     """Receive Change Reply (3.3.7.6), of the machine that we asked (decision R40)."""
     key = _key(message.requester_name, message.request_identifier)
     request = server.requests.get(key)
@@ -271,7 +271,7 @@ def receive_reply(server: Server, message: ChangeReplyMessage, sender: str) -> N
     _end(server, key, message.result)
 
 
-def receive_nack(server: Server, event: Nacked) -> None:
+def receive_nack(server: ReplicaState, event: Nacked) -> None:
     """Receive Change Request Nack (3.3.7.8), Receive Request Nack (3.3.7.9)."""
     message = event.message
     if isinstance(message, ChangeRequestMessage):
@@ -287,20 +287,20 @@ def receive_nack(server: Server, event: Nacked) -> None:
             server.note("gave up: our signature is not taken", f"by {event.destination}")
 
 
-def timer(server: Server, rest: str) -> None:
+def timer(server: ReplicaState, rest: str) -> None:
     """The reply to a change request did not come in time (3.3.7.1)."""
     identifier, _, name = rest.partition(" ")
     _end(server, (name, int(identifier)), Hresult.MQDS_NO_RSP_FROM_OWNER)
 
 
-def _end(server: Server, key: RequestKey, status: int) -> None:
+def _end(server: ReplicaState, key: RequestKey, status: int) -> None:
     request = server.requests.pop(key, None)
     if request is not None:
         server.stop_timer(_timer_of(key))
         _finish(server, request, status)
 
 
-def _finish(server: Server, request: Request, status: int) -> None:
+def _finish(server: ReplicaState, request: PendingRequest, status: int) -> None:
     if request.message is not None:
         conclude(server, request.message, status, request.sender)
     elif request.client is not None:
@@ -308,7 +308,7 @@ def _finish(server: Server, request: Request, status: int) -> None:
         server.reply(request.client, status, made)
 
 
-def propagate(server: Server, event: PropagateChange) -> Job[None]:
+def propagate(server: ReplicaState, event: PropagateChange) -> Job[None]:
     """Propagate Directory Change (3.1.7.1.2), of a service beside us that wrote itself.
 
     A number that was given meanwhile is refused: the service then writes the object again with the next one,
@@ -318,7 +318,7 @@ def propagate(server: Server, event: PropagateChange) -> Job[None]:
     if partition is None or not partition.record.owned or event.seq_number != partition.last.next():
         server.reply(event.request, Hresult.MQ_ERROR_ILLEGAL_OPERATION)
         return
-    wanted = Wanted(
+    wanted = ChangeRequest(
         command=Command.SYNC if event.command is Command.CREATE else event.command,
         object_type=event.object_type,
         identifier=event.identifier,

@@ -2,13 +2,13 @@
 
 from mqdssm.engines.replication import foreign, propagation, purging, requests, succession, sync, topology
 from mqdssm.engines.replication.actions import Started
-from mqdssm.engines.replication.operations import LoadState, Recover, Recovered, State
+from mqdssm.engines.replication.operations import LoadState, PersistedState, Recover, Recovered
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import (
     Job,
     Neighbor,
     Partition,
-    Server,
+    ReplicaState,
     key_of,
     perform,
 )
@@ -16,9 +16,9 @@ from mqdssm.model.hresults import Hresult
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
 
 
-def start(server: Server, _event: Started) -> Job[None]:
+def start(server: ReplicaState, _event: Started) -> Job[None]:
     """Initialize the state, the neighbours and the timers, and ask for what was missed."""
-    state = yield from perform(LoadState(), State)
+    state = yield from perform(LoadState(), PersistedState)
     if state.partitions:
         requests.be_quiet(server)
     yield from _load(server, state)
@@ -38,7 +38,7 @@ def start(server: Server, _event: Started) -> Job[None]:
     propagation.send_all(server)  # who knows more of our partitions than we do, says so (decision R39)
 
 
-def _load(server: Server, state: State) -> Job[None]:
+def _load(server: ReplicaState, state: PersistedState) -> Job[None]:
     """Replication State Initialization (3.1.3.1), Directory Neighbor Initialization (3.1.3.2)."""
     for record in state.partitions:
         server.partitions[record.partition_id] = Partition.of(record)
@@ -51,7 +51,7 @@ def _load(server: Server, state: State) -> Job[None]:
         yield from _recover(server, partition)
 
 
-def _make_enterprise(server: Server) -> Job[None]:
+def _make_enterprise(server: ReplicaState) -> Job[None]:
     settings = server.settings
     owned = settings.role is Role.PEC
     record = DirectoryPartition(
@@ -64,7 +64,7 @@ def _make_enterprise(server: Server) -> Job[None]:
     yield from server.save(partition)
 
 
-def _recover(server: Server, partition: Partition) -> Job[None]:
+def _recover(server: ReplicaState, partition: Partition) -> Job[None]:
     yield from recover(server, partition)
     record = partition.record
     if record.owned:
@@ -74,7 +74,7 @@ def _recover(server: Server, partition: Partition) -> Job[None]:
     partition.acked_at = partition.last
 
 
-def recover(server: Server, partition: Partition) -> Job[None]:
+def recover(server: ReplicaState, partition: Partition) -> Job[None]:
     """Finish what was cut short; an authority's last number is that of an object or a tombstone (R15)."""
     recovered = yield from perform(Recover(partition_id=partition.id), Recovered)
     record = partition.record
@@ -87,7 +87,7 @@ def recover(server: Server, partition: Partition) -> Job[None]:
         server.finish_later(partition)
 
 
-def _first_psc_name(server: Server) -> str:
+def _first_psc_name(server: ReplicaState) -> str:
     """MyPSCName of a server that began as a BSC (3.1.3.1); empty for others."""
     site = server.partitions.get(server.settings.site_id)
     if server.settings.role is not Role.BSC:

@@ -1,7 +1,7 @@
 """What a directory server knows while it runs ([MC-MQDSRP] 3.1.1), and how its handlers speak.
 
 A handler is a generator: it yields operations and gets their results, so that it reads like the specification
-and touches nothing itself. Messages, timers and replies are put down with the methods of `Server`.
+and touches nothing itself. Messages, timers and replies are put down with the methods of `ReplicaState`.
 """
 
 from collections import OrderedDict, deque
@@ -178,7 +178,7 @@ class Neighbor:
 
 
 @dataclass(slots=True)
-class Request:
+class PendingRequest:
     """A Process Change Request event that waits for its reply ([MC-MQDSRP] 3.3.7.1).
 
     Attributes:
@@ -214,7 +214,7 @@ class ForeignLook:
 
 
 @dataclass(slots=True)
-class Server:
+class ReplicaState:
     """A directory server's state, and the actions that the current step has put down.
 
     Attributes:
@@ -244,7 +244,7 @@ class Server:
     pscs: dict[str, Neighbor] = field(default_factory=dict)
     bscs: dict[str, Neighbor] = field(default_factory=dict)
     psc_name: str = ""
-    requests: dict[RequestKey, Request] = field(default_factory=dict)
+    requests: dict[RequestKey, PendingRequest] = field(default_factory=dict)
     executed: RequestOutcomes = field(default_factory=RequestOutcomes)
     is_quiet: bool = False
     aliases: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -356,7 +356,7 @@ class Server:
         yield from perform(SaveNeighbor(neighbor=neighbor.record), Done)
 
 
-def authorities(server: Server) -> list[str]:
+def authorities(server: ReplicaState) -> list[str]:
     """The machines that partitions name as their authorities, but for us; the PEC is the first one."""
     named = (server.partitions[PEC_PARTITION_ID], *server.partitions.values())
     names = {key_of(one.record.authority_name): one.record.authority_name for one in named}

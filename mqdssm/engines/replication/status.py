@@ -6,7 +6,7 @@ Nothing here decides anything. Numbers are sequence numbers, or differences of t
 from dataclasses import dataclass
 
 from mqdssm.engines.replication import purging
-from mqdssm.engines.replication.state import Neighbor, Partition, Server
+from mqdssm.engines.replication.state import Neighbor, Partition, ReplicaState
 from mqdssm.model.guid import Guid
 from mqdssm.model.replication import PurgeState
 from mqdssm.model.seqnum import SequenceNumber
@@ -97,7 +97,7 @@ class ServerStatus:
     neighbors: tuple[NeighborStatus, ...]
 
 
-def status_of(server: Server, now: float) -> ServerStatus:
+def status_of(server: ReplicaState, now: float) -> ServerStatus:
     """Return partitions and neighbours of a server; nothing is changed.
 
     Args:
@@ -134,7 +134,7 @@ def _partition(partition: Partition) -> PartitionStatus:
     )
 
 
-def _neighbor(server: Server, neighbor: Neighbor, owned: list[Partition], now: float) -> NeighborStatus:
+def _neighbor(server: ReplicaState, neighbor: Neighbor, owned: list[Partition], now: float) -> NeighborStatus:
     record = neighbor.record
     heard = record.last_acked_time
     return NeighborStatus(
@@ -149,7 +149,7 @@ def _neighbor(server: Server, neighbor: Neighbor, owned: list[Partition], now: f
     )
 
 
-def _acknowledgement(server: Server, neighbor: Neighbor, partition: Partition) -> AcknowledgementStatus:
+def _acknowledgement(server: ReplicaState, neighbor: Neighbor, partition: Partition) -> AcknowledgementStatus:
     acked, last = neighbor.record.acked_of(partition.id), partition.last
     return AcknowledgementStatus(
         partition_id=partition.id,

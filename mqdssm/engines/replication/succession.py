@@ -10,19 +10,19 @@ from typing import Final
 
 from mqdssm.engines.replication import authority, purging, requests, startup, sync, topology
 from mqdssm.engines.replication.actions import TakeOver
+from mqdssm.engines.replication.change_request import ChangeRequest
 from mqdssm.engines.replication.operations import (
     Answer,
     HasObjects,
     ListObjects,
+    ObjectOutcome,
     ObjectRead,
     ObjectsListed,
-    Outcome,
     ReadObject,
 )
 from mqdssm.engines.replication.properties import CONTROLLER, is_of, text
 from mqdssm.engines.replication.settings import Role
-from mqdssm.engines.replication.state import Job, Partition, Server, authorities, key_of, perform
-from mqdssm.engines.replication.change_request import Wanted
+from mqdssm.engines.replication.state import Job, Partition, ReplicaState, authorities, key_of, perform
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
@@ -38,7 +38,7 @@ GAP: Final = 1 << 20
 """Numbers that are skipped where others may know some that we do not: more than are ever under way."""
 
 
-def be_bsc(server: Server, site: Partition) -> None:
+def be_bsc(server: ReplicaState, site: Partition) -> None:
     """Our machine's object says that we are a BSC, and the site is not ours."""
     server.is_demoted = True
     if not server.is_bsc and not server.is_me(site.record.authority_name):
@@ -46,7 +46,7 @@ def be_bsc(server: Server, site: Partition) -> None:
         purging.start_bsc_ack(server)
 
 
-def is_adopting(server: Server, site: Partition) -> bool:
+def is_adopting(server: ReplicaState, site: Partition) -> bool:
     """Return True if a new PSC first takes what others have of its own partition (decision R43)."""
     pec = server.partitions[PEC_PARTITION_ID].record.authority_name
     return (
@@ -57,7 +57,7 @@ def is_adopting(server: Server, site: Partition) -> bool:
     )
 
 
-def is_retiring(server: Server, sites: Iterable[ObjectRead]) -> bool:
+def is_retiring(server: ReplicaState, sites: Iterable[ObjectRead]) -> bool:
     """True if we handed our site over, and the enterprise does not know yet: we still tell our neighbours."""
     site = server.partitions.get(server.settings.site_id)
     if site is None or site.record.owned or is_adopting(server, site):
@@ -66,7 +66,7 @@ def is_retiring(server: Server, sites: Iterable[ObjectRead]) -> bool:
     return own is not None and server.is_me(text(own.properties or (), Propid.S_PSC) or "")
 
 
-def settle(server: Server) -> Job[None]:
+def settle(server: ReplicaState) -> Job[None]:
     """At start: finish handovers that a crash cut short, and take note of a new name."""
     site = server.partitions.get(server.settings.site_id)
     if site is not None:
@@ -74,7 +74,7 @@ def settle(server: Server) -> Job[None]:
     yield from settle_one(server, server.partitions[PEC_PARTITION_ID])
 
 
-def settle_one(server: Server, partition: Partition) -> Job[None]:
+def settle_one(server: ReplicaState, partition: Partition) -> Job[None]:
     """Finish the handover of a partition that was cut short (decisions R38, R103)."""
     if partition.id == PEC_PARTITION_ID:
         pec_name = (yield from _new_pec(server, partition)) if partition.record.owned else None
@@ -93,7 +93,7 @@ def settle_one(server: Server, partition: Partition) -> Job[None]:
         yield from server.save(partition, authority_name=server.name)
 
 
-def _own_machine(server: Server) -> Job[ObjectRead]:
+def _own_machine(server: ReplicaState) -> Job[ObjectRead]:
     operation = ReadObject(
         object_type=ObjectType.MACHINE,
         identifier=server.settings.machine_id,
@@ -102,14 +102,14 @@ def _own_machine(server: Server) -> Job[ObjectRead]:
     return (yield from perform(operation, ObjectRead))
 
 
-def _controllers(server: Server, site: Partition) -> Job[tuple[ObjectRead, ...]]:
+def _controllers(server: ReplicaState, site: Partition) -> Job[tuple[ObjectRead, ...]]:
     """The machines of a site that are its PSC, but for us."""
     operation = ListObjects(object_type=ObjectType.MACHINE, partition_id=site.id, service=int(CONTROLLER))
     found = yield from perform(operation, ObjectsListed)
     return tuple(one for one in found.objects if one.identifier != server.settings.machine_id)
 
 
-def _successor(server: Server, site: Partition) -> Job[str | None]:
+def _successor(server: ReplicaState, site: Partition) -> Job[str | None]:
     """To whom we handed the site over before a crash; what is older than a take-over is none of that."""
     others = yield from _controllers(server, site)
     for one in others:
@@ -119,7 +119,7 @@ def _successor(server: Server, site: Partition) -> Job[str | None]:
     return None
 
 
-def _new_pec(server: Server, enterprise: Partition) -> Job[str | None]:
+def _new_pec(server: ReplicaState, enterprise: Partition) -> Job[str | None]:
     """To whom we handed the enterprise over before a crash."""
     found = yield from _enterprise()
     pec_name = text(found.properties or (), Propid.E_PECNAME) if found is not None else None
@@ -135,7 +135,7 @@ def _enterprise() -> Job[ObjectRead | None]:
     return next(iter(found.objects), None)
 
 
-def hand_over(server: Server, partition: Partition, successor: str) -> Job[None]:
+def hand_over(server: ReplicaState, partition: Partition, successor: str) -> Job[None]:
     """We gave the last number; the partition is the successor's now."""
     server.note("handed over", f"partition {partition.id} to {successor}")
     yield from server.save(partition, owned=False, authority_name=successor, last=partition.last)
@@ -145,7 +145,7 @@ def hand_over(server: Server, partition: Partition, successor: str) -> Job[None]
         purging.start_bsc_ack(server)
 
 
-def follow(server: Server, partition: Partition, successor: str) -> Job[None]:
+def follow(server: ReplicaState, partition: Partition, successor: str) -> Job[None]:
     """A partition of others has another authority now; what its predecessor was asked is asked again."""
     yield from server.save(partition, authority_name=successor)
     asked = [partition]
@@ -162,7 +162,7 @@ def follow(server: Server, partition: Partition, successor: str) -> Job[None]:
                 sync.ask_if_must(server, one)
 
 
-def step_down(server: Server, partition: Partition, sender: str) -> Job[None]:
+def step_down(server: ReplicaState, partition: Partition, sender: str) -> Job[None]:
     """Somebody who may say so knows numbers of our partition that we never gave (decisions R39, R107).
 
     We were replaced while we were away, or restored from an old copy: we become a replica of who knows more.
@@ -176,7 +176,7 @@ def step_down(server: Server, partition: Partition, sender: str) -> Job[None]:
     yield from topology.derive(server)
 
 
-def doubt(server: Server) -> Job[None]:
+def doubt(server: ReplicaState) -> Job[None]:
     """At start with an older copy of our directory: others may know more of what was ours (decision R70).
 
     We own nothing until somebody has told us what he knows; then we do again, if the objects still name us.
@@ -193,7 +193,7 @@ def doubt(server: Server) -> Job[None]:
             yield from server.save(partition, is_new=True)  # one not ours may have become ours since
 
 
-def inherit_if_named(server: Server, partition: Partition, *, surely: bool = False) -> Job[None]:
+def inherit_if_named(server: ReplicaState, partition: Partition, *, surely: bool = False) -> Job[None]:
     """Become the authority of a partition whose last change makes us so, once we have all that there is.
 
     Args:
@@ -218,7 +218,7 @@ def inherit_if_named(server: Server, partition: Partition, *, surely: bool = Fal
         yield from _inherit(server, partition)
 
 
-def find_naming(server: Server, partition: Partition) -> Job[ObjectRead | None]:
+def find_naming(server: ReplicaState, partition: Partition) -> Job[ObjectRead | None]:
     """Return the object of a partition that names us as its authority, rightly or not; None: none does."""
     if partition.id == server.settings.site_id:
         own = yield from _own_machine(server)
@@ -230,7 +230,7 @@ def find_naming(server: Server, partition: Partition) -> Job[ObjectRead | None]:
     return found if is_me else None
 
 
-def _is_handed_over(server: Server, partition: Partition, naming: ObjectRead) -> bool:
+def _is_handed_over(server: ReplicaState, partition: Partition, naming: ObjectRead) -> bool:
     """Return True if a partition was handed over to us just now: our copy ends with that (decision R140).
 
     Its predecessor tells us whether we have all. Else we were its authority before, and lost what followed.
@@ -239,7 +239,7 @@ def _is_handed_over(server: Server, partition: Partition, naming: ObjectRead) ->
     return is_kept and naming.seq_number == partition.last and partition.tries < PREDECESSOR_TRIES
 
 
-def _is_pec(server: Server, partition: Partition, enterprise: ObjectRead) -> Job[bool]:
+def _is_pec(server: ReplicaState, partition: Partition, enterprise: ObjectRead) -> Job[bool]:
     """Return True if the enterprise names us: the PSC that has its name, now or when it was named.
 
     A lost PEC's name is that of our site, too, once we have taken the site over from it. That does not make
@@ -263,7 +263,7 @@ def _is_pec(server: Server, partition: Partition, enterprise: ObjectRead) -> Job
     return True
 
 
-def caught_up(server: Server, partition: Partition, sender: str) -> Job[None]:
+def caught_up(server: ReplicaState, partition: Partition, sender: str) -> Job[None]:
     """A replica has all that a server knows: it may be ours by right (decision R43).
 
     It is whole if that server is the authority or, for a BSC, its PSC: others may lack something themselves.
@@ -291,14 +291,14 @@ def caught_up(server: Server, partition: Partition, sender: str) -> Job[None]:
     yield from _settle(server, partition, told=told)
 
 
-def _settle(server: Server, partition: Partition, *, told: bool) -> Job[None]:
+def _settle(server: ReplicaState, partition: Partition, *, told: bool) -> Job[None]:
     """Take note that a partition is whole, if its authority said so: a copy that was new is none any more."""
     partition.settled = partition.settled or told
     if partition.settled and partition.record.is_new and not partition.doubted:
         yield from server.save(partition, is_new=False)
 
 
-def _consult(server: Server, partition: Partition, sender: str) -> Job[bool]:
+def _consult(server: ReplicaState, partition: Partition, sender: str) -> Job[bool]:
     """Ask a BSC of our site for what it has of a partition that was ours (decision R104).
 
     BSCs hear of our changes before anybody else. What they have is lost once we go on far ahead.
@@ -335,7 +335,7 @@ def _is_empty(partition: Partition) -> Job[bool]:
     return not answer.yes
 
 
-def _inherit(server: Server, partition: Partition) -> Job[None]:
+def _inherit(server: ReplicaState, partition: Partition) -> Job[None]:
     """Own a partition: right behind its last number if we saw that come, else far behind (R38, R43)."""
     server.note("became the authority", f"of partition {partition.id}")
     ahead = (partition.doubted or not partition.settled) and partition.last > MIN
@@ -350,7 +350,7 @@ def _inherit(server: Server, partition: Partition) -> Job[None]:
     yield from claim(server)
 
 
-def _own(server: Server, partition: Partition, *, ahead: bool) -> Job[None]:
+def _own(server: ReplicaState, partition: Partition, *, ahead: bool) -> Job[None]:
     """Own a partition; `ahead`: so far behind its last number that all others synchronize in full."""
     if ahead:  # a deletion may be half applied here, which nobody tells us again (decision R121)
         yield from startup.recover(server, partition)
@@ -378,7 +378,7 @@ def _own(server: Server, partition: Partition, *, ahead: bool) -> Job[None]:
         server.stop_timer("bscack")
 
 
-def claim(server: Server) -> Job[None]:
+def claim(server: ReplicaState) -> Job[None]:
     """Have the objects say who we are: our machine's name, the PSC of our site, the PEC."""
     site = server.site
     waits = False
@@ -401,7 +401,7 @@ def claim(server: Server) -> Job[None]:
         server.start_timer("claim", server.settings.sync_wait_s)
 
 
-def _keep_name(server: Server, enterprise: Partition) -> Job[None]:
+def _keep_name(server: ReplicaState, enterprise: Partition) -> Job[None]:
     """Persist our name as the PEC's once the enterprise says it: until then another one is a handover's."""
     if not enterprise.record.owned or enterprise.record.authority_name == server.name:
         return
@@ -411,12 +411,12 @@ def _keep_name(server: Server, enterprise: Partition) -> Job[None]:
         yield from server.save(enterprise, authority_name=server.name)
 
 
-def claim_timer(server: Server, _rest: str) -> Job[None]:
+def claim_timer(server: ReplicaState, _rest: str) -> Job[None]:
     """Ask again until the objects say so."""
     yield from claim(server)
 
 
-def _claim_machine(server: Server) -> Job[bool]:
+def _claim_machine(server: ReplicaState) -> Job[bool]:
     if server.settings.site_id not in server.partitions:
         return False
     own = yield from _own_machine(server)
@@ -425,7 +425,7 @@ def _claim_machine(server: Server) -> Job[bool]:
     return (yield from _claim_name(server, ObjectType.MACHINE, own, Propid.QM_PATHNAME))
 
 
-def _claim_name(server: Server, kind: ObjectType, found: ObjectRead, propid: Propid) -> Job[bool]:
+def _claim_name(server: ReplicaState, kind: ObjectType, found: ObjectRead, propid: Propid) -> Job[bool]:
     """Set a property of an object to our name, here or at its authority.
 
     Returns:
@@ -439,7 +439,7 @@ def _claim_name(server: Server, kind: ObjectType, found: ObjectRead, propid: Pro
     if not partition.record.owned:
         requests.ask_authority(server, kind, found.identifier, partition.id, properties)
         return True
-    wanted = Wanted(
+    wanted = ChangeRequest(
         command=Command.UPDATE, object_type=kind, identifier=found.identifier, properties=properties
     )
     outcome = yield from authority.execute(server, partition, wanted)
@@ -448,7 +448,7 @@ def _claim_name(server: Server, kind: ObjectType, found: ObjectRead, propid: Pro
     return outcome.status in authority.PASSING
 
 
-def take_over(server: Server, event: TakeOver) -> Job[None]:
+def take_over(server: ReplicaState, event: TakeOver) -> Job[None]:
     """The operator says that the authority is lost, and makes us its successor.
 
     What it had acknowledged and not sent to us is lost; every other server gets the whole partition from us.
@@ -471,7 +471,7 @@ def take_over(server: Server, event: TakeOver) -> Job[None]:
     server.reply(event.request, status)
 
 
-def _be_controller(server: Server, site: Partition) -> Job[int]:
+def _be_controller(server: ReplicaState, site: Partition) -> Job[int]:
     """Make the machines of the site say who its PSC is.
 
     Returns:
@@ -489,8 +489,10 @@ def _be_controller(server: Server, site: Partition) -> Job[int]:
     return status
 
 
-def _serve(server: Server, site: Partition, identifier: Guid | None, role: Service) -> Job[Outcome]:
-    wanted = Wanted(
+def _serve(
+    server: ReplicaState, site: Partition, identifier: Guid | None, role: Service
+) -> Job[ObjectOutcome]:
+    wanted = ChangeRequest(
         command=Command.UPDATE,
         object_type=ObjectType.MACHINE,
         identifier=identifier,

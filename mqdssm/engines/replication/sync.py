@@ -9,7 +9,7 @@ from typing import Any
 from mqdssm.engines.replication import changes, purging, succession, trust
 from mqdssm.engines.replication.actions import Resynchronize
 from mqdssm.engines.replication.operations import Done, MarkPartition, SweepPartition
-from mqdssm.engines.replication.state import Job, Partition, Server, key_of, perform
+from mqdssm.engines.replication.state import Job, Partition, ReplicaState, key_of, perform
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
@@ -28,26 +28,26 @@ def timer_of(partition: Partition) -> str:
     return f"sync {partition.id}"
 
 
-def ask(server: Server, partition: Partition) -> None:
+def ask(server: ReplicaState, partition: Partition) -> None:
     """Send Sync Request (3.3.7.3), unless one is under way."""
     if not partition.asking:
         _send(server, partition)
 
 
-def ask_if_must(server: Server, partition: Partition) -> None:
+def ask_if_must(server: ReplicaState, partition: Partition) -> None:
     """Ask if something that was just done needs it."""
     if partition.must_ask:
         partition.must_ask = False
         ask(server, partition)
 
 
-def ask_later(server: Server, partition: Partition) -> None:
+def ask_later(server: ReplicaState, partition: Partition) -> None:
     """Ask when the timer runs out, each time later."""
     partition.asking = True
     _start_timer(server, partition)
 
 
-def _send(server: Server, partition: Partition) -> None:
+def _send(server: ReplicaState, partition: Partition) -> None:
     record = partition.record
     if record.owned or record.purge_state not in {PurgeState.NORMAL, PurgeState.SYNC0}:
         return
@@ -70,14 +70,14 @@ def _send(server: Server, partition: Partition) -> None:
     server.send(upstream, message, acks=True)
 
 
-def _start_timer(server: Server, partition: Partition) -> None:
+def _start_timer(server: ReplicaState, partition: Partition) -> None:
     settings = server.settings
     wait_s = max(partition.wait_s, settings.sync_wait_s)
     server.start_timer(timer_of(partition), wait_s)
     partition.wait_s = min(2 * wait_s, settings.sync_wait_max_s)
 
 
-def timer(server: Server, rest: str) -> Job[None]:
+def timer(server: ReplicaState, rest: str) -> Job[None]:
     """No reply came: ask again. A step of a full synchronization that was given up is done first (R83)."""
     partition = server.partitions.get(Guid.parse(rest))
     if partition is not None and not partition.record.owned:
@@ -87,7 +87,7 @@ def timer(server: Server, rest: str) -> Job[None]:
         yield from resume(server, partition)
 
 
-def _somebody_else(server: Server, partition: Partition) -> str:
+def _somebody_else(server: ReplicaState, partition: Partition) -> str:
     """Whom to ask where nobody answered: at every second time somebody else whom we believe (R46, R71)."""
     others = trust.confidants(server, partition)
     if not others or partition.tries % 2:
@@ -95,7 +95,7 @@ def _somebody_else(server: Server, partition: Partition) -> str:
     return others[(partition.tries // 2 - 1) % len(others)]
 
 
-def resume(server: Server, partition: Partition) -> Job[None]:
+def resume(server: ReplicaState, partition: Partition) -> Job[None]:
     """At start: go on where a full synchronization stood, and ask for what was missed (3.3.3)."""
     if partition.record.owned:
         return
@@ -107,7 +107,7 @@ def resume(server: Server, partition: Partition) -> Job[None]:
     ask(server, partition)
 
 
-def receive_reply(server: Server, message: SyncReplyMessage, sender: str) -> Job[None]:
+def receive_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) -> Job[None]:
     """Receive Sync Reply (3.3.7.5)."""
     partition = server.partitions[message.partition_id]
     state = partition.record.purge_state
@@ -140,7 +140,9 @@ def receive_reply(server: Server, message: SyncReplyMessage, sender: str) -> Job
         yield from _after_reply(server, partition, message, sender)
 
 
-def _after_reply(server: Server, partition: Partition, message: SyncReplyMessage, sender: str) -> Job[None]:
+def _after_reply(
+    server: ReplicaState, partition: Partition, message: SyncReplyMessage, sender: str
+) -> Job[None]:
     """Ask until there is nothing behind a question: what came in order since then needs no other one (R109).
 
     An answer that brings nothing may be cut, where its changes had come already: there is more behind it.
@@ -163,7 +165,7 @@ def _reached(message: SyncReplyMessage) -> SequenceNumber:
     return max((one.seq_number for one in message.directory_changes), default=MIN)
 
 
-def _caught_up(server: Server, partition: Partition, sender: str) -> Job[None]:
+def _caught_up(server: ReplicaState, partition: Partition, sender: str) -> Job[None]:
     """Whom we asked knows nothing new."""
     _heard(server, partition)
     partition.hint = ""
@@ -174,14 +176,14 @@ def _caught_up(server: Server, partition: Partition, sender: str) -> Job[None]:
         ask_later(server, partition)
 
 
-def _heard(server: Server, partition: Partition) -> None:
+def _heard(server: ReplicaState, partition: Partition) -> None:
     partition.asking = False
     partition.asked_from = None
     partition.wait_s = 0.0
     server.stop_timer(timer_of(partition))
 
 
-def _after_sync0_reply(server: Server, partition: Partition, message: SyncReplyMessage) -> Job[None]:
+def _after_sync0_reply(server: ReplicaState, partition: Partition, message: SyncReplyMessage) -> Job[None]:
     if message.to_seq_number < partition.record.purged and message.complete_sync0 is CompleteSync0.NOW:
         partition.hint = ""  # who answered lacks it, too: the timer asks again
     elif message.complete_sync0 is CompleteSync0.NOW and message.to_seq_number >= partition.last:
@@ -197,7 +199,7 @@ def _after_sync0_reply(server: Server, partition: Partition, message: SyncReplyM
             ask_later(server, partition)  # it told nothing, and would again: not at once (decision R81)
 
 
-def receive_already_purged(server: Server, message: AlreadyPurgedMessage, sender: str) -> Job[None]:
+def receive_already_purged(server: ReplicaState, message: AlreadyPurgedMessage, sender: str) -> Job[None]:
     """Receive Already Purged (3.3.7.7): what we miss is not there any more; begin anew (3.3.7.10)."""
     partition = server.partitions[message.partition_id]
     purged = message.purged_seq_number
@@ -207,7 +209,7 @@ def receive_already_purged(server: Server, message: AlreadyPurgedMessage, sender
     yield from begin_anew(server, partition, purged=purged)
 
 
-def begin_anew(server: Server, partition: Partition, **changes: Any) -> Job[None]:
+def begin_anew(server: ReplicaState, partition: Partition, **changes: Any) -> Job[None]:
     """Begin a full synchronization (3.3.7.10): what nobody tells us again goes in the end.
 
     Args:
@@ -226,7 +228,7 @@ def begin_anew(server: Server, partition: Partition, **changes: Any) -> Job[None
     ask(server, partition)
 
 
-def resynchronize(server: Server, event: Resynchronize) -> Job[None]:
+def resynchronize(server: ReplicaState, event: Resynchronize) -> Job[None]:
     """Synchronize a partition in full because the operator says so (decision R113)."""
     partition = server.partitions.get(event.partition_id)
     why_not = "there is no such partition"
@@ -243,7 +245,7 @@ def resynchronize(server: Server, event: Resynchronize) -> Job[None]:
     server.reply(event.request, Hresult.MQ_OK)
 
 
-def _why_not_anew(server: Server, partition: Partition) -> Job[str]:
+def _why_not_anew(server: ReplicaState, partition: Partition) -> Job[str]:
     """Return why a partition cannot be taken anew from another server; empty if it can."""
     if partition.record.owned:
         return "this server owns it, and what is in its directory counts"
@@ -255,13 +257,13 @@ def _why_not_anew(server: Server, partition: Partition) -> Job[str]:
     return ""
 
 
-def _mark(server: Server, partition: Partition) -> Job[None]:
+def _mark(server: ReplicaState, partition: Partition) -> Job[None]:
     """Start Sync0 State (3.3.7.10)."""
     yield from perform(MarkPartition(partition_id=partition.id), Done)
     yield from server.save(partition, purge_state=PurgeState.SYNC0)
 
 
-def _sweep(server: Server, partition: Partition) -> Job[None]:
+def _sweep(server: ReplicaState, partition: Partition) -> Job[None]:
     """Complete Sync0 State (3.3.7.11)."""
     yield from perform(SweepPartition(partition_id=partition.id), Done)
     yield from server.save(partition, purge_state=PurgeState.NORMAL)

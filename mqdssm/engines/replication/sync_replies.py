@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from mqdssm.engines.replication import claims
 from mqdssm.engines.replication.operations import ChangesFound, LookupChanges
-from mqdssm.engines.replication.state import Job, Partition, Server, perform
+from mqdssm.engines.replication.state import Job, Partition, ReplicaState, perform
 from mqdssm.model.messages import (
     AlreadyPurgedMessage,
     CompleteSync0,
@@ -15,7 +15,7 @@ from mqdssm.model.messages import (
 from mqdssm.model.seqnum import SequenceNumber
 
 
-def receive(server: Server, message: SyncRequestMessage, sender: str) -> Job[None]:
+def receive(server: ReplicaState, message: SyncRequestMessage, sender: str) -> Job[None]:
     """Receive Sync Request (3.2.7.3): all that there is behind a number, or as much as a message takes.
 
     ToSeqNumber does not bound the answer (decision R32), nor does the scope (decision R41).
@@ -80,7 +80,7 @@ def chained(
     return tuple(chain)
 
 
-def _send_already_purged(server: Server, partition: Partition, requester_name: str) -> None:
+def _send_already_purged(server: ReplicaState, partition: Partition, requester_name: str) -> None:
     """Send Already Purged (3.2.7.7)."""
     message = AlreadyPurgedMessage(
         site_id=server.settings.site_id,

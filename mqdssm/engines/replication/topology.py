@@ -19,7 +19,7 @@ from mqdssm.engines.replication.operations import (
 )
 from mqdssm.engines.replication.properties import CONTROLLER, guid, is_of, service, text, type_of
 from mqdssm.engines.replication.settings import Role
-from mqdssm.engines.replication.state import Job, Neighbor, Partition, Server, key_of, perform
+from mqdssm.engines.replication.state import Job, Neighbor, Partition, ReplicaState, key_of, perform
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, DirectoryChange
 from mqdssm.model.propids import ObjectType, Propid
@@ -31,7 +31,7 @@ from mqdssm.model.replication import (
 )
 
 
-def derive(server: Server) -> Job[None]:
+def derive(server: ReplicaState) -> Job[None]:
     """Make partitions and neighbours what the objects say they are."""
     sites = yield from perform(
         ListObjects(object_type=ObjectType.SITE, partition_id=PEC_PARTITION_ID), ObjectsListed
@@ -52,7 +52,7 @@ def derive(server: Server) -> Job[None]:
     yield from _replace(server, server.bscs, bscs)
 
 
-def _follow_site(server: Server, site: ObjectRead, known: Partition) -> Job[None]:
+def _follow_site(server: ReplicaState, site: ObjectRead, known: Partition) -> Job[None]:
     """Follow the new PSC of a site where a crash behind the write of its name cut that short (R127)."""
     enterprise = server.enterprise
     if enterprise is None or site.seq_number is None or site.seq_number <= enterprise.record.last:
@@ -62,7 +62,7 @@ def _follow_site(server: Server, site: ObjectRead, known: Partition) -> Job[None
         yield from _name_authority(server, known, psc_name)
 
 
-def _name_authority(server: Server, site: Partition, psc_name: str) -> Job[None]:
+def _name_authority(server: ReplicaState, site: Partition, psc_name: str) -> Job[None]:
     """Follow the PSC that a site's object names.
 
     The PEC persists its last number then: what sites' objects say up to that number is followed (R127).
@@ -73,13 +73,13 @@ def _name_authority(server: Server, site: Partition, psc_name: str) -> Job[None]
         yield from _note_followed(server)
 
 
-def _note_followed(server: Server) -> Job[None]:
+def _note_followed(server: ReplicaState) -> Job[None]:
     enterprise = server.enterprise
     if enterprise is not None and enterprise.last > enterprise.record.last:
         yield from server.save(enterprise, last=enterprise.last)
 
 
-def _forget_removed(server: Server, sites: set[Guid | None]) -> Job[None]:
+def _forget_removed(server: ReplicaState, sites: set[Guid | None]) -> Job[None]:
     """Finish the removal of a site that a crash cut short."""
     for partition_id in list(server.partitions):
         if partition_id != PEC_PARTITION_ID and partition_id not in sites:
@@ -90,7 +90,7 @@ def _psc_of(site: ObjectRead) -> str:
     return text(site.properties or (), Propid.S_PSC) or ""
 
 
-def _wanted_pscs(server: Server, sites: Iterable[ObjectRead]) -> dict[str, Neighbor]:
+def _wanted_pscs(server: ReplicaState, sites: Iterable[ObjectRead]) -> dict[str, Neighbor]:
     wanted = {}
     for site in sites:
         name = _psc_of(site)
@@ -104,7 +104,7 @@ def _wanted_pscs(server: Server, sites: Iterable[ObjectRead]) -> dict[str, Neigh
     return wanted
 
 
-def _wanted_bscs(server: Server) -> Job[dict[str, Neighbor]]:
+def _wanted_bscs(server: ReplicaState) -> Job[dict[str, Neighbor]]:
     found = yield from perform(
         ListObjects(
             object_type=ObjectType.MACHINE,
@@ -122,7 +122,7 @@ def _wanted_bscs(server: Server) -> Job[dict[str, Neighbor]]:
     return wanted
 
 
-def _replace(server: Server, kept: dict[str, Neighbor], wanted: dict[str, Neighbor]) -> Job[None]:
+def _replace(server: ReplicaState, kept: dict[str, Neighbor], wanted: dict[str, Neighbor]) -> Job[None]:
     for key in [key for key in kept if key not in wanted]:
         yield from _remove(server, kept, key)
     for key, neighbor in wanted.items():
@@ -133,13 +133,13 @@ def _replace(server: Server, kept: dict[str, Neighbor], wanted: dict[str, Neighb
             yield from _add(server, kept, neighbor)
 
 
-def _add(server: Server, kept: dict[str, Neighbor], neighbor: Neighbor) -> Job[None]:
+def _add(server: ReplicaState, kept: dict[str, Neighbor], neighbor: Neighbor) -> Job[None]:
     kept[key_of(neighbor.name)] = neighbor
     yield from server.save_neighbor(neighbor)
     _start_timer(server, neighbor)
 
 
-def _remove(server: Server, kept: dict[str, Neighbor], key: str) -> Job[None]:
+def _remove(server: ReplicaState, kept: dict[str, Neighbor], key: str) -> Job[None]:
     gone = kept.pop(key)
     propagation.send(server, gone)  # that it is no neighbour any more is among what waits for it
     server.stop_timer(gone.timer)
@@ -147,7 +147,7 @@ def _remove(server: Server, kept: dict[str, Neighbor], key: str) -> Job[None]:
     yield from perform(operation, Done)
 
 
-def _start_timer(server: Server, neighbor: Neighbor) -> None:
+def _start_timer(server: ReplicaState, neighbor: Neighbor) -> None:
     if neighbor.is_timed:
         return
     neighbor.is_timed = True
@@ -156,7 +156,7 @@ def _start_timer(server: Server, neighbor: Neighbor) -> None:
     server.start_timer(neighbor.timer, wait_s)
 
 
-def _ensure_partition(server: Server, site_id: Guid, psc_name: str) -> Job[None]:
+def _ensure_partition(server: ReplicaState, site_id: Guid, psc_name: str) -> Job[None]:
     """A new site has a partition of its own (3.1.7.2.5, 3.1.7.2.11; decision R4)."""
     if site_id in server.partitions:
         return
@@ -177,7 +177,9 @@ def _ensure_partition(server: Server, site_id: Guid, psc_name: str) -> Job[None]
     sync.ask(server, partition)
 
 
-def after_changes(server: Server, partition: Partition, changes: Iterable[DirectoryChange]) -> Job[bool]:
+def after_changes(
+    server: ReplicaState, partition: Partition, changes: Iterable[DirectoryChange]
+) -> Job[bool]:
     """What changes that have been made mean for the topology.
 
     Returns:
@@ -198,7 +200,7 @@ def after_changes(server: Server, partition: Partition, changes: Iterable[Direct
     return needs_flush or needs_derive
 
 
-def _after_site(server: Server, change: DirectoryChange) -> Job[bool]:
+def _after_site(server: ReplicaState, change: DirectoryChange) -> Job[bool]:
     """Handle Site Update and what create and delete do (3.1.7.2.5, 3.1.7.2.7, 3.1.7.2.11).
 
     Returns:
@@ -230,7 +232,7 @@ def _after_site(server: Server, change: DirectoryChange) -> Job[bool]:
     return True
 
 
-def _name_owner(server: Server, site: Partition, psc_name: str) -> Job[None]:
+def _name_owner(server: ReplicaState, site: Partition, psc_name: str) -> Job[None]:
     """The enterprise says who the PSC of our site is: it knows of our handover, or we were replaced (R39)."""
     predecessor = site.record.predecessor
     if predecessor and server.is_me(psc_name):
@@ -239,7 +241,7 @@ def _name_owner(server: Server, site: Partition, psc_name: str) -> Job[None]:
         yield from succession.step_down(server, site, psc_name)
 
 
-def _remove_site(server: Server, site_id: Guid) -> Job[None]:
+def _remove_site(server: ReplicaState, site_id: Guid) -> Job[None]:
     """A site is gone: on every server (decision R37)."""
     gone = server.partitions.pop(site_id, None)
     if gone is not None:
@@ -250,7 +252,7 @@ def _remove_site(server: Server, site_id: Guid) -> Job[None]:
         server.note("our site was removed from the enterprise")
 
 
-def _after_enterprise(server: Server, partition: Partition, change: DirectoryChange) -> Job[bool]:
+def _after_enterprise(server: ReplicaState, partition: Partition, change: DirectoryChange) -> Job[bool]:
     """Handle Enterprise Update (3.1.7.2.10)."""
     pec_name = text(change.properties, Propid.E_PECNAME)
     if not pec_name or partition.record.owned:
@@ -260,7 +262,7 @@ def _after_enterprise(server: Server, partition: Partition, change: DirectoryCha
     return True
 
 
-def follow_pec(server: Server, pec_name: str) -> Job[None]:
+def follow_pec(server: ReplicaState, pec_name: str) -> Job[None]:
     """The enterprise has another PEC; a new PSC asks that one about its site, too (decisions R43, R89)."""
     enterprise = server.partitions[PEC_PARTITION_ID]
     site = server.partitions.get(server.settings.site_id)
@@ -273,7 +275,7 @@ def follow_pec(server: Server, pec_name: str) -> Job[None]:
         yield from server.save(site, authority_name=enterprise.record.authority_name)
 
 
-def _after_machine(server: Server, partition: Partition, change: DirectoryChange) -> Job[bool]:
+def _after_machine(server: ReplicaState, partition: Partition, change: DirectoryChange) -> Job[bool]:
     """Handle Machine Update (3.1.7.2.12), and who owns the site now (decision R38).
 
     Returns:
@@ -309,7 +311,7 @@ def _after_machine(server: Server, partition: Partition, change: DirectoryChange
 
 
 def _authority_named(
-    server: Server, partition: Partition, identifier: Guid, name: str, role: Service
+    server: ReplicaState, partition: Partition, identifier: Guid, name: str, role: Service
 ) -> Job[bool]:
     """A machine of a partition that is not ours says who its authority is."""
     mine = partition.id == server.settings.site_id
@@ -339,7 +341,7 @@ def _authority_named(
     return True
 
 
-def _is_anothers(server: Server, partition: Partition, name: str) -> Job[bool]:
+def _is_anothers(server: ReplicaState, partition: Partition, name: str) -> Job[bool]:
     """Return True if an authority names another site's server as its successor: it could speak in its name.
 
     Where two sites have a machine of that name the enterprise says whose PSC it is (decision R142).
@@ -359,7 +361,9 @@ def _is_anothers(server: Server, partition: Partition, name: str) -> Job[bool]:
     return False
 
 
-def _bsc_named(server: Server, partition: Partition, identifier: Guid, name: str, role: Service) -> Job[None]:
+def _bsc_named(
+    server: ReplicaState, partition: Partition, identifier: Guid, name: str, role: Service
+) -> Job[None]:
     """A machine of our site is our BSC, or is not any more."""
     if server.site is None and not server.is_retiring:
         return
@@ -374,7 +378,7 @@ def _bsc_named(server: Server, partition: Partition, identifier: Guid, name: str
         yield from _machine_gone(server, identifier)
 
 
-def _machine_gone(server: Server, identifier: Guid) -> Job[None]:
+def _machine_gone(server: ReplicaState, identifier: Guid) -> Job[None]:
     if identifier == server.settings.machine_id:
         server.has_machine = False
     for key in [key for key, one in server.bscs.items() if one.machine_id == identifier]:

@@ -10,7 +10,7 @@ from mqdssm.engines.replication import permissions, requests
 from mqdssm.engines.replication.actions import Received
 from mqdssm.engines.replication.operations import ObjectRead, ReadObject
 from mqdssm.engines.replication.properties import CONTROLLER, SITE_TYPES, is_of, type_of
-from mqdssm.engines.replication.state import Job, Partition, Server, authorities, key_of, perform
+from mqdssm.engines.replication.state import Job, Partition, ReplicaState, authorities, key_of, perform
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
@@ -28,7 +28,7 @@ from mqdssm.model.replication import PEC_PARTITION_ID
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class TrustRule:
     """A row of the table.
 
     Attributes:
@@ -43,69 +43,69 @@ class Rule:
 
 
 RULES: Final = (
-    Rule(
+    TrustRule(
         "changes, answers and AlreadyPurged of a partition that is not ours",
         "its authority; a BSC: its PSC; the PEC, where we asked it since nobody else answers (R46, R71); "
         "while we restore what was ours: our BSCs that we asked (R104), for the PEC any PSC that it asked",
         "dropped",
     ),
-    Rule("the same of a partition that is ours, or of objects that it cannot have", "nobody", "dropped"),
-    Rule(
+    TrustRule("the same of a partition that is ours, or of objects that it cannot have", "nobody", "dropped"),
+    TrustRule(
         "a higher number than ours, in a partition that is not ours; how much may be purged there",
         "those of the first row",
         "they are asked for more, and the PEC who the authority is (R46, R72)",
     ),
-    Rule(
+    TrustRule(
         "a higher number than ours, in a partition that is ours",
         "the machine that the enterprise names as its authority, unless it handed over to us and the "
         "enterprise has not named us yet (R136); the PEC; "
         "for the PEC any PSC, where it has given no number of the enterprise yet (R139)",
         "a warning: the operator may name the authority (R39)",
     ),
-    Rule(
+    TrustRule(
         "who the authority of a partition is",
         "the PEC, by the site's object; the authority itself, by its last number (R38); the operator",
         "dropped",
     ),
-    Rule(
+    TrustRule(
         "which machines a site has, and their names",
         "its authority, also about a name that no other machine has yet: the server that was to get it is "
         "given another one by the operator (R164)",
         "dropped",
     ),
-    Rule("how far a PSC has got", "that PSC", "dropped"),
-    Rule("that a BSC is alive", "that BSC", "dropped"),
-    Rule(
+    TrustRule("how far a PSC has got", "that PSC", "dropped"),
+    TrustRule("that a BSC is alive", "that BSC", "dropped"),
+    TrustRule(
         "a request, and in whose name it is",
         "the requester itself; of a BSC: the PSC of its site; any server, where we know nobody of that name; "
         "nobody, where it has no name (R137)",
         "refused with MQ_ERROR_ACCESS_DENIED",
     ),
-    Rule(
+    TrustRule(
         "a request to make or remove a site or a directory server, "
         "or to change its role, name or signing keys, or the PEC's name",
         "the server itself, for its own name and keys; the authority of a site, for its own name and keys "
         "in the site's object; neither for what it passes on (R141); clients of the owner itself, for all",
         "refused with MQ_ERROR_ACCESS_DENIED",
     ),
-    Rule(
+    TrustRule(
         "a question, and in whose name it is",
         "the requester itself; any server, where we know nobody of that name; "
         "nobody, where it has no name (R137)",
         "dropped",
     ),
-    Rule("what came of a request", "the machine that we asked", "dropped"),
+    TrustRule("what came of a request", "the machine that we asked", "dropped"),
 )
 """docs/replication.md has them as a table."""
 
 
-def is_from(server: Server, sender: str, name: str) -> bool:
+def is_from(server: ReplicaState, sender: str, name: str) -> bool:
     """Return True if a sender is the machine of a name, now or when we last heard of its name."""
     key = key_of(sender)
     return bool(name) and (key == key_of(name) or key_of(name) in server.aliases.get(key, ()))
 
 
-def believes(server: Server, partition: Partition, sender: str) -> bool:
+def believes(server: ReplicaState, partition: Partition, sender: str) -> bool:
     """Return True if a machine may tell us of a partition's changes."""
     if partition.record.owned:
         return False
@@ -113,7 +113,7 @@ def believes(server: Server, partition: Partition, sender: str) -> bool:
     return any(is_from(server, sender, name) for name in names)
 
 
-def confidants(server: Server, partition: Partition) -> list[str]:
+def confidants(server: ReplicaState, partition: Partition) -> list[str]:
     """Who may be asked about a partition besides its authority and our PSC, the likeliest first.
 
     The PEC says who owns which partition, so that it is believed about each. It has nobody like that itself:
@@ -127,12 +127,12 @@ def confidants(server: Server, partition: Partition) -> list[str]:
     return [name for name in names if name in pec]
 
 
-def confides(server: Server, partition: Partition, sender: str) -> bool:
+def confides(server: ReplicaState, partition: Partition, sender: str) -> bool:
     """Return True if a machine that knows more of a partition, which is not ours, may be asked about it."""
     return any(is_from(server, sender, name) for name in confidants(server, partition))
 
 
-def may_displace(server: Server, partition: Partition, sender: str) -> Job[bool]:
+def may_displace(server: ReplicaState, partition: Partition, sender: str) -> Job[bool]:
     """Return True if a machine that knows more of a partition of ours owns it, or may say who does (R39)."""
     enterprise = server.partitions[PEC_PARTITION_ID].record
     if partition.id == PEC_PARTITION_ID and not partition.last:
@@ -144,7 +144,7 @@ def may_displace(server: Server, partition: Partition, sender: str) -> Job[bool]
     return (yield from permissions.is_named(partition, sender))
 
 
-def recognize(server: Server, event: Received) -> Job[None]:
+def recognize(server: ReplicaState, event: Received) -> Job[None]:
     """Find the sites whose authority the sender is by its machine's object: it may have another name now.
 
     Each partition is asked by itself: another authority may give any identifier to an object of its own.
@@ -168,7 +168,7 @@ def recognize(server: Server, event: Received) -> Job[None]:
         server.aliases[key] = frozenset(names)
 
 
-def _known_names(server: Server) -> set[str]:
+def _known_names(server: ReplicaState) -> set[str]:
     names = {one.record.authority_name for one in server.partitions.values()}
     names |= {one.name for one in server.neighbors} | {server.psc_name}
     return {key_of(one) for one in names if one}
@@ -181,7 +181,7 @@ def _is_controller(partition: Partition, machine_id: Guid) -> Job[bool]:
     return is_of(found.properties or (), CONTROLLER)
 
 
-def admit(server: Server, event: Received) -> Job[ReplicationMessage | None]:
+def admit(server: ReplicaState, event: Received) -> Job[ReplicationMessage | None]:
     """Take from a message what its sender may say.
 
     Returns:
@@ -217,7 +217,7 @@ def admit(server: Server, event: Received) -> Job[ReplicationMessage | None]:
 
 
 def _admit_propagation(
-    server: Server, message: ChangePropagationMessage, sender: str
+    server: ReplicaState, message: ChangePropagationMessage, sender: str
 ) -> ChangePropagationMessage:
     believed = []
     refused: dict[tuple[str, Guid], None] = {}  # in the order of the message, so that a run can be repeated
@@ -240,7 +240,7 @@ def _admit_propagation(
     return replace(message, directory_changes=tuple(believed), seq_number_header=header)
 
 
-def _admit_reply(server: Server, message: SyncReplyMessage, sender: str) -> SyncReplyMessage:
+def _admit_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) -> SyncReplyMessage:
     fitting = tuple(one for one in message.directory_changes if _fits(one))
     if len(fitting) < len(message.directory_changes):
         why = "of objects that a partition cannot have"

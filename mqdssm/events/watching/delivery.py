@@ -12,10 +12,10 @@ from typing import Final
 
 from mqdssm.errors import ConfigError
 from mqdssm.events.watching.follower import Follower
-from mqdssm.events.watching.journal import Note, Place
-from mqdssm.events.watching.watch_cache import Known
+from mqdssm.events.watching.journal import ObjectNote, WatchPlace
 from mqdssm.events.watching.selection import Selection
-from mqdssm.events.watching.state_file import State, StateFile
+from mqdssm.events.watching.state_file import StateFile, WatchState
+from mqdssm.events.watching.watch_cache import KnownObject
 from mqdssm.model.watching import ChangeEvent, ObjectChange
 
 log: Final = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Delivery:
         selection: of the changes that are told.
     """
 
-    def __init__(self, state: State, file: StateFile | None, selection: Selection) -> None:
+    def __init__(self, state: WatchState, file: StateFile | None, selection: Selection) -> None:
         """Deliver from a state on.
 
         Args:
@@ -62,7 +62,7 @@ class Delivery:
         """Return a new id, and the time in seconds since 1970."""
         return f"{self._start}-{next(self._ids)}", time.time()
 
-    def note(self, key: str, known: Known | None, change: ObjectChange | None) -> ObjectChange | None:
+    def note(self, key: str, known: KnownObject | None, change: ObjectChange | None) -> ObjectChange | None:
         """Note the new state of an object, and the change that is told of it.
 
         Returns:
@@ -75,11 +75,11 @@ class Delivery:
         if change is not None and change.event is ChangeEvent.CREATED and self._state.is_first:
             change = replace(change, event=ChangeEvent.EXISTING)
         if change is None or not self.selection.includes(change):
-            self._write(Note(key=key, known=known))
+            self._write(ObjectNote(key=key, known=known))
             return None
         self._check_open()
         name, seconds = self.stamp()
-        self._made = self._write(Note(key=key, known=known, id=name, time=seconds, event=change.event))
+        self._made = self._write(ObjectNote(key=key, known=known, id=name, time=seconds, event=change.event))
         self._open += 1
         return replace(change, id=name, time=_time_of(seconds))
 
@@ -198,7 +198,7 @@ class Delivery:
     def _note_place(self, file: StateFile, now: float) -> None:
         place = (self._state.server, self._state.place, self._state.is_first)
         if place != self._placed:
-            file.journal.place(Place(server=place[0], place=place[1], is_first=place[2]))
+            file.journal.place(WatchPlace(server=place[0], place=place[1], is_first=place[2]))
         self._placed, self._placed_at, self._is_told = place, now, False
 
     def _sync(self, now: float) -> None:
@@ -206,7 +206,7 @@ class Delivery:
             self._file.journal.sync()
             self._synced_at = now
 
-    def _write(self, note: Note) -> int:
+    def _write(self, note: ObjectNote) -> int:
         with self._lock:
             if self._file is None or not self._file.is_begun:
                 return 0

@@ -12,9 +12,9 @@ from typing import Final, Protocol
 
 from mqdssm.directory.entries import is_name
 from mqdssm.directory.watching.hints import ANCESTORS, Hints, Touched
+from mqdssm.events.watching.journal import ObjectNote
+from mqdssm.events.watching.watch_cache import KnownObject, Mirror, known_of, other_of, seen_of, unchanged
 from mqdssm.events.watching.watched_values import Seen, has_digest
-from mqdssm.events.watching.journal import Note
-from mqdssm.events.watching.watch_cache import Known, Mirror, known_of, other_of, seen_of, unchanged
 from mqdssm.model.watching import WATCHED_TYPES, ObjectChange
 from mqdssm.tables import table_of
 
@@ -33,7 +33,7 @@ BELOW_MAX: Final = 1000
 """Entries below which all is read again; where more of them changed, everything is."""
 
 
-class Reader(Protocol):
+class ObjectReader(Protocol):
     """Reads watched objects as they are now (decision W2)."""
 
     def all(self) -> Iterator[Seen]:
@@ -49,7 +49,7 @@ class Reader(Protocol):
         """Read the objects that refer to others, also to missing ones, which may come back."""
 
 
-def _forget(_key: str, _known: Known | None, change: ObjectChange | None) -> ObjectChange | None:
+def _forget(_key: str, _known: KnownObject | None, change: ObjectChange | None) -> ObjectChange | None:
     """Note nothing: what is told need not survive."""
     return change
 
@@ -60,12 +60,12 @@ class Follower:
     def __init__(
         self,
         mirror: Mirror,
-        reader: Reader,
+        reader: ObjectReader,
         types: Collection[str],
         *,
         ignore: Collection[str] = (),
         all_writes: bool = False,
-        note: Callable[[str, Known | None, ObjectChange | None], ObjectChange | None] = _forget,
+        note: Callable[[str, KnownObject | None, ObjectChange | None], ObjectChange | None] = _forget,
     ) -> None:
         """Begin where the mirror is.
 
@@ -172,7 +172,7 @@ class Follower:
                 self._note(one.key, known, None)
                 self._mirror.put(one.key, known)
 
-    def tell_again(self, doubts: deque[Note]) -> Iterator[tuple[Note, ObjectChange]]:
+    def tell_again(self, doubts: deque[ObjectNote]) -> Iterator[tuple[ObjectNote, ObjectChange]]:
         """Tell the changes again of which nobody knows whether they arrived; then they are doubts no more.
 
         Raises:
@@ -193,7 +193,7 @@ class Follower:
                 if note.is_change and change is not None:
                     yield note, change
 
-    def _as_read(self, notes: Sequence[Note]) -> Mapping[str, Seen]:
+    def _as_read(self, notes: Sequence[ObjectNote]) -> Mapping[str, Seen]:
         """The objects of notes that have a digest, as they are now."""
         wanted: dict[str, list[str]] = {}
         for note in notes:
@@ -219,7 +219,7 @@ class Follower:
             wanted.update(((name, one.key), None) for name in self._types_of(one, known))
         return list(wanted)
 
-    def _types_of(self, one: Touched, known: Known | None) -> tuple[str, ...]:
+    def _types_of(self, one: Touched, known: KnownObject | None) -> tuple[str, ...]:
         if known is not None:
             return (known.type,)
         if one.gone:

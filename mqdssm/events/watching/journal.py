@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mqdssm.errors import ConfigError
-from mqdssm.events.watching.watch_cache import Known
+from mqdssm.events.watching.watch_cache import KnownObject
 from mqdssm.model.watching import ChangeEvent
 
 log: Final = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ _CHECKSUM_CHARS: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class ObjectNote:
     """New state of one object (decision W13).
 
     Attributes:
@@ -41,7 +41,7 @@ class Note:
     """
 
     key: str
-    known: Known | None
+    known: KnownObject | None
     number: int = 0
     id: str = ""
     time: float = 0.0
@@ -54,7 +54,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class WatchPlace:
     """Place to go on from, once every change that was noted before is acknowledged (decision W13).
 
     Attributes:
@@ -68,7 +68,7 @@ class Place:
     is_first: bool
 
 
-class Journal:
+class WatchJournal:
     """A journal in a file, which belongs to one saved state (decisions W7, W13, W14).
 
     Attributes:
@@ -90,7 +90,7 @@ class Journal:
         """True if every change is acknowledged."""
         return self.changes <= self.acknowledged
 
-    def begin(self, digest: str, notes: Iterable[Note] = (), *, acknowledged: int = 0) -> None:
+    def begin(self, digest: str, notes: Iterable[ObjectNote] = (), *, acknowledged: int = 0) -> None:
         """Replace the journal by a new one; on the disk when this returns.
 
         Args:
@@ -141,7 +141,7 @@ class Journal:
             os.ftruncate(self._handle, self.size)
         return True
 
-    def records(self) -> Iterator[Note | Place]:
+    def records(self) -> Iterator[ObjectNote | WatchPlace]:
         """Notes and places, in the order in which they were written.
 
         Raises:
@@ -156,12 +156,12 @@ class Journal:
                     yield _note_in(said, number)
                 elif "place" in said:
                     place = None if said["place"] is None else str(said["place"])
-                    yield Place(server=str(said["server"]), place=place, is_first=said["first"] is True)
+                    yield WatchPlace(server=str(said["server"]), place=place, is_first=said["first"] is True)
             except (KeyError, TypeError, ValueError):
                 raise ConfigError(f"{self._path}: a line lacks something: remove this file") from None
         self.size = end
 
-    def note(self, note: Note) -> int:
+    def note(self, note: ObjectNote) -> int:
         """Append a note.
 
         Returns:
@@ -189,7 +189,7 @@ class Journal:
         self._append({"acknowledged": number})
         self.acknowledged = number
 
-    def place(self, place: Place) -> None:
+    def place(self, place: WatchPlace) -> None:
         """Append a place.
 
         Raises:
@@ -258,16 +258,16 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     return said if isinstance(said, dict) else None
 
 
-def _note_in(said: dict[str, Any], number: int) -> Note:
+def _note_in(said: dict[str, Any], number: int) -> ObjectNote:
     """A note of a line.
 
     Raises:
         KeyError, TypeError, ValueError: something else.
     """
     known, event = said["known"], said.get("event")
-    return Note(
+    return ObjectNote(
         key=str(said["key"]),
-        known=None if known is None else Known(**known),
+        known=None if known is None else KnownObject(**known),
         number=number,
         id=str(said.get("id", "")),
         time=float(said.get("time", 0.0)),

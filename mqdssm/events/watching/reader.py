@@ -15,7 +15,7 @@ from mqdssm.errors import ObjectNotFound
 from mqdssm.events.computed_attributes import COMPUTER_ABOVE, guid_of
 from mqdssm.events.lookup import BATCH_ENTRIES
 from mqdssm.events.references import References, batched
-from mqdssm.events.views import View
+from mqdssm.events.views import ServerView
 from mqdssm.events.watching.watched_values import Seen, add_ldap, body_of
 from mqdssm.model.dn import DN
 from mqdssm.model.watching import WATCHED_TYPES
@@ -58,7 +58,7 @@ class _Kind:
 
     name: str
     table: ElementTable
-    view: View
+    view: ServerView
     others: tuple[str, ...]
     columns: tuple[str, ...]
     key: int
@@ -68,7 +68,7 @@ class _Kind:
     base: DN
 
 
-class DirectoryReader:
+class WatchedObjectReader:
     """See `follower.Reader`; users as decision W8 says."""
 
     def __init__(self, session: Session, types: Sequence[str]) -> None:
@@ -152,7 +152,7 @@ class DirectoryReader:
     def _kind(self, name: str) -> _Kind:
         session = self._session
         table = table_of(WATCHED_TYPES[name])
-        view = View.of(table, table.names(Access.READ), session, frozenset(), strict=False)
+        view = ServerView.of(table, table.names(Access.READ), session, frozenset(), strict=False)
         decoder = view.decoder
         asked = {column.lower() for column in decoder.columns}
         others = tuple(

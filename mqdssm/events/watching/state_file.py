@@ -20,8 +20,8 @@ from uuid import uuid4
 
 from mqdssm.errors import ConfigError
 from mqdssm.events.locking import locked
-from mqdssm.events.watching.journal import LINE_BYTES_MAX, MODE, Journal, Note, Place
-from mqdssm.events.watching.watch_cache import Known, Mirror
+from mqdssm.events.watching.journal import LINE_BYTES_MAX, MODE, ObjectNote, WatchJournal, WatchPlace
+from mqdssm.events.watching.watch_cache import KnownObject, Mirror
 
 FORMAT: Final = "mqdssm watch"
 VERSION: Final = 2
@@ -54,7 +54,7 @@ class Subject:
 
 
 @dataclass(slots=True)
-class State:
+class WatchState:
     """State of a watch (decision W7).
 
     Attributes:
@@ -71,7 +71,7 @@ class State:
     place: str | None = None
     mirror: Mirror = field(default_factory=Mirror)
     is_first: bool = False
-    doubts: deque[Note] = field(default_factory=deque)
+    doubts: deque[ObjectNote] = field(default_factory=deque)
 
 
 class StateFile:
@@ -90,10 +90,10 @@ class StateFile:
         self.path = given.resolve() if given.is_symlink() else given
         self._stack = contextlib.ExitStack()
         self._size = 0
-        self.journal = Journal(self._beside(".journal"))
+        self.journal = WatchJournal(self._beside(".journal"))
         self.is_begun = False
 
-    def load(self) -> State:
+    def load(self) -> WatchState:
         """The state; an empty one where there is no file. From now on it is ours, until `close`.
 
         Raises:
@@ -114,7 +114,7 @@ class StateFile:
         """True if a new state is better than a longer journal: what is written follows from what is noted."""
         return self.journal.size > max(JOURNAL_BYTES_MIN, self._size)
 
-    def save(self, state: State) -> None:
+    def save(self, state: WatchState) -> None:
         """Write the state, and begin a new journal; on the disk when it returns.
 
         Every change that the journal has must be acknowledged.
@@ -136,7 +136,7 @@ class StateFile:
         self._size = self.path.stat().st_size
         self.is_begun = True
 
-    def _write(self, beside: Path, state: State) -> str:
+    def _write(self, beside: Path, state: WatchState) -> str:
         """Bring a state to the disk; its digest."""
         digest = hashlib.sha256()
         with open(beside, "xb", opener=_private) as file:
@@ -182,13 +182,13 @@ class StateFile:
                 f"({error.strerror}): name a file where you may write"
             ) from error
 
-    def _load(self) -> State:
+    def _load(self) -> WatchState:
         try:
             file = self.path.open("rb")
         except FileNotFoundError:
-            return State()
+            return WatchState()
         with file:
-            state, digest, count = State(), hashlib.sha256(), 0
+            state, digest, count = WatchState(), hashlib.sha256(), 0
             for number, line in enumerate(iter(lambda: file.readline(LINE_BYTES_MAX), b"")):
                 if number == 0 and not line.startswith(_BEGINNING):
                     raise ConfigError(f"{self.path}: this is no state of mqdssm watch: name another file")
@@ -208,7 +208,7 @@ class StateFile:
                 digest.update(line)
         raise self._damaged("its end is missing")
 
-    def _begin(self, state: State, said: dict[str, Any]) -> None:
+    def _begin(self, state: WatchState, said: dict[str, Any]) -> None:
         if said.get("format") != FORMAT:
             raise ConfigError(f"{self.path}: this is no state of mqdssm watch: name another file")
         version = said.get("version")
@@ -242,7 +242,7 @@ class StateFile:
         except (KeyError, TypeError, ValueError):
             raise self._damaged("an object lacks something") from None
 
-    def _go_on(self, state: State, digest: str) -> None:
+    def _go_on(self, state: WatchState, digest: str) -> None:
         """Take what the journal has of a state, and go on with it."""
         if not self.journal.resume(digest):
             told = [*state.doubts, *self._told_since(digest)]
@@ -251,7 +251,7 @@ class StateFile:
         self.is_begun = True
         state.doubts.clear()
         for record in self.journal.records():
-            if isinstance(record, Place):
+            if isinstance(record, WatchPlace):
                 if not state.doubts:
                     state.server, state.place, state.is_first = record.server, record.place, record.is_first
             elif state.doubts or (record.is_change and record.number > self.journal.acknowledged):
@@ -259,7 +259,7 @@ class StateFile:
             else:
                 state.mirror.put(record.key, record.known)
 
-    def _told_since(self, digest: str) -> Iterator[Note]:
+    def _told_since(self, digest: str) -> Iterator[ObjectNote]:
         """Changes that version 1 told after a state; a line that is not whole was never told."""
         try:
             file = self._beside(".told").open("rb")
@@ -291,17 +291,17 @@ class StateFile:
         )
 
 
-def _told(said: dict[str, Any]) -> Note:
+def _told(said: dict[str, Any]) -> ObjectNote:
     """A change that version 1 told, as a note.
 
     Raises:
         KeyError, TypeError, ValueError: something else.
     """
     key, known = _known_in(said)
-    return Note(key=key, known=known, id=str(uuid4()), time=time.time())
+    return ObjectNote(key=key, known=known, id=str(uuid4()), time=time.time())
 
 
-def _lines(state: State) -> Iterator[bytes]:
+def _lines(state: WatchState) -> Iterator[bytes]:
     head = {
         "format": FORMAT,
         "version": VERSION,
@@ -317,18 +317,18 @@ def _lines(state: State) -> Iterator[bytes]:
         yield _line({"key": key, "version": version})
 
 
-def _with_key(key: str, known: Known | None) -> dict[str, Any]:
+def _with_key(key: str, known: KnownObject | None) -> dict[str, Any]:
     return {"key": key} if known is None else {"key": key, **asdict(known)}
 
 
-def _known_in(said: dict[str, Any]) -> tuple[str, Known | None]:
+def _known_in(said: dict[str, Any]) -> tuple[str, KnownObject | None]:
     """An object of a line.
 
     Raises:
         KeyError, TypeError, ValueError: something else.
     """
     key = _key_in(said)
-    return key, Known(**said) if said else None
+    return key, KnownObject(**said) if said else None
 
 
 def _key_in(said: dict[str, Any]) -> str:

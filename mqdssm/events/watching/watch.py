@@ -24,9 +24,9 @@ from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected, Ge
 from mqdssm.events.watching.computers import names_of_computers
 from mqdssm.events.watching.delivery import Delivery
 from mqdssm.events.watching.follower import CLASS_OF, Follower
-from mqdssm.events.watching.reader import DirectoryReader, listed_filter
+from mqdssm.events.watching.reader import WatchedObjectReader, listed_filter
 from mqdssm.events.watching.selection import Selection
-from mqdssm.events.watching.state_file import State, StateFile, Subject
+from mqdssm.events.watching.state_file import StateFile, Subject, WatchState
 from mqdssm.model.guid import GUID_BYTES
 from mqdssm.model.watching import ObjectChange
 
@@ -136,7 +136,7 @@ class Watch:
         self._once = once
         self._stopped = threading.Event()
         self._file = None if state is None else StateFile(state)
-        self._state = State() if self._file is None else self._file.load()
+        self._state = WatchState() if self._file is None else self._file.load()
         if snapshot and not self._state.mirror.is_complete:
             self._state.is_first = self._state.mirror.is_complete = True  # nothing is known, and told
         self._delivery = Delivery(self._state, self._file, self._selection)
@@ -278,7 +278,7 @@ class Watch:
             classes = classes_of(self._types)
             source = source_of(link, classes, listed_filter(session, classes), self._rhythm)
             self._find_computers(session)
-            reader = DirectoryReader(session, self._types)
+            reader = WatchedObjectReader(session, self._types)
             follower = Follower(
                 self._state.mirror,
                 reader,

@@ -15,7 +15,7 @@ QUIET: Final = frozenset({"ModifyTime"})
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownObject:
     """An object as it was last seen (decision W5).
 
     Attributes:
@@ -43,7 +43,7 @@ class Mirror:
 
     def __init__(self) -> None:
         """Know nothing."""
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, KnownObject] = {}
         self._holders: dict[int, str] = {}  # hash of a name -> key: a third of the memory of the names
         self.others: dict[str, str] = {}
         self.is_complete = False
@@ -51,10 +51,10 @@ class Mirror:
     def __len__(self) -> int:
         return len(self._known)
 
-    def __iter__(self) -> Iterator[tuple[str, Known]]:
+    def __iter__(self) -> Iterator[tuple[str, KnownObject]]:
         return iter(self._known.items())
 
-    def get(self, key: str) -> Known | None:
+    def get(self, key: str) -> KnownObject | None:
         """An object as it was last seen; None if it is not known."""
         return self._known.get(key)
 
@@ -63,7 +63,7 @@ class Mirror:
         key = self._holders.get(_name(dn))
         return key if key is not None and self._known[key].dn.lower() == dn.lower() else None
 
-    def put(self, key: str, known: Known | None) -> None:
+    def put(self, key: str, known: KnownObject | None) -> None:
         """Know an object; None: it is not there any more."""
         self.others.pop(key, None)
         before = self._known.pop(key, None)
@@ -91,7 +91,7 @@ class Mirror:
         return _change(self._known.get(key), seen, ignore)
 
 
-def seen_of(key: str, known: Known | None) -> Seen | None:
+def seen_of(key: str, known: KnownObject | None) -> Seen | None:
     """An object as it was seen once, to be told again (decision W7)."""
     if known is None:
         return None
@@ -105,17 +105,17 @@ def seen_of(key: str, known: Known | None) -> Seen | None:
     )
 
 
-def known_of(seen: Seen | None) -> Known | None:
+def known_of(seen: Seen | None) -> KnownObject | None:
     """Return the state of an object to be remembered (decision W5)."""
     if seen is None:
         return None
     body = json.dumps(seen.body, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-    return Known(seen.type, seen.dn, seen.guid, body, seen.version)
+    return KnownObject(seen.type, seen.dn, seen.guid, body, seen.version)
 
 
-def other_of(version: str) -> Known:
+def other_of(version: str) -> KnownObject:
     """Return what is remembered of an entry that is none of the watched objects (decision W16)."""
-    return Known("", "", None, "{}", version)
+    return KnownObject("", "", None, "{}", version)
 
 
 def unchanged(seen: Seen) -> ObjectChange:
@@ -127,7 +127,7 @@ def _name(dn: str) -> int:
     return hash(dn.lower())
 
 
-def _change(known: Known | None, seen: Seen | None, ignore: Collection[str]) -> ObjectChange | None:
+def _change(known: KnownObject | None, seen: Seen | None, ignore: Collection[str]) -> ObjectChange | None:
     if seen is None:
         return None if known is None else _deleted(known, ignore)
     if known is None:
@@ -135,7 +135,7 @@ def _change(known: Known | None, seen: Seen | None, ignore: Collection[str]) -> 
     return _changed(known, seen, ignore)
 
 
-def _deleted(known: Known, ignore: Collection[str]) -> ObjectChange:
+def _deleted(known: KnownObject, ignore: Collection[str]) -> ObjectChange:
     body: Body = json.loads(known.body)
     changes = {
         name: attribute_change(known.type, name, value, ABSENT, {})
@@ -154,7 +154,7 @@ def _created(seen: Seen, ignore: Collection[str]) -> ObjectChange:
     return _told(ChangeEvent.CREATED, seen.type, seen.dn, seen.guid, changes)
 
 
-def _changed(known: Known, seen: Seen, ignore: Collection[str]) -> ObjectChange | None:
+def _changed(known: KnownObject, seen: Seen, ignore: Collection[str]) -> ObjectChange | None:
     body: Body = json.loads(known.body)
     changes: dict[str, AttributeChange] = {}
     if known.dn != seen.dn and FULL_PATH not in ignore:

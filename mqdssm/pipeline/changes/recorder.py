@@ -12,7 +12,7 @@ from mqdssm.errors import DirectoryError
 from mqdssm.events.facade import Directory
 from mqdssm.events.watching.watch import Pauses, Watch, is_for_people
 from mqdssm.model.watching import ObjectChange
-from mqdssm.pipeline.access import Access
+from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.changes.change_log import ChangeLog
 from mqdssm.pipeline.changes.change_rows import change_rows
 from mqdssm.pipeline.frames.columns import Column, FrameType
@@ -35,7 +35,7 @@ class Recorded:
         snapshot: record first what exists.
     """
 
-    access: Access
+    access: DirectoryAccess
     frame: FrameType
     columns: Sequence[Column]
     snapshot: bool = False

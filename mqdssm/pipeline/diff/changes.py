@@ -1,7 +1,7 @@
 """LDIF that makes the second side equal the first, for ``ldapmodify``: adds, changes, moves, deletes.
 
-Entries are made by the adapter's own rules (`mqdssm.events.entry_builder`). Parents come before children, references
-to objects that are added behind these, deletes last. What cannot be said in LDIF is a comment.
+Entries are made by the adapter's own rules (`mqdssm.events.entry_builder`). Parents come before children,
+references to objects that are added behind these, deletes last. What cannot be said in LDIF is a comment.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from mqdssm.wire.dtyp import SecurityDescriptor
 
 if TYPE_CHECKING:
     from mqdssm.events.made_entry import MadeEntry
-    from mqdssm.pipeline.diff.differences import Difference
+    from mqdssm.pipeline.diff.differences import ObjectDifference
     from mqdssm.pipeline.diff.run import Comparison
 
 ORDER: Final = (
@@ -65,7 +65,7 @@ class _Changes:
         self._found = found
         self._leftover = leftover
         self._to = Destination(found)
-        self._taken: dict[DN, Difference] = {}
+        self._taken: dict[DN, ObjectDifference] = {}
         self._moves: list[tuple[DN, DN]] = []
         self._later: list[tuple[DN, Mapping[str, Sequence[bytes]]]] = []
 
@@ -88,7 +88,7 @@ class _Changes:
             for one in self._found.differences.of(type_name, What.EXTRA):
                 yield from self._told(one, self._deleted(one))
 
-    def _told(self, one: "Difference", records: Iterator[str]) -> Iterator[str]:
+    def _told(self, one: "ObjectDifference", records: Iterator[str]) -> Iterator[str]:
         try:
             yield from records
         except (MqdssmError, ValueError) as error:
@@ -109,13 +109,13 @@ class _Changes:
             if dn is not None and hash(dn) in wanted:
                 self._taken[dn] = one
 
-    def _of(self, what: What) -> "Iterator[Difference]":
+    def _of(self, what: What) -> "Iterator[ObjectDifference]":
         for type_name in ORDER:
             yield from self._found.differences.of(type_name, what)
 
     # -- records of one difference
 
-    def _added(self, one: "Difference") -> Iterator[str]:
+    def _added(self, one: "ObjectDifference") -> Iterator[str]:
         row = self._to.row(one)
         made = self._to.made(one.type, row)
         if one.type == "settings":
@@ -135,7 +135,7 @@ class _Changes:
         if keys:
             yield replacement(str(made.dn.parent), list(keys.items())).decode("ascii")
 
-    def _changed(self, one: "Difference") -> Iterator[str]:
+    def _changed(self, one: "ObjectDifference") -> Iterator[str]:
         row = self._to.row(one)
         made = self._to.made(one.type, row)
         dn = self._moved(self._to.dn_of(one) or made.dn)
@@ -166,7 +166,7 @@ class _Changes:
         if on_computer:
             yield replacement(str(dn.parent), list(on_computer.items())).decode("ascii")
 
-    def _deleted(self, one: "Difference") -> Iterator[str]:
+    def _deleted(self, one: "ObjectDifference") -> Iterator[str]:
         dn = self._to.dn_of(one)
         if dn is None or one.type == "enterprise":
             raise ConfigError("it does not say where it is")

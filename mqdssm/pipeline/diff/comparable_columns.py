@@ -104,7 +104,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparableType:
     """How the objects of a type are compared. In another process it is made anew, of the names alone.
 
     Attributes:
@@ -115,7 +115,9 @@ class Compared:
     type: str
     fields: tuple[Field, ...]
 
-    def __reduce__(self) -> tuple[Callable[[str, tuple[str, ...]], "Compared"], tuple[str, tuple[str, ...]]]:
+    def __reduce__(
+        self,
+    ) -> tuple[Callable[[str, tuple[str, ...]], "ComparableType"], tuple[str, tuple[str, ...]]]:
         return compared_of, (self.type, tuple(field.name for field in self.fields))
 
     @property
@@ -129,16 +131,16 @@ class Compared:
         return _BY.get(self.type, KEY)
 
 
-def compared_of(type_name: str, columns: Sequence[str]) -> Compared:
+def compared_of(type_name: str, columns: Sequence[str]) -> ComparableType:
     """Compare some columns of a type."""
     frame = FRAME_TYPES[type_name]
     fields = (field_of(type_name, column, frame.rows.get(column.name)) for column in frame.select(columns))
-    return Compared(type_name, tuple(fields))
+    return ComparableType(type_name, tuple(fields))
 
 
 def choose(
     a: "Side", b: "Side", types: Collection[str] | None, ignored: Collection[str]
-) -> tuple[tuple[Compared, ...], tuple[LeftOut, ...]]:
+) -> tuple[tuple[ComparableType, ...], tuple[LeftOut, ...]]:
     """Choose what is compared.
 
     Args:
@@ -151,7 +153,7 @@ def choose(
         ConfigError: a column that there is not, or nothing to compare.
     """
     check_ignored(ignored)
-    found: list[Compared] = []
+    found: list[ComparableType] = []
     left: list[LeftOut] = []
     for name in FRAMES:
         if types is not None and name not in types:
@@ -166,7 +168,7 @@ def choose(
             ]
             continue
         fields, out = _fields(name, a, b, ignored)
-        found.append(Compared(name, fields))
+        found.append(ComparableType(name, fields))
         left += out
         if name == "user" and (a.root is None) != (b.root is None):
             left.append(LeftOut(name, "accounts without certificates", "no users of MSMQ"))

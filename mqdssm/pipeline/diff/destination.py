@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from mqdssm.errors import MqdssmError, ObjectNotFound
+from mqdssm.events.entry_builder import NAME, STORED, EntryTarget, Maker, dns_in
 from mqdssm.events.made_entry import MadeEntry
-from mqdssm.events.entry_builder import NAME, STORED, Maker, Target, dns_in
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.names import PathName
@@ -20,7 +20,7 @@ from mqdssm.tables.row import Holder
 
 if TYPE_CHECKING:
     from mqdssm.events.encode import Values
-    from mqdssm.pipeline.diff.differences import Difference
+    from mqdssm.pipeline.diff.differences import ObjectDifference
     from mqdssm.pipeline.diff.run import Comparison
 
 PLACE: Final = frozenset({"FullPath", "Pathname", "ComputerName", "Name"})
@@ -40,7 +40,7 @@ class Destination:
         self._root = found.b.root or DN()
         self._from = found.a.root
         self._common = found.pair.grounds[0].names
-        self._target = Target.named(found.b.profile or "openldap", self._root)
+        self._target = EntryTarget.named(found.b.profile or "openldap", self._root)
         self._real: dict[str, str] = {}  # what both sides call an object -> its objectGUID in B
         self._known: dict[UUID, str] = {}
         self._computers: dict[str, DN] = {}
@@ -80,7 +80,7 @@ class Destination:
                     if what is What.MISSING or PLACE.intersection(one.attributes):
                         self._expect_one(one)
 
-    def _expect_one(self, one: "Difference") -> None:
+    def _expect_one(self, one: "ObjectDifference") -> None:
         try:
             made = self.made(one.type, self.row(one))
         except (MqdssmError, ValueError):
@@ -93,7 +93,7 @@ class Destination:
 
     # -- objects of A
 
-    def row(self, one: "Difference") -> dict[str, Any]:
+    def row(self, one: "ObjectDifference") -> dict[str, Any]:
         """An object of A, with references to what the same objects are in B."""
         frame = FRAME_TYPES[one.type]
         found: dict[str, Any] = rows_of([one.a or {}], arrow_schema(frame.columns)).to_pylist()[0]
@@ -178,7 +178,7 @@ class Destination:
 
     # -- names
 
-    def dn_of(self, one: "Difference") -> DN | None:
+    def dn_of(self, one: "ObjectDifference") -> DN | None:
         """Where an object is in B now; None: it does not say."""
         path = None if one.b is None else one.b.get("FullPath")
         return None if path is None else DN.parse(path)

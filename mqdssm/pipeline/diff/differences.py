@@ -17,7 +17,7 @@ BATCH_ROWS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ObjectDifference:
     """An object that is not the same on both sides.
 
     Attributes:
@@ -39,7 +39,7 @@ class Difference:
     b: Mapping[str, Any] | None
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "Difference":
+    def of(cls, row: Mapping[str, Any]) -> "ObjectDifference":
         """Make it of a row of `SCHEMA`."""
         a, b = (None if row[side] is None else json.loads(row[side]) for side in ("a", "b"))
         return cls(
@@ -68,11 +68,11 @@ class Differences:
             with pq.ParquetFile(path) as file:
                 yield from file.iter_batches(batch_size=BATCH_ROWS)
 
-    def __iter__(self) -> Iterator[Difference]:
+    def __iter__(self) -> Iterator[ObjectDifference]:
         for batch in self.batches():
-            yield from map(Difference.of, batch.to_pylist())
+            yield from map(ObjectDifference.of, batch.to_pylist())
 
-    def of(self, type_name: str, what: What) -> Iterator[Difference]:
+    def of(self, type_name: str, what: What) -> Iterator[ObjectDifference]:
         """Those of one type and kind."""
         wanted = [("type", "==", type_name), ("what", "==", what.value)]
         for path in self.paths:
@@ -81,7 +81,7 @@ class Differences:
                     continue
             table = pq.read_table(path, filters=wanted)
             for batch in table.to_batches(max_chunksize=BATCH_ROWS):
-                yield from map(Difference.of, batch.to_pylist())
+                yield from map(ObjectDifference.of, batch.to_pylist())
 
     def counted(self) -> Counter[tuple[str, What]]:
         """How many there are of each type and kind."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.diff.comparable_columns import CERTIFICATES, Compared, Field
+from mqdssm.pipeline.diff.comparable_columns import CERTIFICATES, ComparableType, Field
 from mqdssm.pipeline.texts import jsonl_records
 from mqdssm.tables import equality
 from mqdssm.tables.syntax import DESCRIPTOR, Kind
@@ -166,7 +166,7 @@ class FieldByField:
         b: the second side.
     """
 
-    def __init__(self, compared: Compared, a: Ground, b: Ground) -> None:
+    def __init__(self, compared: ComparableType, a: Ground, b: Ground) -> None:
         self._type = compared.type
         self._strangers = compared.type == "user" and a.is_mqis != b.is_mqis
         self._mqis = (a.is_mqis, b.is_mqis)

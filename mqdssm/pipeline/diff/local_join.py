@@ -17,12 +17,12 @@ import pyarrow.parquet as pq
 
 from mqdssm.pipeline.database import Database, file_list, open_database
 from mqdssm.pipeline.diff import sql
-from mqdssm.pipeline.diff.comparable_columns import Compared
+from mqdssm.pipeline.diff.comparable_columns import ComparableType
 from mqdssm.pipeline.diff.fields import KEY, SCHEMA, SIDE, FieldByField, Ground
 from mqdssm.pipeline.diff.pairing import ORDER, Pair, shown_columns
 from mqdssm.pipeline.diff.sql import DUCKDB, NEW, OLD
 from mqdssm.pipeline.frames.arrow import arrow_schema
-from mqdssm.pipeline.runner import Job, Piece, Runner, Stop
+from mqdssm.pipeline.runner import Job, Piece, Runner, StopRequest
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.diff.sides import Side
@@ -43,7 +43,7 @@ class LocalJoin:
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
 
-    def find(self, compared: Sequence[Compared], pair: Pair, folder: Path) -> tuple[Path, ...]:
+    def find(self, compared: Sequence[ComparableType], pair: Pair, folder: Path) -> tuple[Path, ...]:
         """See `Join`."""
         tasks = tuple(_task(one, pair) for one in sorted(compared, key=lambda one: one.type))
         rows = sum(side.sets[one.type].rows for one in compared for side in pair.sides)
@@ -87,7 +87,7 @@ class JoinTask:
         respelt: the sides call some objects by different GUIDs.
     """
 
-    compared: Compared
+    compared: ComparableType
     sides: tuple[SideFiles, SideFiles]
     shown: pa.Schema
     grounds: tuple[Ground, Ground]
@@ -101,7 +101,7 @@ class JoinTask:
         return (*self.sides[0].paths, *self.sides[1].paths, *changed)
 
 
-def _task(compared: Compared, pair: Pair) -> JoinTask:
+def _task(compared: ComparableType, pair: Pair) -> JoinTask:
     changed = pair.guid_map if sql.is_mapped(compared) else None
     return JoinTask(
         compared,
@@ -113,7 +113,7 @@ def _task(compared: Compared, pair: Pair) -> JoinTask:
     )
 
 
-def _files(compared: Compared, side: "Side") -> SideFiles:
+def _files(compared: ComparableType, side: "Side") -> SideFiles:
     there = side.sets[compared.type]
     paths = tuple(str(Path(path).resolve()) for path in there.paths)
     return SideFiles(
@@ -134,7 +134,7 @@ class JoinWork:
     tasks: tuple[JoinTask, ...]
 
     @contextmanager
-    def open(self, stop: Stop) -> Iterator[Piece]:
+    def open(self, stop: StopRequest) -> Iterator[Piece]:
         """See `Work`. A piece gives its file of differences, or None where there is no difference."""
 
         def compare(number: int) -> Path | None:
@@ -161,7 +161,7 @@ class SortWork:
     folder: Path
 
     @contextmanager
-    def open(self, stop: Stop) -> Iterator[Piece]:
+    def open(self, stop: StopRequest) -> Iterator[Piece]:
         """See `Work`."""
 
         def sort(_: int) -> Path:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
-from mqdssm.pipeline.diff.comparable_columns import Compared
+from mqdssm.pipeline.diff.comparable_columns import ComparableType
 from mqdssm.pipeline.diff.fields import Ground
 from mqdssm.pipeline.frames.columns import Column
 from mqdssm.pipeline.spark_options import SparkOptions
@@ -41,7 +41,7 @@ class Pair:
 class Join(Protocol):
     """Finds the differences of two sides; each engine has one."""
 
-    def find(self, compared: Sequence[Compared], pair: Pair, folder: Path) -> tuple[Path, ...]:
+    def find(self, compared: Sequence[ComparableType], pair: Pair, folder: Path) -> tuple[Path, ...]:
         """Find the objects that may differ, and compare these field by field.
 
         Args:
@@ -73,7 +73,7 @@ class JoinRunner(Protocol):
         """See `mqdssm.pipeline.validate.rule_assignment.SqlRunner`."""
 
 
-def shown_columns(compared: Compared, sides: "tuple[Side, Side]") -> tuple[Column, ...]:
+def shown_columns(compared: ComparableType, sides: "tuple[Side, Side]") -> tuple[Column, ...]:
     """The columns of a type that one of the sides has."""
     there = {name for side in sides for name in side.sets[compared.type].types}
     return tuple(column for column in compared.frame.columns if column.name in there)

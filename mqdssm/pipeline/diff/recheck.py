@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from mqdssm.directory.filters import any_of
 from mqdssm.pipeline.diff.comparable_columns import KEY as IDENTIFIER
-from mqdssm.pipeline.diff.comparable_columns import Compared
-from mqdssm.pipeline.diff.differences import Difference, Differences
+from mqdssm.pipeline.diff.comparable_columns import ComparableType
+from mqdssm.pipeline.diff.differences import Differences, ObjectDifference
 from mqdssm.pipeline.diff.fields import KEY, SCHEMA, SIDE, FieldByField
 from mqdssm.pipeline.diff.pairing import Join, Pair, shown_columns
 from mqdssm.pipeline.diff.sides import Side
@@ -34,7 +34,7 @@ PAUSE_S: Final = 2.0
 def rechecked(
     join: Join,
     differences: Differences,
-    compared: Sequence[Compared],
+    compared: Sequence[ComparableType],
     pair: Pair,
     folder: Path,
     *,
@@ -69,7 +69,7 @@ def rechecked(
     return found
 
 
-def _once(differences: Differences, compared: Mapping[str, Compared], pair: Pair, file: Path) -> Path:
+def _once(differences: Differences, compared: Mapping[str, ComparableType], pair: Pair, file: Path) -> Path:
     with contextlib.ExitStack() as stack:
         directories = [_connected(stack, side) for side in pair.sides]
         writer = stack.enter_context(pq.ParquetWriter(file, SCHEMA, compression="zstd"))
@@ -94,7 +94,9 @@ def _connected(stack: contextlib.ExitStack, side: Side) -> "Directory | None":
 class _Look:
     """One side's rows of some differences: as they are now, or as they were where nobody can be asked."""
 
-    def __init__(self, compared: Compared, pair: Pair, place: int, directory: "Directory | None") -> None:
+    def __init__(
+        self, compared: ComparableType, pair: Pair, place: int, directory: "Directory | None"
+    ) -> None:
         self._type = compared.type
         self._frame = compared.frame
         self._place = place
@@ -102,7 +104,7 @@ class _Look:
         self._common = {other: own for own, other in dict(pair.grounds[place].names).items()}
         self._schema = arrow_schema(shown_columns(compared, pair.sides))
 
-    def rows(self, some: Sequence[Difference]) -> pa.Table:
+    def rows(self, some: Sequence[ObjectDifference]) -> pa.Table:
         """The objects of the differences, with their keys."""
         known = [(one.key, (one.a, one.b)[self._place]) for one in some]
         asked = {self._guid(key, row): key for key, row in known} if self._directory is not None else {}

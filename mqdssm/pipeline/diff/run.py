@@ -7,14 +7,14 @@ from pathlib import Path
 
 from mqdssm.directory.profiles import PROFILES
 from mqdssm.errors import ConfigError, require_packages
-from mqdssm.pipeline.diff.comparable_columns import Compared, LeftOut, check_ignored, choose, needed
+from mqdssm.pipeline.diff.comparable_columns import ComparableType, LeftOut, check_ignored, choose, needed
 from mqdssm.pipeline.diff.differences import Differences
 from mqdssm.pipeline.diff.fields import Ground
 from mqdssm.pipeline.diff.identity import check_map, referred, write_map
 from mqdssm.pipeline.diff.pairing import Join, JoinRunner, Pair
 from mqdssm.pipeline.diff.recheck import rechecked
-from mqdssm.pipeline.diff.sides import Given, Reading, Side, Sort, opened
-from mqdssm.pipeline.engines import Engine, EngineKind
+from mqdssm.pipeline.diff.sides import GivenSide, Side, Sort, SourceReading, opened
+from mqdssm.pipeline.engines import EngineKind, JobEngine
 from mqdssm.pipeline.migrate.collect_keys import resolved
 from mqdssm.pipeline.migrate.jobs import NEEDS_SPARK
 from mqdssm.pipeline.migrate.sids import SidMap, load_sid_map
@@ -26,7 +26,7 @@ from mqdssm.pipeline.spark_options import HERE, SparkOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ComparisonRequest:
     """What shall be compared.
 
     Attributes:
@@ -65,7 +65,7 @@ class Comparison:
 
     a: Side
     b: Side
-    compared: tuple[Compared, ...]
+    compared: tuple[ComparableType, ...]
     left_out: tuple[LeftOut, ...]
     differences: Differences
     pair: Pair
@@ -81,9 +81,9 @@ class Comparison:
 
 @contextlib.contextmanager
 def comparison(
-    a: Given,
-    b: Given,
-    asked: Asked,
+    a: GivenSide,
+    b: GivenSide,
+    asked: ComparisonRequest,
     *,
     engine: str = "auto",
     workers: int | None = None,
@@ -125,7 +125,7 @@ def comparison(
         yield replace(found, engine=chosen.kind.value)
 
 
-def _engine(given: Sequence[Given], kind: str, on: SparkOptions, workers: int | None) -> Engine:
+def _engine(given: Sequence[GivenSide], kind: str, on: SparkOptions, workers: int | None) -> JobEngine:
     """Choose the engine, and check that it could run here: a database needs Spark.
 
     Raises:
@@ -134,14 +134,14 @@ def _engine(given: Sequence[Given], kind: str, on: SparkOptions, workers: int | 
     has_database = any(one.database for one in given)
     if has_database and kind == EngineKind.LOCAL:
         raise ConfigError(NEEDS_SPARK)
-    chosen = Engine.of(EngineKind.SPARK if has_database else kind, on, workers)
+    chosen = JobEngine.of(EngineKind.SPARK if has_database else kind, on, workers)
     chosen.check()
     if chosen.is_local:
         require_packages("duckdb", extra="pipeline")
     return chosen
 
 
-def _join(runner: Runner, engine: Engine, sides: tuple[Side, Side]) -> Join:
+def _join(runner: Runner, engine: JobEngine, sides: tuple[Side, Side]) -> Join:
     """The join of an engine.
 
     Raises:
@@ -157,7 +157,7 @@ def _join(runner: Runner, engine: Engine, sides: tuple[Side, Side]) -> Join:
     return runner.join()
 
 
-def check_tables(given: Sequence[Given], asked: Asked) -> None:
+def check_tables(given: Sequence[GivenSide], asked: ComparisonRequest) -> None:
     """Refuse what is for MQIS tables where there are none, and secrets in the URL of a database.
 
     Raises:
@@ -172,7 +172,7 @@ def check_tables(given: Sequence[Given], asked: Asked) -> None:
                 raise ConfigError(f"{name} is for MQIS tables: none of the sides is any")
 
 
-def _reading(given: Sequence[Given], asked: Asked, engine: Engine) -> Reading:
+def _reading(given: Sequence[GivenSide], asked: ComparisonRequest, engine: JobEngine) -> SourceReading:
     """How sources are read; names of accounts in the map of SIDs are those of the directory.
 
     Raises:
@@ -188,15 +188,15 @@ def _reading(given: Sequence[Given], asked: Asked, engine: Engine) -> Reading:
             )
         with directory.connected() as connected:
             sids = resolved(connected.session, sids)
-    return Reading(engine, asked.mapping, sids)
+    return SourceReading(engine, asked.mapping, sids)
 
 
 def _opened(
     stack: contextlib.ExitStack,
     runner: Runner,
-    given: Sequence[Given],
-    asked: Asked,
-    reading: Reading,
+    given: Sequence[GivenSide],
+    asked: ComparisonRequest,
+    reading: SourceReading,
 ) -> tuple[Side, Side]:
     """Open both sides; a directory is read only as far as the other side can be held against it."""
     found: dict[str, Side] = {}
@@ -211,7 +211,7 @@ def _opened(
     return found["A"], found["B"]
 
 
-def _compared(join: Join, sides: tuple[Side, Side], asked: Asked, folder: Path) -> Comparison:
+def _compared(join: Join, sides: tuple[Side, Side], asked: ComparisonRequest, folder: Path) -> Comparison:
     a, b = sides
     compared, left_out = choose(a, b, asked.types, asked.ignored)
     grounds = (ground(a, asked.guid_map), ground(b, asked.guid_map))

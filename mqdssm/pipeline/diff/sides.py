@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.access import LogIn, access_to
+from mqdssm.pipeline.access import PipelineLogIn, access_to
 from mqdssm.pipeline.diff.tables import tables_of
-from mqdssm.pipeline.engines import Engine
+from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.export.run import export
 from mqdssm.pipeline.manifest import MANIFEST_NAME, Manifest
 from mqdssm.pipeline.migrate.sids import SidMap
@@ -35,7 +35,7 @@ class Sort(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenSide:
     """A side as it was named.
 
     Attributes:
@@ -49,7 +49,7 @@ class Given:
     folder: Path | None = None
     database: str = ""
     urls: tuple[str, ...] = ()
-    login: LogIn = field(default_factory=LogIn, repr=False)
+    login: PipelineLogIn = field(default_factory=PipelineLogIn, repr=False)
     name: str = ""
 
     @property
@@ -93,7 +93,7 @@ class Side:
     sets: Mapping[str, Dataset]
     root: DN | None = None
     profile: str = ""
-    given: Given = field(default_factory=Given, repr=False)
+    given: GivenSide = field(default_factory=GivenSide, repr=False)
 
     @property
     def is_directory(self) -> bool:
@@ -112,7 +112,7 @@ def is_export(folder: Path) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SourceReading:
     """How sources are read.
 
     Attributes:
@@ -121,7 +121,7 @@ class Reading:
         sids: what stands for old SIDs in MQIS tables, resolved.
     """
 
-    engine: Engine
+    engine: JobEngine
     mapping: Path | None = None
     sids: SidMap = field(default_factory=SidMap)
 
@@ -130,9 +130,9 @@ class Reading:
 def opened(
     runner: Runner,
     letter: str,
-    given: Given,
+    given: GivenSide,
     types: Collection[str] | None,
-    reading: Reading,
+    reading: SourceReading,
 ) -> Iterator[Side]:
     """Make files of a side, those of a directory or of MQIS tables for as long as the context lasts.
 
@@ -162,7 +162,9 @@ def opened(
 
 
 @contextlib.contextmanager
-def _directory(letter: str, given: Given, types: Collection[str] | None, engine: Engine) -> Iterator[Side]:
+def _directory(
+    letter: str, given: GivenSide, types: Collection[str] | None, engine: JobEngine
+) -> Iterator[Side]:
     wanted = [name for name in FRAMES if types is None or name in types]
     with scratch(engine.on, "mqdssm-diff-") as made:
         folder = made / "export"
@@ -170,7 +172,7 @@ def _directory(letter: str, given: Given, types: Collection[str] | None, engine:
         yield _of_export(letter, Sort.DIRECTORY, given, folder)
 
 
-def _of_export(letter: str, sort: Sort, given: Given, folder: Path) -> Side:
+def _of_export(letter: str, sort: Sort, given: GivenSide, folder: Path) -> Side:
     manifest = Manifest.load(folder)
     source = export_source(folder)
     name = given.name or (str(folder) if sort is Sort.EXPORT else manifest.server)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mqdssm.pipeline.diff.comparable_columns import KEY as IDENTIFIER
-from mqdssm.pipeline.diff.comparable_columns import SINGLE, Compared, Field
+from mqdssm.pipeline.diff.comparable_columns import SINGLE, ComparableType, Field
 from mqdssm.pipeline.frames.columns import ORIGINAL_IDENTIFIER
 
 OLD, NEW = "old", "new"
@@ -58,7 +58,7 @@ DUCKDB: Final = SqlDialect('"', "list_transform({items}, lambda x: {each})", "[]
 SPARK: Final = SqlDialect("`", "transform({items}, x -> {each})", "array()", "string", escapes=True)
 
 
-def own_key(compared: Compared, there: Collection[str], dialect: SqlDialect) -> str:
+def own_key(compared: ComparableType, there: Collection[str], dialect: SqlDialect) -> str:
     """Return the expression for what identifies an object, before a GUID map is applied; NULL for nothing.
 
     Args:
@@ -71,13 +71,13 @@ def own_key(compared: Compared, there: Collection[str], dialect: SqlDialect) -> 
     return f"coalesce({', '.join(found)})" if found else f"cast(null as {dialect.text})"
 
 
-def is_mapped(compared: Compared) -> bool:
+def is_mapped(compared: ComparableType) -> bool:
     """True if a GUID map says something of the objects of a type."""
     return compared.identity == IDENTIFIER and compared.type not in SINGLE
 
 
 def key(
-    compared: Compared, there: Collection[str], root: str | None, dialect: SqlDialect, *, has_map: bool
+    compared: ComparableType, there: Collection[str], root: str | None, dialect: SqlDialect, *, has_map: bool
 ) -> str:
     """Return the expression for the key of an object; it is empty where nothing identifies the object.
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from mqdssm.pipeline.migrate.jobs import Jobs
-from mqdssm.pipeline.migrate.planning import Asked as Planned
-from mqdssm.pipeline.migrate.planning import Source
+from mqdssm.pipeline.migrate.planning import MigrationSource
+from mqdssm.pipeline.migrate.planning import PlanRequest as Planned
 from mqdssm.pipeline.migrate.sids import SidMap, SidRewriter
 from mqdssm.pipeline.mqis.folder import source_table
 from mqdssm.pipeline.runner import Runner
@@ -48,7 +48,7 @@ def tables_of(
     Raises:
         ConfigError: there are no MQIS tables, or damaged ones; the mapping cannot be used.
     """
-    planned = Source.of(Planned(source=source, mapping=mapping))
+    planned = MigrationSource.of(Planned(source=source, mapping=mapping))
     with scratch(on, "mqdssm-diff-") as folder:
         files = planned.files
         if files is None:

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mqdssm.pipeline.export.journal import Finished, Folder, Plan
+from mqdssm.pipeline.export.file_writer import KEYS_SCHEMA, ExportFile, PartOptions, RowBatch
+from mqdssm.pipeline.export.journal import ExportFolder, ExportPlan, ItemFinished
 from mqdssm.pipeline.export.objects import KEY_COLUMNS, key_of_batch
-from mqdssm.pipeline.export.file_writer import KEYS_SCHEMA, Part, PartOptions, Rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ Held = Mapping[int, set[tuple[str, str | None]]]
 """Series -> key and name of each object that its files hold."""
 
 
-def keys_in(folder: Folder, plan: Plan, one: Finished) -> pa.Table:
+def keys_in(folder: ExportFolder, plan: ExportPlan, one: ItemFinished) -> pa.Table:
     """Key and name of each row of a file, in its order; of text files also its bytes."""
     if plan.format != "parquet":
         return pq.read_table(folder.keys_path(one.file.path), schema=KEYS_SCHEMA)
@@ -34,7 +34,7 @@ def keys_in(folder: Folder, plan: Plan, one: Finished) -> pa.Table:
     return pa.Table.from_arrays([keys, dns, pa.nulls(len(keys), pa.int64())], schema=KEYS_SCHEMA)
 
 
-def held_by(folder: Folder, plan: Plan, files: Iterable[Finished]) -> Held:
+def held_by(folder: ExportFolder, plan: ExportPlan, files: Iterable[ItemFinished]) -> Held:
     """The objects in some files."""
     held: dict[int, set[tuple[str, str | None]]] = {}
     for one in files:
@@ -44,7 +44,9 @@ def held_by(folder: Folder, plan: Plan, files: Iterable[Finished]) -> Held:
     return held
 
 
-def rewritten(options: PartOptions, one: Finished, plan: Plan, number: int, gone: pa.Array) -> Finished:
+def rewritten(
+    options: PartOptions, one: ItemFinished, plan: ExportPlan, number: int, gone: pa.Array
+) -> ItemFinished:
     """Write a file anew, without some objects, under another number; the old one stays.
 
     Args:
@@ -57,7 +59,7 @@ def rewritten(options: PartOptions, one: Finished, plan: Plan, number: int, gone
     keys = keys_in(options.folder, plan, one)
     keep = pc.invert(pc.is_in(keys.column("key"), value_set=gone)).combine_chunks()
     path = options.folder.path / one.file.path
-    part = Part(options, one.series, number)
+    part = ExportFile(options, one.series, number)
     try:
         source = _batches(path) if plan.format == "parquet" else _texts(path, len(options.head), keys)
         start = 0
@@ -71,7 +73,7 @@ def rewritten(options: PartOptions, one: Finished, plan: Plan, number: int, gone
                 else [text for text, wanted in zip(data, mask.to_pylist(), strict=True) if wanted]
             )
             if kept.num_rows:  # as many as there is room for: the file held them before
-                part.add(Rows(_one(kept, "key"), _one(kept, "dn"), left, one.series))
+                part.add(RowBatch(_one(kept, "key"), _one(kept, "dn"), left, one.series))
         return part.finish()
     except BaseException:
         part.abandon()

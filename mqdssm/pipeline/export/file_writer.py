@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mqdssm.pipeline.atomic_file import sync_folder
-from mqdssm.pipeline.export.journal import Finished, Folder
+from mqdssm.pipeline.export.journal import ExportFolder, ItemFinished
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.ldif import REFERENCES_SERIES
 from mqdssm.pipeline.manifest import ExportedFile
@@ -33,7 +33,7 @@ KEYS_SCHEMA: Final = pa.schema([("key", pa.string()), ("dn", pa.string()), ("byt
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowBatch:
     """Some objects, ready to be written.
 
     Attributes:
@@ -56,14 +56,14 @@ class Rows:
         """How many objects these are: none where they only complete objects of other files."""
         return 0 if self.series == REFERENCES_SERIES else len(self)
 
-    def slice(self, start: int, stop: int) -> "Rows":
+    def slice(self, start: int, stop: int) -> "RowBatch":
         """Some of the rows."""
         size = min(stop, len(self)) - start
         if isinstance(self.data, pa.RecordBatch):
             data: pa.RecordBatch | Sequence[bytes] = self.data.slice(start, size)
         else:
             data = self.data[start:stop]
-        return Rows(self.keys.slice(start, size), self.dns.slice(start, size), data, self.series)
+        return RowBatch(self.keys.slice(start, size), self.dns.slice(start, size), data, self.series)
 
 
 class DigestingFile(io.RawIOBase):
@@ -139,7 +139,7 @@ class PartOptions:
         readable: others may read the files, as the umask allows; never those that may hold password hashes.
     """
 
-    folder: Folder
+    folder: ExportFolder
     type_name: str
     format: str
     compression: str
@@ -164,7 +164,7 @@ class PartOptions:
         return "-".join(["part", *parts, f"{self.item:03d}", f"{number:05d}"]) + f".{self.format}"
 
 
-class Part:
+class ExportFile:
     """One file that is being written.
 
     Args:
@@ -192,7 +192,7 @@ class Part:
         """How many more rows the file shall take."""
         return 0 if self._file.size >= FILE_BYTES else max(0, self._options.file_rows - self.rows)
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: RowBatch) -> None:
         """Write some rows."""
         if self._options.format == PARQUET:
             if self._parquet is None:
@@ -205,7 +205,7 @@ class Part:
         self.rows += len(rows)
         self.objects += rows.objects
 
-    def finish(self) -> Finished:
+    def finish(self) -> ItemFinished:
         """Put the file in its place, with its keys."""
         if self._options.format != PARQUET:
             self._write_keys()
@@ -215,7 +215,7 @@ class Part:
         self._draft.replace(self._target)
         sync_folder(self._target.parent)
         file = ExportedFile(path=self.relative, rows=self.objects, sha256=self._file.sha256)
-        return Finished(file=file, item=self._options.item, series=self._series, bytes=self._file.size)
+        return ItemFinished(file=file, item=self._options.item, series=self._series, bytes=self._file.size)
 
     def _writer(self, first: "pa.RecordBatch | None") -> pq.ParquetWriter:
         """Begin a file of Parquet, by what the first rows look like."""
@@ -261,7 +261,7 @@ def _paths_that_repeat(name: str, column: pa.Array) -> tuple[str, ...]:
     return (name,) if few else ()
 
 
-class Parts:
+class ExportFiles:
     """The files of one work item; one is open for each series.
 
     Args:
@@ -269,14 +269,14 @@ class Parts:
         finished: those that are there already.
     """
 
-    def __init__(self, options: PartOptions, finished: Iterable[Finished]) -> None:
+    def __init__(self, options: PartOptions, finished: Iterable[ItemFinished]) -> None:
         self._options = options
-        self._open: dict[int, Part] = {}
+        self._open: dict[int, ExportFile] = {}
         self._next: dict[int, int] = {}
         for one in finished:
             self._next[one.series] = max(self._next.get(one.series, 0), one.number + 1)
 
-    def add(self, rows: Rows) -> Iterator[Finished]:
+    def add(self, rows: RowBatch) -> Iterator[ItemFinished]:
         """Write some rows; gives the files that are complete with them."""
         start = 0
         while start < len(rows):
@@ -290,7 +290,7 @@ class Parts:
                 del self._open[rows.series]
                 yield part.finish()
 
-    def finish(self, *, empty: bool) -> list[Finished]:
+    def finish(self, *, empty: bool) -> list[ItemFinished]:
         """Complete the files that are open; with `empty` make one without rows if there is none at all."""
         if empty and not self._open and not self._next:
             self._open[0] = self._begin(0)
@@ -301,7 +301,7 @@ class Parts:
         while self._open:
             self._open.popitem()[1].abandon()
 
-    def _begin(self, series: int) -> Part:
+    def _begin(self, series: int) -> ExportFile:
         number = self._next.get(series, 0)
         self._next[series] = number + 1
-        return Part(self._options, series, number)
+        return ExportFile(self._options, series, number)

@@ -18,7 +18,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 from mqdssm.errors import ConfigError, why_no_folder
 from mqdssm.pipeline.documents import read_document
 from mqdssm.pipeline.export.server_position import Marks
-from mqdssm.pipeline.frames.partitions import Slice
+from mqdssm.pipeline.frames.partitions import SearchSlice
 from mqdssm.pipeline.manifest import MANIFEST_NAME, ExportedFile, sha256
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ FILE_ROWS: Final = 100_000
 """Rows after which a file ends: small enough to be written again, large enough to be read fast."""
 
 
-class Item(BaseModel):
+class ExportItem(BaseModel):
     """A work item: all objects of a type, or a range of them (`mqdssm.pipeline.frames.partitions`).
 
     Attributes:
@@ -47,7 +47,7 @@ class Item(BaseModel):
     high: str | None = None
 
     @classmethod
-    def of(cls, part: Slice) -> Self:
+    def of(cls, part: SearchSlice) -> Self:
         """The item for a slice; keys that divide are plain text."""
         low, high = (None if value is None else value.decode("ascii") for value in (part.low, part.high))
         return cls(key=part.key, low=low, high=high)
@@ -56,10 +56,10 @@ class Item(BaseModel):
     def where(self) -> "LdapFilter | None":
         """What its objects satisfy; None: all."""
         low, high = (None if value is None else value.encode("ascii") for value in (self.low, self.high))
-        return Slice(None, self.key, low, high).wanted
+        return SearchSlice(None, self.key, low, high).wanted
 
 
-class Plan(BaseModel):
+class ExportPlan(BaseModel):
     """What was asked for, and from what: a resumed export has to ask for the same.
 
     Attributes:
@@ -89,7 +89,7 @@ class Plan(BaseModel):
     context: str | None
     started: AwareDatetime
     marks: Marks
-    items: Mapping[str, tuple[Item, ...]]
+    items: Mapping[str, tuple[ExportItem, ...]]
     file_rows: int = FILE_ROWS
     resumed: int = 0
     readable: bool = False
@@ -111,7 +111,7 @@ class Plan(BaseModel):
             cls, work / PLAN_NAME, other="is not of this version of the program; export again"
         )
 
-    def refuse_other(self, asked: "Plan", folder: Path) -> None:
+    def refuse_other(self, asked: "ExportPlan", folder: Path) -> None:
         """Refuse to go on with something else.
 
         Raises:
@@ -132,7 +132,7 @@ def _shown(value: Any) -> str:
     return ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
-class Finished(BaseModel):
+class ItemFinished(BaseModel):
     """One line of a journal.
 
     Attributes:
@@ -155,7 +155,7 @@ class Finished(BaseModel):
         return int(Path(self.file.path).stem.rpartition("-")[2])
 
 
-class Journal:
+class ItemJournal:
     """The journal of one work item: appended to by the worker that has it, read by everybody.
 
     Args:
@@ -181,14 +181,14 @@ class Journal:
         """State that something is missing after all."""
         self._done.unlink(missing_ok=True)
 
-    def add(self, finished: Finished) -> None:
+    def add(self, finished: ItemFinished) -> None:
         """Add a file that is complete and on disk."""
         with self.path.open("ab") as file:
             file.write(finished.model_dump_json().encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
 
-    def read(self) -> list[Finished]:
+    def read(self) -> list[ItemFinished]:
         """The finished files; a line that was cut short by a kill stands for none."""
         try:
             lines = self.path.read_bytes().split(b"\n")[:-1]
@@ -197,17 +197,17 @@ class Journal:
         found = []
         for line in lines:
             try:
-                found.append(Finished.model_validate_json(line))
+                found.append(ItemFinished.model_validate_json(line))
             except ValidationError:
                 continue  # the power failed in the middle of it, and the next line went on behind it
         return found
 
-    def replace(self, finished: Iterable[Finished]) -> None:
+    def replace(self, finished: Iterable[ItemFinished]) -> None:
         """Write it anew, at once and whole."""
         write_whole(self.path, b"".join(one.model_dump_json().encode() + b"\n" for one in finished))
 
 
-class Folder:
+class ExportFolder:
     """The folder of an export while it is being made.
 
     Attributes:
@@ -219,9 +219,9 @@ class Folder:
         self.path = path
         self.work = path / WORK_NAME
 
-    def journals(self, plan: Plan, name: str) -> list[Journal]:
+    def journals(self, plan: ExportPlan, name: str) -> list[ItemJournal]:
         """The journals of a type, one for each work item."""
-        return [Journal(self.work, name, item) for item in range(len(plan.items[name]))]
+        return [ItemJournal(self.work, name, item) for item in range(len(plan.items[name]))]
 
     def keys_path(self, part: str) -> Path:
         """Where the keys of the objects of a file are, if it does not tell them itself."""
@@ -232,7 +232,7 @@ class Folder:
         """Where workers say how far they are."""
         return self.work / "progress"
 
-    def begin(self, plan: Plan) -> None:
+    def begin(self, plan: ExportPlan) -> None:
         """Make the folders that the export needs; without a plan nothing has begun."""
         for folder in (self.work / "journal", self.work / "keys", self.progress):
             folder.mkdir(parents=True, exist_ok=True)
@@ -240,7 +240,7 @@ class Folder:
         for name in plan.types:
             (self.path / name).mkdir(exist_ok=True)
 
-    def verify(self, plan: Plan) -> int:
+    def verify(self, plan: ExportPlan) -> int:
         """Keep of a killed export what is whole, and remove the rest.
 
         Returns:
@@ -267,7 +267,7 @@ class Folder:
         self.progress.mkdir()
         return rows
 
-    def _is_whole(self, one: Finished, plan: Plan) -> bool:
+    def _is_whole(self, one: ItemFinished, plan: ExportPlan) -> bool:
         path = self.path / one.file.path
         try:
             if plan.format != "parquet" and not self.keys_path(one.file.path).is_file():

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 from mqdssm.model.dn import DN, normalize
 from mqdssm.pipeline.export import objects
 from mqdssm.pipeline.export.exported_keys import keys_in
-from mqdssm.pipeline.export.journal import Folder, Plan
-from mqdssm.pipeline.export.server_position import Marks
-from mqdssm.pipeline.export.file_writer import PartOptions, Parts
+from mqdssm.pipeline.export.file_writer import ExportFiles, PartOptions
+from mqdssm.pipeline.export.journal import ExportFolder, ExportPlan
 from mqdssm.pipeline.export.rows import LDIF, all_rows
+from mqdssm.pipeline.export.server_position import Marks
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.frames.raw import guid_text
 from mqdssm.pipeline.ldif import REFERENCES_SERIES
@@ -66,7 +66,7 @@ def _place(path: str) -> tuple[str, str]:
     return name.split("-")[1], f"{folder}/{name}"  # part-SERIES-ITEM-NUMBER.ldif
 
 
-def write_parents(directory: "Directory", folder: Folder, plan: Plan, marks: Marks) -> Parents:
+def write_parents(directory: "Directory", folder: ExportFolder, plan: ExportPlan, marks: Marks) -> Parents:
     """Write the objects above those of the files.
 
     Args:
@@ -86,7 +86,7 @@ def write_parents(directory: "Directory", folder: Folder, plan: Plan, marks: Mar
         return Parents()
     (folder.path / PARENTS).mkdir()
     options = PartOptions(folder, PARENTS, LDIF, plan.compression, 0, plan.file_rows)
-    parts = Parts(options, ())
+    parts = ExportFiles(options, ())
     files: list[ExportedFile] = []
     written = 0
     try:
@@ -127,7 +127,7 @@ def _parent(dn: str) -> str:
     return dn.partition(",")[2]
 
 
-def _dns(folder: Folder, plan: Plan) -> Iterator[str]:
+def _dns(folder: ExportFolder, plan: ExportPlan) -> Iterator[str]:
     for name in plan.types:
         for journal in folder.journals(plan, name):
             for one in journal.read():

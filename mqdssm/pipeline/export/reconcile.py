@@ -3,8 +3,8 @@
 A scan that pages through a directory may miss an object that is moved, or see it twice, and of an object that
 changes later it holds the former state. So when the server's marks are not what they were, the keys of all
 objects are read once more (names and stamps only), and the columns that tell of other objects, whose changes
-leave no stamp here (`mqdssm.pipeline.export.stale_references`). What differs from the files is taken out of them and
-read again, until nothing differs any more, or a few times on a directory that never rests.
+leave no stamp here (`mqdssm.pipeline.export.stale_references`). What differs from the files is taken out
+of them and read again, until nothing differs any more, or a few times on a directory that never rests.
 """
 
 import logging
@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import TypeAdapter
 
-from mqdssm.pipeline.export import stale_references, objects
+from mqdssm.pipeline.export import objects, stale_references
 from mqdssm.pipeline.export.exported_keys import keys_in, rewritten
-from mqdssm.pipeline.export.journal import Finished, Folder, Journal, Plan, write_whole
-from mqdssm.pipeline.export.server_position import Counter, Marks, Since
-from mqdssm.pipeline.export.file_writer import PartOptions, Parts
+from mqdssm.pipeline.export.file_writer import ExportFiles, PartOptions
+from mqdssm.pipeline.export.journal import ExportFolder, ExportPlan, ItemFinished, ItemJournal, write_whole
 from mqdssm.pipeline.export.rows import all_rows
+from mqdssm.pipeline.export.server_position import ChangeCounter, Marks, Since
 from mqdssm.pipeline.export.worker import part_options
 from mqdssm.pipeline.ldif import REFERENCES_SERIES
 from mqdssm.pipeline.manifest import ChangedObject, What
@@ -37,7 +37,7 @@ log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class StaleObject:
     """An object that is not in the files as it is in the directory.
 
     Attributes:
@@ -68,7 +68,7 @@ class Settled:
     marks: Marks
 
 
-def settle(directory: "Directory", folder: Folder, plan: Plan) -> Settled:
+def settle(directory: "Directory", folder: ExportFolder, plan: ExportPlan) -> Settled:
     """Bring the files to what the directory holds now.
 
     Args:
@@ -99,7 +99,9 @@ def settle(directory: "Directory", folder: Folder, plan: Plan) -> Settled:
             log.warning(
                 "%d objects show this user no %s: changes are not seen", silent, "/".join(since.stamps)
             )
-        if not found or silent or now.counter is Counter.TIME:  # times are too coarse for what came later
+        if (
+            not found or silent or now.counter is ChangeCounter.TIME
+        ):  # times are too coarse for what came later
             return Settled(not found and not silent, noted.changed, now)
         earlier = now
     now = Marks.read(directory.session)
@@ -107,8 +109,8 @@ def settle(directory: "Directory", folder: Folder, plan: Plan) -> Settled:
 
 
 def _differing(
-    directory: "Directory", folder: Folder, plan: Plan, name: str, since: Since
-) -> tuple[list[Difference], int]:
+    directory: "Directory", folder: ExportFolder, plan: ExportPlan, name: str, since: Since
+) -> tuple[list[StaleObject], int]:
     """What of a type is not in the files as it is in the directory, or tells of others what is not so.
 
     Returns:
@@ -122,7 +124,7 @@ def _differing(
     return unlike, found.column("changed").null_count
 
 
-def differences(held: pa.Table, found: pa.Table) -> list[Difference]:
+def differences(held: pa.Table, found: pa.Table) -> list[StaleObject]:
     """Compare what files hold with what a directory holds.
 
     Args:
@@ -157,16 +159,16 @@ def _by_key(table: pa.Table, wanted: pa.Array) -> dict[str, dict[str, str | None
 
 def _difference(
     key: str, before: dict[str, str | None] | None, after: dict[str, str | None] | None
-) -> Difference:
+) -> StaleObject:
     guid = objects.guid_of(key)
     known = str(guid) if guid is not None else None
     if after is None:
-        return Difference(key, None if before is None else before["dn"], known, "deleted")
+        return StaleObject(key, None if before is None else before["dn"], known, "deleted")
     what: What = "added" if before is None else "modified"
-    return Difference(key, after["dn"], known or after["guid"], what)
+    return StaleObject(key, after["dn"], known or after["guid"], what)
 
 
-def _held(folder: Folder, plan: Plan, name: str) -> pa.Table:
+def _held(folder: ExportFolder, plan: ExportPlan, name: str) -> pa.Table:
     """Key and name of all objects of a type that the files hold."""
     tables = [
         keys_in(folder, plan, one) for one in _files(folder, plan, name) if one.series != REFERENCES_SERIES
@@ -174,7 +176,7 @@ def _held(folder: Folder, plan: Plan, name: str) -> pa.Table:
     return pa.concat_tables(tables) if tables else pa.table({"key": [], "dn": []}, schema=_HELD_SCHEMA)
 
 
-def _files(folder: Folder, plan: Plan, name: str) -> list[Finished]:
+def _files(folder: ExportFolder, plan: ExportPlan, name: str) -> list[ItemFinished]:
     return [one for journal in folder.journals(plan, name) for one in journal.read()]
 
 
@@ -182,8 +184,12 @@ _HELD_SCHEMA: Final = pa.schema([("key", pa.string()), ("dn", pa.string())])
 
 
 def _replace(
-    directory: "Directory", folder: Folder, plan: Plan, name: str, differing: Iterable[Difference]
-) -> list[Difference]:
+    directory: "Directory",
+    folder: ExportFolder,
+    plan: ExportPlan,
+    name: str,
+    differing: Iterable[StaleObject],
+) -> list[StaleObject]:
     """Take objects out of the files of a type, and read them again; gives those that really differ."""
     wanted = list(differing)
     if not wanted:
@@ -197,7 +203,7 @@ def _replace(
     return [one for one in wanted if one.what != "added" or one.key in written]
 
 
-def _take_out(options: PartOptions, plan: Plan, journal: Journal, gone: pa.Array) -> None:
+def _take_out(options: PartOptions, plan: ExportPlan, journal: ItemJournal, gone: pa.Array) -> None:
     """Write the files of a work item anew that hold one of some objects."""
     folder = options.folder
     files = journal.read()
@@ -212,14 +218,16 @@ def _take_out(options: PartOptions, plan: Plan, journal: Journal, gone: pa.Array
         folder.keys_path(one.file.path).unlink(missing_ok=True)
 
 
-def _next_number(files: Iterable[Finished], series: int) -> int:
+def _next_number(files: Iterable[ItemFinished], series: int) -> int:
     return 1 + max(one.number for one in files if one.series == series)
 
 
-def _read_again(directory: "Directory", folder: Folder, plan: Plan, name: str, wanted: list[str]) -> set[str]:
+def _read_again(
+    directory: "Directory", folder: ExportFolder, plan: ExportPlan, name: str, wanted: list[str]
+) -> set[str]:
     """Read objects into further files; gives the keys of those that are there."""
     journal = folder.journals(plan, name)[0]
-    parts = Parts(part_options(folder, plan, name, 0), journal.read())
+    parts = ExportFiles(part_options(folder, plan, name, 0), journal.read())
     written: set[str] = set()
     try:
         for where in objects.filters(directory, wanted):
@@ -253,16 +261,16 @@ class _Noted:
         """All of it."""
         return tuple(self._known.values())
 
-    def before(self, name: str, differing: Sequence[Difference]) -> None:
+    def before(self, name: str, differing: Sequence[StaleObject]) -> None:
         """Note what differs, before the files change: afterwards they do not show it any more."""
         self._write(self._with(name, differing))
 
-    def after(self, name: str, replaced: Sequence[Difference]) -> None:
+    def after(self, name: str, replaced: Sequence[StaleObject]) -> None:
         """Note what really was another one."""
         self._known = self._with(name, replaced)
         self._write(self._known)
 
-    def _with(self, name: str, differing: Iterable[Difference]) -> dict[tuple[str, str], ChangedObject]:
+    def _with(self, name: str, differing: Iterable[StaleObject]) -> dict[tuple[str, str], ChangedObject]:
         found = dict(self._known)
         for one in differing:
             now = ChangedObject(type=name, dn=one.dn, guid=one.guid, what=one.what)

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from mqdssm.pipeline.export import objects
 from mqdssm.pipeline.export.exported_keys import Held
-from mqdssm.pipeline.export.file_writer import PARQUET, Rows
+from mqdssm.pipeline.export.file_writer import PARQUET, RowBatch
 from mqdssm.pipeline.frames.raw import RawEntry
 from mqdssm.pipeline.ldif import (
     Dialect,
@@ -42,7 +42,7 @@ def all_rows(
     kind: str,
     dialect: str | None,
     where: "LdapFilter | None" = None,
-) -> Iterator[Rows]:
+) -> Iterator[RowBatch]:
     """The objects of a type.
 
     Args:
@@ -62,17 +62,17 @@ def all_rows(
     return batch_rows(objects.read(directory, type_name, where), kind)
 
 
-def batch_rows(batches: Iterable[pa.RecordBatch], kind: str) -> Iterator[Rows]:
+def batch_rows(batches: Iterable[pa.RecordBatch], kind: str) -> Iterator[RowBatch]:
     """Rows of batches, for all formats but LDIF."""
     write = None if kind == PARQUET else texts_of(kind)[0]
     for batch in batches:
         keys, dns = objects.key_of_batch(batch)
-        yield Rows(keys, dns, batch if write is None else list(write(batch)))
+        yield RowBatch(keys, dns, batch if write is None else list(write(batch)))
 
 
 def ldif_rows(
     entries: Iterable[RawEntry], type_name: str, profile: "Profile", dialect: Dialect
-) -> Iterator[Rows]:
+) -> Iterator[RowBatch]:
     """Rows of LDIF; those of one series together.
 
     Args:
@@ -104,7 +104,7 @@ def records(entry: RawEntry, profile: "Profile", dialect: Dialect) -> list[Recor
     return [] if known is None else to_openldap(entry.dn, known, profile.security_from_directory)
 
 
-def without(rows: Rows, held: Held) -> Rows:
+def without(rows: RowBatch, held: Held) -> RowBatch:
     """The rows whose objects are not held already by files of the same series."""
     there = held.get(rows.series)
     if not there:
@@ -118,9 +118,9 @@ def without(rows: Rows, held: Held) -> Rows:
         data: pa.RecordBatch | list[bytes] = rows.data.take(places)
     else:
         data = [rows.data[place] for place in kept]
-    return Rows(rows.keys.take(places), rows.dns.take(places), data, rows.series)
+    return RowBatch(rows.keys.take(places), rows.dns.take(places), data, rows.series)
 
 
-def _rows(series: int, rows: Sequence[tuple[str, str, bytes]]) -> Rows:
+def _rows(series: int, rows: Sequence[tuple[str, str, bytes]]) -> RowBatch:
     keys, dns, data = zip(*rows, strict=True)
-    return Rows(pa.array(keys, pa.string()), pa.array(dns, pa.string()), list(data), series)
+    return RowBatch(pa.array(keys, pa.string()), pa.array(dns, pa.string()), list(data), series)

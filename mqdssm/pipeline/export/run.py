@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 from mqdssm.errors import ConfigError, DirectoryError, MqdssmError
 from mqdssm.events.locking import locked
-from mqdssm.pipeline.access import Access, LogIn, access_to, variable_read
-from mqdssm.pipeline.engines import Engine
+from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, access_to, variable_read
+from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.export.journal import (
     FILE_ROWS,
     PLAN_NAME,
-    Folder,
-    Plan,
+    ExportFolder,
+    ExportPlan,
     prepare,
     progress_of,
 )
@@ -25,12 +25,12 @@ from mqdssm.pipeline.failures import SparkFailed
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.manifest import SCHEMA_VERSION, ExportedType, Manifest, utc_seconds, versions
 from mqdssm.pipeline.runner import Job, WorkerFailed
-from mqdssm.pipeline.shared_folder import Witness
+from mqdssm.pipeline.shared_folder import WitnessFile
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
-    from mqdssm.pipeline.export.worker import Task
+    from mqdssm.pipeline.export.worker import ExportTask
 
 EXPORTED: Final = tuple(FRAME_TYPES)
 """All types, by their names on the command line."""
@@ -77,7 +77,7 @@ def export(
     engine: str = "auto",
     workers: int | None = None,
     on: SparkOptions = HERE,
-    **login: Unpack[LogIn],
+    **login: Unpack[PipelineLogIn],
 ) -> Manifest:
     """Export types of objects to ``DIR/<type>/part-*.<format>``, and write ``DIR/manifest.json`` last.
 
@@ -105,7 +105,7 @@ def export(
             of Spark, and else local, whatever the number of objects.
         workers: processes of the local engine; None: one a core, as far as there is memory.
         on: where Spark runs. On a cluster the folder must be one that all of its machines share.
-        login: how to log in, as `mqdssm.pipeline.access.LogIn` says.
+        login: how to log in, as `mqdssm.pipeline.access.PipelineLogIn` says.
 
     Returns:
         The manifest, as it was written.
@@ -118,7 +118,7 @@ def export(
         WorkerFailed: a worker crashed again and again; the same.
         SparkFailed: Spark itself failed; the same.
     """
-    asked = Asked(
+    asked = ExportRequest(
         types,
         format,
         dialect,
@@ -127,7 +127,7 @@ def export(
         partitions=partitions,
         readable=readable,
     )
-    chosen = Engine.of(engine, on, workers)
+    chosen = JobEngine.of(engine, on, workers)
     chosen.check()
     own = variable_read(login) if chosen.is_local else login
     with access_to(urls, own, chosen.on, check_msmq=asked.needs_msmq) as access:
@@ -135,11 +135,17 @@ def export(
 
 
 def _checked_export(
-    asked: "Asked", to_dir: Path, access: Access, engine: Engine, watch: Watch | None, *, resume: bool
+    asked: "ExportRequest",
+    to_dir: Path,
+    access: DirectoryAccess,
+    engine: JobEngine,
+    watch: Watch | None,
+    *,
+    resume: bool,
 ) -> Manifest:
     """Export, after everything was looked at that can be known before workers start."""
     unfinished = prepare(to_dir, resume=resume)
-    folder = Folder(to_dir.resolve())
+    folder = ExportFolder(to_dir.resolve())
     from mqdssm.pipeline.export import objects
 
     with access.connect() as directory:
@@ -152,7 +158,7 @@ def _checked_export(
         return _export(task, access.at(server), engine, watch, is_small=is_small)
 
 
-class Asked:
+class ExportRequest:
     """What shall be exported, checked.
 
     Args:
@@ -208,20 +214,20 @@ class Asked:
         """True if the directory has to hold MSMQ's objects; entries as they are can be any."""
         return any(FRAME_TYPES[name].ldap_class is not None for name in self._types)
 
-    def plan(self, directory: "Directory", context: str | None) -> Plan:
+    def plan(self, directory: "Directory", context: str | None) -> ExportPlan:
         """The plan for a directory, with its marks of this moment.
 
         Args:
             directory: to export.
             context: base of computers, queues and users, if another one was chosen.
         """
-        from mqdssm.pipeline.export.journal import Item
+        from mqdssm.pipeline.export.journal import ExportItem
         from mqdssm.pipeline.export.server_position import Marks
         from mqdssm.pipeline.frames.partitions import slices
 
         session = directory.session
         usual = "ad" if session.profile.translates_security else "openldap"
-        return Plan(
+        return ExportPlan(
             types=self._types,
             format=self._kind,
             dialect=(self._dialect or usual) if self._kind == "ldif" else None,
@@ -232,7 +238,7 @@ class Asked:
             started=datetime.now(UTC),
             marks=Marks.read(session),
             items={
-                name: tuple(map(Item.of, slices(directory, FRAME_TYPES[name], self._partitions)))
+                name: tuple(map(ExportItem.of, slices(directory, FRAME_TYPES[name], self._partitions)))
                 for name in self._types
             },
             file_rows=self._file_rows,
@@ -241,7 +247,7 @@ class Asked:
 
 
 @contextlib.contextmanager
-def _told(folder: Folder) -> Iterator[None]:
+def _told(folder: ExportFolder) -> Iterator[None]:
     """Say of an error that what is complete was kept."""
     from mqdssm.pipeline.export.worker import told
 
@@ -260,7 +266,7 @@ def _told(folder: Folder) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _alone(folder: Folder) -> Iterator[None]:
+def _alone(folder: ExportFolder) -> Iterator[None]:
     """Make sure that no other program exports into the folder now."""
     folder.work.mkdir(exist_ok=True)
     taken = f"another export is writing into {folder.path}: wait for its end, or name another folder"
@@ -268,14 +274,14 @@ def _alone(folder: Folder) -> Iterator[None]:
         yield
 
 
-def _begun(folder: Folder, asked: Plan, *, unfinished: bool) -> Plan:
+def _begun(folder: ExportFolder, asked: ExportPlan, *, unfinished: bool) -> ExportPlan:
     """Begin an export, or go on with one; gives the plan that counts."""
     from mqdssm.pipeline.export.worker import STOP_NAME
 
     if not unfinished:
         folder.begin(asked)
         return asked
-    plan = Plan.load(folder.work)
+    plan = ExportPlan.load(folder.work)
     plan.refuse_other(asked, folder.path)
     (folder.work / STOP_NAME).unlink(missing_ok=True)
     folder.verify(plan)
@@ -284,19 +290,23 @@ def _begun(folder: Folder, asked: Plan, *, unfinished: bool) -> Plan:
     return plan
 
 
-def _task(folder: Folder, plan: Plan, access: Access, engine: Engine, controller: str) -> "Task":
+def _task(
+    folder: ExportFolder, plan: ExportPlan, access: DirectoryAccess, engine: JobEngine, controller: str
+) -> "ExportTask":
     """The export as workers need to know it."""
-    from mqdssm.pipeline.export.worker import Task
+    from mqdssm.pipeline.export.worker import ExportTask
 
-    witness = Witness.of(folder.work / PLAN_NAME) if engine.on.is_cluster else None
-    return Task(access.for_executors(engine.on), str(folder.path), plan, witness, controller)
+    witness = WitnessFile.of(folder.work / PLAN_NAME) if engine.on.is_cluster else None
+    return ExportTask(access.for_executors(engine.on), str(folder.path), plan, witness, controller)
 
 
-def _export(task: "Task", access: Access, engine: Engine, watch: Watch | None, *, is_small: bool) -> Manifest:
+def _export(
+    task: "ExportTask", access: DirectoryAccess, engine: JobEngine, watch: Watch | None, *, is_small: bool
+) -> Manifest:
     from mqdssm.pipeline.export.load_order import load_order, write_parents
     from mqdssm.pipeline.export.reconcile import settle
 
-    folder, plan = Folder(Path(task.folder)), task.plan
+    folder, plan = ExportFolder(Path(task.folder)), task.plan
     with _watched(folder, plan, access, watch):
         _read(task, engine, is_small=is_small)
         with access.connect() as directory:
@@ -327,11 +337,11 @@ def _export(task: "Task", access: Access, engine: Engine, watch: Watch | None, *
     return manifest
 
 
-def _read(task: "Task", engine: Engine, *, is_small: bool) -> None:
+def _read(task: "ExportTask", engine: JobEngine, *, is_small: bool) -> None:
     """Let the engine's workers do what is not done yet."""
     from mqdssm.pipeline.export.worker import ExportWork
 
-    folder = Folder(Path(task.folder))
+    folder = ExportFolder(Path(task.folder))
     items = tuple(
         (name, item)
         for name in task.plan.types
@@ -346,7 +356,9 @@ def _read(task: "Task", engine: Engine, *, is_small: bool) -> None:
 
 
 @contextlib.contextmanager
-def _watched(folder: Folder, plan: Plan, access: Access, watch: Watch | None) -> Iterator[None]:
+def _watched(
+    folder: ExportFolder, plan: ExportPlan, access: DirectoryAccess, watch: Watch | None
+) -> Iterator[None]:
     """Tell somebody how far the export is, and count meanwhile how far it has to go."""
     if watch is None:
         yield
@@ -375,7 +387,7 @@ def _watched(folder: Folder, plan: Plan, access: Access, watch: Watch | None) ->
         threads[1].join()
 
 
-def _exported(folder: Folder, plan: Plan, name: str) -> ExportedType:
+def _exported(folder: ExportFolder, plan: ExportPlan, name: str) -> ExportedType:
     from mqdssm.pipeline.export.objects import columns
     from mqdssm.pipeline.texts import names_and_types
 

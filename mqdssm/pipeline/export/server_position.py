@@ -21,7 +21,7 @@ CLOCK_DIFFERENCE_MAX: Final = timedelta(minutes=5)
 """How far the server's clock may be behind ours; Kerberos allows as much."""
 
 
-class Counter(StrEnum):
+class ChangeCounter(StrEnum):
     """By what a server tells its changes apart."""
 
     USN = "usn"
@@ -29,10 +29,10 @@ class Counter(StrEnum):
     TIME = "time"
 
 
-STAMPS: Final[Mapping[Counter, tuple[str, ...]]] = {
-    Counter.USN: ("uSNChanged",),
-    Counter.CSN: ("entryCSN",),
-    Counter.TIME: ("modifyTimestamp", "whenChanged"),
+STAMPS: Final[Mapping[ChangeCounter, tuple[str, ...]]] = {
+    ChangeCounter.USN: ("uSNChanged",),
+    ChangeCounter.CSN: ("entryCSN",),
+    ChangeCounter.TIME: ("modifyTimestamp", "whenChanged"),
 }
 """The attributes of an object that say when it was changed, by what the server counts with."""
 
@@ -50,7 +50,7 @@ class Marks(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    counter: Counter
+    counter: ChangeCounter
     server: str = ""
     values: Mapping[str, str] = {}
     time: AwareDatetime
@@ -67,7 +67,7 @@ class Marks(BaseModel):
         usn = root.first("highestCommittedUSN")
         if usn is not None:
             name = (root.first("dsServiceName") or b"").decode(errors="replace")
-            return cls(counter=Counter.USN, server=name, values={"usn": usn.decode()}, time=now)
+            return cls(counter=ChangeCounter.USN, server=name, values={"usn": usn.decode()}, time=now)
         try:
             values = session.get(session.naming.forest, ["contextCSN"]).all("contextCSN")
         except DirectoryNotConnected:
@@ -76,16 +76,16 @@ class Marks(BaseModel):
             values = []  # the root is hidden from this user
         if values:
             return cls(
-                counter=Counter.CSN,
+                counter=ChangeCounter.CSN,
                 values={_server_id(csn.decode()): csn.decode() for csn in values},
                 time=now,
             )
-        return cls(counter=Counter.TIME, time=now)
+        return cls(counter=ChangeCounter.TIME, time=now)
 
     def same_as(self, other: "Marks") -> bool:
         """Whether nothing was changed between the two: never sure where there are times only."""
         mine, others = (self.counter, self.server, self.values), (other.counter, other.server, other.values)
-        return self.counter is not Counter.TIME and mine == others
+        return self.counter is not ChangeCounter.TIME and mine == others
 
     def changes_since(self, earlier: "Marks") -> "Since":
         """How to tell, at this server, what was changed since an earlier time.
@@ -93,7 +93,7 @@ class Marks(BaseModel):
         Values of another server, or of another kind, cannot be compared: then times must do.
         """
         comparable = (self.counter, self.server) == (earlier.counter, earlier.server)
-        return Since(earlier, self.counter if comparable else Counter.TIME)
+        return Since(earlier, self.counter if comparable else ChangeCounter.TIME)
 
 
 class Since:
@@ -107,7 +107,7 @@ class Since:
         stamps: attributes that have to be read.
     """
 
-    def __init__(self, marks: Marks, counter: Counter) -> None:
+    def __init__(self, marks: Marks, counter: ChangeCounter) -> None:
         self._marks = marks
         self._counter = counter
         self.stamps = STAMPS[counter]
@@ -117,9 +117,9 @@ class Since:
         value = next((one.decode(errors="replace") for one in stamps if one is not None), None)
         if value is None:
             return None
-        if self._counter is Counter.USN:
+        if self._counter is ChangeCounter.USN:
             return int(value) > int(self._marks.values["usn"])
-        if self._counter is Counter.CSN:
+        if self._counter is ChangeCounter.CSN:
             known = self._marks.values.get(_server_id(value))
             return known is None or value > known
         return _time(value) >= self._marks.time - CLOCK_DIFFERENCE_MAX

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mqdssm.pipeline.export.journal import Finished, Folder, Plan
+from mqdssm.pipeline.export.journal import ExportFolder, ExportPlan, ItemFinished
 from mqdssm.pipeline.export.objects import KEY_COLUMNS, columns, key_of_batch
 from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import FRAME_TYPES, UNREADABLE
@@ -37,7 +37,7 @@ def _is_of_others(row: Row) -> bool:
 
 
 def outdated(
-    directory: "Directory", folder: Folder, plan: Plan, name: str, files: Iterable[Finished]
+    directory: "Directory", folder: ExportFolder, plan: ExportPlan, name: str, files: Iterable[ItemFinished]
 ) -> pa.Array:
     """The keys of the objects whose rows tell of others what is not so any more.
 
@@ -63,7 +63,9 @@ def outdated(
     return now.join(before, _TOLD.names, join_type="left anti").column("key")
 
 
-def _held(folder: Folder, plan: Plan, one: Finished, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _held(
+    folder: ExportFolder, plan: ExportPlan, one: ItemFinished, names: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
     """Some columns of a file."""
     path = folder.path / one.file.path
     if plan.format == "parquet":

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Final, Self
 
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.events.locking import locked
-from mqdssm.pipeline.access import Access
+from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.export.exported_keys import held_by
-from mqdssm.pipeline.export.journal import Finished, Folder, Journal, Plan, tell_progress
+from mqdssm.pipeline.export.file_writer import PARQUET, ExportFiles, PartOptions
+from mqdssm.pipeline.export.journal import ExportFolder, ExportPlan, ItemFinished, ItemJournal, tell_progress
 from mqdssm.pipeline.export.objects import columns
-from mqdssm.pipeline.export.file_writer import PARQUET, PartOptions, Parts
 from mqdssm.pipeline.export.rows import all_rows, head_of, without
 from mqdssm.pipeline.failures import MqdssmSparkError, pack, unpack
 from mqdssm.pipeline.frames.partitions import refuse_other
-from mqdssm.pipeline.runner import Stop, Stopped
-from mqdssm.pipeline.shared_folder import Witness
+from mqdssm.pipeline.runner import Stopped, StopRequest
+from mqdssm.pipeline.shared_folder import WitnessFile
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
@@ -34,7 +34,7 @@ PROGRESS_S: Final = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class ExportTask:
     """An export, as its workers need to know it. It is pickled into every worker and holds no secret.
 
     Attributes:
@@ -46,10 +46,10 @@ class Task:
             several. Empty where all servers of a directory count alike.
     """
 
-    access: Access
+    access: DirectoryAccess
     folder: str
-    plan: Plan
-    witness: Witness | None = None
+    plan: ExportPlan
+    witness: WitnessFile | None = None
     controller: str = ""
 
 
@@ -62,16 +62,16 @@ class ExportWork:
         items: type and number of each work item.
     """
 
-    task: Task
+    task: ExportTask
     items: tuple[tuple[str, int], ...]
 
     @contextlib.contextmanager
-    def open(self, stop: Stop) -> Iterator[Callable[[int], None]]:
+    def open(self, stop: StopRequest) -> Iterator[Callable[[int], None]]:
         """See `Work`. The connection is made for the first work item: a failure is that one's."""
         with WorkerConnection(self.task.access) as connection:
             yield lambda number: self._export(number, stop, connection)
 
-    def _export(self, number: int, stop: Stop, connection: "WorkerConnection") -> None:
+    def _export(self, number: int, stop: StopRequest, connection: "WorkerConnection") -> None:
         """Do a work item, and let the others of another machine know if it fails."""
         task = self.task
         try:
@@ -80,7 +80,7 @@ class ExportWork:
             export_item(task, *self.items[number], stop, connection)
         except (MqdssmError, OSError, MemoryError) as error:
             with contextlib.suppress(OSError):
-                (Folder(Path(task.folder)).work / STOP_NAME).touch()
+                (ExportFolder(Path(task.folder)).work / STOP_NAME).touch()
             shown = told(error, Path(task.folder))
             if task.witness is not None and not isinstance(error, Stopped):
                 where = f"{pack(shown)} (on executor {socket.gethostname()})"
@@ -95,7 +95,7 @@ class WorkerConnection:
         access: how to log in.
     """
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: DirectoryAccess) -> None:
         self._access = access
         self._directory: Directory | None = None
 
@@ -131,7 +131,9 @@ def told(error: Exception, folder: Path) -> Exception:
     return error
 
 
-def export_item(task: Task, type_name: str, item: int, stop: Stop, connection: WorkerConnection) -> None:
+def export_item(
+    task: ExportTask, type_name: str, item: int, stop: StopRequest, connection: WorkerConnection
+) -> None:
     """Export one type, or a part of it; what finished files hold already is not written again.
 
     Args:
@@ -147,8 +149,8 @@ def export_item(task: Task, type_name: str, item: int, stop: Stop, connection: W
         ConfigError: another export writes into the folder.
         OSError: a file cannot be written, as when the disk is full.
     """
-    folder = Folder(Path(task.folder))
-    journal = Journal(folder.work, type_name, item)
+    folder = ExportFolder(Path(task.folder))
+    journal = ItemJournal(folder.work, type_name, item)
     lock = journal.path.with_suffix(".lock")
     wait_s = LOCK_WAIT_S if task.witness is None else LOST_WAIT_S
     taken = f"another export writes into {task.folder}: wait for its end"
@@ -164,7 +166,7 @@ def export_item(task: Task, type_name: str, item: int, stop: Stop, connection: W
         journal.finish()
 
 
-def _refuse_other(task: Task, directory: "Directory") -> None:
+def _refuse_other(task: ExportTask, directory: "Directory") -> None:
     """Refuse another domain controller: its state is that of another time, and no mark would tell."""
     if task.controller:
         refuse_other(
@@ -175,7 +177,7 @@ def _refuse_other(task: Task, directory: "Directory") -> None:
         )
 
 
-def part_options(folder: Folder, plan: Plan, type_name: str, item: int) -> PartOptions:
+def part_options(folder: ExportFolder, plan: ExportPlan, type_name: str, item: int) -> PartOptions:
     """How the files of a work item are made."""
     is_parquet = plan.format == PARQUET
     return PartOptions(
@@ -192,19 +194,19 @@ def part_options(folder: Folder, plan: Plan, type_name: str, item: int) -> PartO
 
 
 def _export(
-    task: Task,
+    task: ExportTask,
     directory: "Directory",
-    journal: Journal,
+    journal: ItemJournal,
     options: PartOptions,
-    finished: Iterable[Finished],
+    finished: Iterable[ItemFinished],
     *,
-    stop: Stop,
+    stop: StopRequest,
 ) -> None:
     plan = task.plan
     files = list(finished)
     held = held_by(options.folder, plan, files)
     count = sum(one.file.rows for one in files)
-    parts = Parts(options, files)
+    parts = ExportFiles(options, files)
     progress = _Progress(options.folder, f"{options.type_name}-{options.item:03d}", count)
     where = plan.items[options.type_name][options.item].where
     try:
@@ -225,7 +227,7 @@ def _export(
 class _Progress:
     """Says how far a work item is, and hears whether another one has failed."""
 
-    def __init__(self, folder: Folder, name: str, rows: int) -> None:
+    def __init__(self, folder: ExportFolder, name: str, rows: int) -> None:
         self._folder = folder
         self._name = name
         self._rows = rows

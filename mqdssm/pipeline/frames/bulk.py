@@ -15,15 +15,22 @@ from mqdssm.directory.profile import Profile
 from mqdssm.directory.session import Session
 from mqdssm.directory.streams import Parts
 from mqdssm.errors import ConfigError
-from mqdssm.events.facade import Directory
 from mqdssm.events.attribute_plan import Needs
+from mqdssm.events.facade import Directory
 from mqdssm.events.references import REMEMBERED_MAX
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.frames.arrow import BATCH_BYTES_MAX, BATCH_ROWS, arrow_schema, arrow_type
 from mqdssm.pipeline.frames.bases import Base, bases_of
-from mqdssm.pipeline.frames.bulk_columns import Batch, ColumnMaker, Copied, Made, Remembered, Timed
+from mqdssm.pipeline.frames.bulk_columns import (
+    ColumnMaker,
+    ComputedColumn,
+    Copied,
+    EntryBatch,
+    Remembered,
+    Timed,
+)
 from mqdssm.pipeline.frames.bulk_ldap import ALL_USER_ATTRIBUTES, entry_bytes, raw_batch, raw_entries
-from mqdssm.pipeline.frames.bulk_pages import Entries, EntryDecoder, gathered
+from mqdssm.pipeline.frames.bulk_pages import EntryColumns, EntryDecoder, gathered
 from mqdssm.pipeline.frames.bulk_paths import PATHS, different_parents
 from mqdssm.pipeline.frames.columns import ORIGINAL_IDENTIFIER, STORED_SECURITY, UNREADABLE, Column, FrameType
 from mqdssm.pipeline.frames.sizes import row_bytes, sized
@@ -110,8 +117,8 @@ def _rows(session: Session, base: Base, wanted: LdapFilter, needs: Needs) -> Ite
         yield from session.rows(base.dn, wanted, needs.columns, multi=needs.multi, references=needs.referring)
 
 
-def _entries(session: Session, base: Base, wanted: LdapFilter, needs: Needs) -> Iterator[Entries]:
-    def decoder(asked: tuple[str, ...]) -> Callable[[Parts], Entries]:
+def _entries(session: Session, base: Base, wanted: LdapFilter, needs: Needs) -> Iterator[EntryColumns]:
+    def decoder(asked: tuple[str, ...]) -> Callable[[Parts], EntryColumns]:
         return EntryDecoder(asked).entries
 
     with base.perhaps_absent():
@@ -151,7 +158,9 @@ class BatchMaker:
         """Whether entries may come as columns: no attribute has several values, nothing is brought along."""
         return not (self.needs.multi or self.needs.referring)
 
-    def batches(self, portions: Iterable[Entries], rows_max: int, bytes_max: int) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, portions: Iterable[EntryColumns], rows_max: int, bytes_max: int
+    ) -> Iterator[pa.RecordBatch]:
         """The record batches of entries that come as columns.
 
         Args:
@@ -161,14 +170,14 @@ class BatchMaker:
         """
         for entries in gathered(portions, rows_max, bytes_max):
             columns = entries.columns[: len(self.needs.columns)]
-            yield self._batch(Batch(entries.names, columns, self.needs, self._references))
+            yield self._batch(EntryBatch(entries.names, columns, self.needs, self._references))
 
     def batch(self, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
         """The record batch of some entries: rows of `needs`, as `Session.rows` yields them."""
         names, *columns, brought = zip(*rows, strict=True)
-        return self._batch(Batch(names, columns, self.needs, self._references), brought)
+        return self._batch(EntryBatch(names, columns, self.needs, self._references), brought)
 
-    def _batch(self, batch: Batch, brought: Sequence[Any] = ()) -> pa.RecordBatch:
+    def _batch(self, batch: EntryBatch, brought: Sequence[Any] = ()) -> pa.RecordBatch:
         if self.needs.looks_elsewhere:
             self._prefetch(batch, brought)
         arrays = [None if maker is None else maker.array(batch) for maker in self._makers]
@@ -179,7 +188,7 @@ class BatchMaker:
             _warn(batch)
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _prefetch(self, batch: Batch, brought: Sequence[Any]) -> None:
+    def _prefetch(self, batch: EntryBatch, brought: Sequence[Any]) -> None:
         """Look up what the entries refer to, and their computers."""
         if brought:
             values = zip(*map(batch.values, range(len(self.needs.columns))), strict=True)
@@ -194,7 +203,7 @@ class BatchMaker:
             self._prefetched.update(found)
 
     @staticmethod
-    def _technical(column: Column, batch: Batch) -> pa.Array:
+    def _technical(column: Column, batch: EntryBatch) -> pa.Array:
         if column == UNREADABLE and batch.problems:
             return pa.array([batch.problems.get(number) for number in range(len(batch))], arrow_type(column))
         return pa.nulls(len(batch), arrow_type(column))
@@ -232,7 +241,7 @@ def _maker_for(column: Column, row: Row, needs: Needs) -> ColumnMaker:
         return by_arrow(column, row, maker, places)
     if row.kind is Kind.TIME:
         return Timed(column, row, maker, places)
-    return (Remembered if _is_of_the_entry_alone(row) else Made)(column, row, maker, places)
+    return (Remembered if _is_of_the_entry_alone(row) else ComputedColumn)(column, row, maker, places)
 
 
 def _is_of_the_entry_alone(row: Row) -> bool:
@@ -240,7 +249,7 @@ def _is_of_the_entry_alone(row: Row) -> bool:
     return row.holder is Holder.OWN and not row.computer_ldap and not of_the_name
 
 
-def _warn(batch: Batch) -> None:
+def _warn(batch: EntryBatch) -> None:
     number, reasons = next(iter(batch.problems.items()))
     log.warning(
         "%d objects have values that could not be decoded; the first one: %s: %s",

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqdssm.errors import DecodeError, MappingError
-from mqdssm.events.computed_attributes import UNSET, Maker, Source
 from mqdssm.events.attribute_plan import Needs
+from mqdssm.events.computed_attributes import UNSET, EntrySource, Maker
 from mqdssm.events.references import References
 from mqdssm.pipeline.frames.arrow import array_of, arrow_type
 from mqdssm.pipeline.frames.bulk_values import (
@@ -74,7 +74,7 @@ Cells: TypeAlias = "Sequence[Any] | pa.Array"
 """A column of entries, as a reader gave it: values, or an array of octets."""
 
 
-class Batch:
+class EntryBatch:
     """Some entries while their columns are made.
 
     Attributes:
@@ -131,7 +131,7 @@ class Batch:
             self._octets[place] = found
         return found
 
-    def source(self, number: int) -> Source:
+    def source(self, number: int) -> EntrySource:
         """An entry as the makers take it."""
         values = [self.values(place)[number] for place in range(len(self._columns))]
         return self.needs.source(self.dns[number], values, self.references)
@@ -161,7 +161,7 @@ class ColumnMaker(ABC):
         self.default = cell_of(column, row.default) if row.has_default else None
 
     @abstractmethod
-    def quickly(self, batch: Batch) -> pa.Array:
+    def quickly(self, batch: EntryBatch) -> pa.Array:
         """The column, all of it at a time.
 
         Raises:
@@ -170,25 +170,25 @@ class ColumnMaker(ABC):
         """
 
     @abstractmethod
-    def one(self, batch: Batch, number: int) -> Any:
+    def one(self, batch: EntryBatch, number: int) -> Any:
         """The abstract value of one entry, or UNSET.
 
         Raises:
             MappingError, DecodeError, ValueError: it cannot be decoded.
         """
 
-    def array(self, batch: Batch) -> pa.Array:
+    def array(self, batch: EntryBatch) -> pa.Array:
         """The column; what cannot be decoded is NULL and noted."""
         try:
             return self.quickly(batch)
         except REFUSALS:
             return self.one_by_one(batch)
 
-    def one_by_one(self, batch: Batch) -> pa.Array:
+    def one_by_one(self, batch: EntryBatch) -> pa.Array:
         """The column, value by value."""
         return pa.array(self.cells(batch, range(len(batch))), self.type)
 
-    def cells(self, batch: Batch, numbers: Iterable[int]) -> list[Any]:
+    def cells(self, batch: EntryBatch, numbers: Iterable[int]) -> list[Any]:
         """What the column holds of some entries; what could not be decoded is noted."""
         cells = []
         for number in numbers:
@@ -198,7 +198,7 @@ class ColumnMaker(ABC):
             cells.append(cell)
         return cells
 
-    def outcome(self, batch: Batch, number: int) -> Outcome:
+    def outcome(self, batch: EntryBatch, number: int) -> Outcome:
         """What the column holds of one entry, None where it cannot be decoded; and what is wrong with it."""
         try:
             value = self.one(batch, number)
@@ -243,7 +243,7 @@ class Copied(ColumnMaker):
         load = row.syntax.load
         self._convert = _CONVERT.get(row.syntax) or distinct(lambda raw: convert(load(raw)), item)
 
-    def quickly(self, batch: Batch) -> pa.Array:
+    def quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
         if self.row.multi:
             return lists(batch.values(self._place), self._convert, empty=self.default is not None)
@@ -251,7 +251,7 @@ class Copied(ColumnMaker):
             return self.one_by_one(batch)
         return with_gaps(batch.octets(self._place), self._convert, self.default)
 
-    def one(self, batch: Batch, number: int) -> Any:
+    def one(self, batch: EntryBatch, number: int) -> Any:
         """See ColumnMaker."""
         raw = batch.values(self._place)[number]
         if raw is None:
@@ -259,7 +259,7 @@ class Copied(ColumnMaker):
         return self.row.decode((raw,) if isinstance(raw, bytes) else raw)
 
 
-class Made(ColumnMaker):
+class ComputedColumn(ColumnMaker):
     """A column that the events compute, entry by entry."""
 
     def __init__(self, column: Column, row: Row, maker: Maker, places: tuple[int, ...]) -> None:
@@ -275,15 +275,15 @@ class Made(ColumnMaker):
         self._maker = maker
         self._places = places
 
-    def quickly(self, batch: Batch) -> pa.Array:
+    def quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
         return self.one_by_one(batch)
 
-    def one(self, batch: Batch, number: int) -> Any:
+    def one(self, batch: EntryBatch, number: int) -> Any:
         """See ColumnMaker."""
         return self._maker(self.row, batch.source(number))
 
-    def outcome(self, batch: Batch, number: int) -> Outcome:
+    def outcome(self, batch: EntryBatch, number: int) -> Outcome:
         """See ColumnMaker; of a list also what was left out of it (decision M40)."""
         source = batch.source(number)
         try:
@@ -294,15 +294,15 @@ class Made(ColumnMaker):
         return cell, tuple(source.skipped)
 
 
-class Timed(Made):
+class Timed(ComputedColumn):
     """A time, from the first of several LDAP attributes that is there (decision M35)."""
 
-    def quickly(self, batch: Batch) -> pa.Array:
+    def quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
         return with_gaps(pc.coalesce(*map(batch.octets, self._places)), times, None)
 
 
-class Remembered(Made):
+class Remembered(ComputedColumn):
     """A column that depends on attributes of the entry alone: computed once for each different input."""
 
     def __init__(self, column: Column, row: Row, maker: Maker, places: tuple[int, ...]) -> None:
@@ -310,7 +310,7 @@ class Remembered(Made):
         super().__init__(column, row, maker, places)
         self._known: dict[Any, Outcome] = {}
 
-    def quickly(self, batch: Batch) -> pa.Array:
+    def quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
         if len(self._known) > REMEMBERED_MAX or self.row.computed in REFERRED_CLASSES:
             self._known = {}  # what is referred to may come and go
@@ -324,7 +324,7 @@ class Remembered(Made):
                 batch.refuse(number, self.column.name, reason)
         return pa.array(cells, self.type)
 
-    def _inputs(self, batch: Batch) -> Iterable[Any]:
+    def _inputs(self, batch: EntryBatch) -> Iterable[Any]:
         """What each entry has of the attributes, so that it can be looked up."""
         columns = [
             [tuple(value) if isinstance(value, list) else value for value in batch.values(place)]

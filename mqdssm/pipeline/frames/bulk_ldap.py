@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from mqdssm.directory.filters import TRUE, LdapFilter
-from mqdssm.directory.session import Session
 from mqdssm.directory.raw_entries import Spelt
+from mqdssm.directory.session import Session
 from mqdssm.events.attributes import NO_ATTRIBUTES
 from mqdssm.pipeline.frames.arrow import arrow_schema, arrow_type
 from mqdssm.pipeline.frames.bases import Base

@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqdssm.directory.ber import NAME_BYTES_MAX, OCTET_STRING, SEQUENCE, SET
-from mqdssm.directory.seen_entries import IDENTITY
-from mqdssm.directory.responses import Message
+from mqdssm.directory.responses import MessageBounds
 from mqdssm.directory.rows import RowDecoder
+from mqdssm.directory.seen_entries import IDENTITY
 from mqdssm.errors import GenericDirectoryError
 
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
@@ -44,7 +44,7 @@ _TAGS, _TAGS_WANTED = np.uint64(0xFF00FF), np.uint64(OCTET_STRING << 16 | SET)
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
+class EntryColumns:
     """Some entries as columns.
 
     Attributes:
@@ -66,19 +66,19 @@ class Entries:
         """See `mqdssm.directory.streams.Portion`."""
         return (name.as_py() for name in self.names), self.columns[self.identity].to_pylist()
 
-    def only(self, numbers: Sequence[int]) -> "Entries":
+    def only(self, numbers: Sequence[int]) -> "EntryColumns":
         """See `mqdssm.directory.streams.Portion`."""
         places = pa.array(numbers, pa.int64())
         columns = tuple(column.take(places) for column in self.columns)
-        return Entries(self.names.take(places), columns, self.identity, self.size)
+        return EntryColumns(self.names.take(places), columns, self.identity, self.size)
 
-    def slice(self, start: int, stop: int) -> "Entries":
+    def slice(self, start: int, stop: int) -> "EntryColumns":
         """Those from one number to before another."""
         if start == 0 and stop >= len(self):
             return self
         columns = tuple(column[start:stop] for column in self.columns)
         size = int(self._octets()[start:stop].sum())
-        return Entries(self.names[start:stop], columns, self.identity, size)
+        return EntryColumns(self.names[start:stop], columns, self.identity, size)
 
     def until(self, size: int) -> int:
         """How many of them have that many octets together, the last one included."""
@@ -93,7 +93,7 @@ class Entries:
         return octets
 
 
-def gathered(portions: Iterable[Entries], rows_max: int, bytes_max: int) -> Iterator[Entries]:
+def gathered(portions: Iterable[EntryColumns], rows_max: int, bytes_max: int) -> Iterator[EntryColumns]:
     """Pages put together to batches.
 
     Args:
@@ -101,7 +101,7 @@ def gathered(portions: Iterable[Entries], rows_max: int, bytes_max: int) -> Iter
         rows_max: entries of a batch.
         bytes_max: octets after which a batch ends early: it is longer by a part of its last entry at most.
     """
-    kept: list[Entries] = []
+    kept: list[EntryColumns] = []
     rows = size = 0
     for portion in portions:
         rest = portion
@@ -117,11 +117,11 @@ def gathered(portions: Iterable[Entries], rows_max: int, bytes_max: int) -> Iter
         yield _together(kept)
 
 
-def _together(some: Sequence[Entries]) -> Entries:
+def _together(some: Sequence[EntryColumns]) -> EntryColumns:
     names = pa.concat_arrays([one.names for one in some])
     columns = zip(*(one.columns for one in some), strict=True)
     size = sum(one.size for one in some)
-    return Entries(names, tuple(map(pa.concat_arrays, columns)), some[0].identity, size)
+    return EntryColumns(names, tuple(map(pa.concat_arrays, columns)), some[0].identity, size)
 
 
 class EntryDecoder:
@@ -137,7 +137,7 @@ class EntryDecoder:
         self._identity = self._places[IDENTITY.lower().encode()]
         self._expected: dict[int, bytes] = {}
 
-    def entries(self, parts: Sequence[tuple[bytes, Sequence[Message]]]) -> Entries:
+    def entries(self, parts: Sequence[tuple[bytes, Sequence[MessageBounds]]]) -> EntryColumns:
         """Decode a page.
 
         Args:
@@ -162,7 +162,7 @@ class EntryDecoder:
             axis=1,
         )
         names, columns = self._decoded(joined, spans)
-        return Entries(names, columns, self._identity, len(joined))
+        return EntryColumns(names, columns, self._identity, len(joined))
 
     def _decoded(self, joined: bytes, spans: Numbers) -> tuple[pa.Array, tuple[pa.Array, ...]]:
         walk = _Walk(joined, spans[0], spans[1], self._places, self._expected)

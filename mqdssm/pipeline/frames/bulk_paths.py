@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from mqdssm.errors import MappingError
 from mqdssm.events.computed_attributes import Maker, text_of
 from mqdssm.events.references import REMEMBERED_MAX, References
-from mqdssm.pipeline.frames.bulk_columns import Batch, Made
+from mqdssm.pipeline.frames.bulk_columns import ComputedColumn, EntryBatch
 from mqdssm.pipeline.frames.columns import Column
 from mqdssm.tables import compute
 from mqdssm.tables.row import Computed, Row
@@ -35,26 +35,26 @@ def different_parents(names: pa.Array) -> dict[str, str]:
     return dict(zip(above.dictionary.to_pylist(), names.take(pa.array(first)).to_pylist(), strict=True))
 
 
-class FullPath(Made):
+class FullPath(ComputedColumn):
     """The DN."""
 
-    def quickly(self, batch: Batch) -> pa.Array:
+    def quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
         return batch.names
 
 
-class DirectoryPath(Made):
+class DirectoryPath(ComputedColumn):
     """The DN as an LDAP URL (decision M15)."""
 
-    def quickly(self, batch: Batch) -> pa.Array:
+    def quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
         return pc.binary_join_element_wise(compute.directory_path(""), batch.names, "")
 
 
-class Pathname(Made):
+class Pathname(ComputedColumn):
     r"""``computer\queue``; of plain names only the case changes ([MS-MQDSSM] 3.1.6.11.2.1)."""
 
-    def quickly(self, batch: Batch) -> pa.Array:
+    def quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
         parts = _queue_dns(batch)
         array = pc.binary_join_element_wise(self._first(batch, parts), _part(parts, "queue"), "\\")
@@ -67,7 +67,7 @@ class Pathname(Made):
         cells = self.cells(batch, numbers.tolist())
         return pc.replace_with_mask(array, pa.array(needs_thought), pa.array(cells, self.type))
 
-    def _first(self, batch: Batch, parts: pa.Array) -> pa.Array:
+    def _first(self, batch: EntryBatch, parts: pa.Array) -> pa.Array:
         """What stands before the backslash; NULL where that needs thought."""
         del batch  # the other one needs it
         return _part(parts, "computer")
@@ -81,7 +81,7 @@ class QualifiedPathname(Pathname):
         super().__init__(column, row, maker, places)
         self._hosts: dict[str, str | None] = {}
 
-    def _first(self, batch: Batch, parts: pa.Array) -> pa.Array:
+    def _first(self, batch: EntryBatch, parts: pa.Array) -> pa.Array:
         """See Pathname."""
         computers = pc.struct_field(parts, "above").dictionary_encode()
         if len(self._hosts) > REMEMBERED_MAX:
@@ -94,7 +94,7 @@ class QualifiedPathname(Pathname):
         return pc.ascii_lower(pa.array(hosts, pa.string()).take(computers.indices))
 
 
-def _queue_dns(batch: Batch) -> pa.Array:
+def _queue_dns(batch: EntryBatch) -> pa.Array:
     """The parts of plain DNs of queues, cut out once for all columns that need them."""
     found = batch.shared.get(_QUEUE_DN)
     if found is None:
@@ -119,7 +119,7 @@ def _host(references: References, computer_dn: str) -> str | None:
     return host if host.isascii() and host else None
 
 
-PATHS: Final[Mapping[Computed, type[Made]]] = MappingProxyType(
+PATHS: Final[Mapping[Computed, type[ComputedColumn]]] = MappingProxyType(
     {
         Computed.FULL_PATH: FullPath,
         Computed.DIRECTORY_PATH: DirectoryPath,

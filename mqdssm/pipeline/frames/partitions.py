@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class SearchSlice:
     """One search of several. Holds no secret: it is shown and pickled.
 
     Attributes:
@@ -100,7 +100,7 @@ def slices(
     *,
     where: LdapFilter | None = None,
     base: str | None = None,
-) -> list[Slice]:
+) -> list[SearchSlice]:
     """Split the objects of a type into slices of about the same size.
 
     Args:
@@ -118,7 +118,7 @@ def slices(
     """
     session = directory.session
     key, server = session.profile.split_key, session.server_url
-    whole = [Slice(server)]
+    whole = [SearchSlice(server)]
     if count <= 1:
         return whole
     sample = Sample()
@@ -131,7 +131,7 @@ def slices(
         return whole
     bounds, name = sample.bounds(count), _own_name(session)
     ends = [None, *bounds, None]
-    return [Slice(server, key, low, high, name) for low, high in pairwise(ends)]
+    return [SearchSlice(server, key, low, high, name) for low, high in pairwise(ends)]
 
 
 def _own_name(session: Session) -> bytes | None:

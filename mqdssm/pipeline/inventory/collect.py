@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from mqdssm.pipeline.engines import Engine
+from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.inventory.people import names_of
 from mqdssm.pipeline.inventory.problems import applied_rules, by_object, place_rule, problems_of
-from mqdssm.pipeline.inventory.rights import CHANGE, FULL, Rights, asked, rights_of
+from mqdssm.pipeline.inventory.rights import CHANGE, FULL, DescriptorRights, asked, rights_of
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 from mqdssm.pipeline.validate.datasets import Dataset, values_of
 from mqdssm.pipeline.validate.rules.rule import Finding
@@ -22,7 +22,7 @@ from mqdssm.pipeline.validate.translate import translate
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from mqdssm.pipeline.validate.sources import Source
+    from mqdssm.pipeline.validate.sources import ValidationSource
 
 _BATCH_ROWS: Final = 10_000
 ROLES: Final = (
@@ -101,14 +101,14 @@ class Inventory:
 
     def __init__(
         self,
-        source: "Source",
+        source: "ValidationSource",
         now: datetime | None = None,
         *,
         engine: str = "auto",
         workers: int | None = None,
         on: SparkOptions = HERE,
     ) -> None:
-        chosen = Engine.of(engine, on, workers)
+        chosen = JobEngine.of(engine, on, workers)
         self.source = source.name
         self.engine = chosen.kind.value
         self.taken = now or datetime.now(UTC)
@@ -261,7 +261,7 @@ class Inventory:
     def _problems(self, name: str, row: Record) -> list[str]:
         return list(self._flags.get((name, row.get("FullPath") or row.get("Identifier") or ""), ()))
 
-    def _rights(self, name: str, rights: Rights) -> Record:
+    def _rights(self, name: str, rights: DescriptorRights) -> Record:
         return {
             "Owner": self.person(rights.owner) if rights.owner else None,
             **{one: [self.person(sid) for sid in rights.who[one]] for one in asked(name)},

@@ -4,15 +4,15 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from mqdssm.pipeline.engines import Engine
-from mqdssm.pipeline.validate.rules import RULES
-from mqdssm.pipeline.validate.rules.rule import Drawn, Finding, MissingReference, Repeated, Rule
-from mqdssm.pipeline.validate.run import checked, choose, draw
+from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.validate.rule_assignment import Applied
-from mqdssm.pipeline.validate.worker import Plan, can, here
+from mqdssm.pipeline.validate.rules import RULES
+from mqdssm.pipeline.validate.rules.rule import Finding, GraphRule, MissingReference, Repeated, Rule
+from mqdssm.pipeline.validate.run import checked, choose, draw
+from mqdssm.pipeline.validate.worker import ValidationPlan, can, here
 
 if TYPE_CHECKING:
-    from mqdssm.pipeline.validate.sources import Source
+    from mqdssm.pipeline.validate.sources import ValidationSource
 
 ORPHANS: Final = (
     "queue-manager-exists",
@@ -30,13 +30,13 @@ def problem_rules() -> tuple[Rule, ...]:
     return tuple(rule for rule in RULES if rule.id in ORPHANS + CLONES)
 
 
-def applied_rules(source: "Source") -> tuple[list[Applied], dict[str, str]]:
+def applied_rules(source: "ValidationSource") -> tuple[list[Applied], dict[str, str]]:
     """The rules that can be applied; and why the others cannot."""
     applied, skipped, _ = choose(problem_rules(), source.present())
     return applied, {one.id: one.reason for one in skipped}
 
 
-def problems_of(source: "Source", now: datetime, engine: Engine) -> list[Finding]:
+def problems_of(source: "ValidationSource", now: datetime, engine: JobEngine) -> list[Finding]:
     """Find orphans and clones, sorted.
 
     Args:
@@ -47,7 +47,7 @@ def problems_of(source: "Source", now: datetime, engine: Engine) -> list[Finding
     """
     applied, _ = applied_rules(source)
     if engine.is_local or all(
-        isinstance(rule, Drawn) or can(rule, types, source.sets) for rule, types in applied
+        isinstance(rule, GraphRule) or can(rule, types, source.sets) for rule, types in applied
     ):
         found = list(_here(source, applied, now))
     else:  # more objects than this process could hold
@@ -60,22 +60,22 @@ def problems_of(source: "Source", now: datetime, engine: Engine) -> list[Finding
     return sorted(found, key=lambda one: (order.index(one.rule), one.type, one.dn or "", one.guid or ""))
 
 
-def _here(source: "Source", applied: list[Applied], now: datetime) -> Iterator[Finding]:
+def _here(source: "ValidationSource", applied: list[Applied], now: datetime) -> Iterator[Finding]:
     rows: dict[str, tuple[Rule, ...]] = {}
     unique: list[tuple[Repeated, tuple[str, ...]]] = []
     for rule, types in applied:
         if isinstance(rule, Repeated):
             unique.append((rule, types))
-        elif not isinstance(rule, Drawn):
+        elif not isinstance(rule, GraphRule):
             for name in types:
                 rows[name] = (*rows.get(name, ()), rule)
-    for batch in here(Plan(source.sets, rows, tuple(unique), source.dns, now)):
+    for batch in here(ValidationPlan(source.sets, rows, tuple(unique), source.dns, now)):
         for row in batch.to_pylist():
             yield Finding(**row)
     yield from draw(applied, source)
 
 
-def place_rule(source: "Source") -> MissingReference | None:
+def place_rule(source: "ValidationSource") -> MissingReference | None:
     """The rule by which queues find their queue manager; None where the source lacks one of both."""
     applied, _ = applied_rules(source)
     for rule, _ in applied:

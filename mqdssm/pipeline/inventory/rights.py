@@ -28,7 +28,7 @@ DESCRIPTORS_KEPT: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Rights:
+class DescriptorRights:
     """What a descriptor says.
 
     Attributes:
@@ -53,7 +53,7 @@ def asked(name: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=DESCRIPTORS_KEPT)
-def rights_of(name: str, image: bytes | None) -> Rights:
+def rights_of(name: str, image: bytes | None) -> DescriptorRights:
     """Evaluate a descriptor.
 
     What is told about a SID is what entries for itself grant: membership in groups is not known here.
@@ -64,14 +64,14 @@ def rights_of(name: str, image: bytes | None) -> Rights:
     """
     nobody: dict[str, tuple[str, ...]] = dict.fromkeys(asked(name), ())
     if not image:
-        return Rights("", nobody, "no security descriptor")
+        return DescriptorRights("", nobody, "no security descriptor")
     try:
         found = SecurityDescriptor.from_bytes(image)
     except ValueError as error:
-        return Rights("", nobody, f"no valid security descriptor: {error}")
+        return DescriptorRights("", nobody, f"no valid security descriptor: {error}")
     owner = found.owner.text if found.owner is not None else ""
     if found.dacl is None:
-        return Rights(
+        return DescriptorRights(
             owner, dict.fromkeys(asked(name), (EVERYONE.text,)), "no DACL: everybody may do everything"
         )
     kind = kind_of(name)
@@ -84,4 +84,4 @@ def rights_of(name: str, image: bytes | None) -> Rights:
                 who[one].append(sid.text)
         if mask & (WRITE_DAC | WRITE_OWNER):
             who[CHANGE].append(sid.text)
-    return Rights(owner, {one: tuple(sids) for one, sids in who.items()})
+    return DescriptorRights(owner, {one: tuple(sids) for one, sids in who.items()})

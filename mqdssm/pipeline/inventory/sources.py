@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mqdssm.errors import require_packages
-from mqdssm.pipeline.access import LogIn
-from mqdssm.pipeline.engines import Engine
+from mqdssm.pipeline.access import PipelineLogIn
+from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 
 if TYPE_CHECKING:
-    from mqdssm.pipeline.validate.sources import Source
+    from mqdssm.pipeline.validate.sources import ValidationSource
 
 
 @contextlib.contextmanager
@@ -20,13 +20,13 @@ def opened(
     export: str | os.PathLike[str] | None = None,
     *,
     urls: Sequence[str] = (),
-    access: LogIn | None = None,
+    access: PipelineLogIn | None = None,
     mqis: str | os.PathLike[str] | None = None,
     mapping: Path | None = None,
     engine: str = "auto",
     workers: int | None = None,
     on: SparkOptions = HERE,
-) -> "Iterator[Source]":
+) -> "Iterator[ValidationSource]":
     """Open one source.
 
     Args:
@@ -47,7 +47,7 @@ def opened(
         ConfigError: it is not whole or not readable, or Java or a package is missing.
         DirectoryError: a directory cannot be read.
     """
-    chosen = Engine.of(engine, on, workers)
+    chosen = JobEngine.of(engine, on, workers)
     check_engine(chosen)
     from mqdssm.pipeline.validate import sources
 
@@ -64,7 +64,7 @@ def opened(
             yield source
 
 
-def check_engine(engine: Engine) -> None:
+def check_engine(engine: JobEngine) -> None:
     """Check that an engine could run here, and that rules can be read.
 
     Raises:

@@ -21,7 +21,7 @@ SYNC_LINES: Final = 5_000
 """Lines after which the journal is on disk for certain; a killed process loses none, a power cut these."""
 
 
-class Recorded(NamedTuple):
+class JournalLine(NamedTuple):
     """A line of a journal.
 
     Attributes:
@@ -53,7 +53,7 @@ class Recorded(NamedTuple):
         return self.is_done and not self.attributes
 
     @classmethod
-    def of(cls, outcome: Outcome, dn: str, *, kept: bool) -> "Recorded":
+    def of(cls, outcome: Outcome, dn: str, *, kept: bool) -> "JournalLine":
         """The line for an outcome.
 
         Args:
@@ -87,7 +87,7 @@ class Recorded(NamedTuple):
         return json.dumps(found, ensure_ascii=False)
 
     @classmethod
-    def parse(cls, line: bytes) -> "Recorded | None":
+    def parse(cls, line: bytes) -> "JournalLine | None":
         """Read a line; None for one that was cut short."""
         try:
             found = json.loads(line)
@@ -118,19 +118,19 @@ class ApplyJournal:
         place = part.removeprefix("operations/").removesuffix(".parquet").replace("/", "-")
         self.path = folder / JOURNAL_NAME / f"{stage and stage + '-'}{place}.jsonl"
 
-    def read(self) -> dict[int, Recorded]:
+    def read(self) -> dict[int, JournalLine]:
         """The last line of each operation, by its row_id."""
         try:
             lines = self.path.read_bytes().split(b"\n")
         except FileNotFoundError:
             return {}
-        return {one.row: one for one in map(Recorded.parse, lines) if one is not None}
+        return {one.row: one for one in map(JournalLine.parse, lines) if one is not None}
 
     @contextmanager
-    def writing(self) -> Iterator["Lines"]:
+    def writing(self) -> Iterator["JournalWriter"]:
         """Append lines; all of them are on disk at the end."""
         with self.path.open("a", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-            lines = Lines(file)
+            lines = JournalWriter(file)
             try:
                 if file.tell():
                     file.write("\n")  # behind one that was cut short
@@ -139,14 +139,14 @@ class ApplyJournal:
                 lines.sync()
 
 
-class Lines:
+class JournalWriter:
     """Appends lines to a journal."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
         self._unsure = 0
 
-    def add(self, one: Recorded) -> None:
+    def add(self, one: JournalLine) -> None:
         """Append a line."""
         self._file.write(one.line() + "\n")
         self._unsure += 1

@@ -13,13 +13,21 @@ from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions, Ou
 from mqdssm.directory.requests import new_entry
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.events.locking import locked
-from mqdssm.pipeline.access import Access
+from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.failures import SparkFailed
+from mqdssm.pipeline.migrate.apply_journal import ApplyJournal, JournalLine, JournalWriter
 from mqdssm.pipeline.migrate.missing_objects import Absences, Absent
-from mqdssm.pipeline.migrate.apply_journal import ApplyJournal, Lines, Recorded
-from mqdssm.pipeline.migrate.operations import ADD, DELETE, MODIFY, OBJECT, Operation, Values, read_operations
-from mqdssm.pipeline.migrate.places import Places
-from mqdssm.pipeline.runner import Stop
+from mqdssm.pipeline.migrate.operations import (
+    ADD,
+    DELETE,
+    MODIFY,
+    OBJECT,
+    PlanOperation,
+    Values,
+    read_operations,
+)
+from mqdssm.pipeline.migrate.places import ReferencedPlaces
+from mqdssm.pipeline.runner import StopRequest
 from mqdssm.tables import schema
 
 if TYPE_CHECKING:
@@ -36,7 +44,7 @@ _NEVER_COMPARED: Final = frozenset({"whenchanged", "usnchanged"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class RefusedOperation:
     """An operation that the target refused.
 
     Attributes:
@@ -53,7 +61,7 @@ class Refused:
     type: str
     role: str
     dn: str
-    recorded: Recorded
+    recorded: JournalLine
 
 
 @dataclass(slots=True)
@@ -73,8 +81,8 @@ class FileDone:
 
     part: str
     effects: Counter[str] = field(default_factory=Counter)
-    refused: list[Refused] = field(default_factory=list)
-    dangling: list[Refused] = field(default_factory=list)
+    refused: list[RefusedOperation] = field(default_factory=list)
+    dangling: list[RefusedOperation] = field(default_factory=list)
     left: set[tuple[str, int]] = field(default_factory=set)
     stopped: bool = False
     names: dict[int, str] = field(default_factory=dict)
@@ -97,15 +105,15 @@ class ApplyTask:
     """
 
     folder: Path
-    access: Access
+    access: DirectoryAccess
     parts: tuple[str, ...]
     stage: str
-    places: Places
+    places: ReferencedPlaces
     absences: Absences
     load: LoadOptions
     errors_max: int | None
 
-    def __call__(self, number: int, stop: Stop) -> FileDone:
+    def __call__(self, number: int, stop: StopRequest) -> FileDone:
         """Apply one file; what its journal holds as done is not done again.
 
         Raises:
@@ -151,7 +159,7 @@ class _File:
     """One file of operations."""
 
     def __init__(
-        self, task: ApplyTask, part: str, journal: ApplyJournal, session: "Session", stop: Stop
+        self, task: ApplyTask, part: str, journal: ApplyJournal, session: "Session", stop: StopRequest
     ) -> None:
         self._task = task
         self._stop = stop
@@ -159,7 +167,7 @@ class _File:
         self._session = session
         self._path = task.folder / part
         self._recorded = journal.read()
-        self._pending: dict[int, Operation] = {}
+        self._pending: dict[int, PlanOperation] = {}
         self._missing: dict[int, tuple[str, ...]] = {}
         self._errors = ErrorCount(task.folder, task.errors_max)
         self._stopped = False
@@ -191,11 +199,11 @@ class _File:
         for _ in items:
             pass  # none comes any more: each is counted
 
-    def _left(self, operation: Operation) -> None:
+    def _left(self, operation: PlanOperation) -> None:
         self._done.stopped = True
         self._done.left.add((operation.table, operation.source_row))
 
-    def _items(self, before: Mapping[int, Recorded], lines: Lines) -> Iterator[Item]:
+    def _items(self, before: Mapping[int, JournalLine], lines: JournalWriter) -> Iterator[Item]:
         """What is still to be done, as the loader takes it."""
         for operation in read_operations(self._path):
             row = operation.row_id
@@ -211,16 +219,16 @@ class _File:
             elif self._task.stage and not (row in before and before[row].is_done):
                 continue  # it was refused itself
             elif not self._task.stage and (why := self._task.absences.reason(operation)):
-                self._record(operation, Recorded(row, Effect.REJECTED, text=why), lines)
+                self._record(operation, JournalLine(row, Effect.REJECTED, text=why), lines)
             else:
                 item = self._later(operation, before) if self._task.stage else self._item(operation)
                 if item is None:
-                    self._record(operation, self._without(Recorded(row, Effect.EQUAL)), lines)
+                    self._record(operation, self._without(JournalLine(row, Effect.EQUAL)), lines)
                     continue
                 self._pending[row] = operation
                 yield item
 
-    def _item(self, operation: Operation) -> Item | None:
+    def _item(self, operation: PlanOperation) -> Item | None:
         """The change; None where there is nothing to be written (yet)."""
         row, ldap_class = operation.row_id, operation.ldap_class
         match operation.action:
@@ -241,13 +249,13 @@ class _File:
                 return Item(row=row, action=Action.DELETE, dn=operation.dn, before=_before_delete(operation))
         return None
 
-    def _later(self, operation: Operation, before: Mapping[int, Recorded]) -> Item | None:
+    def _later(self, operation: PlanOperation, before: Mapping[int, JournalLine]) -> Item | None:
         """The references, now that what they refer to is there."""
         values, missing = self._task.places.values(operation.ldap_class, operation.later)
         self._missing[operation.row_id] = tuple(missing)
         for name, guids in missing.items():
             text = f"{name} refers to {', '.join(guids)}, which is not there"
-            recorded = Recorded(operation.row_id, Effect.REJECTED, text=text, attributes=(name,))
+            recorded = JournalLine(operation.row_id, Effect.REJECTED, text=text, attributes=(name,))
             self._done.dangling.append(_refused(operation, recorded))
         # what is written elsewhere keeps what it holds
         values = {name: raws for name, raws in values.items() if raws or name not in missing}
@@ -263,26 +271,26 @@ class _File:
             ldap_class=operation.ldap_class,
         )
 
-    def _note(self, outcome: Outcome, lines: Lines) -> None:
+    def _note(self, outcome: Outcome, lines: JournalWriter) -> None:
         operation = self._pending.pop(outcome.row)
         kept = "objectGUID" in operation.values or operation.action != ADD
-        recorded = Recorded.of(outcome, operation.dn, kept=kept)
+        recorded = JournalLine.of(outcome, operation.dn, kept=kept)
         if operation.action == DELETE and outcome.effect is Effect.MISSING:
-            recorded = Recorded(outcome.row, Effect.DELETED)  # gone is gone
+            recorded = JournalLine(outcome.row, Effect.DELETED)  # gone is gone
         self._record(operation, self._without(recorded), lines)
 
-    def _without(self, recorded: Recorded) -> Recorded:
+    def _without(self, recorded: JournalLine) -> JournalLine:
         """The same; what is done but for references to what is not there is tried, and told, again."""
         missing = self._missing.pop(recorded.row, ())
         return recorded._replace(attributes=missing) if missing and recorded.is_done else recorded
 
-    def _record(self, operation: Operation, recorded: Recorded, lines: Lines) -> None:
+    def _record(self, operation: PlanOperation, recorded: JournalLine, lines: JournalWriter) -> None:
         lines.add(recorded)
         self._count(operation, recorded)
         if not recorded.is_done:
             self._errors.add()
 
-    def _count(self, operation: Operation, recorded: Recorded) -> None:
+    def _count(self, operation: PlanOperation, recorded: JournalLine) -> None:
         self._done.effects[f"{operation.role} {recorded.effect}"] += 1
         if not recorded.is_done:
             self._done.refused.append(_refused(operation, recorded))
@@ -292,7 +300,7 @@ class _File:
             self._done.names[recorded.row] = recorded.dn
 
 
-def _before_delete(operation: Operation) -> Values:
+def _before_delete(operation: PlanOperation) -> Values:
     """What has to be there still: what was, and of MSMQ's own attributes no more than that."""
     allowed = schema.allowed_attributes(operation.ldap_class)
     known = {name.lower() for name in allowed} - _NEVER_COMPARED
@@ -302,8 +310,8 @@ def _before_delete(operation: Operation) -> Values:
     return before | dict.fromkeys(new, ())
 
 
-def _refused(operation: Operation, recorded: Recorded) -> Refused:
-    return Refused(
+def _refused(operation: PlanOperation, recorded: JournalLine) -> RefusedOperation:
+    return RefusedOperation(
         table=operation.table,
         source_row=operation.source_row,
         type=operation.type,

@@ -19,16 +19,16 @@ from mqdssm.directory.loading.items import WINDOW, Effect, LoadOptions
 from mqdssm.errors import ConfigError
 from mqdssm.events.locking import locked
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.access import Access, LogIn, access_to, variable_read
+from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, access_to, variable_read
 from mqdssm.pipeline.documents import read_document
-from mqdssm.pipeline.engines import Engine
+from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.export.journal import write_whole
-from mqdssm.pipeline.migrate.missing_objects import Absences
 from mqdssm.pipeline.migrate.apply_journal import JOURNAL_NAME, LATER, ApplyJournal
 from mqdssm.pipeline.migrate.apply_work import APPLY_NAME, ERRORS_NAME, ApplyTask, FileDone, disk_errors_told
+from mqdssm.pipeline.migrate.missing_objects import Absences
 from mqdssm.pipeline.migrate.operations import read_operations
 from mqdssm.pipeline.migrate.places import (
-    Places,
+    ReferencedPlaces,
     look_up,
     made_in,
     referred_to,
@@ -37,10 +37,17 @@ from mqdssm.pipeline.migrate.places import (
 )
 from mqdssm.pipeline.migrate.plan_check import check_files, check_operations
 from mqdssm.pipeline.migrate.plan_file import PLAN_NAME, Level, MigrationPlan
-from mqdssm.pipeline.migrate.progress import Lines, Told, Watch, counted, tell
-from mqdssm.pipeline.migrate.report import LISTED_MAX, LostRow, RefusedRow, Report, tables_of, write_refused
+from mqdssm.pipeline.migrate.progress import LineCounter, Told, Watch, counted, tell
+from mqdssm.pipeline.migrate.report import (
+    LISTED_MAX,
+    LostRow,
+    MigrationReport,
+    TargetRefusal,
+    tables_of,
+    write_refused,
+)
 from mqdssm.pipeline.migrate.undo import begin_undo, keep_what_was_done, write_undo
-from mqdssm.pipeline.migrate.verification import Lost, Verified, VerifyTask
+from mqdssm.pipeline.migrate.verification import FileVerification, Lost, VerifyTask
 from mqdssm.pipeline.runner import Calls, Job, Runner
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 
@@ -94,7 +101,7 @@ class ApplyOptions:
                 raise ConfigError(f"{name} {number} is less than nothing")
 
 
-class State(BaseModel):
+class ApplyState(BaseModel):
     """``state.json``: that a plan is being applied, or was.
 
     Attributes:
@@ -112,7 +119,7 @@ class State(BaseModel):
     ended: AwareDatetime | None = None
 
     @classmethod
-    def load(cls, folder: Path) -> "State | None":
+    def load(cls, folder: Path) -> "ApplyState | None":
         """Read it; None where nothing has begun.
 
         Raises:
@@ -123,7 +130,7 @@ class State(BaseModel):
             return None
         return read_document(cls, path, other="cannot be used: it does not say how far the plan is applied")
 
-    def write(self, folder: Path) -> "State":
+    def write(self, folder: Path) -> "ApplyState":
         """Write it, at once and whole."""
         write_whole(folder / STATE_NAME, self.model_dump_json(indent=2).encode())
         return self
@@ -138,8 +145,8 @@ def apply_plan(
     workers: int | None = None,
     on: SparkOptions = HERE,
     watch: Watch | None = None,
-    **login: Unpack[LogIn],
-) -> Report:
+    **login: Unpack[PipelineLogIn],
+) -> MigrationReport:
     """Apply a plan, or go on with one that was broken off.
 
     Args:
@@ -150,7 +157,7 @@ def apply_plan(
         workers: processes of the local engine; None: one a core, as far as there is memory.
         on: where Spark runs.
         watch: is told what is being done, and how far it is; from another thread, too.
-        **login: see `LogIn`.
+        **login: see `PipelineLogIn`.
 
     Returns:
         The report, as it was written to ``report.json``.
@@ -163,7 +170,7 @@ def apply_plan(
     chosen, folder = options or ApplyOptions(), folder.resolve()
     plan = MigrationPlan.load(folder)
     refuse(plan, chosen)
-    runs_on = Engine.of(engine, on, workers)
+    runs_on = JobEngine.of(engine, on, workers)
     runs_on.check()
     own = variable_read(login) if runs_on.is_local else login
     work = folder / APPLY_NAME
@@ -228,7 +235,7 @@ class Todo:
 
     plan: MigrationPlan
     options: ApplyOptions
-    access: Access
+    access: DirectoryAccess
     folder: Path
 
 
@@ -251,11 +258,11 @@ class Applying:
         self._runner = runner
         self._watch = watch
         self._done: list[FileDone] = []
-        self._verified: list[Verified] = []
+        self._verified: list[FileVerification] = []
         self._left: set[tuple[str, int]] = set()
         self._stopped: str | None = None
 
-    def run(self) -> Report:
+    def run(self) -> MigrationReport:
         """Apply, set references, read back, report.
 
         Raises:
@@ -265,9 +272,9 @@ class Applying:
         with disk_errors_told(self._folder):
             return self._run()
 
-    def _run(self) -> Report:
+    def _run(self) -> MigrationReport:
         state = self._begin()
-        places = Places()
+        places = ReferencedPlaces()
         for level in sorted(self._plan.levels, key=lambda one: one.number):
             if self._stopped is not None:
                 self._leave(level)
@@ -283,15 +290,15 @@ class Applying:
                 self._verify(places)
         return self._report(state)
 
-    def _begin(self) -> State:
+    def _begin(self) -> ApplyState:
         """Make the folders and the undo file; after that changes may be made."""
         work = self._folder / APPLY_NAME
         shutil.rmtree(work / ERRORS_NAME, ignore_errors=True)
         for folder in (work / ERRORS_NAME, self._folder / JOURNAL_NAME):
             folder.mkdir(parents=True, exist_ok=True)
-        known = State.load(self._folder)
+        known = ApplyState.load(self._folder)
         if known is None:
-            known = State(started=_now()).write(self._folder)
+            known = ApplyState(started=_now()).write(self._folder)
         elif known.ended is None:
             known = known.model_copy(update={"resumed": known.resumed + 1}).write(self._folder)
         if not known.undo_is_whole:
@@ -301,7 +308,9 @@ class Applying:
         begin_undo(self._folder)
         return known
 
-    def _apply(self, parts: Sequence[str], stage: str, places: Places, what: str, rows: int) -> None:
+    def _apply(
+        self, parts: Sequence[str], stage: str, places: ReferencedPlaces, what: str, rows: int
+    ) -> None:
         if not parts:
             return
         workers = self._runner.concurrency(len(parts), is_small=rows < SMALL_ROWS)
@@ -321,7 +330,7 @@ class Applying:
             ),
             errors_max=self._options.max_errors,
         )
-        lines = Lines([ApplyJournal(self._folder, part, stage).path for part in parts])
+        lines = LineCounter([ApplyJournal(self._folder, part, stage).path for part in parts])
         with counted(self._watch, what, rows, lines):
             done: list[FileDone] = self._run_pieces(task, "applying", rows)
         self._done += done
@@ -355,7 +364,7 @@ class Applying:
         paths = [file.path for level in self._plan.levels for file in level.files]
         return [path for path in paths if _later_rows(self._folder / path)]
 
-    def _places(self) -> Places:
+    def _places(self) -> ReferencedPlaces:
         parts = [file.path for level in self._plan.levels for file in level.files]
         parts += [file.path for file in self._plan.equal]
         planned = referred_to(self._folder, parts)
@@ -368,7 +377,7 @@ class Applying:
         """What the target refused so far."""
         return Absences.of(one for file in self._done for one in file.absent)
 
-    def _set_references(self, places: Places) -> Places:
+    def _set_references(self, places: ReferencedPlaces) -> ReferencedPlaces:
         """Set what refers to objects that were made after it."""
         parts = self._parts_with_later()
         if parts:
@@ -379,7 +388,7 @@ class Applying:
 
     # -- the end
 
-    def _verify(self, places: Places) -> None:
+    def _verify(self, places: ReferencedPlaces) -> None:
         files = [*(file for level in self._plan.levels for file in level.files), *self._plan.equal]
         parts, rows = tuple(file.path for file in files), sum(file.rows for file in files)
         told = Told(self._folder / APPLY_NAME / VERIFIED_NAME)
@@ -395,7 +404,7 @@ class Applying:
         with counted(self._watch, "reading everything back", rows, told):
             self._verified = self._run_pieces(task, "reading back", rows)
 
-    def _report(self, state: State) -> Report:
+    def _report(self, state: ApplyState) -> MigrationReport:
         tell(self._watch, "writing the report")
         ended = None if self._stopped else _now()
         guids = [row for file in self._verified for row in file.guids]
@@ -407,7 +416,7 @@ class Applying:
         operations: Counter[str] = Counter()
         for file in self._done:
             operations.update(file.effects)
-        report = Report(
+        report = MigrationReport(
             source=self._plan.source,
             server=self._access.urls[0],
             started=state.started,
@@ -421,7 +430,7 @@ class Applying:
             + [one.source_row for one in lost].count(0),
             operations=dict(sorted(operations.items())),
             refused_count=len(refused),
-            refused=tuple(map(RefusedRow.of, refused[:LISTED_MAX])),
+            refused=tuple(map(TargetRefusal.of, refused[:LISTED_MAX])),
             lost_count=len(lost),
             lost=tuple(
                 LostRow(

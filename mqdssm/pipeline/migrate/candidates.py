@@ -7,20 +7,20 @@ from uuid import UUID
 
 from mqdssm.directory.entries import Entry
 from mqdssm.errors import MappingError, MqdssmError, ObjectNotFound
+from mqdssm.events.entry_builder import EntryTarget, Maker
 from mqdssm.events.made_entry import MadeEntry
-from mqdssm.events.entry_builder import Maker, Target
 from mqdssm.events.settings import ATTRIBUTES, Served, is_server
 from mqdssm.events.signing import CERTIFICATES, DIGESTS
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
 from mqdssm.model.names import PathName
-from mqdssm.pipeline.migrate.shared_lookups import Computer, Known
 from mqdssm.pipeline.migrate.operations import COMPUTER, CONTAINER, KEYS, OBJECT, SETTINGS
 from mqdssm.pipeline.migrate.rows import path_name, site_list
+from mqdssm.pipeline.migrate.shared_lookups import Computer, SharedLookups
 from mqdssm.pipeline.migrate.target import TargetView
 from mqdssm.tables import places
-from mqdssm.tables.references import REFERENCES, Form
+from mqdssm.tables.references import REFERENCES, ReferenceForm
 from mqdssm.tables.settings import LDAP_CLASS as SETTINGS_CLASS
 from mqdssm.wire.sid import Sid
 
@@ -84,7 +84,13 @@ class Candidates:
     """
 
     def __init__(
-        self, view: TargetView, target: Target, known: Known, *, create_computers: bool, domain: str
+        self,
+        view: TargetView,
+        target: EntryTarget,
+        known: SharedLookups,
+        *,
+        create_computers: bool,
+        domain: str,
     ) -> None:
         self._view = view
         self._target = target
@@ -309,10 +315,10 @@ class Candidates:
         """The references of a queue manager that wait until all of their targets are there."""
         waiting = []
         for name, reference in REFERENCES[MANAGER_CLASS].items():
-            if reference.form is Form.GUID and self._target.keeps_guids:
+            if reference.form is ReferenceForm.GUID and self._target.keeps_guids:
                 continue
             guids = made.refers.get(name, ())
-            if reference.form is Form.GUID:
+            if reference.form is ReferenceForm.GUID:
                 if not all(
                     (site := self._known.sites.get(guid)) is None or site.guid is not None for guid in guids
                 ):

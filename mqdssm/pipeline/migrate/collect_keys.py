@@ -6,8 +6,8 @@ from uuid import UUID
 
 from mqdssm.pipeline.migrate.shared_lookups import (
     Computer,
-    Known,
     KnownSite,
+    SharedLookups,
     computers_named,
     duplicates_in,
     gates_in,
@@ -42,7 +42,7 @@ def resolved(session: "Session", sids: SidMap) -> SidMap:
     return sids.resolved(accounts_named(session, frozenset(sids.names.values()))) if sids.names else sids
 
 
-def gather(session: "Session", folder: Path, sids: SidMap, *, create_computers: bool) -> Known:
+def gather(session: "Session", folder: Path, sids: SidMap, *, create_computers: bool) -> SharedLookups:
     """All that is known, but for the sites.
 
     Args:
@@ -54,7 +54,7 @@ def gather(session: "Session", folder: Path, sids: SidMap, *, create_computers: 
     machines, name_key = machines_in(folder), session.profile.name_key
     duplicates = duplicates_in(folder, name_key, sids)
     gone = _of_machines(folder, {number for table, number in duplicates if table == MACHINE.name})
-    return Known(
+    return SharedLookups(
         machines={guid: name_key(name) for guid, name in machines.items() if guid not in gone},
         computers=_computers(session, folder, machines if create_computers else {}),
         gates=gates_in(folder),

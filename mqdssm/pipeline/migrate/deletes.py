@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 
 from mqdssm.directory.entries import Entry
 from mqdssm.model.dn import DN, normalize
-from mqdssm.pipeline.migrate.shared_lookups import KnownSite
-from mqdssm.pipeline.migrate.operations import CHILDREN, OBJECT, PARENTS, SETTINGS, Operation, deletion
-from mqdssm.pipeline.migrate.outcome import Done, OutcomeWriter
+from mqdssm.pipeline.migrate.operations import CHILDREN, OBJECT, PARENTS, SETTINGS, PlanOperation, deletion
+from mqdssm.pipeline.migrate.outcome import OutcomeWriter, TaskResult
 from mqdssm.pipeline.migrate.plan_file import PlanFile
 from mqdssm.pipeline.migrate.rows import link_ends, link_key, queue_key
+from mqdssm.pipeline.migrate.shared_lookups import KnownSite
 from mqdssm.pipeline.migrate.staging import keys_in
 from mqdssm.tables import TABLES, compute, places
 from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, QUEUE, ROUTING_LINK, MqisTable
@@ -64,7 +64,7 @@ class Planned:
 
 def plan_deletes(
     session: "Session", folder: Path, allowed: int, planned: Planned
-) -> tuple[str | None, list[Done]]:
+) -> tuple[str | None, list[TaskResult]]:
     """Plan to delete queues, links and queue managers that the source does not have.
 
     Sites, users, computers and the enterprise are never deleted: they belong to others as well. Of a table
@@ -82,7 +82,7 @@ def plan_deletes(
     if not allowed:
         return None, []
     count = 0
-    done: list[Done] = []
+    done: list[TaskResult] = []
     for table in (QUEUE, ROUTING_LINK, MACHINE):
         keys = keys_in(folder, [table], ["guid", "name"])
         if nameless := _nameless(table, keys):
@@ -106,7 +106,7 @@ def _nameless(table: MqisTable, keys: pa.Table) -> int:
 
 def _superfluous(
     session: "Session", keys: pa.Table, table: MqisTable, planned: Planned
-) -> Iterator[tuple[int, Operation]]:
+) -> Iterator[tuple[int, PlanOperation]]:
     if table.element is None or not keys.num_rows:
         return
     guids = {UUID(bytes_le=raw) for raw in keys.column("guid").to_pylist() if raw is not None}
@@ -164,6 +164,6 @@ def _link_key(name: str) -> str | None:
         return None  # made by hand
 
 
-def _of(table: MqisTable, entry: Entry, ldap_class: str, role: str) -> Operation:
+def _of(table: MqisTable, entry: Entry, ldap_class: str, role: str) -> PlanOperation:
     type_name = MQIS_TABLES[table.name].type_name or ""
     return replace(deletion(type_name, entry, ldap_class, role), table=table.name)

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.access import Access
-from mqdssm.pipeline.migrate.row_planner import Decider, Wanted
-from mqdssm.pipeline.migrate.shared_lookups import Known
+from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.migrate.offline_target import nowhere
-from mqdssm.pipeline.migrate.outcome import Done
+from mqdssm.pipeline.migrate.outcome import TaskResult
+from mqdssm.pipeline.migrate.row_planner import Decider, PlannedRow
+from mqdssm.pipeline.migrate.shared_lookups import SharedLookups
 from mqdssm.pipeline.migrate.staging import StagedPart
 from mqdssm.pipeline.migrate.staging import stage as stage_file
 from mqdssm.pipeline.mqis.files import TableFiles
 from mqdssm.pipeline.mqis.folder import SourceFile
 from mqdssm.pipeline.mqis.mapping import SourceMapping
-from mqdssm.pipeline.runner import Calls, Job, Runner, Stop
+from mqdssm.pipeline.runner import Calls, Job, Runner, StopRequest
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
@@ -46,7 +46,7 @@ class StageTask:
     files: tuple[SourceFile, ...]
     mapping: SourceMapping
 
-    def __call__(self, number: int, stop: Stop) -> int:
+    def __call__(self, number: int, stop: StopRequest) -> int:
         """Read one file; a stop ends this between two rows."""
         try:
             return stage_file(self.folder, number, self.files[number], self.mapping, stop)
@@ -58,7 +58,7 @@ class StageTask:
 class Into:
     """Opens sessions to a directory, in workers."""
 
-    access: Access
+    access: DirectoryAccess
 
     @contextlib.contextmanager
     def __call__(self) -> "Iterator[Session]":
@@ -92,17 +92,17 @@ class DecideWork:
     """
 
     enter: Enter
-    known: Known
-    wanted: Wanted
+    known: SharedLookups
+    wanted: PlannedRow
     parts: tuple[tuple[int, StagedPart], ...]
 
     @contextlib.contextmanager
-    def open(self, stop: Stop) -> Iterator[Callable[[int], Done]]:
+    def open(self, stop: StopRequest) -> Iterator[Callable[[int], TaskResult]]:
         """See `Work`: one session for all files of a worker."""
         with self.enter() as session:
             yield lambda number: self._decided(Decider(session, self.known, self.wanted, stop), number)
 
-    def _decided(self, decider: Decider, number: int) -> Done:
+    def _decided(self, decider: Decider, number: int) -> TaskResult:
         """Decide about the rows of one staged file.
 
         Raises:
@@ -155,7 +155,9 @@ class Jobs:
         names = tuple(f"reading {file.path.name}" for file in task.files)
         return sum(self._runner.run(Job(Calls(task), names, is_small=size < SMALL_BYTES)))
 
-    def decide(self, known: Known, wanted: Wanted, parts: Sequence[tuple[int, StagedPart]]) -> list[Done]:
+    def decide(
+        self, known: SharedLookups, wanted: PlannedRow, parts: Sequence[tuple[int, StagedPart]]
+    ) -> list[TaskResult]:
         """Decide about staged rows; each part has a number that no other one has."""
         if self._enter is None:
             raise ValueError("nothing can be decided without a target")

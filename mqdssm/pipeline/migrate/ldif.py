@@ -14,14 +14,14 @@ from mqdssm.pipeline.ldif import REFERENCES_SERIES, as_stored, replacement, to_a
 from mqdssm.pipeline.migrate.operations import (
     ADD,
     MODIFY,
-    Operation,
+    PlanOperation,
     Values,
     read_operations,
 )
-from mqdssm.pipeline.migrate.places import Place, Places, referred_to
+from mqdssm.pipeline.migrate.places import ObjectPlace, ReferencedPlaces, referred_to
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.tables.ldif import fold
-from mqdssm.tables.references import REFERENCES, Form
+from mqdssm.tables.references import REFERENCES, ReferenceForm
 
 REFERENCES_FILE: Final = "7-references.ldif"
 CHANGES_FILE: Final = "8-changes.ldif"
@@ -64,17 +64,17 @@ def write_ldif(plan: MigrationPlan, folder: Path, to: Path) -> dict[str, int]:
         raise ConfigError(f"{to} cannot be written: {why_no_folder(error)}") from error
 
 
-def _planned(plan: MigrationPlan, folder: Path) -> Places:
+def _planned(plan: MigrationPlan, folder: Path) -> ReferencedPlaces:
     """What references may refer to: all objects that are made or there."""
     files = [*(file for level in plan.levels for file in level.files), *plan.equal]
     planned = referred_to(folder, [file.path for file in files])
-    return Places({guid: Place(dn, guid) for guid, dn in planned.items()})
+    return ReferencedPlaces({guid: ObjectPlace(dn, guid) for guid, dn in planned.items()})
 
 
 class _Writer:
     """Writes operations to the files that they belong to."""
 
-    def __init__(self, plan: MigrationPlan, to: Path, stack: ExitStack, places: Places) -> None:
+    def __init__(self, plan: MigrationPlan, to: Path, stack: ExitStack, places: ReferencedPlaces) -> None:
         self._is_ad = not PROFILES[plan.target.profile].makes_guid
         self._to = to
         self._stack = stack
@@ -82,7 +82,7 @@ class _Writer:
         self._files: dict[str, IO[bytes]] = {}
         self.counts: dict[str, int] = {}
 
-    def write(self, level: str, operation: Operation) -> None:
+    def write(self, level: str, operation: PlanOperation) -> None:
         """Write one operation."""
         later, waiting = self._later(operation)
         for attribute, guids in waiting.items():
@@ -99,7 +99,7 @@ class _Writer:
                 lines = [*fold("dn", operation.dn), "changetype: delete", "", ""]
                 self._put(DELETES_FILE, "\n".join(lines).encode("ascii"))
 
-    def _add(self, level: str, operation: Operation, later: Values) -> None:
+    def _add(self, level: str, operation: PlanOperation, later: Values) -> None:
         own = {name: tuple(raws) for name, raws in operation.values.items()}
         made = MadeEntry(operation.type, DN.parse(operation.dn), operation.ldap_class, own)
         values = [*made.complete().items(), *later.items()]
@@ -111,10 +111,12 @@ class _Writer:
         for record in to_openldap(operation.dn, values, as_stored):
             self._put(level, record.data)
 
-    def _later(self, operation: Operation) -> tuple[Values, Mapping[str, Sequence[str]]]:
+    def _later(self, operation: PlanOperation) -> tuple[Values, Mapping[str, Sequence[str]]]:
         """References that wait, as DNs; and those that cannot be known before the server made GUIDs."""
         known = REFERENCES.get(operation.ldap_class, {})
-        unknown = {name: guids for name, guids in operation.later.items() if known[name].form is Form.GUID}
+        unknown = {
+            name: guids for name, guids in operation.later.items() if known[name].form is ReferenceForm.GUID
+        }
         named = {name: guids for name, guids in operation.later.items() if name not in unknown}
         found, elsewhere = self._places.values(
             operation.ldap_class, named

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
-from mqdssm.pipeline.access import LogIn, access_to
+from mqdssm.pipeline.access import PipelineLogIn, access_to
 from mqdssm.pipeline.migrate.applying import ApplyOptions, apply_plan
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
-from mqdssm.pipeline.migrate.planning import Asked, Source, plan_migration
+from mqdssm.pipeline.migrate.planning import MigrationSource, PlanRequest, plan_migration
 from mqdssm.pipeline.migrate.progress import Watch
 from mqdssm.pipeline.mqis.databases import spark_settings
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 
 if TYPE_CHECKING:
-    from mqdssm.pipeline.migrate.report import Report
+    from mqdssm.pipeline.migrate.report import MigrationReport
 
 
 class Migrated(NamedTuple):
@@ -25,11 +25,11 @@ class Migrated(NamedTuple):
     """
 
     plan: MigrationPlan
-    report: "Report | None"
+    report: "MigrationReport | None"
 
 
 def migrate(
-    asked: Asked,
+    asked: PlanRequest,
     urls: str | Sequence[str],
     to: Path,
     options: ApplyOptions | None = None,
@@ -38,7 +38,7 @@ def migrate(
     workers: int | None = None,
     on: SparkOptions = HERE,
     watch: Watch | None = None,
-    **login: Unpack[LogIn],
+    **login: Unpack[PipelineLogIn],
 ) -> Migrated:
     """Plan a migration and apply the plan.
 
@@ -54,14 +54,14 @@ def migrate(
         workers: processes of the local engine; None: one a core, as far as there is memory.
         on: where Spark runs.
         watch: is told what is being done, and how far it is; from another thread, too.
-        **login: see `LogIn`.
+        **login: see `PipelineLogIn`.
 
     Raises:
         ConfigError: something that was given cannot be used; with what, and what is expected.
         DirectoryError: the target cannot be asked, or is gone.
         SparkFailed: Spark itself failed.
     """
-    source = Source.of(asked)  # what cannot be is refused before Java starts
+    source = MigrationSource.of(asked)  # what cannot be is refused before Java starts
     chosen = source.engine(engine, on, workers)
     with access_to(urls, login, on) as access, access.connect() as directory:
         directory.session.check_msmq()

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 from uuid import UUID
 
-from mqdssm.directory.loading.items import Effect
 from mqdssm.directory.loading.existing_entries import GUID, guid_of
+from mqdssm.directory.loading.items import Effect
 from mqdssm.model.dn import DN, normalize
-from mqdssm.pipeline.migrate.apply_journal import Recorded
-from mqdssm.pipeline.migrate.operations import ADD, CONTAINER, DELETE, OBJECT, Operation
+from mqdssm.pipeline.migrate.apply_journal import JournalLine
+from mqdssm.pipeline.migrate.operations import ADD, CONTAINER, DELETE, OBJECT, PlanOperation
 from mqdssm.tables.references import references_in
 
 
@@ -27,7 +27,7 @@ class Absent(NamedTuple):
     row: tuple[str, int] | None
 
     @classmethod
-    def of(cls, operation: Operation, recorded: Recorded) -> Self | None:
+    def of(cls, operation: PlanOperation, recorded: JournalLine) -> Self | None:
         """Return the object of a refused operation; None if the target holds it nevertheless."""
         if operation.action == DELETE or _is_there(operation, recorded):
             return None
@@ -36,7 +36,7 @@ class Absent(NamedTuple):
         return cls(operation.dn, operation.guid, row)
 
 
-def _is_there(operation: Operation, recorded: Recorded) -> bool:
+def _is_there(operation: PlanOperation, recorded: JournalLine) -> bool:
     """Return True if the refusal concerns values of the object, and no other object has its place."""
     if operation.action != ADD:
         return recorded.effect is not Effect.MISSING
@@ -71,26 +71,26 @@ class Absences:
             by_row={one.row: one.dn for one in absent if one.row is not None},
         )
 
-    def reason(self, operation: Operation) -> str:
+    def reason(self, operation: PlanOperation) -> str:
         """Return why an operation is refused; empty if it depends on nothing that is absent."""
         if not self.by_dn or operation.action == DELETE:
             return ""
         dn = self._of_row(operation) or self._referred(operation) or self._above(operation)
         return f"it depends on {dn}, which was refused" if dn else ""
 
-    def _of_row(self, operation: Operation) -> str | None:
+    def _of_row(self, operation: PlanOperation) -> str | None:
         """Return the object whose companion an operation makes."""
         is_object = operation.role == OBJECT
         return None if is_object else self.by_row.get((operation.table, operation.source_row))
 
-    def _referred(self, operation: Operation) -> str | None:
+    def _referred(self, operation: PlanOperation) -> str | None:
         for _, target in references_in(operation.ldap_class, operation.values):
             dn = self.by_guid.get(target) if isinstance(target, UUID) else self.by_dn.get(normalize(target))
             if dn is not None:
                 return dn
         return None
 
-    def _above(self, operation: Operation) -> str | None:
+    def _above(self, operation: PlanOperation) -> str | None:
         above = DN.parse(operation.dn).parent
         while above:
             if (dn := self.by_dn.get(above.normalized)) is not None:

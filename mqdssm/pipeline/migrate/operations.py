@@ -66,7 +66,7 @@ BATCH_ROWS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class PlanOperation:
     """One operation, as ``docs/migration.md`` describes its columns.
 
     Attributes:
@@ -163,7 +163,7 @@ class OperationsFile:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._writer = pq.ParquetWriter(self._draft, OPERATIONS, compression="zstd")
 
-    def write(self, operation: Operation) -> None:
+    def write(self, operation: PlanOperation) -> None:
         """Write a row."""
         self._waiting.append(operation.cells(self._first_id + self.rows))
         self.rows += 1
@@ -187,10 +187,10 @@ class OperationsFile:
             self._writer.write_table(pa.Table.from_pylist(rows, schema=OPERATIONS))
 
 
-def deletion(type_name: str, entry: Entry, ldap_class: str, role: str) -> Operation:
+def deletion(type_name: str, entry: Entry, ldap_class: str, role: str) -> PlanOperation:
     """The deletion of an entry that was read with all its attributes."""
     raw = entry.first("objectGUID")
-    return Operation(
+    return PlanOperation(
         type=type_name,
         role=role,
         guid=None if raw is None or len(raw) != 16 else UUID(bytes_le=raw),
@@ -206,8 +206,8 @@ def row_id(level: int, file: int, row: int) -> int:
     return (level << ROW_ID_LEVEL) + (file << ROW_ID_FILE) + row
 
 
-def read_operations(path: Path) -> Iterator[Operation]:
+def read_operations(path: Path) -> Iterator[PlanOperation]:
     """The operations of a file, in its order."""
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(batch_size=BATCH_ROWS):
-            yield from map(Operation.of, batch.to_pylist())
+            yield from map(PlanOperation.of, batch.to_pylist())

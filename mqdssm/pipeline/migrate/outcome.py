@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mqdssm.pipeline.manifest import sha256
-from mqdssm.pipeline.migrate.operations import EQUAL, LEVELS, Operation, OperationsFile, row_id
+from mqdssm.pipeline.migrate.operations import EQUAL, LEVELS, OperationsFile, PlanOperation, row_id
 from mqdssm.pipeline.migrate.plan_file import (
     CONFLICTS_NAME,
     EQUAL_NAME,
@@ -41,7 +41,7 @@ BATCH_ROWS: Final = 5_000
 
 
 @dataclass(slots=True)
-class Done:
+class TaskResult:
     """What a task tells the driver.
 
     Attributes:
@@ -86,9 +86,9 @@ class OutcomeWriter:
         self._texts: dict[str, IO[str]] = {}
         self._lost: list[dict[str, Any]] = []
         self._side: pq.ParquetWriter | None = None
-        self.done = Done(table)
+        self.done = TaskResult(table)
 
-    def operation(self, level: int, operation: Operation) -> None:
+    def operation(self, level: int, operation: PlanOperation) -> None:
         """Write an operation, or an object that is equal."""
         number = 0 if operation.action == EQUAL else level
         file = self._files.get(number)
@@ -140,7 +140,7 @@ class OutcomeWriter:
         if len(self._lost) >= BATCH_ROWS:
             self._flush_lost()
 
-    def close(self) -> Done:
+    def close(self) -> TaskResult:
         """Complete all files."""
         for number, file in sorted(self._files.items()):
             file.close()

@@ -32,7 +32,7 @@ _COLUMNS: Final = ["row_id", "guid", "dn", "class", "role", "action"]
 _GUID_DIGITS: Final = 32
 
 
-class Place(NamedTuple):
+class ObjectPlace(NamedTuple):
     """Where an object is.
 
     Attributes:
@@ -45,14 +45,14 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class ReferencedPlaces:
     """The objects that others refer to: sites and queue managers, by the GUIDs that they had.
 
     Attributes:
         known: GUID in the source -> place in the target.
     """
 
-    known: Mapping[UUID, Place] = field(default_factory=dict)
+    known: Mapping[UUID, ObjectPlace] = field(default_factory=dict)
 
     def values(
         self, ldap_class: str, later: Mapping[str, Sequence[str]]
@@ -102,7 +102,7 @@ def referred_to(folder: Path, parts: Iterable[str]) -> dict[UUID, str]:
     return {row.guid: row.dn for row in _referred_rows(folder, parts) if row.action != DELETE}
 
 
-class Made(NamedTuple):
+class MadeObject(NamedTuple):
     """An object that a plan makes, and that others stand below.
 
     Attributes:
@@ -114,7 +114,7 @@ class Made(NamedTuple):
     ldap_class: str
 
 
-def made_in(folder: Path, parts: Iterable[str], *, keeps_guids: bool) -> dict[str, Made]:
+def made_in(folder: Path, parts: Iterable[str], *, keeps_guids: bool) -> dict[str, MadeObject]:
     """Return the sites and queue managers that a plan makes, by their normalised DNs.
 
     Args:
@@ -130,7 +130,7 @@ def made_in(folder: Path, parts: Iterable[str], *, keeps_guids: bool) -> dict[st
             if row.action != ADD or (recorded is None and not keeps_guids):
                 continue
             guid = row.guid if recorded is None else recorded.guid
-            found[normalize(row.dn)] = Made(guid, row.ldap_class)
+            found[normalize(row.dn)] = MadeObject(guid, row.ldap_class)
     return found
 
 
@@ -183,7 +183,7 @@ def there_alone(
     }
 
 
-def look_up(session: "Session", dns: Mapping[UUID, str]) -> Places:
+def look_up(session: "Session", dns: Mapping[UUID, str]) -> ReferencedPlaces:
     """Where objects are now; what is not there (yet) is left out.
 
     Raises:
@@ -196,8 +196,8 @@ def look_up(session: "Session", dns: Mapping[UUID, str]) -> Places:
             entry = there.get(normalize(dn))
             now = None if entry is None else guid_of(entry.attributes)
             if entry is not None and now is not None:
-                known[guid] = Place(entry.dn, now)
-    return Places(known)
+                known[guid] = ObjectPlace(entry.dn, now)
+    return ReferencedPlaces(known)
 
 
 class MapRow(NamedTuple):

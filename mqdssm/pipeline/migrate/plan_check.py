@@ -15,7 +15,7 @@ from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.manifest import sha256
 from mqdssm.pipeline.migrate.operations import ADD, BATCH_ROWS, DELETE, MODIFY, OBJECT, read_operations
-from mqdssm.pipeline.migrate.plan_file import MigrationPlan, PlanFile, Target
+from mqdssm.pipeline.migrate.plan_file import MigrationPlan, PlanFile, PlanTarget
 from mqdssm.tables import places
 from mqdssm.tables.settings import LDAP_CLASS as SETTINGS_CLASS
 from mqdssm.tables.settings import RDN_VALUE as SETTINGS_NAME
@@ -126,7 +126,7 @@ def _check_accounts(path: Path) -> None:
 class _TargetPlaces:
     """Places of entries in the directory that a plan is for ([MS-MQDSSM] 2.2.1)."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: PlanTarget) -> None:
         self._root, self._configuration = DN.parse(target.root), DN.parse(target.configuration)
         self._sites = places.search_base("site", self._root, self._configuration)
         self._services = places.services_dn(self._root, self._configuration)

@@ -55,7 +55,7 @@ class Level(BaseModel):
         return sum(file.rows for file in self.files)
 
 
-class Target(BaseModel):
+class PlanTarget(BaseModel):
     """The directory that was looked at.
 
     Attributes:
@@ -146,7 +146,7 @@ class MigrationPlan(BaseModel):
     version: int = PLAN_VERSION
     made: AwareDatetime
     source: str
-    target: Target
+    target: PlanTarget
     options: PlanOptions
     tables: Mapping[str, TableCounts]
     operations: Mapping[str, int]

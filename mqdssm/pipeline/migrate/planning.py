@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, Unpack
 
 from mqdssm.errors import ConfigError, why_no_folder
-from mqdssm.pipeline.access import LogIn, access_to, variable_read
-from mqdssm.pipeline.engines import Engine, EngineKind
+from mqdssm.pipeline.access import PipelineLogIn, access_to, variable_read
+from mqdssm.pipeline.engines import EngineKind, JobEngine
 from mqdssm.pipeline.manifest import sha256
 from mqdssm.pipeline.migrate import jobs
-from mqdssm.pipeline.migrate.row_planner import Decider, Wanted, told_of
-from mqdssm.pipeline.migrate.deletes import Planned, plan_deletes
 from mqdssm.pipeline.migrate.collect_keys import all_sites, gather, resolved
-from mqdssm.pipeline.migrate.shared_lookups import Known
+from mqdssm.pipeline.migrate.deletes import Planned, plan_deletes
 from mqdssm.pipeline.migrate.offline_target import DEFAULT_PROFILE, nowhere
 from mqdssm.pipeline.migrate.outcome import WORK_NAME, put_together
 from mqdssm.pipeline.migrate.plan_file import (
@@ -25,13 +23,15 @@ from mqdssm.pipeline.migrate.plan_file import (
     SOURCE_NAME,
     MigrationPlan,
     PlanOptions,
+    PlanTarget,
     Policy,
-    Target,
 )
 from mqdssm.pipeline.migrate.progress import Watch, counted, tell
+from mqdssm.pipeline.migrate.row_planner import Decider, PlannedRow, told_of
+from mqdssm.pipeline.migrate.shared_lookups import SharedLookups
 from mqdssm.pipeline.migrate.sids import SidMap, load_sid_map
 from mqdssm.pipeline.migrate.staging import StagedPart, begin, staged_parts
-from mqdssm.pipeline.migrate.summary import Summary, write_sids
+from mqdssm.pipeline.migrate.summary import PlanSummary, write_sids
 from mqdssm.pipeline.migrate.target import domain_sid, sids_there
 from mqdssm.pipeline.mqis.databases import is_jdbc, shown_url, spark_settings
 from mqdssm.pipeline.mqis.folder import SourceTable, find_files, left_out, source_table
@@ -54,7 +54,7 @@ _PRIVATE: Final = 0o700
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class PlanRequest:
     """What a plan is asked for.
 
     Attributes:
@@ -80,7 +80,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class MigrationSource:
     """A source that was looked at: nothing of it has been read.
 
     Attributes:
@@ -90,13 +90,13 @@ class Source:
         sids: the map of SIDs, as it was given.
     """
 
-    asked: Asked
+    asked: PlanRequest
     mapping: SourceMapping
     files: "dict[str, TableFiles] | None"
     sids: SidMap
 
     @classmethod
-    def of(cls, asked: Asked) -> Self:
+    def of(cls, asked: PlanRequest) -> Self:
         """Look at it.
 
         Raises:
@@ -110,7 +110,7 @@ class Source:
             files = find_files(Path(asked.source), mapping)
         return cls(asked, mapping, files, SidMap() if asked.sid_map is None else load_sid_map(asked.sid_map))
 
-    def engine(self, kind: str, on: SparkOptions, workers: int | None) -> Engine:
+    def engine(self, kind: str, on: SparkOptions, workers: int | None) -> JobEngine:
         """Choose the engine, and check that it could run here: a database needs Spark.
 
         Raises:
@@ -118,7 +118,7 @@ class Source:
         """
         if self.files is None and kind == EngineKind.LOCAL:
             raise ConfigError(jobs.NEEDS_SPARK)
-        chosen = Engine.of(EngineKind.SPARK if self.files is None else kind, on, workers)
+        chosen = JobEngine.of(EngineKind.SPARK if self.files is None else kind, on, workers)
         chosen.check()
         return chosen
 
@@ -149,7 +149,7 @@ class Source:
 
 
 def plan_migration(
-    asked: Asked,
+    asked: PlanRequest,
     urls: str | Sequence[str],
     to: Path,
     *,
@@ -157,7 +157,7 @@ def plan_migration(
     workers: int | None = None,
     on: SparkOptions = HERE,
     watch: Watch | None = None,
-    **login: Unpack[LogIn],
+    **login: Unpack[PipelineLogIn],
 ) -> MigrationPlan:
     """Plan a migration; nothing but the folder of the plan is changed.
 
@@ -170,7 +170,7 @@ def plan_migration(
         workers: processes of the local engine; None: one a core, as far as there is memory.
         on: where Spark runs.
         watch: is told what is being done, and how far it is; from another thread, too.
-        **login: see `LogIn`.
+        **login: see `PipelineLogIn`.
 
     Returns:
         The plan, as it was written.
@@ -180,7 +180,7 @@ def plan_migration(
         DirectoryError: the target cannot be asked.
         SparkFailed: Spark itself failed.
     """
-    source = Source.of(asked)
+    source = MigrationSource.of(asked)
     chosen = source.engine(engine, on, workers)
     own = variable_read(login) if chosen.is_local else login
     with access_to(urls, own, chosen.on) as access, access.connect() as directory:
@@ -191,7 +191,7 @@ def plan_migration(
 
 
 def plan_for_ldif(
-    asked: Asked,
+    asked: PlanRequest,
     root: str,
     to: Path,
     *,
@@ -220,14 +220,18 @@ def plan_for_ldif(
         ConfigError: something that was given cannot be used; with what, and what is expected.
         SparkFailed: Spark itself failed.
     """
-    source = Source.of(asked)
+    source = MigrationSource.of(asked)
     session = nowhere(root, profile)
     chosen = source.engine(engine, on, workers)
     return _planned(source, (session, jobs.IntoNowhere(root, profile)), to, chosen, watch)
 
 
 def _planned(
-    source: Source, target: "tuple[Session, jobs.Enter]", to: Path, engine: Engine, watch: Watch | None
+    source: MigrationSource,
+    target: "tuple[Session, jobs.Enter]",
+    to: Path,
+    engine: JobEngine,
+    watch: Watch | None,
 ) -> MigrationPlan:
     session, enter = target
     sids = resolved(session, source.sids)
@@ -250,7 +254,7 @@ class Planning:
 
     def __init__(
         self,
-        source: Source,
+        source: MigrationSource,
         folder: Path,
         session: "Session",
         runner: jobs.Jobs,
@@ -262,11 +266,11 @@ class Planning:
         self._session = session
         self._runner = runner
         self._watch = watch
-        self._summary = Summary()
+        self._summary = PlanSummary()
         self._numbers: dict[Path, int] = {}
         self._tables: tuple[SourceTable, ...] = ()
         parts = [value for rdn in session.naming.root.rdns for name, value in rdn if name.upper() == "DC"]
-        self._wanted = Wanted(
+        self._wanted = PlannedRow(
             folder, self._asked.on_conflict, self._asked.create_computers, ".".join(parts).lower()
         )
 
@@ -292,7 +296,7 @@ class Planning:
             plan.write(self._folder)
         return plan
 
-    def _compare(self, known: Known) -> Known:
+    def _compare(self, known: SharedLookups) -> SharedLookups:
         """Decide about all rows; gives what is known with the sites."""
         parts = [part for table in MQIS_TABLES.values() for part in staged_parts(self._folder, table)]
         told = told_of(self._folder)
@@ -303,14 +307,14 @@ class Planning:
             self._decide(LAST_TABLES, known.without_machines(self._summary.refused))
         return known
 
-    def _sites(self, known: Known) -> Known:
+    def _sites(self, known: SharedLookups) -> SharedLookups:
         """Decide about the sites, few as they are, here: everything refers to them."""
         decider = Decider(self._session, known, self._wanted)
         parts = staged_parts(self._folder, SITE)
         self._summary.add([decider.decide(part, self._number(part)) for part in parts])
         return replace(known, sites=all_sites(self._session, self._folder, self._summary.refused))
 
-    def _decide(self, names: Sequence[str], known: Known) -> None:
+    def _decide(self, names: Sequence[str], known: SharedLookups) -> None:
         parts = [part for name in names for part in staged_parts(self._folder, MQIS_TABLES[name])]
         numbered = [(self._number(part), part) for part in parts]
         self._summary.add(self._runner.decide(known, self._wanted, numbered))
@@ -319,7 +323,7 @@ class Planning:
         """The number of a staged file among all."""
         return self._numbers.setdefault(part.path, len(self._numbers))
 
-    def _plan(self, sids: SidMap, known: Known) -> MigrationPlan:
+    def _plan(self, sids: SidMap, known: SharedLookups) -> MigrationPlan:
         asked, summary, session = self._asked, self._summary, self._session
         files = [*(file for level in summary.levels for file in level.files), *summary.equal]
         planned = Planned(self._folder, files, known.sites)
@@ -330,7 +334,7 @@ class Planning:
         return MigrationPlan(
             made=datetime.now(UTC).replace(microsecond=0),
             source=asked.shown_source,
-            target=Target(
+            target=PlanTarget(
                 urls=() if session.server_url is None else (session.server_url,),
                 profile=session.profile.name,
                 root=str(session.naming.root),

@@ -66,7 +66,7 @@ def counted(watch: Watch | None, what: str, total: int | None, count: Count) -> 
     watch(Doing(what, count(), total))
 
 
-class Lines:
+class LineCounter:
     """Counts the lines of files that grow; only what is new is read.
 
     Args:

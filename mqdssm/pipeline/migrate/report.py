@@ -10,10 +10,10 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from mqdssm.pipeline.documents import read_document
 from mqdssm.pipeline.export.journal import write_whole
-from mqdssm.pipeline.migrate.apply_work import FileDone, Refused
+from mqdssm.pipeline.migrate.apply_work import FileDone, RefusedOperation
 from mqdssm.pipeline.migrate.plan_file import REJECTS_NAME, MigrationPlan
 from mqdssm.pipeline.migrate.staging import rows_at
-from mqdssm.pipeline.migrate.verification import Lost, Verified
+from mqdssm.pipeline.migrate.verification import FileVerification, Lost
 from mqdssm.tables.mqis import MQIS_TABLES
 
 REPORT_NAME: Final = "report.json"
@@ -24,7 +24,7 @@ LISTED_MAX: Final = 1_000
 _CONFIG: Final = ConfigDict(frozen=True, extra="forbid")
 
 
-class RefusedRow(BaseModel):
+class TargetRefusal(BaseModel):
     """Something that the target refused.
 
     Attributes:
@@ -50,7 +50,7 @@ class RefusedRow(BaseModel):
     reason: str
 
     @classmethod
-    def of(cls, one: Refused) -> Self:
+    def of(cls, one: RefusedOperation) -> Self:
         """The line for a refusal."""
         return cls(
             table=one.table,
@@ -112,7 +112,7 @@ class TableReport(BaseModel):
     left: int = 0
 
 
-class Report(BaseModel):
+class MigrationReport(BaseModel):
     """What became of a migration.
 
     Attributes:
@@ -152,7 +152,7 @@ class Report(BaseModel):
     not_deleted: int = 0
     operations: Mapping[str, int]
     refused_count: int
-    refused: tuple[RefusedRow, ...]
+    refused: tuple[TargetRefusal, ...]
     lost_count: int
     lost: tuple[LostRow, ...]
     not_carried: Mapping[str, Mapping[str, int]] = {}
@@ -198,7 +198,7 @@ class Report(BaseModel):
         return read_document(cls, folder / REPORT_NAME, other="is no report of this version of the program")
 
 
-def write_refused(folder: Path, refused: Iterable[Refused]) -> None:
+def write_refused(folder: Path, refused: Iterable[RefusedOperation]) -> None:
     """Write what the target refused beside what the plan rejected, each with its row of the source.
 
     A file of an earlier run is replaced, or removed where nothing was refused.
@@ -206,7 +206,9 @@ def write_refused(folder: Path, refused: Iterable[Refused]) -> None:
     path = folder / REJECTS_NAME / REFUSED_NAME
     listed = list(refused)
     source = _source_rows(folder, listed)
-    lines = [RefusedRow.of(one).model_dump() | source.get((one.table, one.source_row), {}) for one in listed]
+    lines = [
+        TargetRefusal.of(one).model_dump() | source.get((one.table, one.source_row), {}) for one in listed
+    ]
     if not lines:
         path.unlink(missing_ok=True)
         return
@@ -215,7 +217,7 @@ def write_refused(folder: Path, refused: Iterable[Refused]) -> None:
     write_whole(path, text.encode(errors="backslashreplace"))
 
 
-def _source_rows(folder: Path, refused: Iterable[Refused]) -> dict[tuple[str, int], dict[str, Any]]:
+def _source_rows(folder: Path, refused: Iterable[RefusedOperation]) -> dict[tuple[str, int], dict[str, Any]]:
     """Return where the source has the rows of refused operations, and what it says in them."""
     numbers: dict[str, set[int]] = {}
     for one in refused:
@@ -231,7 +233,7 @@ def _source_rows(folder: Path, refused: Iterable[Refused]) -> dict[tuple[str, in
 def tables_of(
     plan: MigrationPlan,
     done: Sequence[FileDone],
-    verified: Iterable[Verified],
+    verified: Iterable[FileVerification],
     left: Collection[tuple[str, int]],
     changing: Collection[tuple[str, int]] = (),
 ) -> dict[str, TableReport]:
@@ -272,7 +274,7 @@ def tables_of(
     return found
 
 
-def _rows(some: Iterable[Refused | Lost]) -> dict[str, set[int]]:
+def _rows(some: Iterable[RefusedOperation | Lost]) -> dict[str, set[int]]:
     found: dict[str, set[int]] = {}
     for one in some:
         if one.source_row:  # what is deleted is of no row

@@ -8,12 +8,12 @@ from uuid import UUID
 
 from mqdssm.directory.entries import Entry
 from mqdssm.errors import MqdssmError
-from mqdssm.events.entry_builder import Target
+from mqdssm.events.entry_builder import EntryTarget
 from mqdssm.events.references import batched
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Queue, QueueManager, RoutingLink, User
 from mqdssm.pipeline.migrate.candidates import MANAGER_CLASS, Candidate, Candidates, reason_of
-from mqdssm.pipeline.migrate.shared_lookups import Known
+from mqdssm.pipeline.migrate.obsolete_settings import SERVER_CLASS, Superfluous
 from mqdssm.pipeline.migrate.operations import (
     ADD,
     CHILDREN,
@@ -24,18 +24,18 @@ from mqdssm.pipeline.migrate.operations import (
     OBJECT,
     PARENTS,
     SETTINGS,
-    Operation,
+    PlanOperation,
     deletion,
 )
-from mqdssm.pipeline.migrate.outcome import WORK_NAME, Done, OutcomeWriter, shown
+from mqdssm.pipeline.migrate.outcome import WORK_NAME, OutcomeWriter, TaskResult, shown
 from mqdssm.pipeline.migrate.plan_file import Policy
 from mqdssm.pipeline.migrate.progress import Told
 from mqdssm.pipeline.migrate.rows import SITE_GATES, ReadRow, Reason, key_of, read_row
+from mqdssm.pipeline.migrate.shared_lookups import SharedLookups
 from mqdssm.pipeline.migrate.sids import SidRewriter
 from mqdssm.pipeline.migrate.staging import StagedPart, StagedRow, staged_rows
-from mqdssm.pipeline.migrate.obsolete_settings import SERVER_CLASS, Superfluous
 from mqdssm.pipeline.migrate.target import GUID_ATTRIBUTE, TargetView
-from mqdssm.pipeline.runner import Stop
+from mqdssm.pipeline.runner import StopRequest
 from mqdssm.tables.equality import differing
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 from mqdssm.tables.settings import LDAP_CLASS as SETTINGS_CLASS
@@ -50,7 +50,7 @@ ROWS_TOGETHER: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PlannedRow:
     """What was asked for, as far as workers need it.
 
     Attributes:
@@ -92,12 +92,14 @@ class Decider:
         stop: ends the work between two batches; None: nothing does.
     """
 
-    def __init__(self, session: "Session", known: Known, wanted: Wanted, stop: Stop | None = None) -> None:
-        self._stop = stop or Stop()
+    def __init__(
+        self, session: "Session", known: SharedLookups, wanted: PlannedRow, stop: StopRequest | None = None
+    ) -> None:
+        self._stop = stop or StopRequest()
         self._known = known
         self._wanted = wanted
         self._view = TargetView(session, known.empty)
-        self._target = Target.of(session)
+        self._target = EntryTarget.of(session)
         self._keeps_create_time = self._target.profile.create_time_written is not None
         self._makers = Candidates(
             self._view,
@@ -107,7 +109,7 @@ class Decider:
             domain=wanted.domain,
         )
 
-    def decide(self, part: StagedPart, number: int) -> Done:
+    def decide(self, part: StagedPart, number: int) -> TaskResult:
         """Decide about the rows of a staged file.
 
         Args:
@@ -255,7 +257,7 @@ class Decider:
 
     def _gone(
         self, one: _Prepared, superfluous: Superfluous, writer: OutcomeWriter
-    ) -> Iterator[tuple[int, Operation]]:
+    ) -> Iterator[tuple[int, PlanOperation]]:
         """The settings objects of a queue manager that go with an update, as those of Write Directory."""
         manager = one.candidates[0]
         for entry in superfluous.of(manager):
@@ -313,7 +315,7 @@ class Decider:
             reason=f"it exists and differs in {', '.join(verdict.differs)}",
         )
 
-    def _operation(self, table: MqisTable, one: _Prepared, verdict: "_Verdict") -> Operation:
+    def _operation(self, table: MqisTable, one: _Prepared, verdict: "_Verdict") -> PlanOperation:
         candidate, entry = verdict.candidate, verdict.entry
         values = candidate.made.values
         changed = [
@@ -321,7 +323,7 @@ class Decider:
             for name in verdict.differs
             if name not in candidate.later and (name != GUID_ATTRIBUTE or candidate.overwrites)
         ]
-        return Operation(
+        return PlanOperation(
             type=candidate.type,
             role=candidate.role,
             guid=candidate.guid,

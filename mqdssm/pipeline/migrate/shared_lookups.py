@@ -60,7 +60,7 @@ class KnownSite(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class SharedLookups:
     """What workers know.
 
     Attributes:
@@ -84,7 +84,7 @@ class Known:
     empty: frozenset[str] = frozenset()
     sids: SidMap = field(default_factory=SidMap)
 
-    def without_machines(self, guids: Iterable[UUID]) -> "Known":
+    def without_machines(self, guids: Iterable[UUID]) -> "SharedLookups":
         """The same, without queue managers that were refused."""
         gone = frozenset(guids)
         return replace(

@@ -19,7 +19,7 @@ from mqdssm.pipeline.migrate.plan_file import SOURCE_NAME
 from mqdssm.pipeline.migrate.rows import gates_of, key_of
 from mqdssm.pipeline.mqis.folder import SourceFile, SourceRow, read_rows
 from mqdssm.pipeline.mqis.mapping import SourceMapping
-from mqdssm.pipeline.runner import Stop
+from mqdssm.pipeline.runner import StopRequest
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 
 STAGED: Final = pa.schema(
@@ -78,7 +78,7 @@ class StagedRow:
     problems: Mapping[str, str]
 
 
-def stage(folder: Path, number: int, part: SourceFile, mapping: SourceMapping, stop: Stop) -> int:
+def stage(folder: Path, number: int, part: SourceFile, mapping: SourceMapping, stop: StopRequest) -> int:
     """Read one file of the source.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from mqdssm.pipeline.migrate.operations import LEVELS
-from mqdssm.pipeline.migrate.outcome import Done
+from mqdssm.pipeline.migrate.outcome import TaskResult
 from mqdssm.pipeline.migrate.plan_file import SIDS_NAME, SOURCE_NAME, Level, PlanFile, TableCounts
 from mqdssm.tables.mqis import MQIS_TABLES
 
@@ -17,7 +17,7 @@ _COUNTS: Final = ("read", "add", "modify", "equal", "skipped", "conflicts", "rej
 
 
 @dataclass(slots=True)
-class Summary:
+class PlanSummary:
     """What tasks found.
 
     Attributes:
@@ -25,9 +25,9 @@ class Summary:
     """
 
     refused: set[UUID] = field(default_factory=set)
-    _done: list[Done] = field(default_factory=list)
+    _done: list[TaskResult] = field(default_factory=list)
 
-    def add(self, done: Iterable[Done]) -> None:
+    def add(self, done: Iterable[TaskResult]) -> None:
         """Take in what tasks tell."""
         for one in done:
             self._done.append(one)

@@ -15,7 +15,7 @@ from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at
 from mqdssm.directory.requests import new_entry
 from mqdssm.events.references import batched
 from mqdssm.model.dn import normalize
-from mqdssm.pipeline.migrate.operations import ADD, DELETE, MODIFY, Operation, Values, read_operations
+from mqdssm.pipeline.migrate.operations import ADD, DELETE, MODIFY, PlanOperation, Values, read_operations
 from mqdssm.pipeline.migrate.plan_file import Level
 from mqdssm.tables import schema
 from mqdssm.tables.ldif import fold
@@ -135,7 +135,7 @@ def _write(path: Path, records: Callable[[IO[str]], None], head: str = _HEAD) ->
         os.close(handle)
 
 
-def _earlier(session: "Session", batch: Sequence[Operation]) -> dict[int, Values]:
+def _earlier(session: "Session", batch: Sequence[PlanOperation]) -> dict[int, Values]:
     """What is there now of references that are set last, by row_id."""
     some = [one for one in batch if one.action == MODIFY and one.later]
     if not some:
@@ -150,7 +150,7 @@ def _earlier(session: "Session", batch: Sequence[Operation]) -> dict[int, Values
     return found
 
 
-def _record(session: "Session", operation: Operation, earlier: Values) -> Iterator[str]:
+def _record(session: "Session", operation: PlanOperation, earlier: Values) -> Iterator[str]:
     """The lines of one record."""
     lines = [f"{ROW}{operation.row_id}", *fold("dn", operation.dn)]
     if operation.action == ADD:
@@ -174,7 +174,7 @@ def _replacements(before: Values) -> Iterator[str]:
         yield "-"
 
 
-def _attributes(session: "Session", operation: Operation) -> Iterator[str]:
+def _attributes(session: "Session", operation: PlanOperation) -> Iterator[str]:
     """All of a deleted object that may be written."""
     allowed = {name.lower() for name in schema.allowed_attributes(operation.ldap_class)}
     if not session.profile.makes_guid:

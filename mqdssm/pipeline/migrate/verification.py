@@ -12,13 +12,13 @@ from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at, guid_
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.events.references import References, batched
 from mqdssm.model.dn import DN, normalize
-from mqdssm.pipeline.access import Access
-from mqdssm.pipeline.migrate.apply_journal import LATER, ApplyJournal, Recorded
-from mqdssm.pipeline.migrate.operations import DELETE, EQUAL, OBJECT, Operation, Values, read_operations
+from mqdssm.pipeline.access import DirectoryAccess
+from mqdssm.pipeline.migrate.apply_journal import LATER, ApplyJournal, JournalLine
+from mqdssm.pipeline.migrate.operations import DELETE, EQUAL, OBJECT, PlanOperation, Values, read_operations
 from mqdssm.pipeline.migrate.outcome import shown
-from mqdssm.pipeline.migrate.places import Made, MapRow, Places
+from mqdssm.pipeline.migrate.places import MadeObject, MapRow, ReferencedPlaces
 from mqdssm.pipeline.migrate.progress import Told
-from mqdssm.pipeline.runner import Stop
+from mqdssm.pipeline.runner import StopRequest
 from mqdssm.tables.equality import differing
 from mqdssm.tables.references import references_in
 
@@ -55,7 +55,7 @@ class Lost:
 
 
 @dataclass(slots=True)
-class Verified:
+class FileVerification:
     """What reading a file back has shown.
 
     Attributes:
@@ -83,13 +83,13 @@ class VerifyTask:
     """
 
     folder: Path
-    access: Access
+    access: DirectoryAccess
     parts: tuple[str, ...]
-    places: Places
-    made: Mapping[str, Made]
+    places: ReferencedPlaces
+    made: Mapping[str, MadeObject]
     told: Told
 
-    def __call__(self, number: int, stop: Stop) -> Verified:
+    def __call__(self, number: int, stop: StopRequest) -> FileVerification:
         """Read one file back; what was refused is not looked for.
 
         Raises:
@@ -97,7 +97,7 @@ class VerifyTask:
             DirectoryError: the target cannot be asked.
             ConfigError: a file of the plan cannot be read.
         """
-        part, done = self.parts[number], Verified()
+        part, done = self.parts[number], FileVerification()
         journal = ApplyJournal(self.folder, part).read()
         later = ApplyJournal(self.folder, part, LATER).read()
         try:
@@ -117,7 +117,10 @@ class VerifyTask:
         return done
 
     def _expected(
-        self, batch: Iterable[Operation], journal: Mapping[int, Recorded], later: Mapping[int, Recorded]
+        self,
+        batch: Iterable[PlanOperation],
+        journal: Mapping[int, JournalLine],
+        later: Mapping[int, JournalLine],
     ) -> list["_Expected"]:
         found = []
         for one in batch:
@@ -136,14 +139,14 @@ class VerifyTask:
 
 @dataclass(frozen=True, slots=True)
 class _Expected:
-    operation: Operation
+    operation: PlanOperation
     dn: str
     values: Values
     guid: UUID | None = None
     """That the server chose for what was made."""
 
 
-def _is_applied(operation: Operation, journal: Mapping[int, Recorded]) -> bool:
+def _is_applied(operation: PlanOperation, journal: Mapping[int, JournalLine]) -> bool:
     if operation.action == EQUAL:
         return True
     recorded = journal.get(operation.row_id)
@@ -151,7 +154,7 @@ def _is_applied(operation: Operation, journal: Mapping[int, Recorded]) -> bool:
 
 
 def _untold(
-    batch: Iterable[Operation], journal: Mapping[int, Recorded], later: Mapping[int, Recorded]
+    batch: Iterable[PlanOperation], journal: Mapping[int, JournalLine], later: Mapping[int, JournalLine]
 ) -> Iterator[Lost]:
     """Operations that nothing is known of, though all was tried: rows end in no other count."""
     for one in batch:
@@ -170,7 +173,7 @@ class _Context:
         made: normalised DN -> object that the plan makes there.
     """
 
-    def __init__(self, session: "Session", made: Mapping[str, Made]) -> None:
+    def __init__(self, session: "Session", made: Mapping[str, MadeObject]) -> None:
         self.session = session
         self._made = made
         self._references = References(session)
@@ -210,7 +213,7 @@ class _Context:
                 return f"{reference.attribute} refers to {target}, which is not there"
         return ""
 
-    def _planned_above(self, dn: str) -> Iterator[tuple[DN, Made]]:
+    def _planned_above(self, dn: str) -> Iterator[tuple[DN, MadeObject]]:
         """Yield the objects of the plan above another one."""
         above = DN.parse(dn).parent
         while above:
@@ -219,7 +222,7 @@ class _Context:
             above = above.parent
 
 
-def _verify(context: _Context, expected: Sequence[_Expected], done: Verified) -> None:
+def _verify(context: _Context, expected: Sequence[_Expected], done: FileVerification) -> None:
     session = context.session
     context.learn([one for one in expected if one.operation.action != DELETE])
     names = {name for one in expected for name in one.values}
@@ -266,7 +269,7 @@ def _lost(one: _Expected, entry: Entry | None, context: _Context, *, hides_sacls
 
 
 def _lost_as(
-    operation: Operation,
+    operation: PlanOperation,
     dn: str,
     reason: str,
     differs: Mapping[str, Mapping[str, Sequence[str]]] | None = None,

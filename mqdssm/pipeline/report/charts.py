@@ -21,7 +21,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class ChartBar:
     """One line of a chart."""
 
     name: str
@@ -44,7 +44,7 @@ class Chart:
 
     id: str
     title: str
-    bars: tuple[Bar, ...]
+    bars: tuple[ChartBar, ...]
     left_out: int
 
 
@@ -81,5 +81,5 @@ def chart(
                 segments.append(Segment(round(x, 1), round(width, 1), kind))
                 x += width
         words = ", ".join(f"{counts[kind]:,} {called}" for kind, called in kinds if counts.get(kind, 0))
-        bars.append(Bar(label, href, tuple(segments), total, words))
+        bars.append(ChartBar(label, href, tuple(segments), total, words))
     return Chart(name, title, tuple(bars), max(len(wanted) - bars_max, 0))

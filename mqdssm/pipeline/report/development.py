@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from mqdssm.pipeline.validate.nightly.assessment import FindingState
 from mqdssm.pipeline.validate.nightly.baseline import KnownFinding
 from mqdssm.pipeline.validate.nightly.history import HistoryLine
-from mqdssm.pipeline.validate.nightly.assessment import FindingState
 from mqdssm.pipeline.validate.nightly.run import RunOutcome
 
 RUNS_MAX: Final = 90

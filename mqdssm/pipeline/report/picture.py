@@ -84,7 +84,7 @@ Box = tuple[float, float, float, float]
 """Left, upper, right and lower edge."""
 
 
-class Room:
+class OccupiedArea:
     """Rectangles of a picture that are taken, found by the cell of a grid."""
 
     CELL: Final = 64.0
@@ -201,7 +201,7 @@ def _lines(
     nodes: Sequence[Node],
     topology: Topology,
 ) -> list[Line]:
-    room = Room()
+    room = OccupiedArea()
     for node in nodes:
         room.occupy(*_circle(node))
         room.occupy(*_name(node))
@@ -225,7 +225,7 @@ def _line(
     ends: tuple[tuple[float, float], tuple[float, float]],
     bend: float,
     topology: Topology,
-    room: Room,
+    room: OccupiedArea,
 ) -> Line:
     """A straight line, or a curve where several links join two sites."""
     start, end = ends

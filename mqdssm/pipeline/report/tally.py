@@ -18,7 +18,7 @@ PLACED: Final = ("site", "routing-link", "queue-manager")
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class FindingTally:
     """Numbers of findings.
 
     Attributes:
@@ -30,7 +30,7 @@ class Tally:
     objects: Mapping[str, Mapping[str, Counts]]
 
 
-def tally(batches: "Iterable[pa.RecordBatch]") -> Tally:
+def tally(batches: "Iterable[pa.RecordBatch]") -> FindingTally:
     """Count findings, a batch at a time; memory grows with the sites, links and machines that have some."""
     import pyarrow as pa
 
@@ -45,7 +45,7 @@ def tally(batches: "Iterable[pa.RecordBatch]") -> Tally:
             for row in mine.group_by(["guid", "severity"]).aggregate([([], "count_all")]).to_pylist():
                 if row["guid"] is not None:
                     found[row["guid"]][row["severity"]] += row["count_all"]
-    return Tally(types, objects)
+    return FindingTally(types, objects)
 
 
 def worst(counts: Counts) -> Severity | None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from mqdssm.pipeline.report.tally import Counts, Tally, added
+from mqdssm.pipeline.report.tally import Counts, FindingTally, added
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,7 +84,7 @@ class Topology:
         return sums
 
 
-def topology_of(sets: "Mapping[str, Dataset]", found: Tally) -> Topology:
+def topology_of(sets: "Mapping[str, Dataset]", found: FindingTally) -> Topology:
     """Read sites, links, and which site a machine is in.
 
     Args:

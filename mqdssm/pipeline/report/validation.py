@@ -9,13 +9,13 @@ from mqdssm.pipeline.report.charts import chart
 from mqdssm.pipeline.report.development import development_of
 from mqdssm.pipeline.report.page import check_page, dn, shown, write_page
 from mqdssm.pipeline.report.picture import picture_of, words
-from mqdssm.pipeline.report.tally import Counts, Tally, added, tally, worst
+from mqdssm.pipeline.report.tally import Counts, FindingTally, added, tally, worst
 from mqdssm.pipeline.report.topology import Topology, topology_of
 from mqdssm.pipeline.validate.rules.rule import SEVERITIES, Finding, Severity
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.validate.datasets import Dataset
-    from mqdssm.pipeline.validate.findings import Findings, RuleResult, Summary
+    from mqdssm.pipeline.validate.findings import Findings, RuleResult, ValidationSummary
     from mqdssm.pipeline.validate.nightly.run import RunOutcome
 
 SAMPLES_SHOWN: Final = (50, 25, 15, 10, 5, 3, 1)
@@ -49,7 +49,7 @@ class SiteLine:
 
 def write_report(
     path: Path,
-    summary: "Summary",
+    summary: "ValidationSummary",
     findings: "Findings",
     sets: "Mapping[str, Dataset] | None" = None,
     outcome: "RunOutcome | None" = None,
@@ -129,7 +129,7 @@ def _bytes(finding: Finding) -> int:
     return MARKUP_BYTES + sum(len(piece.encode("utf-8", "replace")) for piece in pieces)
 
 
-def _result(summary: "Summary") -> str:
+def _result(summary: "ValidationSummary") -> str:
     if not summary.count:
         return "No findings."
     counts: Counts = {one: summary.count_of(one) for one in SEVERITIES}
@@ -137,7 +137,7 @@ def _result(summary: "Summary") -> str:
     return f"{words(counts)}: {broken} of {len(summary.rules)} rules are broken."
 
 
-def _types(summary: "Summary", found: Tally) -> Iterator[tuple[str, int, Mapping[str, int]]]:
+def _types(summary: "ValidationSummary", found: FindingTally) -> Iterator[tuple[str, int, Mapping[str, int]]]:
     for name in dict.fromkeys((*summary.objects, *found.types)):
         yield name, summary.objects.get(name, 0), dict(found.types.get(name, {}))
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from mqdssm.pipeline.frames.arrow_functions import first_of_pairs, spread
 from mqdssm.pipeline.validate.datasets import Dataset, values_of
 from mqdssm.pipeline.validate.rules.rule import Repeated
-from mqdssm.pipeline.validate.scan import Batch, Findings, findings
+from mqdssm.pipeline.validate.scan import Findings, ObjectBatch, findings
 from mqdssm.pipeline.validate.translate import message, translate
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _once(parents: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 def _keyed(
     rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str], *, whole: bool
-) -> Iterator[tuple[str, pa.Array, Batch]]:
+) -> Iterator[tuple[str, pa.Array, ObjectBatch]]:
     """Read the objects with their values, a row for each; with what tells which object it is, or without."""
     for name, found in sets.items():
         key = translate(rule.key, found.types)
@@ -136,7 +136,7 @@ def _keyed(
         for record in found.batches(wanted, ROWS_MAX):
             columns = values_of(record, found.types)
             values: Any = key.evaluate(columns)
-            batch = Batch(name, columns if whole else {}, record.num_rows, dns.get(name))
+            batch = ObjectBatch(name, columns if whole else {}, record.num_rows, dns.get(name))
             if pa.types.is_list(values.type):
                 parents, values = _once(pc.list_parent_indices(values), pc.list_flatten(values))
                 batch = batch.taken(parents)

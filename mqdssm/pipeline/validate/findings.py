@@ -68,7 +68,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class ValidationSummary:
     """A validation in short: what reports are made of.
 
     Attributes:

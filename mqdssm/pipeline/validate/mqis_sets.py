@@ -24,7 +24,7 @@ from mqdssm.pipeline.frames.columns import FRAME_TYPES, SERVICE_TYPE, UNREADABLE
 from mqdssm.pipeline.migrate.rows import GATES, SERVICE, SITE_GATES, gates_of
 from mqdssm.pipeline.mqis.folder import ROW, SourceFile, SourceRow, SourceTable, read_rows
 from mqdssm.pipeline.mqis.mapping import SourceMapping
-from mqdssm.pipeline.runner import Calls, Job, Runner, Stop
+from mqdssm.pipeline.runner import Calls, Job, Runner, StopRequest
 from mqdssm.pipeline.validate.datasets import Dataset, dataset
 from mqdssm.tables.compute import SERVICE_BITS
 from mqdssm.tables.mqis import MQIS_TABLES, MqisColumn, MqisTable
@@ -113,7 +113,7 @@ class SetTask:
     gates: GatesOfSites | None
     rewrite: Rewrite | None = None
 
-    def __call__(self, number: int, stop: Stop) -> Path:
+    def __call__(self, number: int, stop: StopRequest) -> Path:
         """Read one file; gives the file that was written. A stop ends this between two rows."""
         file = self.files[number]
         maker = ObjectMaker(MQIS_TABLES[file.table], set(file.columns.values()), self.gates)

@@ -10,19 +10,19 @@ from mqdssm.pipeline.runner import Runner
 from mqdssm.pipeline.spark_options import SparkOptions
 from mqdssm.pipeline.validate.finding_files import write_parts
 from mqdssm.pipeline.validate.rules.rule import (
-    Drawn,
+    GraphRule,
     Judged,
     Repeated,
     Rule,
     Stated,
     Undecodable,
 )
-from mqdssm.pipeline.validate.worker import Plan, rule_job
+from mqdssm.pipeline.validate.worker import ValidationPlan, rule_job
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from mqdssm.pipeline.validate.sources import Source
+    from mqdssm.pipeline.validate.sources import ValidationSource
 
 Applied = tuple[Rule, tuple[str, ...]]
 """A rule, and the types that it is to judge."""
@@ -47,7 +47,7 @@ class RuleShares:
 class SqlRunner(Protocol):
     """Runner that also evaluates rules as SQL: that of Spark."""
 
-    def check_rules(self, rules: Sequence[Rule], source: "Source") -> None:
+    def check_rules(self, rules: Sequence[Rule], source: "ValidationSource") -> None:
         """Check that rules can be evaluated.
 
         Raises:
@@ -55,7 +55,7 @@ class SqlRunner(Protocol):
         """
 
     def find_by_rules(
-        self, rules: Sequence[Applied], source: "Source", folder: Path
+        self, rules: Sequence[Applied], source: "ValidationSource", folder: Path
     ) -> "Iterator[pa.RecordBatch]":
         """Apply rules; gives batches of findings in any order.
 
@@ -89,7 +89,7 @@ def share_rules(
     """
     made = RuleShares()
     for rule, types in applied:
-        if isinstance(rule, Drawn | Stated) or rule.kind == "directory":
+        if isinstance(rule, GraphRule | Stated) or rule.kind == "directory":
             continue
         if not isinstance(rule, Judged | Undecodable) and is_for_spark(rule, types):
             made.sql.append((rule, types))
@@ -105,7 +105,7 @@ def share_rules(
 
 
 def write_findings(
-    runner: Runner, source: "Source", shares: RuleShares, now: datetime, folder: Path
+    runner: Runner, source: "ValidationSource", shares: RuleShares, now: datetime, folder: Path
 ) -> list[Path]:
     """Let workers and Spark write sorted files of what they find.
 
@@ -117,7 +117,7 @@ def write_findings(
         folder: for the files; all workers see it.
     """
     rows = {name: tuple(rules) for name, rules in shares.rows.items()}
-    job = rule_job(Plan(source.sets, rows, tuple(shares.unique), source.dns, now), folder)
+    job = rule_job(ValidationPlan(source.sets, rows, tuple(shares.unique), source.dns, now), folder)
     parts = [path for paths in runner.run(job) for path in paths]
     sql = sql_runner(runner)
     if shares.sql and sql is not None:

@@ -8,23 +8,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mqdssm.pipeline.engines import Engine, EngineKind
+from mqdssm.pipeline.engines import EngineKind, JobEngine
 from mqdssm.pipeline.manifest import versions
 from mqdssm.pipeline.runner import Runner
 from mqdssm.pipeline.shared_folder import scratch
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 from mqdssm.pipeline.validate.finding_files import merge_parts, write_parts
-from mqdssm.pipeline.validate.findings import Findings, Skipped, Summary, batch_of, results
+from mqdssm.pipeline.validate.findings import Findings, Skipped, ValidationSummary, batch_of, results
+from mqdssm.pipeline.validate.rule_assignment import Applied, share_rules, sql_runner, write_findings
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.rules.graphs import DRAWINGS
-from mqdssm.pipeline.validate.rules.rule import Drawn, Finding, Rule, Stated
-from mqdssm.pipeline.validate.rule_assignment import Applied, share_rules, sql_runner, write_findings
+from mqdssm.pipeline.validate.rules.rule import Finding, GraphRule, Rule, Stated
 from mqdssm.pipeline.validate.worker import can
 
 if TYPE_CHECKING:
-    from mqdssm.pipeline.access import LogIn
+    from mqdssm.pipeline.access import PipelineLogIn
     from mqdssm.pipeline.validate.datasets import Dataset
-    from mqdssm.pipeline.validate.sources import Source
+    from mqdssm.pipeline.validate.sources import ValidationSource
 
 SWITCHED_OFF: Final = "switched off by the file of rules"
 BRIEF_ROWS_MAX: Final = 200_000  # below that the JVM's start is most of the time
@@ -42,7 +42,7 @@ class Validation:
         sets: the types that were validated, as long.
     """
 
-    summary: Summary
+    summary: ValidationSummary
     findings: Findings
     sets: "Mapping[str, Dataset]"
 
@@ -52,7 +52,7 @@ def validation(
     export: str | os.PathLike[str] | None = None,
     *,
     urls: Sequence[str] = (),
-    access: "LogIn | None" = None,
+    access: "PipelineLogIn | None" = None,
     mqis: str | os.PathLike[str] | None = None,
     mapping: Path | None = None,
     rules: Sequence[Rule] = RULES,
@@ -93,7 +93,7 @@ def validation(
     from mqdssm.pipeline.validate import sources
 
     app = "mqdssm validate"
-    chosen = Engine.of(engine, on, workers)
+    chosen = JobEngine.of(engine, on, workers)
     chosen.check()
     with contextlib.ExitStack() as stack:
         if export is not None:
@@ -112,7 +112,7 @@ def validation(
 @contextlib.contextmanager
 def checked(
     runner: Runner,
-    source: "Source",
+    source: "ValidationSource",
     rules: Sequence[Rule] = RULES,
     *,
     own: Sequence[Rule] = (),
@@ -158,7 +158,7 @@ def checked(
         parts += write_parts([batch_of([*drawn, *_about_server(applied, source), *_stated(applied)])], folder)
         found = Findings((merge_parts(parts, folder),))
         counts, samples = found.counted()
-        summary = Summary(
+        summary = ValidationSummary(
             source=source.name,
             started=started,
             ended=datetime.now(UTC),
@@ -171,7 +171,7 @@ def checked(
         yield Validation(summary, found, source.sets)
 
 
-def _witnesses(source: "Source", folder: Path) -> list[Path]:
+def _witnesses(source: "ValidationSource", folder: Path) -> list[Path]:
     """Files by which executors show that they see the same folders as we do."""
     mark = folder / "mark"
     mark.touch()
@@ -201,9 +201,9 @@ def choose(
     return applied, skipped, {rule: words for rule, words in joined.items() if rule in known}
 
 
-def draw(applied: Sequence[Applied], source: "Source") -> Iterator[Finding]:
+def draw(applied: Sequence[Applied], source: "ValidationSource") -> Iterator[Finding]:
     """Look at small types as a whole; each drawing is made once for all of its rules."""
-    rules = {rule.id: rule for rule, _ in applied if isinstance(rule, Drawn)}
+    rules = {rule.id: rule for rule, _ in applied if isinstance(rule, GraphRule)}
     for name in dict.fromkeys(rule.drawing for rule in rules.values()):
         reads = _all_reads(rule.reads for rule in rules.values() if rule.drawing == name)
         tables = {one: source.sets[one].table([*columns, "FullPath"]) for one, columns in reads.items()}
@@ -231,7 +231,7 @@ def _all_reads(reads: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, dict[s
     return found
 
 
-def _about_server(applied: Sequence[Applied], source: "Source") -> Iterator[Finding]:
+def _about_server(applied: Sequence[Applied], source: "ValidationSource") -> Iterator[Finding]:
     severities = {rule.id: rule.severity for rule, _ in applied}
     for found in source.findings:
         if found.rule in severities:

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from mqdssm.pipeline.validate.findings import Summary
-from mqdssm.pipeline.validate.nightly.assessment import FindingState, Judge, JudgedFinding
+from mqdssm.pipeline.validate.findings import ValidationSummary
+from mqdssm.pipeline.validate.nightly.assessment import FindingAssessor, FindingState, JudgedFinding
 from mqdssm.pipeline.validate.rules.rule import Finding
 
 SCHEMA_URI: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -20,7 +20,9 @@ _FIRST_RDN: Final = re.compile(r"(?:[^,\\]|\\.)*", re.DOTALL)
 _LEVELS: Final = {"error": "error", "warning": "warning", "info": "note"}
 
 
-def sarif(summary: Summary, findings: Iterable[Finding], judge: Judge | None = None) -> Iterator[str]:
+def sarif(
+    summary: ValidationSummary, findings: Iterable[Finding], judge: FindingAssessor | None = None
+) -> Iterator[str]:
     """Write the document in pieces: findings may be many.
 
     Args:
@@ -60,14 +62,14 @@ def sarif(summary: Summary, findings: Iterable[Finding], judge: Judge | None = N
     body = json.dumps(run, ensure_ascii=False)[:-1]
     yield f'{head}, "runs": [{body}, "results": ['
     separator = "\n"
-    for one in (judge or Judge(summary.ended)).judged(findings):
+    for one in (judge or FindingAssessor(summary.ended)).judged(findings):
         result = _result(one.finding, indexes[one.finding.rule]) | _state(one, judge)
         yield separator + json.dumps(result, ensure_ascii=False)
         separator = ",\n"
     yield "\n]}]}\n"
 
 
-def _state(one: JudgedFinding, judge: Judge | None) -> dict[str, Any]:
+def _state(one: JudgedFinding, judge: FindingAssessor | None) -> dict[str, Any]:
     """Properties of a result that compare it with a baseline, and say why it is suppressed."""
     state: dict[str, Any] = {}
     if judge is not None and judge.baseline.made is not None:
@@ -77,7 +79,7 @@ def _state(one: JudgedFinding, judge: Judge | None) -> dict[str, Any]:
     return state
 
 
-def _driver(summary: Summary) -> dict[str, Any]:
+def _driver(summary: ValidationSummary) -> dict[str, Any]:
     return {
         "name": "mqdssm",
         "version": summary.versions.get("mqdssm", "0"),

@@ -36,11 +36,11 @@ VERDICTS_MAX: Final = 65_536  # distinct descriptors and certificates that a pro
 REMEMBERED_KEYS_MAX: Final = 50_000  # keys that a process holds as a set (6 MB)
 
 Findings = Iterator[pa.RecordBatch]
-Test = Callable[["Batch"], Findings]
+Test = Callable[["ObjectBatch"], Findings]
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ObjectBatch:
     """Some objects of one type.
 
     Attributes:
@@ -55,15 +55,15 @@ class Batch:
     rows: int
     dn: str | None = None
 
-    def taken(self, rows: pa.Array) -> "Batch":
+    def taken(self, rows: pa.Array) -> "ObjectBatch":
         """Some of the objects, by their numbers; one may be there several times."""
         columns = {name: values.take(rows) for name, values in self.columns.items()}
-        return Batch(self.type, columns, len(rows), self.dn)
+        return ObjectBatch(self.type, columns, len(rows), self.dn)
 
-    def kept(self, mask: pa.Array) -> "Batch":
+    def kept(self, mask: pa.Array) -> "ObjectBatch":
         """The objects for which a mask is true."""
         columns = {name: values.filter(mask) for name, values in self.columns.items()}
-        return Batch(self.type, columns, mask.true_count, self.dn)
+        return ObjectBatch(self.type, columns, mask.true_count, self.dn)
 
 
 def tests_of(
@@ -104,7 +104,7 @@ def columns_of(rules: Sequence[Rule], target: Dataset) -> tuple[str, ...]:
 # -- findings
 
 
-def findings(rule: Rule, batch: Batch, messages: pa.Array, *, attribute: str = "") -> Findings:
+def findings(rule: Rule, batch: ObjectBatch, messages: pa.Array, *, attribute: str = "") -> Findings:
     """Make findings about all objects of a batch, without those whose attribute could not be decoded."""
     if not attribute and UNREADABLE in batch.columns:
         lost = unreadable(batch.columns[UNREADABLE], rule.attribute)
@@ -139,7 +139,7 @@ def unreadable(column: Any, attribute: str) -> pa.Array | None:
 def _wrong(rule: Wrong, target: Dataset) -> Test:
     bad, words = condition(rule.bad, target.types), message(rule.message, target.types)
 
-    def test(batch: Batch) -> Findings:
+    def test(batch: ObjectBatch) -> Findings:
         try:
             mask = bad(batch.columns, batch.rows)
             if not mask.true_count:
@@ -164,7 +164,7 @@ def _reference(rule: MissingReference, own: Dataset, target: Dataset) -> Test:
     words = message(rule.message, own.types | extra)
     compare = condition(rule.bad, own.types | extra) if isinstance(rule, Unequal) else None
 
-    def test(batch: Batch) -> Findings:
+    def test(batch: ObjectBatch) -> Findings:
         others: dict[str, pa.Array] = {}
         parents, values = _exploded(value.evaluate(batch.columns), where(batch.columns, batch.rows))
         if compare is None:
@@ -268,7 +268,7 @@ def _judge(members: Sequence[Judged], target: Dataset, now: datetime) -> Test:
     by_id = {rule.id: rule for rule in members}
     simple = len(first.looks_at) == 1
 
-    def test(batch: Batch) -> Findings:
+    def test(batch: ObjectBatch) -> Findings:
         columns = batch.columns
         if simple and pa.types.is_dictionary(columns[first.looks_at[0]].type):
             parents, judged, places = _by_dictionary(columns[first.looks_at[0]], first, batch.type, now)
@@ -335,7 +335,7 @@ def _undecodable(rules: Sequence[Rule], name: str) -> Test:
             return dangling
         return special.get(attribute) if attribute in known else other
 
-    def test(batch: Batch) -> Findings:
+    def test(batch: ObjectBatch) -> Findings:
         column = batch.columns[UNREADABLE]
         if column.null_count == len(column):
             return

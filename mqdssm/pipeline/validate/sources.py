@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.engines import Engine
+from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.frames import columns
 from mqdssm.pipeline.manifest import ExportedFile, Manifest, sha256
 from mqdssm.pipeline.runner import Runner
@@ -24,13 +24,13 @@ from mqdssm.tables.places import enterprise_dn
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
-    from mqdssm.pipeline.access import LogIn
+    from mqdssm.pipeline.access import PipelineLogIn
 
 log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ValidationSource:
     """What is validated.
 
     Attributes:
@@ -58,7 +58,7 @@ class Source:
         return found | ({DIRECTORY: frozenset()} if self.is_directory else {})
 
 
-def export_source(folder: Path, *, name: str = "") -> Source:
+def export_source(folder: Path, *, name: str = "") -> ValidationSource:
     """Take an export, after making sure that it is whole.
 
     Args:
@@ -96,7 +96,7 @@ def export_source(folder: Path, *, name: str = "") -> Source:
         if found.rows != kept[one].rows:
             raise ConfigError(f"{folder / one} has {found.rows} objects, its manifest says {kept[one].rows}")
     dns = {"enterprise": str(enterprise_dn(DN.parse(manifest.naming_context)))}
-    return Source(name or str(folder), sets, dns)
+    return ValidationSource(name or str(folder), sets, dns)
 
 
 def check(folder: Path, files: Sequence[ExportedFile]) -> None:
@@ -123,7 +123,9 @@ def check(folder: Path, files: Sequence[ExportedFile]) -> None:
 
 
 @contextlib.contextmanager
-def directory_source(urls: Sequence[str], login: "LogIn", engine: Engine) -> Iterator[Source]:
+def directory_source(
+    urls: Sequence[str], login: "PipelineLogIn", engine: JobEngine
+) -> Iterator[ValidationSource]:
     """Export a directory to a folder of our own, which is removed afterwards.
 
     Args:
@@ -147,7 +149,7 @@ def directory_source(urls: Sequence[str], login: "LogIn", engine: Engine) -> Ite
             urls, [one for one in types if one in FRAMES], folder, **engine.arguments(), **login
         )
         found = export_source(folder, name=manifest.server)
-        yield Source(found.name, found.sets, found.dns, is_directory=True, findings=drift)
+        yield ValidationSource(found.name, found.sets, found.dns, is_directory=True, findings=drift)
 
 
 def schema_drift(session: "Session") -> Iterator[Finding]:
@@ -177,7 +179,7 @@ def schema_drift(session: "Session") -> Iterator[Finding]:
 @contextlib.contextmanager
 def mqis_source(
     runner: Runner, folder: Path, on: SparkOptions = HERE, mapping: Path | None = None
-) -> Iterator[Source]:
+) -> Iterator[ValidationSource]:
     """Take MQIS tables: they become files of our own, which are removed afterwards.
 
     Args:
@@ -198,4 +200,4 @@ def mqis_source(
     for words in left_out(folder, tables, mapped):
         log.warning("%s: %s", folder, words)
     with scratch(on, "mqdssm-validate-") as made:
-        yield Source(str(folder), mqis_sets(runner, tables, mapped, made))
+        yield ValidationSource(str(folder), mqis_sets(runner, tables, mapped, made))

@@ -35,7 +35,7 @@ class Untranslatable(ValueError):  # noqa: N818  it is no error: Spark does it
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class TranslatedExpression:
     """A translated expression.
 
     Attributes:
@@ -55,7 +55,7 @@ class Made:
     may_fail: bool = False
 
 
-def translate(text: str, types: Types) -> Made:
+def translate(text: str, types: Types) -> TranslatedExpression:
     """Translate a Spark SQL expression.
 
     Args:
@@ -106,7 +106,7 @@ def message(text: str, types: Types) -> Callable[[Columns, int], pa.Array]:
     return evaluate
 
 
-def _showing(made: Made) -> Evaluate:
+def _showing(made: TranslatedExpression) -> Evaluate:
     show = functions.shown(made.type, SHOWN_CHARS_MAX)
     if show is None:
         raise Untranslatable(f"values of type {made.type} are not shown")
@@ -122,65 +122,67 @@ def _constant(value: Any, kind: pa.DataType) -> Evaluate:
     return lambda _: scalar
 
 
-def _expect(made: Made, kind: pa.DataType) -> Made:
+def _expect(made: TranslatedExpression, kind: pa.DataType) -> TranslatedExpression:
     if made.type not in {kind, _NULL}:
         raise Untranslatable(f"{made.type} where {kind} is expected")
     if made.type == _NULL:
-        return Made(kind, _constant(None, kind))
+        return TranslatedExpression(kind, _constant(None, kind))
     return made
 
 
 # -- the kinds of expression
 
 
-def _made(tree: Tree, types: Types) -> Made:
+def _made(tree: Tree, types: Types) -> TranslatedExpression:
     maker = _MAKERS.get(tree[0])
     if maker is None:
         raise Untranslatable(f"{tree[1]} is not known outside Spark")
     return maker(tree, types)
 
 
-def _column(tree: Tree, types: Types) -> Made:
+def _column(tree: Tree, types: Types) -> TranslatedExpression:
     name = tree[1]
     if name not in types:
         raise Untranslatable(f"there is no column {name}")
-    return Made(types[name], lambda columns: functions.decoded(columns[name]), columns=frozenset({name}))
+    return TranslatedExpression(
+        types[name], lambda columns: functions.decoded(columns[name]), columns=frozenset({name})
+    )
 
 
-def _stored(tree: Tree, types: Types) -> Made:
+def _stored(tree: Tree, types: Types) -> TranslatedExpression:
     """A column as it is, perhaps as a dictionary: for functions that gain by it."""
     made = _made(tree, types)
     if tree[0] == "column":
         (name,) = made.columns
-        return Made(made.type, lambda columns: columns[name], columns=made.columns)
+        return TranslatedExpression(made.type, lambda columns: columns[name], columns=made.columns)
     return made
 
 
-def _text(tree: Tree, _: Types) -> Made:
-    return Made(_STRING, _constant(tree[1], _STRING))
+def _text(tree: Tree, _: Types) -> TranslatedExpression:
+    return TranslatedExpression(_STRING, _constant(tree[1], _STRING))
 
 
-def _number(tree: Tree, _: Types) -> Made:
-    return Made(_LONG, _constant(tree[1], _LONG), is_int=tree[1] < _INT_END)
+def _number(tree: Tree, _: Types) -> TranslatedExpression:
+    return TranslatedExpression(_LONG, _constant(tree[1], _LONG), is_int=tree[1] < _INT_END)
 
 
-def _boolean(tree: Tree, _: Types) -> Made:
-    return Made(_BOOL, _constant(tree[1], _BOOL))
+def _boolean(tree: Tree, _: Types) -> TranslatedExpression:
+    return TranslatedExpression(_BOOL, _constant(tree[1], _BOOL))
 
 
-def _null(_: Tree, __: Types) -> Made:
-    return Made(_NULL, _constant(None, _NULL))
+def _null(_: Tree, __: Types) -> TranslatedExpression:
+    return TranslatedExpression(_NULL, _constant(None, _NULL))
 
 
 def _apply(
     kind: pa.DataType,
     function: Callable[..., Any],
-    *parts: Made,
+    *parts: TranslatedExpression,
     costly: bool = False,
     may_fail: bool = False,
-) -> Made:
+) -> TranslatedExpression:
     evaluators = [part.evaluate for part in parts]
-    return Made(
+    return TranslatedExpression(
         kind,
         lambda columns: function(*(evaluate(columns) for evaluate in evaluators)),
         costly=costly or any(part.costly for part in parts),
@@ -190,13 +192,13 @@ def _apply(
     )
 
 
-def _negative(tree: Tree, types: Types) -> Made:
+def _negative(tree: Tree, types: Types) -> TranslatedExpression:
     made = _expect(_made(tree[1], types), _LONG)
     return _apply(_LONG, pc.negate_checked, made, may_fail=bool(made.columns))
 
 
-def _arithmetic(function: Callable[..., Any]) -> Callable[[Tree, Types], Made]:
-    def make(tree: Tree, types: Types) -> Made:
+def _arithmetic(function: Callable[..., Any]) -> Callable[[Tree, Types], TranslatedExpression]:
+    def make(tree: Tree, types: Types) -> TranslatedExpression:
         left, right = (_expect(_made(side, types), _LONG) for side in tree[1:])
         if left.is_int and right.is_int:
             raise Untranslatable(f"{tree[0]} of two numbers of 32 bits")
@@ -205,7 +207,7 @@ def _arithmetic(function: Callable[..., Any]) -> Callable[[Tree, Types], Made]:
     return make
 
 
-def _modulo(tree: Tree, types: Types) -> Made:
+def _modulo(tree: Tree, types: Types) -> TranslatedExpression:
     divisor = tree[2]
 
     def rest(found: Any) -> Any:
@@ -214,25 +216,27 @@ def _modulo(tree: Tree, types: Types) -> Made:
     return _apply(_LONG, rest, _expect(_made(tree[1], types), _LONG))
 
 
-def _not(tree: Tree, types: Types) -> Made:
+def _not(tree: Tree, types: Types) -> TranslatedExpression:
     return _apply(_BOOL, pc.invert, _expect(_made(tree[1], types), _BOOL))
 
 
-def _or(tree: Tree, types: Types) -> Made:
+def _or(tree: Tree, types: Types) -> TranslatedExpression:
     left, right = (_expect(_made(side, types), _BOOL) for side in tree[1:])
     if right.may_fail:
         return _where_open(left, right, pc.or_kleene, is_open_while=False)
     return _apply(_BOOL, pc.or_kleene, left, right)
 
 
-def _and(tree: Tree, types: Types) -> Made:
+def _and(tree: Tree, types: Types) -> TranslatedExpression:
     left, right = (_expect(_made(side, types), _BOOL) for side in tree[1:])
     if not right.costly and not right.may_fail:
         return _apply(_BOOL, pc.and_kleene, left, right)
     return _where_open(left, right, pc.and_kleene, is_open_while=True)
 
 
-def _where_open(left: Made, right: Made, both: Callable[..., Any], *, is_open_while: bool) -> Made:
+def _where_open(
+    left: TranslatedExpression, right: TranslatedExpression, both: Callable[..., Any], *, is_open_while: bool
+) -> TranslatedExpression:
     """Combine two conditions; the right one is computed only for rows that the left one has not decided."""
 
     def evaluate(columns: Columns) -> "pa.Array | pa.Scalar":
@@ -251,33 +255,37 @@ def _where_open(left: Made, right: Made, both: Callable[..., Any], *, is_open_wh
         return pc.replace_with_mask(first, open_rows, both(first.filter(open_rows), second))
 
     may_fail = left.may_fail or right.may_fail
-    return Made(_BOOL, evaluate, costly=True, columns=left.columns | right.columns, may_fail=may_fail)
+    return TranslatedExpression(
+        _BOOL, evaluate, costly=True, columns=left.columns | right.columns, may_fail=may_fail
+    )
 
 
 def _filtered(values: "pa.Array | pa.Scalar", mask: pa.Array) -> "pa.Array | pa.Scalar":
     return values if isinstance(values, pa.Scalar) else values.filter(mask)
 
 
-def _comparison(function: Callable[..., Any]) -> Callable[[Tree, Types], Made]:
-    def make(tree: Tree, types: Types) -> Made:
+def _comparison(function: Callable[..., Any]) -> Callable[[Tree, Types], TranslatedExpression]:
+    def make(tree: Tree, types: Types) -> TranslatedExpression:
         left, right = _alike(_made(tree[1], types), _made(tree[2], types))
         return _apply(_BOOL, function, left, right)
 
     return make
 
 
-def _alike(left: Made, right: Made) -> tuple[Made, Made]:
+def _alike(
+    left: TranslatedExpression, right: TranslatedExpression
+) -> tuple[TranslatedExpression, TranslatedExpression]:
     kind = left.type if left.type != _NULL else right.type
     if pa.types.is_nested(kind) or kind == _NULL:
         raise Untranslatable(f"a comparison of {kind}")
     return _expect(left, kind), _expect(right, kind)
 
 
-def _is_null(tree: Tree, types: Types) -> Made:
+def _is_null(tree: Tree, types: Types) -> TranslatedExpression:
     return _apply(_BOOL, pc.is_null, _stored(tree[1], types))
 
 
-def _in(tree: Tree, types: Types) -> Made:
+def _in(tree: Tree, types: Types) -> TranslatedExpression:
     made = _made(tree[1], types)
     kind = {_STRING: "text", _LONG: "number"}.get(made.type)
     if any(one[0] != kind for one in tree[2:]):
@@ -286,7 +294,7 @@ def _in(tree: Tree, types: Types) -> Made:
     return _apply(_BOOL, lambda found: functions.is_in(found, values), made)
 
 
-def _like(tree: Tree, types: Types) -> Made:
+def _like(tree: Tree, types: Types) -> TranslatedExpression:
     pattern = tree[2]
     if "\\" in pattern:
         raise Untranslatable("LIKE with an escape")
@@ -294,7 +302,7 @@ def _like(tree: Tree, types: Types) -> Made:
     return _apply(_BOOL, lambda found: pc.match_like(found, pattern), made, costly=True)
 
 
-def _rlike(tree: Tree, types: Types) -> Made:
+def _rlike(tree: Tree, types: Types) -> TranslatedExpression:
     made = _expect(_made(tree[1], types), _STRING)
     pattern = functions.checked_pattern(tree[2])
     if pattern is None:
@@ -302,28 +310,28 @@ def _rlike(tree: Tree, types: Types) -> Made:
     return _apply(_BOOL, lambda found: pc.match_substring_regex(found, pattern), made, costly=True)
 
 
-def _replace(tree: Tree, types: Types) -> Made:
+def _replace(tree: Tree, types: Types) -> TranslatedExpression:
     made = _expect(_made(tree[1], types), _STRING)
     if tree[2] != functions.FIRST_RDN or tree[3]:
         raise Untranslatable("regexp_replace with another pattern than that of a DN's first part")
     return _apply(_STRING, functions.without_first_rdn, made, costly=True)
 
 
-def _text_test(function: Callable[..., Any]) -> Callable[[Tree, Types], Made]:
-    def make(tree: Tree, types: Types) -> Made:
+def _text_test(function: Callable[..., Any]) -> Callable[[Tree, Types], TranslatedExpression]:
+    def make(tree: Tree, types: Types) -> TranslatedExpression:
         made = _expect(_made(tree[1], types), _STRING)
         return _apply(_BOOL, lambda found: function(found, tree[2]), made, costly=True)
 
     return make
 
 
-def _utf16_length(tree: Tree, types: Types) -> Made:
+def _utf16_length(tree: Tree, types: Types) -> TranslatedExpression:
     return _as_int(
         _apply(_LONG, functions.utf16_octets, _expect(_made(tree[1], types), _STRING), costly=True)
     )
 
 
-def _length(tree: Tree, types: Types) -> Made:
+def _length(tree: Tree, types: Types) -> TranslatedExpression:
     made = _stored(tree[1], types)
     count = pc.utf8_length if made.type == _STRING else pc.binary_length
     if made.type != _STRING:
@@ -331,32 +339,32 @@ def _length(tree: Tree, types: Types) -> Made:
     return _as_int(_apply(_LONG, lambda found: functions.of_distinct(count, found).cast(_LONG), made))
 
 
-def _as_int(made: Made) -> Made:
+def _as_int(made: TranslatedExpression) -> TranslatedExpression:
     return replace(made, is_int=True)
 
 
-def _case_of(function: Callable[..., Any]) -> Callable[[Tree, Types], Made]:
-    def make(tree: Tree, types: Types) -> Made:
+def _case_of(function: Callable[..., Any]) -> Callable[[Tree, Types], TranslatedExpression]:
+    def make(tree: Tree, types: Types) -> TranslatedExpression:
         return _apply(_STRING, function, _expect(_made(tree[1], types), _STRING), costly=True)
 
     return make
 
 
-def _coalesce(tree: Tree, types: Types) -> Made:
+def _coalesce(tree: Tree, types: Types) -> TranslatedExpression:
     parts = _of_one_type([_made(one, types) for one in tree[1:]], "coalesce")
     if any(part.may_fail for part in parts[1:]):
         raise Untranslatable("coalesce of what may fail")
     return _apply(parts[0].type, pc.coalesce, *parts)
 
 
-def _of_one_type(parts: list[Made], what: str) -> list[Made]:
+def _of_one_type(parts: list[TranslatedExpression], what: str) -> list[TranslatedExpression]:
     kind = next((part.type for part in parts if part.type != _NULL), _NULL)
     if kind == _NULL or pa.types.is_nested(kind):
         raise Untranslatable(f"{what} of {kind}")
     return [_expect(part, kind) for part in parts]
 
 
-def _if(tree: Tree, types: Types) -> Made:
+def _if(tree: Tree, types: Types) -> TranslatedExpression:
     test = _expect(_made(tree[1], types), _BOOL)
     yes, no = _of_one_type([_made(one, types) for one in tree[2:]], "if")
     if yes.may_fail or no.may_fail:
@@ -369,14 +377,14 @@ def _if(tree: Tree, types: Types) -> Made:
     return replace(made, is_int=yes.is_int and no.is_int)
 
 
-def _size(tree: Tree, types: Types) -> Made:
+def _size(tree: Tree, types: Types) -> TranslatedExpression:
     made = _made(tree[1], types)
     if not pa.types.is_list(made.type):
         raise Untranslatable(f"size of {made.type}")
     return _as_int(_apply(_LONG, lambda found: pc.list_value_length(found).cast(_LONG), made))
 
 
-def _exists(tree: Tree, types: Types) -> Made:
+def _exists(tree: Tree, types: Types) -> TranslatedExpression:
     made = _made(tree[1], types)
     if not pa.types.is_list(made.type):
         raise Untranslatable(f"exists in {made.type}")
@@ -391,8 +399,8 @@ def _exists(tree: Tree, types: Types) -> Made:
     return _apply(_BOOL, evaluate, made, costly=True)
 
 
-def _part(*, first: bool) -> Callable[[Tree, Types], Made]:
-    def make(tree: Tree, types: Types) -> Made:
+def _part(*, first: bool) -> Callable[[Tree, Types], TranslatedExpression]:
+    def make(tree: Tree, types: Types) -> TranslatedExpression:
         made = _expect(_made(tree[1], types), _STRING)
         return _apply(
             _STRING, lambda found: functions.part_of(found, tree[2], first=first), made, costly=True
@@ -401,29 +409,29 @@ def _part(*, first: bool) -> Callable[[Tree, Types], Made]:
     return make
 
 
-def _substring(tree: Tree, types: Types) -> Made:
+def _substring(tree: Tree, types: Types) -> TranslatedExpression:
     made, start, size = _expect(_made(tree[1], types), _STRING), tree[2] - 1, tree[3]
     end = None if size is None else start + size
     return _apply(_STRING, lambda found: pc.utf8_slice_codeunits(found, start, end), made, costly=True)
 
 
-def _trim(tree: Tree, types: Types) -> Made:
+def _trim(tree: Tree, types: Types) -> TranslatedExpression:
     trim = {"BOTH": pc.utf8_trim, "LEADING": pc.utf8_ltrim, "TRAILING": pc.utf8_rtrim}[tree[2]]
     made = _expect(_made(tree[1], types), _STRING)
     return _apply(_STRING, lambda found: trim(found, characters=" "), made, costly=True)
 
 
-def _concat(tree: Tree, types: Types) -> Made:
+def _concat(tree: Tree, types: Types) -> TranslatedExpression:
     parts = [_expect(_made(one, types), _STRING) for one in tree[1:]]
     return _apply(_STRING, lambda *found: pc.binary_join_element_wise(*found, ""), *parts, costly=True)
 
 
-def _bits(tree: Tree, types: Types) -> Made:
+def _bits(tree: Tree, types: Types) -> TranslatedExpression:
     left, right = (_expect(_made(side, types), _LONG) for side in tree[1:])
     return _apply(_LONG, pc.bit_wise_and, left, right)
 
 
-_MAKERS: Final[Mapping[str, Callable[[Tree, Types], Made]]] = {
+_MAKERS: Final[Mapping[str, Callable[[Tree, Types], TranslatedExpression]]] = {
     "column": _column,
     "text": _text,
     "number": _number,

@@ -15,10 +15,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from mqdssm.pipeline.runner import Job, Stop
+from mqdssm.pipeline.runner import Job, StopRequest
 from mqdssm.pipeline.validate.datasets import Dataset, Piece, merged, read, values_of
-from mqdssm.pipeline.validate.finding_files import write_parts
 from mqdssm.pipeline.validate.duplicate_values import repeated
+from mqdssm.pipeline.validate.finding_files import write_parts
 from mqdssm.pipeline.validate.rules.rule import (
     Judged,
     MissingReference,
@@ -28,7 +28,7 @@ from mqdssm.pipeline.validate.rules.rule import (
     Unequal,
     Wrong,
 )
-from mqdssm.pipeline.validate.scan import Batch, Test, columns_of, tests_of
+from mqdssm.pipeline.validate.scan import ObjectBatch, Test, columns_of, tests_of
 from mqdssm.pipeline.validate.translate import Untranslatable, condition, message, translate
 
 BATCH_ROWS: Final = 16_384  # more need more memory and gain nothing
@@ -43,7 +43,7 @@ TARGET_ROWS_MAX: Final = 500_000  # objects that references are looked up in, in
 
 
 @dataclass(frozen=True)
-class Plan:
+class ValidationPlan:
     """All that workers have to know. It is the same for all tasks, and holds no secret.
 
     Attributes:
@@ -60,11 +60,11 @@ class Plan:
     unique: tuple[tuple[Repeated, tuple[str, ...]], ...]
     dns: Mapping[str, str]
     now: datetime
-    tasks: tuple[tuple["Item", ...], ...] = field(default=())
+    tasks: tuple[tuple["ValidationItem", ...], ...] = field(default=())
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ValidationItem:
     """A piece of work: a piece of a type's rows, or a rule for repeated values.
 
     Attributes:
@@ -124,24 +124,24 @@ def _try(rule: Rule, own: Dataset, sets: Mapping[str, Dataset]) -> None:
         raise Untranslatable(f"a rule of kind {rule.kind}")
 
 
-def planned(plan: Plan) -> Plan:
+def planned(plan: ValidationPlan) -> ValidationPlan:
     """Cut the plan into tasks, the largest first; small pieces of work share one."""
     items = [
-        Item(name, piece, -1, piece.rows * len(rules))
+        ValidationItem(name, piece, -1, piece.rows * len(rules))
         for name, rules in plan.rules.items()
         for piece in merged(plan.sets[name].pieces, PIECE_ROWS)
     ]
     items += [
-        Item("", None, number, sum(plan.sets[name].rows for name in types) * 10)
+        ValidationItem("", None, number, sum(plan.sets[name].rows for name in types) * 10)
         for number, (_, types) in enumerate(plan.unique)
     ]
-    tasks: list[tuple[Item, ...]] = []
+    tasks: list[tuple[ValidationItem, ...]] = []
     for item in sorted(items, key=lambda item: -item.rows):
         if tasks and sum(one.rows for one in tasks[-1]) + item.rows <= TASK_WORK_MAX:
             tasks[-1] += (item,)
         else:
             tasks.append((item,))
-    return Plan(plan.sets, plan.rules, plan.unique, plan.dns, plan.now, tuple(tasks))
+    return ValidationPlan(plan.sets, plan.rules, plan.unique, plan.dns, plan.now, tuple(tasks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,15 +153,15 @@ class RuleWork:
         folder: for files of findings.
     """
 
-    plan: Plan
+    plan: ValidationPlan
     folder: Path
 
     @contextlib.contextmanager
-    def open(self, stop: Stop) -> Iterator[Callable[[int], tuple[Path, ...]]]:
+    def open(self, stop: StopRequest) -> Iterator[Callable[[int], tuple[Path, ...]]]:
         """See `Work`. A piece gives the files that it wrote."""
         yield lambda number: write_parts(self._findings(number, stop), self.folder)
 
-    def _findings(self, number: int, stop: Stop) -> Iterator[pa.RecordBatch]:
+    def _findings(self, number: int, stop: StopRequest) -> Iterator[pa.RecordBatch]:
         for item in self.plan.tasks[number]:
             stop.check()
             yield from done(self.plan, item, stop)
@@ -169,7 +169,7 @@ class RuleWork:
             pa.default_memory_pool().release_unused()
 
 
-def rule_job(plan: Plan, folder: Path) -> Job:
+def rule_job(plan: ValidationPlan, folder: Path) -> Job:
     """Cut a plan into the pieces of a job.
 
     Args:
@@ -182,20 +182,20 @@ def rule_job(plan: Plan, folder: Path) -> Job:
     return Job(RuleWork(whole, folder), names, is_small=is_small)
 
 
-def _name(plan: Plan, item: Item) -> str:
+def _name(plan: ValidationPlan, item: ValidationItem) -> str:
     if item.piece is None:
         return f"rule {plan.unique[item.unique][0].id}"
     return f"{item.type} in {item.piece.path}"
 
 
-def here(plan: Plan) -> Iterator[pa.RecordBatch]:
+def here(plan: ValidationPlan) -> Iterator[pa.RecordBatch]:
     """Do all of a plan in this process, without Spark."""
     whole = planned(plan)
     for item in chain.from_iterable(whole.tasks):
-        yield from done(whole, item, Stop())
+        yield from done(whole, item, StopRequest())
 
 
-def done(plan: Plan, item: Item, stop: Stop) -> Iterator[pa.RecordBatch]:
+def done(plan: ValidationPlan, item: ValidationItem, stop: StopRequest) -> Iterator[pa.RecordBatch]:
     """Do one piece of work."""
     if item.piece is None:
         rule, types = plan.unique[item.unique]
@@ -208,7 +208,7 @@ def done(plan: Plan, item: Item, stop: Stop) -> Iterator[pa.RecordBatch]:
     for record in read(item.piece, wanted, BATCH_ROWS, dictionaries=dictionaries):
         stop.check()
         columns = values_of(record, target.types)
-        batch = Batch(item.type, columns, record.num_rows, plan.dns.get(item.type))
+        batch = ObjectBatch(item.type, columns, record.num_rows, plan.dns.get(item.type))
         for test in tests:
             yield from test(batch)
 

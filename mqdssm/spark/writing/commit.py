@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions
 from mqdssm.directory.loading.existing_entries import guid_of
+from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions
 from mqdssm.errors import MqdssmError
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.manifest import utc_seconds
@@ -18,13 +18,13 @@ from mqdssm.spark.writing.outcomes import (
     OUTCOMES,
     SKIPPED,
     WAITING,
+    EffectTally,
     Outcomes,
-    Tally,
     WriteManifest,
     listed,
     waiting_rows,
 )
-from mqdssm.spark.writing.task import Written
+from mqdssm.spark.writing.task import WrittenRows
 from mqdssm.tables.references import REFERENCES
 
 if TYPE_CHECKING:
@@ -48,14 +48,14 @@ class Write:
     folder: Path | None
     started: datetime
 
-    def commit(self, written: Sequence[Written]) -> None:
+    def commit(self, written: Sequence[WrittenRows]) -> None:
         """End a write all of whose tasks are done.
 
         Raises:
             MqdssmError: more rows failed than were to be put up with.
             DirectoryError: what had to wait could not be written.
         """
-        tally = Tally()
+        tally = EffectTally()
         for one in written:
             tally.merge(one.tally)
         names = [name for one in written for name in one.files]
@@ -75,9 +75,9 @@ class Write:
         if tally.errors > (self.options.max_errors or 0):
             raise MqdssmError(self._words(tally))
 
-    def abort(self, written: Sequence[Written | None]) -> None:
+    def abort(self, written: Sequence[WrittenRows | None]) -> None:
         """End a write of which a task failed: what the others wrote stays, and is listed."""
-        tally = Tally()
+        tally = EffectTally()
         names = []
         for one in written:
             if one is not None:
@@ -85,7 +85,7 @@ class Write:
                 names += [name for name in one.files if name.startswith(f"{OUTCOMES}/")]
         self._tell(tally, names, complete=False)
 
-    def _tell(self, tally: Tally, names: Sequence[str], *, complete: bool) -> None:
+    def _tell(self, tally: EffectTally, names: Sequence[str], *, complete: bool) -> None:
         if self.folder is None:
             return
         WriteManifest(
@@ -99,7 +99,7 @@ class Write:
             files=listed(self.folder, names),
         ).write(self.folder)
 
-    def _words(self, tally: Tally) -> str:
+    def _words(self, tally: EffectTally) -> str:
         total = tally.counts.total()
         where = (
             f"{self.folder} tells of each row" if self.folder is not None else "option journal tells of all"

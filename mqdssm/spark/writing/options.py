@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Literal, Self, cast, get_args
 
 from mqdssm.errors import ConfigError, why_no_folder
-from mqdssm.pipeline.access import Access
+from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.frames.columns import RAW_TYPE, TYPES, FrameType, frame_type
 from mqdssm.spark.options import PARTITIONS_MAX, SourceOptions, number
 
@@ -34,7 +34,7 @@ class WriteOptions:
     """
 
     object: str
-    access: Access
+    access: DirectoryAccess
     on_conflict: OnConflict = "fail"
     journal: str | None = None
     max_rate: float | None = None

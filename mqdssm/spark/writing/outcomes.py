@@ -57,7 +57,7 @@ IS_DONE: Final = frozenset({one.value for one in DONE} | {SKIPPED})
 
 
 @dataclass(slots=True)
-class Tally:
+class EffectTally:
     """Counts of effects, and the first rows that failed.
 
     Attributes:
@@ -79,7 +79,7 @@ class Tally:
         """Rows that are not done."""
         return sum(count for effect, count in self.counts.items() if effect not in IS_DONE)
 
-    def merge(self, other: "Tally") -> None:
+    def merge(self, other: "EffectTally") -> None:
         """Add what another one counted."""
         self.counts.update(other.counts)
         self.problems += other.problems[: PROBLEMS_MAX - len(self.problems)]
@@ -103,7 +103,7 @@ class Outcomes:
         self._rows: list[dict[str, Any]] = []
         self._waiting: list[dict[str, Any]] = []
         self._writers: dict[str, pq.ParquetWriter] = {}
-        self.tally = Tally()
+        self.tally = EffectTally()
 
     @property
     def keeps(self) -> bool:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from mqdssm.directory.loading.items import Action, Effect, Item
 from mqdssm.directory.requests import new_entry
 from mqdssm.errors import MqdssmError, ObjectNotFound
-from mqdssm.events.entry_builder import Target
+from mqdssm.events.entry_builder import EntryTarget
 from mqdssm.events.object_names import check_new_name
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
@@ -23,7 +23,7 @@ from mqdssm.model.fieldtypes import problems_in
 from mqdssm.pipeline.frames.columns import ATTRIBUTES, DN_COLUMN, OBJECT_CLASS, FrameType
 from mqdssm.pipeline.frames.elements import element_of
 from mqdssm.pipeline.migrate.candidates import MANAGER_CLASS, Candidate, Candidates, reason_of
-from mqdssm.pipeline.migrate.shared_lookups import Computer, Known
+from mqdssm.pipeline.migrate.shared_lookups import Computer, SharedLookups
 from mqdssm.pipeline.migrate.target import TargetView, computers_there, sites_there
 from mqdssm.spark.writing.options import OnConflict
 from mqdssm.tables import TABLES
@@ -38,7 +38,7 @@ DESCRIPTOR: Final = "nTSecurityDescriptor"
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class SettledRow:
     """A row that becomes nothing, or that is as it should be already.
 
     Attributes:
@@ -59,7 +59,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RowChange:
     """A row that is to be written.
 
     Attributes:
@@ -75,10 +75,10 @@ class Wanted:
     references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-Made = Refused | Wanted
+Made = SettledRow | RowChange
 
 
-class RowMaker:
+class ChangeMaker:
     """Makes changes of rows.
 
     Args:
@@ -92,7 +92,7 @@ class RowMaker:
         self._frame = frame
         self._update = on_conflict == "update"
         self._view = TargetView(session)
-        self._target = Target.of(session)
+        self._target = EntryTarget.of(session)
 
     def make(self, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterator[Made]:
         """Make changes of some rows.
@@ -111,17 +111,17 @@ class RowMaker:
             try:
                 elements.append((number, element_of(self._frame, row)))
             except (MqdssmError, ValueError) as error:
-                yield Refused(number, Effect.REJECTED, guid=row.get("Identifier"), text=_one_line(error))
+                yield SettledRow(number, Effect.REJECTED, guid=row.get("Identifier"), text=_one_line(error))
         yield from self._made(elements)
 
     @staticmethod
     def _raw(number: int, row: Mapping[str, Any]) -> Made:
         dn, classes = row.get(DN_COLUMN.name), row.get(OBJECT_CLASS.name)
         if not dn or not classes:
-            return Refused(number, Effect.REJECTED, dn=dn or "", text="it has no dn, or no objectClass")
+            return SettledRow(number, Effect.REJECTED, dn=dn or "", text="it has no dn, or no objectClass")
         attributes = {name: tuple(raws) for name, raws in row.get(ATTRIBUTES.name) or () if raws}
         attributes = new_entry(classes, attributes)
-        return Wanted(Item(row=number, action=Action.ADD, dn=dn, attributes=attributes))
+        return RowChange(Item(row=number, action=Action.ADD, dn=dn, attributes=attributes))
 
     # -- elements
 
@@ -147,7 +147,9 @@ class RowMaker:
             try:
                 candidates.append((number, element, makers.of(element)))
             except (MqdssmError, ValueError) as error:
-                yield Refused(number, Effect.REJECTED, guid=_guid(element), text=self._reason(element, error))
+                yield SettledRow(
+                    number, Effect.REJECTED, guid=_guid(element), text=self._reason(element, error)
+                )
         there = self._there([found[0] for _, _, found in candidates])
         for number, element, found in candidates:
             entry = there.get(found[0].made.dn.normalized)
@@ -155,11 +157,11 @@ class RowMaker:
                 if entry is None:
                     check_new_name(element)
             except (MqdssmError, ValueError) as error:
-                yield Refused(number, Effect.REJECTED, guid=_guid(element), text=reason_of(error))
+                yield SettledRow(number, Effect.REJECTED, guid=_guid(element), text=reason_of(error))
                 continue
             yield self._wanted(number, element, found, entry)
 
-    def _known(self, elements: Sequence[DirectoryObject]) -> Known:
+    def _known(self, elements: Sequence[DirectoryObject]) -> SharedLookups:
         """What these elements need to know of the directory."""
         key = self._target.profile.name_key
         names = {key(name): name for one in elements if (name := _computer_name(one))}
@@ -174,7 +176,7 @@ class RowMaker:
             dn = DN.parse(entries[0].dn).parent
             machines[guid] = name = key(dn.name)
             computers.setdefault(name, Computer(dn.name, str(dn), None, exists=True))
-        return Known(sites=sites, machines=machines, computers=computers)
+        return SharedLookups(sites=sites, machines=machines, computers=computers)
 
     def _reason(self, element: DirectoryObject, error: Exception) -> str:
         name = _computer_name(element)
@@ -225,7 +227,7 @@ class RowMaker:
             attributes=attributes,
             ldap_class=own.made.ldap_class,
         )
-        return Wanted(item, guid, beside, references)
+        return RowChange(item, guid, beside, references)
 
     def _changed(
         self,
@@ -238,16 +240,16 @@ class RowMaker:
         """An object that is never made, only changed: an account, the enterprise."""
         dn = str(own.made.dn)
         if there is None:
-            return Refused(number, Effect.MISSING, dn, guid, "there is no such object")
+            return SettledRow(number, Effect.MISSING, dn, guid, "there is no such object")
         kept = {name: raws for name, raws in values.items() if name != "objectGUID"}
         hides_sacls = self._session.profile.hides_sacls
         differs = differing(kept, there.attributes, own.made.ldap_class, hides_sacls=hides_sacls)
         against = tuple(name for name in differs if there.all(name))
         if not differs:
-            return Refused(number, Effect.EQUAL, dn, guid)
+            return SettledRow(number, Effect.EQUAL, dn, guid)
         if against and not self._update:
             text = f"it exists and differs in {', '.join(against)}"
-            return Refused(number, Effect.CONFLICT, dn, guid, text, against)
+            return SettledRow(number, Effect.CONFLICT, dn, guid, text, against)
         item = Item(
             row=number,
             action=Action.MODIFY,
@@ -256,7 +258,7 @@ class RowMaker:
             before={name: tuple(there.all(name)) for name in differs},
             ldap_class=own.made.ldap_class,
         )
-        return Wanted(item, guid)
+        return RowChange(item, guid)
 
 
 def _beside(number: int, one: Candidate) -> Item:

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from mqdssm.directory.loading.items import Effect, LoadOptions, Outcome
 from mqdssm.spark.writing.options import WriteOptions
-from mqdssm.spark.writing.outcomes import NOT_TRIED, SKIPPED, Outcomes, Tally
-from mqdssm.spark.writing.rows import Refused, RowMaker, Wanted
+from mqdssm.spark.writing.outcomes import NOT_TRIED, SKIPPED, EffectTally, Outcomes
+from mqdssm.spark.writing.rows import ChangeMaker, RowChange, SettledRow
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
@@ -24,7 +24,7 @@ ROWS_TOGETHER: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenRows:
     """What a task has done.
 
     Attributes:
@@ -33,12 +33,12 @@ class Written:
     """
 
     files: tuple[str, ...]
-    tally: Tally
+    tally: EffectTally
 
 
 def write(
     batches: Iterable[pa.RecordBatch], options: WriteOptions, folder: Path | None, partition: int
-) -> Written:
+) -> WrittenRows:
     """Write the rows of a task.
 
     Args:
@@ -62,7 +62,7 @@ def write(
                 else:
                     work.rows(rows)
             work.try_again()
-        return Written(outcomes.close(), outcomes.tally)
+        return WrittenRows(outcomes.close(), outcomes.tally)
     except BaseException:
         outcomes.abandon()
         raise
@@ -83,14 +83,14 @@ class _Work:
         self._session = session
         self._options = options
         self._outcomes = outcomes
-        self._maker = RowMaker(session, options.frame, options.on_conflict)
-        self._orphans: list[Wanted] = []
+        self._maker = ChangeMaker(session, options.frame, options.on_conflict)
+        self._orphans: list[RowChange] = []
 
     def rows(self, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
         """Write some rows."""
-        wanted: dict[int, Wanted] = {}
+        wanted: dict[int, RowChange] = {}
         for made in self._maker.make(rows):
-            if isinstance(made, Wanted):
+            if isinstance(made, RowChange):
                 wanted[made.item.row] = made
             else:
                 self._refused(made)
@@ -112,7 +112,7 @@ class _Work:
         for one in self._orphans:
             self._left(one)
 
-    def _left(self, one: Wanted) -> None:
+    def _left(self, one: RowChange) -> None:
         """An entry whose parent no row of this task makes: perhaps one of another task does."""
         item = one.item
         if self._outcomes.keeps:
@@ -121,12 +121,12 @@ class _Work:
         text = "its parent is not there; with option journal it is tried again when all tasks are done"
         self._outcomes.add(item.row, Effect.MISSING_PARENT, dn=item.dn, guid=one.guid, text=text)
 
-    def _load(self, wanted: Mapping[int, Wanted]) -> None:
+    def _load(self, wanted: Mapping[int, RowChange]) -> None:
         if not wanted:
             return
         update = self._options.on_conflict == "update"
         load = LoadOptions(update=update, max_rate=self._options.max_rate)
-        done: list[tuple[Wanted, Outcome]] = []
+        done: list[tuple[RowChange, Outcome]] = []
         for outcome in self._session.loader.load([one.item for one in wanted.values()], load):
             one = wanted[outcome.row]
             if outcome.effect is Effect.MISSING_PARENT and self._options.frame.ldap_class is None:
@@ -137,7 +137,7 @@ class _Work:
                 self._note(one, outcome)
         self._beside(done)
 
-    def _beside(self, done: Sequence[tuple[Wanted, Outcome]]) -> None:
+    def _beside(self, done: Sequence[tuple[RowChange, Outcome]]) -> None:
         """Write what objects need beside their own entries: copies of these, so what is there gives way."""
         items = [item for one, _ in done for item in one.beside]
         problems: dict[int, str] = {}
@@ -156,7 +156,7 @@ class _Work:
             if one.references:
                 self._wait(one, outcome)
 
-    def _wait(self, one: Wanted, outcome: Outcome) -> None:
+    def _wait(self, one: RowChange, outcome: Outcome) -> None:
         ldap_class = one.item.ldap_class or ""
         if self._outcomes.keeps:
             self._outcomes.wait(
@@ -172,18 +172,18 @@ class _Work:
             text=f"it refers to what is not there ({named}): write again, or give the option journal",
         )
 
-    def _note(self, one: Wanted, outcome: Outcome) -> None:
+    def _note(self, one: RowChange, outcome: Outcome) -> None:
         self._add(
-            Refused(
+            SettledRow(
                 outcome.row, outcome.effect, outcome.dn, one.guid, outcome.text, tuple(outcome.attributes)
             ),
             outcome.code,
         )
 
-    def _refused(self, made: Refused) -> None:
+    def _refused(self, made: SettledRow) -> None:
         self._add(made, None)
 
-    def _add(self, one: Refused, code: int | None) -> None:
+    def _add(self, one: SettledRow, code: int | None) -> None:
         skip = one.effect == Effect.CONFLICT and self._options.on_conflict == "skip"
         self._outcomes.add(
             one.row,

@@ -8,32 +8,32 @@ from typing import Final
 
 from mqdssm.directory.entries import parse_name
 from mqdssm.directory.loading.items import Action, Item
-from mqdssm.directory.loading.sending import Request
+from mqdssm.directory.loading.sending import ChangeInFlight
 from mqdssm.directory.responses import LdapResult
 from mqdssm.directory.session import Session
 from mqdssm.errors import GenericDirectoryError, MappingError, ObjectAlreadyExists
-from mqdssm.events.entry_builder import Maker, Target
+from mqdssm.events.entry_builder import EntryTarget, Maker
 from mqdssm.events.references import batched
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult, name_of
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType
-from mqdssm.store.ldap.settings_objects import Companions
-from mqdssm.store.ldap.stored_entry import Held, held_of
-from mqdssm.store.ldap.renaming import Homes
-from mqdssm.store.ldap.places import domain_of
 from mqdssm.store.ldap.change_planner import (
     REFERENCES_MAX,
-    Plan,
+    ChangePlan,
+    PlannedChange,
     Planner,
-    Wanted,
     path_of,
     placeholder,
     reduced,
 )
+from mqdssm.store.ldap.places import domain_of
 from mqdssm.store.ldap.references import complete
-from mqdssm.store.ldap.view import Reader, View, Viewing
+from mqdssm.store.ldap.renaming import Homes
+from mqdssm.store.ldap.settings_objects import Companions
+from mqdssm.store.ldap.stored_entry import Held, held_of
+from mqdssm.store.ldap.view import DirectoryView, StoreSearches, Viewing
 from mqdssm.tables.ldap_results import is_full
 from mqdssm.tables.properties import references_of
 
@@ -67,11 +67,11 @@ class Failure:
 class _Run:
     """Plans that may be carried out together."""
 
-    plans: list[tuple[Wanted, Plan]] = field(default_factory=list)
+    plans: list[tuple[PlannedChange, ChangePlan]] = field(default_factory=list)
     deleted: set[str] = field(default_factory=set)  # normalised DNs
     alone: bool = False
 
-    def admits(self, plan: Plan) -> bool:
+    def admits(self, plan: ChangePlan) -> bool:
         """Return True if a plan may be carried out at the same time: nothing it touches is being deleted."""
         if not self.plans:
             return True
@@ -87,7 +87,7 @@ class _Run:
         """Give everything up."""
         self.plans, self.deleted, self.alone = [], set(), False
 
-    def add(self, wanted: Wanted, plan: Plan) -> None:
+    def add(self, wanted: PlannedChange, plan: ChangePlan) -> None:
         """Take it in."""
         self.plans.append((wanted, plan))
         self.deleted |= {normalize(one.item.dn) for one in plan.last}
@@ -106,13 +106,15 @@ class _Course:
         identifiers: GUIDs of the objects of the changes that were planned.
     """
 
-    def __init__(self, changes: Sequence[Wanted], planner: Callable[[Sequence[Wanted]], Planner]) -> None:
+    def __init__(
+        self, changes: Sequence[PlannedChange], planner: Callable[[Sequence[PlannedChange]], Planner]
+    ) -> None:
         self.failures: dict[int, Failure] = {}
         self.identifiers: list[Guid | None] = []
         self._changes = changes
         self._make_planner = planner
         self._planner = planner(changes)
-        self._kept: Plan | None = None  # of the next change
+        self._kept: ChangePlan | None = None  # of the next change
         self._error: Exception | None = None
 
     def next_run(self) -> _Run | None:
@@ -127,7 +129,7 @@ class _Course:
         self._planner = self._make_planner(self._changes[len(self.identifiers) :])
         self._take(run)
 
-    def requests(self, run: _Run) -> Iterator[Request]:
+    def requests(self, run: _Run) -> Iterator[ChangeInFlight]:
         """Give the first requests of a run, and of the changes behind it that may be made with it."""
         for wanted, plan in list(run.plans):
             if wanted.row not in self.failures:
@@ -143,7 +145,7 @@ class _Course:
         if self._error is not None:
             raise self._error
 
-    def _take(self, run: _Run) -> Plan | None:
+    def _take(self, run: _Run) -> ChangePlan | None:
         """Plan the next change, and take it into a run if it may be carried out together with that one."""
         at = len(self.identifiers)
         if at == len(self._changes) or (run.plans and self.failures):
@@ -164,17 +166,17 @@ class _Course:
 class Applier:
     """Carries changes of one partition out."""
 
-    def __init__(self, session: Session, reader: Reader) -> None:
+    def __init__(self, session: Session, reader: StoreSearches) -> None:
         self._session = session
         self._reader = reader
         self._viewing = Viewing(reader)
         self.homes = Homes(session, reader)
         self.companions = Companions(session, reader)
-        self._maker = Maker(Target.of(session), lambda _guids, _class: {})
+        self._maker = Maker(EntryTarget.of(session), lambda _guids, _class: {})
         self._domain = domain_of(reader.places.root)
 
     def apply(
-        self, changes: Sequence[Wanted], view: View | None = None
+        self, changes: Sequence[PlannedChange], view: DirectoryView | None = None
     ) -> tuple[int, int, list[Guid | None]]:
         """Make changes, in their order as far as one depends on another.
 
@@ -201,7 +203,7 @@ class Applier:
                 return len(identifiers), failure.status, identifiers
         return len(identifiers), Hresult.MQ_OK, identifiers
 
-    def view(self, changes: Sequence[Wanted]) -> View:
+    def view(self, changes: Sequence[PlannedChange]) -> DirectoryView:
         """What is there of what some changes concern."""
         refers = [
             guid
@@ -214,7 +216,9 @@ class Applier:
         concerns = [one.concern for one in changes]
         return self._viewing.view(changes[0].numbers.partition, concerns, refers, by_name)
 
-    def _some(self, changes: Sequence[Wanted], view: View | None) -> tuple[list[Guid | None], Failure | None]:
+    def _some(
+        self, changes: Sequence[PlannedChange], view: DirectoryView | None
+    ) -> tuple[list[Guid | None], Failure | None]:
         """Make some changes; those from the beginning that are durable, and why the next one is not."""
         course = _Course(changes, lambda rest: self._planner(rest, view if rest is changes else None))
         failures = course.failures
@@ -236,10 +240,10 @@ class Applier:
         row = min(failures)
         return identifiers[: row - changes[0].row], failures[row]
 
-    def _planner(self, changes: Sequence[Wanted], view: View | None = None) -> Planner:
+    def _planner(self, changes: Sequence[PlannedChange], view: DirectoryView | None = None) -> Planner:
         return Planner(self.view(changes) if view is None else view, self._maker, self._domain)
 
-    def _complete(self, changes: Sequence[Wanted], identifiers: Sequence[Guid | None]) -> None:
+    def _complete(self, changes: Sequence[PlannedChange], identifiers: Sequence[Guid | None]) -> None:
         """See to what follows from changes of sites and machines, also if they were known already.
 
         Those that refer to new objects get to know where these are; queues go to the machine that has their
@@ -277,7 +281,7 @@ class Applier:
         for some in batched(entries, CHANGES_AT_ONCE):
             failures: dict[int, Failure] = {}
             requests = [
-                Request(
+                ChangeInFlight(
                     item=Item(
                         row=row,
                         action=Action.DELETE if left is None else Action.MODIFY,
@@ -315,9 +319,9 @@ class Applier:
         if gone:
             self._settle(gone)
 
-    def _send(self, requests: Iterable[Request], failures: dict[int, Failure]) -> list[Request]:
+    def _send(self, requests: Iterable[ChangeInFlight], failures: dict[int, Failure]) -> list[ChangeInFlight]:
         """Send requests; those that could not be made because there are others below are given back."""
-        left: list[Request] = []
+        left: list[ChangeInFlight] = []
         if requests == []:
             return left
         for request, result in self._session.loader.send(requests):
@@ -335,7 +339,7 @@ class Applier:
                 failures[row] = failure
         return left
 
-    def _failure(self, request: Request, result: LdapResult) -> Failure:
+    def _failure(self, request: ChangeInFlight, result: LdapResult) -> Failure:
         if result.code in _BUSY:
             raise GenericDirectoryError(
                 "the server is too busy", dn=request.item.dn, ldap_code=result.code, server_text=result.text
@@ -351,7 +355,7 @@ class Applier:
         full = is_full(result.code, result.text)
         return Failure(Hresult.MQ_ERROR_DS_IS_FULL if full else Hresult.MQ_ERROR_DS_ERROR)
 
-    def _leave_placeholders(self, requests: Iterable[Request], failures: dict[int, Failure]) -> None:
+    def _leave_placeholders(self, requests: Iterable[ChangeInFlight], failures: dict[int, Failure]) -> None:
         """Objects that are deleted while others are below them: the entry stays (decision R53)."""
         replaced = []
         for request in requests:
@@ -365,7 +369,7 @@ class Applier:
                 if not self._send([request], failures):
                     continue
             item = Item(row=request.item.row, action=Action.MODIFY, dn=dn, attributes=placeholder(held))
-            replaced.append(Request(item=item, condition=request.condition))
+            replaced.append(ChangeInFlight(item=item, condition=request.condition))
         self._send(replaced, failures)
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from mqdssm.directory.entries import parse_name
 from mqdssm.directory.loading.items import Action, Item
-from mqdssm.directory.loading.sending import Request
+from mqdssm.directory.loading.sending import ChangeInFlight
 from mqdssm.directory.requests import new_entry
 from mqdssm.events.entry_builder import Maker
 from mqdssm.model.dn import DN
@@ -21,9 +21,9 @@ from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, PropertyValue, Scope, deletion_properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.store.content import digest_of
+from mqdssm.store.ldap.places import StoredPlace
 from mqdssm.store.ldap.stored_entry import OBJECT_CLASS, TWIN, Held, content_digest
-from mqdssm.store.ldap.places import Place
-from mqdssm.store.ldap.view import Concern, View
+from mqdssm.store.ldap.view import Concern, DirectoryView
 from mqdssm.store.rules import NAME, kept, replicated
 from mqdssm.tables.numbering import DIGEST, Numbering
 from mqdssm.tables.places import DESCRIPTION, PLACEHOLDER
@@ -49,7 +49,7 @@ MANAGER_CLASS: Final = PROPERTY_TABLES[ObjectType.MACHINE].classes[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class PlannedChange:
     """One change.
 
     Attributes:
@@ -81,7 +81,7 @@ class Renaming:
 
 
 @dataclass(slots=True)
-class Plan:
+class ChangePlan:
     """What is to be done for a change.
 
     Attributes:
@@ -95,17 +95,17 @@ class Plan:
         identifier: GUID of the object.
     """
 
-    ahead: list[Request] = field(default_factory=list)
+    ahead: list[ChangeInFlight] = field(default_factory=list)
     before: list[Renaming] = field(default_factory=list)
-    first: list[Request] = field(default_factory=list)
-    last: list[Request] = field(default_factory=list)
+    first: list[ChangeInFlight] = field(default_factory=list)
+    last: list[ChangeInFlight] = field(default_factory=list)
     behind: list[Renaming] = field(default_factory=list)
     gone: list[Held] = field(default_factory=list)
     status: int = _OK
     identifier: Guid | None = None
 
 
-class Refused(Exception):  # noqa: N818  it is an answer
+class RefusedChange(Exception):  # noqa: N818  it is an answer
     """A change that cannot be; for the planner alone.
 
     Attributes:
@@ -120,18 +120,18 @@ class Refused(Exception):  # noqa: N818  it is an answer
 class Planner:
     """Plans changes of one view, in their order."""
 
-    def __init__(self, view: View, maker: Maker, domain: str) -> None:
+    def __init__(self, view: DirectoryView, maker: Maker, domain: str) -> None:
         self._view = view
         self._maker = maker
         self._domain = domain
         self._places = view.places
 
-    def plan(self, wanted: Wanted) -> Plan:
+    def plan(self, wanted: PlannedChange) -> ChangePlan:
         """Plan a change; the view shows then what will be.
 
         A change that cannot be is a plan with a status.
         """
-        plan = Plan()
+        plan = ChangePlan()
         wanted = identified(self._view, wanted)
         try:
             if wanted.command is Command.DELETE:
@@ -140,21 +140,21 @@ class Planner:
                 self._update(wanted, plan)
             else:
                 self._whole(wanted, plan)
-        except Refused as refused:
+        except RefusedChange as refused:
             log.info("change %s of %s: %s", wanted.numbers.number, wanted.concern.name, refused)
-            return Plan(status=refused.status)
+            return ChangePlan(status=refused.status)
         except ValueError as error:
             log.warning("change %s of %s: %s", wanted.numbers.number, wanted.concern.name, error)
-            return Plan(status=Hresult.MQ_ERROR_PROPERTY)
+            return ChangePlan(status=Hresult.MQ_ERROR_PROPERTY)
         return plan
 
     # -- whole objects
 
-    def _whole(self, wanted: Wanted, plan: Plan) -> None:
+    def _whole(self, wanted: PlannedChange, plan: ChangePlan) -> None:
         concern, numbers = wanted.concern, wanted.numbers
         guid = plan.identifier = concern.identifier
         if guid is None:
-            raise Refused(Hresult.MQ_ERROR_PROPERTY, "no GUID is given (decision R11)")
+            raise RefusedChange(Hresult.MQ_ERROR_PROPERTY, "no GUID is given (decision R11)")
         held, grave = self._view.objects.get(guid), self._view.tombstones.get(guid)
         if is_known(held, numbers) or is_known(grave, numbers):
             self._finish(wanted, held, grave, plan)
@@ -178,7 +178,7 @@ class Planner:
             plan.last.append(request(wanted, Action.DELETE, grave.dn, {}, grave))
             self._view.remove(grave)
 
-    def _replace(self, wanted: Wanted, held: Held, plan: Plan) -> None:
+    def _replace(self, wanted: PlannedChange, held: Held, plan: ChangePlan) -> None:
         """Take an object away whose GUID one of another type has now (decision R65)."""
         log.warning("%s is replaced by an object of another type: %s", held.dn, wanted.concern.name)
         left = reduced(held)
@@ -189,7 +189,7 @@ class Planner:
         if left is not None:
             self._view.put(held.after(left))
 
-    def _finish(self, wanted: Wanted, held: Held | None, grave: Held | None, plan: Plan) -> None:
+    def _finish(self, wanted: PlannedChange, held: Held | None, grave: Held | None, plan: ChangePlan) -> None:
         """Both an object and its tombstone are there: a crash came between, and the newer counts (R15)."""
         if grave is not None and wanted.command is Command.DELETE:
             plan.gone.append(grave)  # a crash may have come before others got its name
@@ -202,7 +202,9 @@ class Planner:
             plan.last.append(request(wanted, Action.DELETE, grave.dn, {}, grave))
             self._view.remove(grave)
 
-    def _make(self, wanted: Wanted, guid: Guid, place: Place, target: Values, plan: Plan) -> None:
+    def _make(
+        self, wanted: PlannedChange, guid: Guid, place: StoredPlace, target: Values, plan: ChangePlan
+    ) -> None:
         """Write an object that is not there, whatever is in its place (decision R53)."""
         concern = wanted.concern
         occupant = self._occupant(concern, place)
@@ -229,7 +231,7 @@ class Planner:
         else:
             self._add(wanted, aside_of(place.dn, guid, wanted.numbers.partition), target, plan)
 
-    def _occupant(self, concern: Concern, place: Place) -> Held | None:
+    def _occupant(self, concern: Concern, place: StoredPlace) -> Held | None:
         """What is where a new object belongs."""
         if concern.type is ObjectType.USER:
             sid = concern.properties.get(Propid.U_SID)
@@ -238,12 +240,14 @@ class Planner:
                 return account
         return self._view.at.get(place.dn.normalized)
 
-    def _place(self, concern: Concern, guid: Guid, held: Held | None) -> Place:
+    def _place(self, concern: Concern, guid: Guid, held: Held | None) -> StoredPlace:
         place = self._view.place(concern, guid, path_of(concern))
         if held is not None and (place is None or concern.type in _STAY):
-            return Place(parse_name(held.dn))
+            return StoredPlace(parse_name(held.dn))
         if place is None:
-            raise Refused(Hresult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, "its path name names no place for it")
+            raise RefusedChange(
+                Hresult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, "its path name names no place for it"
+            )
         return place
 
     def _target(self, concern: Concern, guid: Guid, numbers: Numbering) -> Values:
@@ -269,7 +273,7 @@ class Planner:
         held = self._view.objects.get(guid) or self._view.elsewhere.get(guid)
         return str(self._places.stand_in(guid)) if held is None or held.numbers is None else held.dn
 
-    def _parents(self, wanted: Wanted, place: Place, plan: Plan) -> None:
+    def _parents(self, wanted: PlannedChange, place: StoredPlace, plan: ChangePlan) -> None:
         """What has to be above an object: its computer, and a placeholder of its machine."""
         if not place.computer:
             return
@@ -287,7 +291,7 @@ class Planner:
             plan.first.append(request(wanted, Action.ADD, str(above), values))
             self._view.put(Held(str(above), values))
 
-    def _add(self, wanted: Wanted, dn: DN, target: Values, plan: Plan) -> None:
+    def _add(self, wanted: PlannedChange, dn: DN, target: Values, plan: ChangePlan) -> None:
         table = PROPERTY_TABLES[wanted.concern.type]
         values = new_entry(table.classes, {name: raws for name, raws in target.items() if raws})
         guid = wanted.concern.identifier
@@ -298,7 +302,7 @@ class Planner:
         self._view.put(Held(str(dn), values))
 
     def _overwrite(
-        self, wanted: Wanted, held: Held, target: Values, plan: Plan, *, takes: bool = False
+        self, wanted: PlannedChange, held: Held, target: Values, plan: ChangePlan, *, takes: bool = False
     ) -> None:
         """Give an entry all that the object shall have, and nothing else; a placeholder its GUID, too."""
         table = PROPERTY_TABLES[wanted.concern.type]
@@ -322,12 +326,12 @@ class Planner:
             changes[OBJECT_CLASS] = (*there, *(name.encode() for name in classes))
         self._modify(wanted, held, changes, plan)
 
-    def _modify(self, wanted: Wanted, held: Held, changes: Values, plan: Plan) -> None:
+    def _modify(self, wanted: PlannedChange, held: Held, changes: Values, plan: ChangePlan) -> None:
         plan.first.append(request(wanted, Action.MODIFY, held.dn, changes, held))
         self._view.remove(held)
         self._view.put(held.after(changes))
 
-    def _move(self, wanted: Wanted, held: Held, place: Place, plan: Plan) -> None:
+    def _move(self, wanted: PlannedChange, held: Held, place: StoredPlace, plan: ChangePlan) -> None:
         """Rename an entry whose object has another name now; its number is written before."""
         is_free = self._view.at.get(place.dn.normalized) is None
         if place.dn.normalized != held.key and is_free and held.type not in _STAY:
@@ -336,14 +340,14 @@ class Planner:
 
     # -- parts of objects
 
-    def _update(self, wanted: Wanted, plan: Plan) -> None:
+    def _update(self, wanted: PlannedChange, plan: ChangePlan) -> None:
         concern, numbers = wanted.concern, wanted.numbers
         held = located(self._view, wanted)
         guid = plan.identifier = concern.identifier
         grave = None if guid is None else self._view.tombstones.get(guid)
         if held is None or is_known(held, numbers) or is_known(grave, numbers):
             if held is None and not is_known(grave, numbers):
-                raise Refused(Hresult.MQDS_OBJECT_NOT_FOUND, "there is no such object")
+                raise RefusedChange(Hresult.MQDS_OBJECT_NOT_FOUND, "there is no such object")
             self._finish(wanted, held, grave, plan)
             return
         kind, properties = concern.type, concern.properties
@@ -360,7 +364,7 @@ class Planner:
 
     # -- deletions
 
-    def _delete(self, wanted: Wanted, plan: Plan) -> None:
+    def _delete(self, wanted: PlannedChange, plan: ChangePlan) -> None:
         concern, numbers = wanted.concern, wanted.numbers
         held = located(self._view, wanted)
         guid = plan.identifier = concern.identifier
@@ -377,11 +381,11 @@ class Planner:
 
     def _bury(
         self,
-        wanted: Wanted,
+        wanted: PlannedChange,
         guid: Guid,
         object_type: ObjectType,
         there: tuple[Held | None, Held | None],
-        plan: Plan,
+        plan: ChangePlan,
     ) -> None:
         """Write a tombstone; it keeps the path name, for those who wait for it (decision R53)."""
         held, grave = there
@@ -398,7 +402,7 @@ class Planner:
         plan.first.append(request(wanted, Action.ADD, dn, values))
         self._view.put(Held(dn, values))
 
-    def _remove(self, wanted: Wanted, held: Held, plan: Plan) -> None:
+    def _remove(self, wanted: PlannedChange, held: Held, plan: ChangePlan) -> None:
         """Delete an entry, or what of it is replication's, if it was there before or has to stay."""
         plan.gone.append(held)
         stays = reduced(held)
@@ -412,15 +416,15 @@ class Planner:
 
 
 def request(
-    wanted: Wanted,
+    wanted: PlannedChange,
     action: Action,
     dn: str,
     attributes: Mapping[str, Sequence[bytes]],
     held: Held | None = None,
-) -> Request:
+) -> ChangeInFlight:
     """A request of a change, on the condition that an entry is as it was read."""
     item = Item(row=wanted.row, action=action, dn=dn, attributes=attributes)
-    return Request(item=item, condition=None if held is None else held.unchanged)
+    return ChangeInFlight(item=item, condition=None if held is None else held.unchanged)
 
 
 def aside_of(dn: DN, identifier: Guid, partition: Guid) -> DN:
@@ -446,7 +450,7 @@ def path_of(concern: Concern) -> str | None:
     return given if isinstance(given, str) else None
 
 
-def identified(view: View, wanted: Wanted) -> Wanted:
+def identified(view: DirectoryView, wanted: PlannedChange) -> PlannedChange:
     """Return a change by path name as one by GUID; unchanged if nothing has the name (decision R51).
 
     That is the object that has the change's number; else the newest of that name that is older.
@@ -462,7 +466,7 @@ def identified(view: View, wanted: Wanted) -> Wanted:
     return wanted if held is None else replace(wanted, concern=replace(concern, identifier=held.identifier))
 
 
-def located(view: View, wanted: Wanted) -> Held | None:
+def located(view: DirectoryView, wanted: PlannedChange) -> Held | None:
     """Return the object of its partition that a change means, which is `identified`."""
     guid = wanted.concern.identifier
     held = None if guid is None else view.objects.get(guid)

@@ -12,7 +12,7 @@ from mqdssm.directory.requests import new_entry
 from mqdssm.directory.session import Session
 from mqdssm.errors import ConfigError, ObjectAlreadyExists, ObjectNotFound
 from mqdssm.model.guid import GUID_BYTES, Guid
-from mqdssm.store.ldap.places import Places
+from mqdssm.store.ldap.places import DirectoryPlaces
 
 _CLASS: Final = "mqisServer"
 _ID: Final = "mqisMachineID"
@@ -32,7 +32,7 @@ class Owner:
     machine_name: str
 
 
-def claim(session: Session, places: Places, owner: Owner) -> None:
+def claim(session: Session, places: DirectoryPlaces, owner: Owner) -> None:
     """Note whose directory this is, if nobody has; take note of a new name.
 
     Raises:
@@ -58,7 +58,7 @@ def claim(session: Session, places: Places, owner: Owner) -> None:
         session.modify(places.server, {_NAME: (owner.machine_name.encode(),)})
 
 
-def read_owner(session: Session, places: Places) -> Owner | None:
+def read_owner(session: Session, places: DirectoryPlaces) -> Owner | None:
     """Return the server whose directory it is; None: nobody's.
 
     Raises:
@@ -74,7 +74,7 @@ def read_owner(session: Session, places: Places) -> Owner | None:
     return Owner(machine_id=Guid(raw), machine_name=(found.first(_NAME) or b"").decode(errors="replace"))
 
 
-def _read(session: Session, places: Places) -> Entry | None:
+def _read(session: Session, places: DirectoryPlaces) -> Entry | None:
     try:
         return session.get(places.server, [_ID, _NAME])
     except ObjectNotFound:

@@ -25,9 +25,9 @@ from mqdssm.model.messages import Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.queuenames import name_of
 from mqdssm.model.seqnum import MIN, SequenceNumber
-from mqdssm.store.ldap.stored_entry import Held, content_digest, held_of, values_of
 from mqdssm.store.ldap.ranges import TOMBSTONE
-from mqdssm.store.ldap.view import TERMS_MAX, Reader
+from mqdssm.store.ldap.stored_entry import Held, content_digest, held_of, values_of
+from mqdssm.store.ldap.view import TERMS_MAX, StoreSearches
 from mqdssm.tables.ldap_results import is_full
 from mqdssm.tables.numbering import DIGEST, NUMBER
 from mqdssm.tables.properties import OBJECT_GUID, PROPERTY_TABLES
@@ -62,7 +62,7 @@ _FIRST: Final = "19700101000000" + _REST
 class ForeignChanges:
     """Looks for changes of other programs in one directory."""
 
-    def __init__(self, session: Session, reader: Reader) -> None:
+    def __init__(self, session: Session, reader: StoreSearches) -> None:
         self._session = session
         self._reader = reader
         self._own: dict[str, str] = {}  # name -> version of entries that are as they were numbered

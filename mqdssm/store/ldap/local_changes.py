@@ -3,47 +3,47 @@
 from typing import Final
 
 from mqdssm.directory.filters import And, Equal
-from mqdssm.engines.replication.operations import CreateObject, DeleteObject, Outcome, UpdateObject
+from mqdssm.engines.replication.operations import CreateObject, DeleteObject, ObjectOutcome, UpdateObject
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.store import rules
 from mqdssm.store.ldap.change_batches import Applier
+from mqdssm.store.ldap.change_planner import PlannedChange, identified, is_known, located, path_of
 from mqdssm.store.ldap.stored_entry import Held, held_of, values_of
-from mqdssm.store.ldap.change_planner import Wanted, identified, is_known, located, path_of
-from mqdssm.store.ldap.view import Concern, Reader, View
+from mqdssm.store.ldap.view import Concern, DirectoryView, StoreSearches
 from mqdssm.tables.numbering import PARTITION, Numbering
 from mqdssm.tables.properties import PROPERTY_TABLES
 
-_NOT_FOUND: Final = Outcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
+_NOT_FOUND: Final = ObjectOutcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
 _QUEUE_CLASS: Final = PROPERTY_TABLES[ObjectType.QUEUE].classes[0]
 
 
 class Authority:
     """Makes the changes of clients, after it has looked whether they may be."""
 
-    def __init__(self, reader: Reader, applier: Applier) -> None:
+    def __init__(self, reader: StoreSearches, applier: Applier) -> None:
         self._reader = reader
         self._applier = applier
 
-    def create(self, operation: CreateObject) -> Outcome:
+    def create(self, operation: CreateObject) -> ObjectOutcome:
         """Create Directory Object ([MS-MQDS] 3.1.6.3)."""
         kind = operation.object_type
         problem = rules.creation_problem(kind, operation.path_name, operation.properties)
         guid = None if problem else rules.identifier_in(kind, operation.properties)
         if problem is not None or guid is None:
-            return Outcome(status=problem or Hresult.MQ_ERROR_PROPERTY)
+            return ObjectOutcome(status=problem or Hresult.MQ_ERROR_PROPERTY)
         concern = Concern(kind, guid, None, rules.whole(kind, operation.path_name, operation.properties))
         wanted = self._wanted(Command.CREATE, concern, operation)
         view = self._applier.view([wanted])
         held = view.objects.get(guid)
         if is_known(held, wanted.numbers) or is_known(view.tombstones.get(guid), wanted.numbers):
-            return Outcome(status=Hresult.MQ_OK, identifier=guid)
+            return ObjectOutcome(status=Hresult.MQ_OK, identifier=guid)
         problem = self._taken(view, wanted, held) or self._homeless(concern, operation.partition_id)
-        return self._apply(wanted, view) if problem is None else Outcome(status=problem)
+        return self._apply(wanted, view) if problem is None else ObjectOutcome(status=problem)
 
-    def _taken(self, view: View, wanted: Wanted, held: Held | None) -> Hresult | None:
+    def _taken(self, view: DirectoryView, wanted: PlannedChange, held: Held | None) -> Hresult | None:
         """Return True if another object has the identifier or the path name."""
         concern = wanted.concern
         path = path_of(concern)
@@ -71,7 +71,7 @@ class Authority:
         there = any(one.number_in(partition) is not None for one in machines)
         return None if there else Hresult.MQ_ERROR_MACHINE_NOT_FOUND
 
-    def update(self, operation: UpdateObject) -> Outcome:
+    def update(self, operation: UpdateObject) -> ObjectOutcome:
         """Update Directory Object ([MS-MQDS] 3.1.6.4)."""
         kind = operation.object_type
         properties = rules.kept(kind, operation.properties) if kind in PROPERTY_TABLES else {}
@@ -84,7 +84,7 @@ class Authority:
             return self._repeated(view, wanted)
         guid = held.identifier
         if is_known(held, wanted.numbers):
-            return Outcome(status=Hresult.MQ_OK, identifier=guid)
+            return ObjectOutcome(status=Hresult.MQ_OK, identifier=guid)
         before = values_of(held, kind)
         problem = rules.update_problem(kind, guid, before, operation.properties)
         path = path_of(concern)
@@ -93,11 +93,11 @@ class Authority:
             if any(one.identifier != guid for one in others):
                 problem = rules.EXISTS[kind]
         if problem is not None:
-            return Outcome(status=problem)
+            return ObjectOutcome(status=problem)
         named = self._wanted(Command.UPDATE, Concern(kind, guid, None, properties), operation)
         return self._apply(named, view if operation.identifier is not None else None)
 
-    def delete(self, operation: DeleteObject) -> Outcome:
+    def delete(self, operation: DeleteObject) -> ObjectOutcome:
         """Delete Directory Object ([MS-MQDS] 3.1.6.5), tombstone first."""
         concern = Concern(operation.object_type, operation.identifier, operation.path_name, {})
         wanted = self._wanted(Command.DELETE, concern, operation)
@@ -107,7 +107,7 @@ class Authority:
         if held is None or held.identifier is None:
             return self._repeated(view, wanted)
         if not is_known(held, wanted.numbers) and held.type is ObjectType.MACHINE and self._has_queues(held):
-            return Outcome(status=Hresult.MQ_ERROR)
+            return ObjectOutcome(status=Hresult.MQ_ERROR)
         named = Concern(operation.object_type, held.identifier, None, {})
         again = self._wanted(Command.DELETE, named, operation)
         return self._apply(again, view if operation.identifier is not None else None)
@@ -127,33 +127,35 @@ class Authority:
         named = Equal("mqisQueueManagerID", bytes(machine.identifier or b""))
         return next(self._reader.find(And((wanted, named)), ["1.1"]), None) is not None
 
-    def _target(self, view: View, wanted: Wanted) -> Held | None:
+    def _target(self, view: DirectoryView, wanted: PlannedChange) -> Held | None:
         """The object of the partition that is meant, if it is one of the type."""
         held = located(view, wanted)
         return held if held is not None and held.type is wanted.concern.type else None
 
-    def _repeated(self, view: View, wanted: Wanted) -> Outcome:
+    def _repeated(self, view: DirectoryView, wanted: PlannedChange) -> ObjectOutcome:
         """Return the outcome of a change whose object is not there: it may have been made already."""
         guid = wanted.concern.identifier
         if guid is None:
             return _NOT_FOUND
         known = (view.objects.get(guid), view.tombstones.get(guid))
         if any(is_known(one, wanted.numbers) for one in known):
-            return Outcome(status=Hresult.MQ_OK, identifier=guid)
+            return ObjectOutcome(status=Hresult.MQ_OK, identifier=guid)
         return _NOT_FOUND
 
     def _wanted(
         self, command: Command, concern: Concern, operation: CreateObject | UpdateObject | DeleteObject
-    ) -> Wanted:
+    ) -> PlannedChange:
         numbers = Numbering(operation.partition_id, operation.seq_number)
         if isinstance(operation, DeleteObject):
-            return Wanted(row=0, command=command, concern=concern, numbers=numbers, scope=operation.scope)
-        return Wanted(row=0, command=command, concern=concern, numbers=numbers)
+            return PlannedChange(
+                row=0, command=command, concern=concern, numbers=numbers, scope=operation.scope
+            )
+        return PlannedChange(row=0, command=command, concern=concern, numbers=numbers)
 
-    def _apply(self, wanted: Wanted, view: View | None) -> Outcome:
+    def _apply(self, wanted: PlannedChange, view: DirectoryView | None) -> ObjectOutcome:
         """Make a change, by what was read to see whether it may be."""
         _, status, identifiers = self._applier.apply([wanted], view)
-        return Outcome(status=status, identifier=identifiers[0] if status == Hresult.MQ_OK else None)
+        return ObjectOutcome(status=status, identifier=identifiers[0] if status == Hresult.MQ_OK else None)
 
 
 _PREPARED: Final = frozenset({ObjectType.ENTERPRISE, ObjectType.USER})

@@ -11,9 +11,9 @@ from mqdssm.directory.filters import And, Equal, LdapFilter, Or
 from mqdssm.model.guid import Guid
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.seqnum import MAX, MIN, SEQUENCE_NUMBER_BYTES
+from mqdssm.store.ldap.ranges import NumberSearches
 from mqdssm.store.ldap.stored_entry import IDENTITY_ATTRIBUTES, Held, held_of, values_of
-from mqdssm.store.ldap.ranges import Ranges
-from mqdssm.store.ldap.view import Reader
+from mqdssm.store.ldap.view import StoreSearches
 from mqdssm.store.lookup import Relation, Restriction, View
 from mqdssm.store.rules import IDENTITY, NAME, NUMBERING, is_guid, view_of
 from mqdssm.tables.numbering import PARTITION
@@ -27,7 +27,7 @@ _UPPER: Final = {Relation.PREQ: 0, Relation.PRLE: 0, Relation.PRLT: -1}
 class Finder:
     """A `mqdssm.store.lookup.LookupSource`."""
 
-    def __init__(self, reader: Reader, ranges: Ranges) -> None:
+    def __init__(self, reader: StoreSearches, ranges: NumberSearches) -> None:
         self._reader = reader
         self._ranges = ranges
 

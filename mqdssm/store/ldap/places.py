@@ -67,7 +67,7 @@ def name_kept(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StoredPlace:
     """Where an object belongs.
 
     Attributes:
@@ -79,7 +79,7 @@ class Place:
     computer: str = ""
 
 
-class Places:
+class DirectoryPlaces:
     """The places of one directory."""
 
     def __init__(self, session: Session) -> None:
@@ -134,7 +134,7 @@ class Places:
         path_name: str | None,
         properties: Mapping[Propid, PropertyValue],
         computers: Mapping[str, DN | None],
-    ) -> Place | None:
+    ) -> StoredPlace | None:
         """Where an object belongs ([MS-MQDSSM] 2.2.1); None: its path name does not say it.
 
         Args:
@@ -154,24 +154,26 @@ class Places:
             case ObjectType.CN:
                 return self._below(self.networks, path_name, identifier)
             case ObjectType.ENTERPRISE:
-                return Place(self.enterprise)
+                return StoredPlace(self.enterprise)
             case ObjectType.USER:
-                return Place(places.user_dn(self.root, str(identifier)))
+                return StoredPlace(places.user_dn(self.root, str(identifier)))
             case ObjectType.ROUTING_LINK:
                 return self._link(identifier, properties)
         return None
 
-    def _machine(self, identifier: Guid, path_name: str | None, computers: Mapping[str, DN | None]) -> Place:
+    def _machine(
+        self, identifier: Guid, path_name: str | None, computers: Mapping[str, DN | None]
+    ) -> StoredPlace:
         name = self._name(path_name)
         if not name:
-            return Place(self.others.child("CN", str(identifier)))
-        return Place(places.queue_manager_of(self.computer(name, computers)), name)
+            return StoredPlace(self.others.child("CN", str(identifier)))
+        return StoredPlace(places.queue_manager_of(self.computer(name, computers)), name)
 
-    def _link(self, identifier: Guid, properties: Mapping[Propid, PropertyValue]) -> Place:
+    def _link(self, identifier: Guid, properties: Mapping[Propid, PropertyValue]) -> StoredPlace:
         sites = [properties.get(one) for one in (Propid.L_NEIGHBOR1, Propid.L_NEIGHBOR2)]
         guids = [Guid(one).uuid for one in sites if isinstance(one, bytes) and len(one) == GUID_BYTES]
         name = compute.link_name(*guids) if len(guids) == len(sites) else str(identifier)
-        return Place(places.link_dn(self.forest_root, name))
+        return StoredPlace(places.link_dn(self.forest_root, name))
 
     def computer(self, name: str, computers: Mapping[str, DN | None]) -> DN:
         """Where a computer is."""
@@ -183,17 +185,19 @@ class Places:
             return self._name((path_name or "").partition("\\")[0])
         return self._name(path_name) if object_type is ObjectType.MACHINE else ""
 
-    def _queue(self, identifier: Guid, path_name: str | None, computers: Mapping[str, DN | None]) -> Place:
+    def _queue(
+        self, identifier: Guid, path_name: str | None, computers: Mapping[str, DN | None]
+    ) -> StoredPlace:
         computer = self.computer_name(ObjectType.QUEUE, path_name)
         if not computer or path_name is None:
-            return Place(self.others.child("CN", str(identifier)))
+            return StoredPlace(self.others.child("CN", str(identifier)))
         rdn = queue_rdn(path_name)
         parent = places.queue_manager_of(self.computer(computer, computers))
         name = None if rdn is None else rdn.cn
-        return Place(self._below(parent, name, identifier).dn, computer)
+        return StoredPlace(self._below(parent, name, identifier).dn, computer)
 
-    def _below(self, parent: DN, name: str | None, identifier: Guid) -> Place:
-        return Place(parent.child("CN", self._name(name) or str(identifier)))
+    def _below(self, parent: DN, name: str | None, identifier: Guid) -> StoredPlace:
+        return StoredPlace(parent.child("CN", self._name(name) or str(identifier)))
 
     def _checked_name(self, name: str | None) -> str:
         """The name, if it can be one in the directory; else nothing."""

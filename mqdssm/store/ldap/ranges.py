@@ -17,7 +17,7 @@ from mqdssm.model.replication import DeletedObject
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
 from mqdssm.store.ldap.stored_entry import Held, held_of, values_of
-from mqdssm.store.ldap.view import Reader
+from mqdssm.store.ldap.view import StoreSearches
 from mqdssm.tables.numbering import (
     BUCKET,
     BUCKET_BITS,
@@ -63,10 +63,10 @@ def _bucket_end(number: int) -> int:
     return number | ((1 << BUCKET_BITS) - 1)
 
 
-class Ranges:
+class NumberSearches:
     """Searches for numbers of one directory."""
 
-    def __init__(self, session: Session, reader: Reader) -> None:
+    def __init__(self, session: Session, reader: StoreSearches) -> None:
         self._session = session
         self._reader = reader
 

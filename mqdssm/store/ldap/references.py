@@ -13,12 +13,12 @@ from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import And, Equal, Present, any_of
 from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.result_handling import BUSY_CODES
-from mqdssm.directory.loading.sending import Request
+from mqdssm.directory.loading.sending import ChangeInFlight
 from mqdssm.directory.responses import LdapResult
 from mqdssm.directory.session import Session
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.guid import Guid
-from mqdssm.store.ldap.view import Reader
+from mqdssm.store.ldap.view import StoreSearches
 from mqdssm.tables.ldap_results import NO_SUCH_OBJECT, SUCCESS, is_full
 from mqdssm.tables.properties import PROPERTY_TABLES
 from mqdssm.tables.property_facts import REFERENCES
@@ -37,7 +37,7 @@ _REFERRING: Final = any_of(
 )
 
 
-def complete(session: Session, reader: Reader, identifiers: Iterable[Guid | None]) -> None:
+def complete(session: Session, reader: StoreSearches, identifiers: Iterable[Guid | None]) -> None:
     """Put the names of objects where stand-ins for them are.
 
     Raises:
@@ -51,7 +51,7 @@ def complete(session: Session, reader: Reader, identifiers: Iterable[Guid | None
         _rewrite(session, waiting, names)
 
 
-def mend(session: Session, reader: Reader) -> None:
+def mend(session: Session, reader: StoreSearches) -> None:
     """Finish what a crash cut short: stand-ins for objects that are there.
 
     Raises:
@@ -73,7 +73,7 @@ def _waited_for(raw: bytes, missing: str) -> Guid | None:
         return None
 
 
-def follow(session: Session, reader: Reader, old: str, new: str) -> None:
+def follow(session: Session, reader: StoreSearches, old: str, new: str) -> None:
     """Put the new name of an object where its old one is.
 
     Raises:
@@ -82,7 +82,7 @@ def follow(session: Session, reader: Reader, old: str, new: str) -> None:
     _rewrite(session, _referring(reader, [old]), {normalize(old): new})
 
 
-def _referring(reader: Reader, dns: Iterable[str]) -> list[Entry]:
+def _referring(reader: StoreSearches, dns: Iterable[str]) -> list[Entry]:
     """The entries that name one of some objects."""
     terms = (Equal(name, dn.encode()) for dn in dns for name in ATTRIBUTES)
     return list({entry.dn: entry for entry in reader.any_of(terms, attributes=ATTRIBUTES)}.values())
@@ -105,12 +105,12 @@ def _rewrite(session: Session, entries: Iterable[Entry], names: Mapping[str, str
                 changes[name] = after
         if changes:
             item = Item(row=0, action=Action.MODIFY, dn=entry.dn, attributes=changes)
-            requests.append(Request(item=item))
+            requests.append(ChangeInFlight(item=item))
     for request, result in session.loader.send(requests):
         see_to(session, request, result)
 
 
-def see_to(session: Session, request: Request, result: LdapResult) -> None:
+def see_to(session: Session, request: ChangeInFlight, result: LdapResult) -> None:
     """Look at the answer to what follows from a change, and can be left out for one entry.
 
     What was deleted meanwhile needs nothing; a refusal is told, since it would be the same the next time.

@@ -16,8 +16,8 @@ from mqdssm.directory.entries import parse_name
 from mqdssm.directory.filters import And, Equal, LdapFilter, Substrings
 from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.result_handling import BUSY_CODES
-from mqdssm.directory.loading.sending import Request
-from mqdssm.directory.requests import Scope, new_entry
+from mqdssm.directory.loading.sending import ChangeInFlight
+from mqdssm.directory.requests import SearchScope, new_entry
 from mqdssm.directory.session import Session
 from mqdssm.errors import (
     DirectoryError,
@@ -29,10 +29,10 @@ from mqdssm.errors import (
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.propids import ObjectType
-from mqdssm.store.ldap.stored_entry import TWIN, Held, held_of, values_of
 from mqdssm.store.ldap.change_planner import MANAGER_CLASS, Renaming, aside_of, is_aside, path_of
 from mqdssm.store.ldap.references import follow, see_to
-from mqdssm.store.ldap.view import Concern, Reader, View, Viewing
+from mqdssm.store.ldap.stored_entry import TWIN, Held, held_of, values_of
+from mqdssm.store.ldap.view import Concern, DirectoryView, StoreSearches, Viewing
 from mqdssm.tables.ldap_results import is_full
 from mqdssm.tables.properties import NAME as PATH_NAME
 from mqdssm.tables.properties import OBJECT_GUID, PROPERTY_TABLES
@@ -60,7 +60,7 @@ class Homes:
         moves: how many entries were given other names: what was read before may be elsewhere now.
     """
 
-    def __init__(self, session: Session, reader: Reader) -> None:
+    def __init__(self, session: Session, reader: StoreSearches) -> None:
         self.moves = 0
         self._session = session
         self._reader = reader
@@ -137,10 +137,10 @@ class Homes:
         changes = {OBJECT_GUID: (bytes(identifier),), TWIN: ()}
         item = Item(row=0, action=Action.MODIFY, dn=held.dn, attributes=changes)
         # no condition: slapd's overlay unique applies it to its own search, too, and fails
-        for request, result in self._session.loader.send([Request(item=item)]):
+        for request, result in self._session.loader.send([ChangeInFlight(item=item)]):
             see_to(self._session, request, result)
 
-    def _give_place(self, held: Held, identifier: Guid, concern: Concern, view: View) -> None:
+    def _give_place(self, held: Held, identifier: Guid, concern: Concern, view: DirectoryView) -> None:
         """Let it have the place of its name, if nothing is there, or for a machine a placeholder."""
         place = view.place(concern, identifier, path_of(concern))
         if place is None:
@@ -170,7 +170,7 @@ class Homes:
         A queue stays whose machine has no entry; one whose name another one has there stands aside.
         """
         try:
-            found = list(self._session.find(above, _OF_QUEUE, ["*"], Scope.ONE_LEVEL))
+            found = list(self._session.find(above, _OF_QUEUE, ["*"], SearchScope.ONE_LEVEL))
         except ObjectNotFound:
             return
         for held in map(held_of, found):

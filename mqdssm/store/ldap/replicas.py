@@ -18,13 +18,13 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import DirectoryPartition, PurgeState
 from mqdssm.model.seqnum import MIN, SequenceNumber
-from mqdssm.store.ldap.foreign import UNNUMBERED
-from mqdssm.store.ldap.stored_entry import Held, readable
 from mqdssm.store.ldap.directory_owner import read_owner
-from mqdssm.store.ldap.places import Places
-from mqdssm.store.ldap.ranges import Ranges, change_of
+from mqdssm.store.ldap.foreign import UNNUMBERED
+from mqdssm.store.ldap.places import DirectoryPlaces
+from mqdssm.store.ldap.ranges import NumberSearches, change_of
 from mqdssm.store.ldap.state import StateKeeper
-from mqdssm.store.ldap.view import Reader
+from mqdssm.store.ldap.stored_entry import Held, readable
+from mqdssm.store.ldap.view import StoreSearches
 from mqdssm.tables.numbering import PARTITION
 from mqdssm.tables.properties import NAME
 
@@ -33,7 +33,7 @@ READ_AGAIN_TOGETHER: Final = 1000
 _DIGEST_BYTES: Final = 16
 
 
-class Kind(StrEnum):
+class DifferenceKind(StrEnum):
     """Kinds of differences.
 
     MISSING: a replica lacks an object or a tombstone that it must have by its last number.
@@ -67,7 +67,7 @@ class ReplicaDifference:
         properties: names of the properties that differ, of CONTENT.
     """
 
-    kind: Kind
+    kind: DifferenceKind
     replicas: tuple[str, ...]
     numbers: tuple[SequenceNumber | None, ...] = ()
     partition_id: Guid | None = None
@@ -103,8 +103,8 @@ class Replica:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._places = Places(session)
-        self._reader = Reader(session, self._places)
+        self._places = DirectoryPlaces(session)
+        self._reader = StoreSearches(session, self._places)
         owner = read_owner(session, self._places)
         if owner is None:
             raise ConfigError(f"{session.server_url} holds the directory of no replicating server")
@@ -114,7 +114,7 @@ class Replica:
         """Return the state of all partitions, an owned one with the highest number that there is."""
         keeper = StateKeeper(self._session, self._places)
         found = {one.partition_id: one for one in keeper.load().partitions}
-        ranges = Ranges(self._session, self._reader)
+        ranges = NumberSearches(self._session, self._reader)
         for identifier, state in found.items():
             if state.owned:
                 highest, _ = ranges.highest(identifier, keeper.ceiling(identifier))
@@ -174,7 +174,7 @@ class ReplicaComparison:
         for replica in self._replicas:
             for held in replica.unnumbered():
                 yield ReplicaDifference(
-                    kind=Kind.UNNUMBERED,
+                    kind=DifferenceKind.UNNUMBERED,
                     replicas=(replica.name,),
                     object_type=held.type,
                     identifier=held.identifier,
@@ -269,7 +269,7 @@ def _judge(
     if any(state.purge_state is not PurgeState.NORMAL for state in states):
         return _LAG  # a full synchronization is under way
     if a is not None and b is not None and a.number == b.number:
-        return Kind.CONTENT
+        return DifferenceKind.CONTENT
     is_first = b is None or (a is not None and a.number > b.number)
     newer, older = (a, b) if is_first else (b, a)
     ahead, behind = states if is_first else (states[1], states[0])
@@ -278,15 +278,15 @@ def _judge(
     if older is None and newer.is_deleted and newer.number <= behind.purged:
         return None
     if newer.number > behind.last:
-        return Kind.UNKNOWN if behind.owned else _LAG
+        return DifferenceKind.UNKNOWN if behind.owned else _LAG
     if older is None and behind.purged > ahead.last:
         return _LAG  # the deletion is purged already, and the other one has to synchronize in full
-    return Kind.MISSING if older is None else Kind.NUMBER
+    return DifferenceKind.MISSING if older is None else DifferenceKind.NUMBER
 
 
 def _damaged(replica: Replica, partition: Guid, held: Held) -> ReplicaDifference:
     return ReplicaDifference(
-        kind=Kind.DAMAGED,
+        kind=DifferenceKind.DAMAGED,
         replicas=(replica.name,),
         partition_id=partition,
         object_type=held.type,
@@ -303,14 +303,14 @@ def _difference(
         names, pair, numbers = (names[1], names[0]), (pair[1], pair[0]), (numbers[1], numbers[0])
     shown = pair[0] or pair[1]
     return ReplicaDifference(
-        kind=Kind(kind),
+        kind=DifferenceKind(kind),
         replicas=names,
         numbers=numbers,
         partition_id=partition,
         object_type=None if shown is None else shown.type,
         identifier=None if shown is None else shown.identifier,
         name="" if shown is None else _name(shown),
-        properties=_differing(pair) if kind == Kind.CONTENT else (),
+        properties=_differing(pair) if kind == DifferenceKind.CONTENT else (),
     )
 
 

@@ -26,9 +26,9 @@ from mqdssm.events.settings import (
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.propids import ObjectType
-from mqdssm.store.ldap.stored_entry import Held
 from mqdssm.store.ldap.change_planner import MANAGER_CLASS, is_aside
-from mqdssm.store.ldap.view import Reader
+from mqdssm.store.ldap.stored_entry import Held
+from mqdssm.store.ldap.view import StoreSearches
 from mqdssm.tables.places import sites_dn
 from mqdssm.tables.properties import OBJECT_GUID
 from mqdssm.tables.settings import LDAP_CLASS
@@ -48,7 +48,7 @@ _SERVERS: Final = And((Equal("objectClass", MANAGER_CLASS.encode()), _SERVES))
 class Companions:
     """The settings objects of one directory."""
 
-    def __init__(self, session: Session, reader: Reader) -> None:
+    def __init__(self, session: Session, reader: StoreSearches) -> None:
         self._session = session
         self._reader = reader
         self._context = Context(session)

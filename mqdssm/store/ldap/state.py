@@ -7,16 +7,16 @@ from typing import Final
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import TRUE, Equal, Present, all_of
 from mqdssm.directory.loading.items import Action, Item
-from mqdssm.directory.loading.sending import Request
-from mqdssm.directory.requests import Scope, new_entry
+from mqdssm.directory.loading.sending import ChangeInFlight
+from mqdssm.directory.requests import SearchScope, new_entry
 from mqdssm.directory.session import Session
-from mqdssm.engines.replication.operations import State
+from mqdssm.engines.replication.operations import PersistedState
 from mqdssm.errors import MappingError, ObjectAlreadyExists, ObjectNotFound
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition, PurgeState, Service
 from mqdssm.model.seqnum import MIN, SequenceNumber
-from mqdssm.store.ldap.places import CONTAINERS, Places, kept_name, name_kept
+from mqdssm.store.ldap.places import CONTAINERS, DirectoryPlaces, kept_name, name_kept
 from mqdssm.tables.numbering import ceiling_above, number_of, number_value
 from mqdssm.tables.syntax import BOOLEAN
 
@@ -34,7 +34,7 @@ BATCH: Final = 1000
 class StateKeeper:
     """Partitions and neighbours of one directory."""
 
-    def __init__(self, session: Session, places: Places) -> None:
+    def __init__(self, session: Session, places: DirectoryPlaces) -> None:
         self._session = session
         self._places = places
         self._ceilings: dict[Guid, int] = {}
@@ -58,7 +58,7 @@ class StateKeeper:
 
     # -- all of it
 
-    def load(self) -> State:
+    def load(self) -> PersistedState:
         """Everything that is persisted.
 
         Raises:
@@ -68,12 +68,14 @@ class StateKeeper:
         of_partition = all_of(Equal("objectClass", _PARTITION_CLASS.encode()), Present(_SAVED))
         of_neighbor = Equal("objectClass", _NEIGHBOR_CLASS.encode())
         find = self._session.find
-        return State(
+        return PersistedState(
             partitions=tuple(
-                _partition(one) for one in find(self._places.partitions, of_partition, ["*"], Scope.ONE_LEVEL)
+                _partition(one)
+                for one in find(self._places.partitions, of_partition, ["*"], SearchScope.ONE_LEVEL)
             ),
             neighbors=tuple(
-                _neighbor(one) for one in find(self._places.neighbors, of_neighbor, ["*"], Scope.ONE_LEVEL)
+                _neighbor(one)
+                for one in find(self._places.neighbors, of_neighbor, ["*"], SearchScope.ONE_LEVEL)
             ),
         )
 
@@ -118,7 +120,7 @@ class StateKeeper:
         dn = self._places.partition(partition)
         self._ceilings.pop(partition, None)
         try:
-            graves = self._session.find(dn, TRUE, ["1.1"], Scope.ONE_LEVEL)
+            graves = self._session.find(dn, TRUE, ["1.1"], SearchScope.ONE_LEVEL)
             delete_all(self._session, (grave.dn for grave in graves))
             self._session.delete(dn)
         except ObjectNotFound:
@@ -178,7 +180,7 @@ class StateKeeper:
 def delete_all(session: Session, dns: Iterator[str]) -> None:
     """Delete entries that have none below them, many at the same time."""
     items = (Item(row=0, action=Action.DELETE, dn=dn) for dn in dns)
-    for request, result in session.loader.send(Request(item=item) for item in items):
+    for request, result in session.loader.send(ChangeInFlight(item=item) for item in items):
         if result.code and result.code != _NO_SUCH_OBJECT:
             raise session.loader.error_of(result, "delete", request.item.dn)
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 
 from mqdssm.directory.filters import And, Equal, GreaterOrEqual, LessOrEqual, Not, Substrings
 from mqdssm.directory.loading.items import Action, Item
-from mqdssm.directory.loading.sending import Request
+from mqdssm.directory.loading.sending import ChangeInFlight
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.schema_check import subschema_dn
 from mqdssm.directory.session import Session
@@ -30,19 +30,19 @@ from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
 from mqdssm.store.ldap import references
 from mqdssm.store.ldap.change_batches import Applier
-from mqdssm.store.ldap.object_search import Finder
-from mqdssm.store.ldap.foreign import ForeignChanges
-from mqdssm.store.ldap.stored_entry import Held, held_of, readable, values_of
-from mqdssm.store.ldap.local_changes import Authority
+from mqdssm.store.ldap.change_planner import MANAGER_CLASS, PlannedChange
 from mqdssm.store.ldap.directory_owner import Owner, claim
-from mqdssm.store.ldap.places import Places
-from mqdssm.store.ldap.change_planner import MANAGER_CLASS, Wanted
-from mqdssm.store.ldap.ranges import TOMBSTONE, Ranges, range_filter, read_of
+from mqdssm.store.ldap.foreign import ForeignChanges
+from mqdssm.store.ldap.local_changes import Authority
+from mqdssm.store.ldap.object_search import Finder
+from mqdssm.store.ldap.places import DirectoryPlaces
+from mqdssm.store.ldap.ranges import TOMBSTONE, NumberSearches, range_filter, read_of
 from mqdssm.store.ldap.state import StateKeeper, delete_all
-from mqdssm.store.ldap.view import Concern, Reader
+from mqdssm.store.ldap.stored_entry import Held, held_of, readable, values_of
+from mqdssm.store.ldap.view import Concern, StoreSearches
+from mqdssm.store.log_throttle import Teller
 from mqdssm.store.lookup import Restriction, View
 from mqdssm.store.performer import FULL, performers
-from mqdssm.store.log_throttle import Teller
 from mqdssm.tables import schema_mqis
 from mqdssm.tables.creation import DEFAULTS
 from mqdssm.tables.ldap_results import is_full
@@ -64,7 +64,7 @@ _DAMAGED: Final[Mapping[type[ops.Operation], ops.Result]] = MappingProxyType(
     {
         **dict.fromkeys(
             (ops.CreateObject, ops.UpdateObject, ops.DeleteObject),
-            ops.Outcome(status=Hresult.MQ_ERROR_DS_ERROR),
+            ops.ObjectOutcome(status=Hresult.MQ_ERROR_DS_ERROR),
         ),
         ops.ApplyChanges: ops.Applied(count=0, status=Hresult.MQ_ERROR_DS_ERROR),
     }
@@ -104,10 +104,10 @@ class LdapStore:
         self._is_mended = False
         self._teller = Teller()
         _check(session)
-        places = Places(session)
-        self._reader = Reader(session, places)
+        places = DirectoryPlaces(session)
+        self._reader = StoreSearches(session, places)
         self._state = StateKeeper(session, places)
-        self._ranges = Ranges(session, self._reader)
+        self._ranges = NumberSearches(session, self._reader)
         self._state.prepare()
         if owner is not None:
             claim(session, places, owner)
@@ -191,7 +191,7 @@ class LdapStore:
 
     # -- state of the protocol
 
-    def _load_state(self, _operation: ops.LoadState) -> ops.State:
+    def _load_state(self, _operation: ops.LoadState) -> ops.PersistedState:
         return self._state.load()
 
     def _save_partition(self, operation: ops.SavePartition) -> ops.Done:
@@ -275,7 +275,7 @@ class LdapStore:
                 continue
             concern = Concern(held.type, held.identifier, None, values_of(held, held.type))
             numbers = Numbering(partition, number)
-            again = Wanted(row=0, command=Command.CREATE, concern=concern, numbers=numbers)
+            again = PlannedChange(row=0, command=Command.CREATE, concern=concern, numbers=numbers)
             try:
                 _, failed, _ = self._applier.apply([again])
             except MappingError as error:  # nothing of replication depends on it
@@ -292,15 +292,15 @@ class LdapStore:
 
     # -- changes of the authority
 
-    def _create(self, operation: ops.CreateObject) -> ops.Outcome:
+    def _create(self, operation: ops.CreateObject) -> ops.ObjectOutcome:
         self._expect(operation.partition_id, operation.seq_number)
         return self._authority.create(operation)
 
-    def _update(self, operation: ops.UpdateObject) -> ops.Outcome:
+    def _update(self, operation: ops.UpdateObject) -> ops.ObjectOutcome:
         self._expect(operation.partition_id, operation.seq_number)
         return self._authority.update(operation)
 
-    def _delete(self, operation: ops.DeleteObject) -> ops.Outcome:
+    def _delete(self, operation: ops.DeleteObject) -> ops.ObjectOutcome:
         self._expect(operation.partition_id, operation.seq_number)
         return self._authority.delete(operation)
 
@@ -378,7 +378,7 @@ class LdapStore:
             Item(row=0, action=Action.MODIFY, dn=entry.dn, attributes=zero)
             for entry in self._reader.find(wanted, ("1.1",))
         )
-        for request, result in self._session.loader.send(Request(item=item) for item in items):
+        for request, result in self._session.loader.send(ChangeInFlight(item=item) for item in items):
             if result.code not in {0, _NO_SUCH_OBJECT}:
                 raise self._session.loader.error_of(result, "modify", request.item.dn)
         return _DONE
@@ -426,9 +426,9 @@ def _serves(held: Held, service: int) -> bool:
     return isinstance(value, int) and bool(value & service)
 
 
-def _all_wanted(changes: Sequence[DirectoryChange]) -> tuple[list[Wanted], Hresult | None]:
+def _all_wanted(changes: Sequence[DirectoryChange]) -> tuple[list[PlannedChange], Hresult | None]:
     """Changes as the planner takes them, up to one that means nothing; and why that does not."""
-    wanted: list[Wanted] = []
+    wanted: list[PlannedChange] = []
     for change in changes:
         one = _wanted(len(wanted), change)
         if isinstance(one, Hresult):
@@ -437,36 +437,36 @@ def _all_wanted(changes: Sequence[DirectoryChange]) -> tuple[list[Wanted], Hresu
     return wanted, None
 
 
-def _wanted(row: int, change: DirectoryChange) -> Wanted | Hresult:
+def _wanted(row: int, change: DirectoryChange) -> PlannedChange | Hresult:
     numbers = Numbering(change.partition_id, change.seq_number)
     command = Command(change.command)
     if command is Command.DELETE:
         kind = rules.type_said(change.get(Propid.D_OBJTYPE))
         concern = Concern(kind, change.guid_identifier, change.path_name, {})
         scope = rules.scope_said(change.get(Propid.D_SCOPE))
-        return Wanted(row=row, command=command, concern=concern, numbers=numbers, scope=scope)
+        return PlannedChange(row=row, command=command, concern=concern, numbers=numbers, scope=scope)
     object_type = change.object_type
     if object_type is None or object_type not in DEFAULTS:
         return Hresult.MQDS_WRONG_OBJ_TYPE
     if command is Command.UPDATE:
         properties = rules.kept(object_type, change.properties)
         concern = Concern(object_type, change.guid_identifier, change.path_name, properties)
-        return Wanted(row=row, command=command, concern=concern, numbers=numbers)
+        return PlannedChange(row=row, command=command, concern=concern, numbers=numbers)
     identifier = change.guid_identifier or rules.identifier_in(object_type, change.properties)
     if identifier is None:
         return Hresult.MQ_ERROR_PROPERTY
     whole = rules.whole(object_type, change.path_name, change.properties)
     concern = Concern(object_type, identifier, None, whole)
-    return Wanted(row=row, command=command, concern=concern, numbers=numbers)
+    return PlannedChange(row=row, command=command, concern=concern, numbers=numbers)
 
 
-def _deletion(row: int, grave: Held) -> Wanted | None:
+def _deletion(row: int, grave: Held) -> PlannedChange | None:
     """The deletion that left a tombstone."""
     if grave.numbers is None or grave.identifier is None:
         return None
     concern = Concern(ObjectType.DELETED_OBJECT, grave.identifier, None, {})
-    return Wanted(row=row, command=Command.DELETE, concern=concern, numbers=grave.numbers)
+    return PlannedChange(row=row, command=Command.DELETE, concern=concern, numbers=grave.numbers)
 
 
-def _at(row: int, wanted: Wanted) -> Wanted:
-    return Wanted(row=row, command=wanted.command, concern=wanted.concern, numbers=wanted.numbers)
+def _at(row: int, wanted: PlannedChange) -> PlannedChange:
+    return PlannedChange(row=row, command=wanted.command, concern=wanted.concern, numbers=wanted.numbers)

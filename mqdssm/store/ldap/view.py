@@ -17,8 +17,8 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.messages import PropertyValue
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.seqnum import SequenceNumber
+from mqdssm.store.ldap.places import DirectoryPlaces, StoredPlace
 from mqdssm.store.ldap.stored_entry import IDENTITY_ATTRIBUTES, Held, held_of
-from mqdssm.store.ldap.places import Place, Places
 from mqdssm.store.rules import name_key
 from mqdssm.tables import places as names
 from mqdssm.tables.numbering import BUCKET, NUMBER, bucket_of, number_value
@@ -51,10 +51,10 @@ class Concern:
         return f"{self.type.spec_name} {self.identifier or repr(self.path_name)}"
 
 
-class Reader:
+class StoreSearches:
     """Searches of the store: everywhere, unpaged where the answer is known to be small."""
 
-    def __init__(self, session: Session, places: Places) -> None:
+    def __init__(self, session: Session, places: DirectoryPlaces) -> None:
         self.session = session
         self.places = places
 
@@ -105,7 +105,7 @@ class Reader:
 
 
 @dataclass(slots=True)
-class View:
+class DirectoryView:
     """Entries by what they are looked up by.
 
     Attributes:
@@ -119,7 +119,7 @@ class View:
         accounts: SID -> the account of that SID.
     """
 
-    places: Places
+    places: DirectoryPlaces
     partition: Guid
     objects: dict[Guid, Held] = field(default_factory=dict)
     elsewhere: dict[Guid, Held] = field(default_factory=dict)
@@ -128,7 +128,7 @@ class View:
     computers: dict[str, DN | None] = field(default_factory=dict)
     accounts: dict[bytes, Held] = field(default_factory=dict)
 
-    def place(self, concern: Concern, identifier: Guid, path_name: str | None) -> Place | None:
+    def place(self, concern: Concern, identifier: Guid, path_name: str | None) -> StoredPlace | None:
         """Where an object belongs."""
         return self.places.of_object(concern.type, identifier, path_name, concern.properties, self.computers)
 
@@ -171,7 +171,7 @@ class View:
 class Viewing:
     """Reads views."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: StoreSearches) -> None:
         self._reader = reader
         self._places = reader.places
 
@@ -181,7 +181,7 @@ class Viewing:
         concerns: Sequence[Concern],
         refers: Iterable[Guid] = (),
         numbers: Iterable[SequenceNumber] = (),
-    ) -> View:
+    ) -> DirectoryView:
         """Return the stored entries that some changes concern.
 
         Args:
@@ -194,7 +194,7 @@ class Viewing:
             DirectoryError: the directory cannot be searched.
             MappingError: an entry holds what is no number or GUID.
         """
-        view = View(self._places, partition)
+        view = DirectoryView(self._places, partition)
         named = (one.identifier for one in concerns if one.identifier is not None)
         for held in self._reader.holding((*named, *refers)):
             view.put(held)
@@ -205,7 +205,7 @@ class Viewing:
         self._neighbourhood(view, concerns)
         return view
 
-    def _numbers(self, view: View, numbers: Iterable[SequenceNumber]) -> None:
+    def _numbers(self, view: DirectoryView, numbers: Iterable[SequenceNumber]) -> None:
         """Read the objects and tombstones that have some numbers of the partition."""
         terms = (
             And((Equal(BUCKET, bucket_of(view.partition, one)), Equal(NUMBER, number_value(one))))
@@ -216,7 +216,7 @@ class Viewing:
             if held.identifier not in (view.tombstones if held.is_tombstone else view.objects):
                 view.put(held)
 
-    def _paths(self, view: View, concerns: Sequence[Concern]) -> None:
+    def _paths(self, view: DirectoryView, concerns: Sequence[Concern]) -> None:
         """Objects that are named by their path names alone."""
         for one in concerns:
             if one.identifier is None and one.path_name is not None:
@@ -224,7 +224,7 @@ class Viewing:
                     if held.identifier not in view.objects:
                         view.put(held)
 
-    def _accounts(self, view: View, concerns: Sequence[Concern]) -> None:
+    def _accounts(self, view: DirectoryView, concerns: Sequence[Concern]) -> None:
         sids = {
             bytes(sid): None
             for one in concerns
@@ -235,7 +235,7 @@ class Viewing:
             held = held_of(entry)
             view.accounts.setdefault(held.entry["objectSid"][0], held)
 
-    def _computers(self, view: View, concerns: Sequence[Concern]) -> None:
+    def _computers(self, view: DirectoryView, concerns: Sequence[Concern]) -> None:
         paths = {
             name.casefold(): name
             for one in concerns
@@ -257,7 +257,7 @@ class Viewing:
         view.computers |= dict.fromkeys(missing)
         self._holders(view, missing)
 
-    def _holders(self, view: View, missing: Mapping[str, DN]) -> None:
+    def _holders(self, view: DirectoryView, missing: Mapping[str, DN]) -> None:
         """What has the place of a computer, and is none: the machine goes below it all the same (R82)."""
         dn_filter = self._reader.session.profile.dn_filter
         terms = {key: dn_filter(str(dn)) for key, dn in missing.items()}
@@ -289,7 +289,7 @@ class Viewing:
             for entry in self._reader.any_of([wanted[key]], within, attributes):
                 yield key, entry
 
-    def _neighbourhood(self, view: View, concerns: Sequence[Concern]) -> None:
+    def _neighbourhood(self, view: DirectoryView, concerns: Sequence[Concern]) -> None:
         """What is where the objects belong, and above it."""
         wanted: dict[str, str] = {}
         for one in concerns:
@@ -309,7 +309,7 @@ class Viewing:
             view.at.setdefault(key, None)
 
     @staticmethod
-    def _path_of(view: View, concern: Concern) -> str | None:
+    def _path_of(view: DirectoryView, concern: Concern) -> str | None:
         """The path name that the object will have."""
         name = PROPERTY_TABLES[concern.type].name
         given = None if name is None else concern.properties.get(name)

@@ -5,7 +5,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Final
 
-from mqdssm.directory.requests import Change, ChangeType
+from mqdssm.directory.requests import ChangeType, Modification
 from mqdssm.model.dn import DN
 from mqdssm.testing.ldap.rules import (
     CLASSES,
@@ -120,7 +120,7 @@ def new_attributes(name: DN, given: Mapping[str, Sequence[bytes]]) -> dict[str, 
     return attributes
 
 
-def modified(name: DN, attributes: Attributes, changes: Iterable[Change]) -> dict[str, list[bytes]]:
+def modified(name: DN, attributes: Attributes, changes: Iterable[Modification]) -> dict[str, list[bytes]]:
     """Return the attributes of an entry after a modify.
 
     Raises:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from mqdssm.directory.channel import Channel, Counter
+from mqdssm.directory.channel import Channel, ThreadSafeCounter
 from mqdssm.directory.connect import Attempt
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.requests import UNBIND_REQUEST
@@ -53,7 +53,7 @@ class SimulatedConnection:
 def open_session(directory: SimulatedDirectory) -> Session:
     """Return a session with a simulated directory, by whoever replicates it."""
 
-    def opened(attempt: Attempt, counter: Counter) -> Channel:
+    def opened(attempt: Attempt, counter: ThreadSafeCounter) -> Channel:
         return Channel(SimulatedConnection(directory), attempt.endpoint.url, _FIRST_ID, counter)
 
     session = Session(ConnectionOptions.of(URL, allow_replicated=True), opener=opened)

@@ -21,10 +21,10 @@ from mqdssm.directory.requests import (
     PAGED_RESULTS_OID,
     SEARCH_REQUEST,
     ChangeType,
-    Scope,
+    SearchScope,
 )
 from mqdssm.model.dn import DN
-from mqdssm.store.disk import Moment, Room
+from mqdssm.store.disk import DiskSpace, Moment
 from mqdssm.tables.ldif import MSMQ, REPLICATION, attribute_definition, base_tree_entries, class_definition
 from mqdssm.testing.ldap.answers import entry_content, entry_message, result, search_done
 from mqdssm.testing.ldap.changes import (
@@ -71,7 +71,7 @@ class SimulatedDirectory:
 
     def __init__(self, root: str, now: Callable[[], float]) -> None:
         self.on_write: Callable[[Moment], None] | None = None
-        self.room = Room.PLENTY
+        self.room = DiskSpace.PLENTY
         self._root = checked_name(root)
         self._now = now
         self._tree = EntryTree()
@@ -104,7 +104,7 @@ class SimulatedDirectory:
     # -- searching
 
     def _search(self, request: LdapRequest, search: SearchRequest) -> bytes:
-        if search.scope is Scope.BASE and request.dn in {"", SUBSCHEMA}:
+        if search.scope is SearchScope.BASE and request.dn in {"", SUBSCHEMA}:
             values = _schema() if request.dn else self._root_dse()
             wanted = {one.lower() for one in search.attributes}
             every = ALL_OPERATIONAL_ATTRIBUTES in wanted
@@ -260,7 +260,7 @@ class SimulatedDirectory:
         root = self._existing(self._root)
         _check_assertion(request, root)
         for value in values:
-            found = self._tree.within(root, Scope.SUBTREE, Equal(_UNIQUE, value))
+            found = self._tree.within(root, SearchScope.SUBTREE, Equal(_UNIQUE, value))
             if any(one.name != name for one in found):
                 raise LdapRefusal(
                     LdapCode.CONSTRAINT_VIOLATION, "non-unique attributes found with (objectGUID)"
@@ -272,7 +272,7 @@ class SimulatedDirectory:
         Raises:
             LdapRefusal: the disk is full.
         """
-        if self.room is Room.NONE or (self.room is Room.LITTLE and request.tag in _GROWING):
+        if self.room is DiskSpace.NONE or (self.room is DiskSpace.LITTLE and request.tag in _GROWING):
             raise LdapRefusal(LdapCode.OTHER, _FULL)
         if self.on_write is not None:
             self.on_write(Moment.BEFORE)

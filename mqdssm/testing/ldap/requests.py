@@ -6,7 +6,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
-from mqdssm.directory.ber import BOOLEAN, ENUMERATED, OCTET_STRING, SEQUENCE, SET, Reader
+from mqdssm.directory.ber import BOOLEAN, ENUMERATED, OCTET_STRING, SEQUENCE, SET, BerReader
 from mqdssm.directory.filters import (
     ANY_TAG,
     DN_ATTRIBUTES_TAG,
@@ -46,10 +46,10 @@ from mqdssm.directory.requests import (
     SEARCH_REQUEST,
     SIMPLE_TAG,
     UNBIND_REQUEST,
-    Change,
     ChangeType,
-    Control,
-    Scope,
+    LdapControl,
+    Modification,
+    SearchScope,
 )
 from mqdssm.directory.responses import (
     ADD_RESPONSE,
@@ -60,7 +60,7 @@ from mqdssm.directory.responses import (
     MODIFY_DN_RESPONSE,
     MODIFY_RESPONSE,
     SEARCH_DONE,
-    Message,
+    MessageBounds,
     decode_controls,
 )
 from mqdssm.errors import DecodeError
@@ -107,7 +107,7 @@ _FILTER: Final = "[RFC4511] 4.5.1.7"
 class SearchRequest:
     """What a SearchRequest asks for, beside its base."""
 
-    scope: Scope
+    scope: SearchScope
     dereference: int
     size_limit: int
     time_limit: int
@@ -138,10 +138,10 @@ class LdapRequest:
     id: int
     tag: int
     dn: str = ""
-    controls: tuple[Control, ...] = ()
+    controls: tuple[LdapControl, ...] = ()
     search: SearchRequest | None = None
     attributes: dict[str, list[bytes]] = field(default_factory=dict)
-    changes: tuple[Change, ...] = ()
+    changes: tuple[Modification, ...] = ()
     new_rdn: str = ""
     deletes_old_rdn: bool = True
     new_superior: str | None = None
@@ -153,18 +153,18 @@ class LdapRequest:
         """The name of the operation."""
         return NAMES.get(self.tag, f"0x{self.tag:02x}")
 
-    def control(self, oid: str) -> Control | None:
+    def control(self, oid: str) -> LdapControl | None:
         """Return the control of that number, if the request has it."""
         return next((control for control in self.controls if control.oid == oid), None)
 
 
-def decode_request(buffer: bytes, message: Message) -> LdapRequest:
+def decode_request(buffer: bytes, message: MessageBounds) -> LdapRequest:
     """Read one request.
 
     Raises:
         DecodeError: it is none.
     """
-    reader = Reader(buffer, message.start, message.end)
+    reader = BerReader(buffer, message.start, message.end)
     controls = decode_controls(buffer, message.end, message.stop)
     read = _READERS.get(message.tag)
     if read is None:
@@ -172,12 +172,12 @@ def decode_request(buffer: bytes, message: Message) -> LdapRequest:
     return read(message, reader, controls)
 
 
-_Controls = tuple[Control, ...]
+_Controls = tuple[LdapControl, ...]
 
 
-def _read_search(message: Message, reader: Reader, controls: _Controls) -> LdapRequest:
+def _read_search(message: MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
     base = reader.name("baseObject")
-    scope = Scope(reader.integer("scope", ENUMERATED))
+    scope = SearchScope(reader.integer("scope", ENUMERATED))
     dereference = reader.integer("derefAliases", ENUMERATED)
     size_limit, time_limit = reader.integer("sizeLimit"), reader.integer("timeLimit")
     types_only = reader.boolean("typesOnly", BOOLEAN)
@@ -193,7 +193,7 @@ def _read_search(message: Message, reader: Reader, controls: _Controls) -> LdapR
     return LdapRequest(message.id, message.tag, base, controls, search)
 
 
-def _read_add(message: Message, reader: Reader, controls: _Controls) -> LdapRequest:
+def _read_add(message: MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
     dn = reader.name("entry")
     found: dict[str, list[bytes]] = {}
     listed = reader.enter(SEQUENCE, "attributes")
@@ -203,18 +203,18 @@ def _read_add(message: Message, reader: Reader, controls: _Controls) -> LdapRequ
     return LdapRequest(message.id, message.tag, dn, controls, attributes=found)
 
 
-def _read_modify(message: Message, reader: Reader, controls: _Controls) -> LdapRequest:
+def _read_modify(message: MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
     dn = reader.name("object")
     listed = reader.enter(SEQUENCE, "changes")
     changes = []
     while listed.more():
         one = listed.enter(SEQUENCE, "change")
         kind = ChangeType(one.integer("operation", ENUMERATED))
-        changes.append(Change(kind, *_read_attribute(one)))
+        changes.append(Modification(kind, *_read_attribute(one)))
     return LdapRequest(message.id, message.tag, dn, controls, changes=tuple(changes))
 
 
-def _read_attribute(reader: Reader) -> tuple[str, list[bytes]]:
+def _read_attribute(reader: BerReader) -> tuple[str, list[bytes]]:
     one = reader.enter(SEQUENCE, "attribute")
     name, values = one.name("type"), one.enter(SET, "vals")
     found = []
@@ -223,7 +223,7 @@ def _read_attribute(reader: Reader) -> tuple[str, list[bytes]]:
     return name, found
 
 
-def _read_rename(message: Message, reader: Reader, controls: _Controls) -> LdapRequest:
+def _read_rename(message: MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
     dn, new_rdn = reader.name("entry"), reader.name("newrdn")
     deletes = reader.boolean("deleteoldrdn", BOOLEAN)
     superior = reader.name("newSuperior", NEW_SUPERIOR_TAG) if reader.at(NEW_SUPERIOR_TAG) else None
@@ -238,43 +238,45 @@ def _read_rename(message: Message, reader: Reader, controls: _Controls) -> LdapR
     )
 
 
-def _read_delete(message: Message, reader: Reader, controls: _Controls) -> LdapRequest:
+def _read_delete(message: MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
     dn = reader.buffer[message.start : message.end].decode()
     return LdapRequest(message.id, message.tag, dn, controls)
 
 
-def _read_compare(message: Message, reader: Reader, controls: _Controls) -> LdapRequest:
+def _read_compare(message: MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
     return LdapRequest(message.id, message.tag, reader.name("entry"), controls)
 
 
-def _read_bind(message: Message, reader: Reader, controls: _Controls) -> LdapRequest:
+def _read_bind(message: MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
     reader.integer("version")
     user = reader.name("name")
     return LdapRequest(message.id, message.tag, user, controls, simple_bind=reader.at(SIMPLE_TAG))
 
 
-def _read_extended(message: Message, reader: Reader, controls: _Controls) -> LdapRequest:
+def _read_extended(message: MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
     return LdapRequest(message.id, message.tag, reader.name("requestName", REQUEST_NAME_TAG), controls)
 
 
-def _read_end(message: Message, reader: Reader, controls: _Controls) -> LdapRequest:
+def _read_end(message: MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
     abandoned = int.from_bytes(reader.buffer[message.start : message.end], "big")
     return LdapRequest(message.id, message.tag, controls=controls, abandoned=abandoned)
 
 
-_READERS: Final[Mapping[int, Callable[[Message, Reader, _Controls], LdapRequest]]] = MappingProxyType(
-    {
-        BIND_REQUEST: _read_bind,
-        UNBIND_REQUEST: _read_end,
-        SEARCH_REQUEST: _read_search,
-        MODIFY_REQUEST: _read_modify,
-        ADD_REQUEST: _read_add,
-        DELETE_REQUEST: _read_delete,
-        MODIFY_DN_REQUEST: _read_rename,
-        COMPARE_REQUEST: _read_compare,
-        ABANDON_REQUEST: _read_end,
-        EXTENDED_REQUEST: _read_extended,
-    }
+_READERS: Final[Mapping[int, Callable[[MessageBounds, BerReader, _Controls], LdapRequest]]] = (
+    MappingProxyType(
+        {
+            BIND_REQUEST: _read_bind,
+            UNBIND_REQUEST: _read_end,
+            SEARCH_REQUEST: _read_search,
+            MODIFY_REQUEST: _read_modify,
+            ADD_REQUEST: _read_add,
+            DELETE_REQUEST: _read_delete,
+            MODIFY_DN_REQUEST: _read_rename,
+            COMPARE_REQUEST: _read_compare,
+            ABANDON_REQUEST: _read_end,
+            EXTENDED_REQUEST: _read_extended,
+        }
+    )
 )
 
 
@@ -285,13 +287,13 @@ def decode_filter(octets: bytes) -> LdapFilter:
     Raises:
         DecodeError: it is none.
     """
-    reader = Reader.of(octets, _FILTER)
+    reader = BerReader.of(octets, _FILTER)
     found = _filter(reader)
     reader.finish("filter")
     return found
 
 
-def _filter(reader: Reader) -> LdapFilter:
+def _filter(reader: BerReader) -> LdapFilter:
     tag = reader.buffer[reader.position] if reader.more() else 0
     if tag == PRESENT_TAG:
         return Present(reader.name("present", PRESENT_TAG))
@@ -313,7 +315,7 @@ def _filter(reader: Reader) -> LdapFilter:
     raise DecodeError(_FILTER, "filter", reader.position, f"tag 0x{tag:02x}")
 
 
-def _substrings(inner: Reader) -> Substrings:
+def _substrings(inner: BerReader) -> Substrings:
     attribute = inner.name("type")
     parts = inner.enter(SEQUENCE, "substrings")
     initial, final, middle = None, None, []
@@ -329,7 +331,7 @@ def _substrings(inner: Reader) -> Substrings:
     return Substrings(attribute, initial, tuple(middle), final)
 
 
-def _extensible(inner: Reader) -> Extensible:
+def _extensible(inner: BerReader) -> Extensible:
     rule = inner.name("matchingRule", RULE_TAG) if inner.at(RULE_TAG) else None
     attribute = inner.name("type", TYPE_TAG) if inner.at(TYPE_TAG) else None
     value = inner.octets("matchValue", VALUE_TAG)
@@ -337,7 +339,7 @@ def _extensible(inner: Reader) -> Extensible:
     return Extensible(attribute, rule, value, dn_attributes)
 
 
-def read_paging(control: Control) -> tuple[int, bytes]:
+def read_paging(control: LdapControl) -> tuple[int, bytes]:
     """Size and cookie of a request for a page ([RFC2696])."""
-    reader = Reader.of(control.value or b"").enter(SEQUENCE, "realSearchControlValue")
+    reader = BerReader.of(control.value or b"").enter(SEQUENCE, "realSearchControlValue")
     return reader.integer("size"), reader.octets("cookie", OCTET_STRING)

@@ -8,7 +8,7 @@ from mqdssm.directory.filters import And, Equal, LdapFilter, Or
 from mqdssm.directory.requests import (
     ALL_OPERATIONAL_ATTRIBUTES,
     ALL_USER_ATTRIBUTES,
-    Scope,
+    SearchScope,
 )
 from mqdssm.model.dn import DN
 from mqdssm.testing.ldap.answers import entry_content
@@ -148,19 +148,19 @@ class EntryTree:
         for slot in _slots(entry):
             del self._index[slot][entry.number]
 
-    def within(self, base: TreeEntry, scope: Scope, wanted: LdapFilter) -> list[TreeEntry]:
+    def within(self, base: TreeEntry, scope: SearchScope, wanted: LdapFilter) -> list[TreeEntry]:
         """Return the entries of a scope that may match a filter, in the order of their numbers."""
-        if scope is Scope.BASE:
+        if scope is SearchScope.BASE:
             return [base]
         found = self._candidates(wanted)
-        if found is None and scope is Scope.ONE_LEVEL:
+        if found is None and scope is SearchScope.ONE_LEVEL:
             listed: Iterable[TreeEntry] = [self._entries[key] for key in self._below.get(base.key, ())]
         elif found is None:
             listed = self._entries.values()
         else:
             listed = found.values()
         suffix = "," + base.key
-        if scope is Scope.ONE_LEVEL:
+        if scope is SearchScope.ONE_LEVEL:
             listed = [one for one in listed if _above(one.key) == base.key]
         else:
             listed = [one for one in listed if one.key.endswith(suffix) or one is base]

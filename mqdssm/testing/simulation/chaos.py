@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Final
 
 from mqdssm.samples.seeded_random import Dice
-from mqdssm.store.disk import Room
-from mqdssm.testing.simulation.servers import CHANGING, RESETTING, Doom, Server
+from mqdssm.store.disk import DiskSpace
+from mqdssm.testing.simulation.servers import CHANGING, RESETTING, Doom, SimulatedServer
 from mqdssm.testing.simulation.stores import changes_of
 from mqdssm.testing.simulation.world import World
 
@@ -90,7 +90,7 @@ class Chaos:
 
     # -- hardships
 
-    def _somebody(self) -> Server | None:
+    def _somebody(self) -> SimulatedServer | None:
         up = [one for one in self._world.servers if one.is_up]
         return self._later.of(up) if up else None
 
@@ -99,11 +99,11 @@ class Chaos:
         server = self._somebody()
         if server is None:
             return
-        room = self._later.of((Room.LITTLE, Room.NONE))
+        room = self._later.of((DiskSpace.LITTLE, DiskSpace.NONE))
         server.set_room(room)
         self._count(f"disk with {room.value}")
         length_s = self._later.between(1, self._world.options.hardships.full_max_s)
-        self._world.schedule.after(float(length_s), lambda: server.set_room(Room.PLENTY))
+        self._world.schedule.after(float(length_s), lambda: server.set_room(DiskSpace.PLENTY))
 
     def _damage_somebody(self) -> None:
         """Another program makes the number of an entry unreadable; the operator mends it."""

@@ -13,10 +13,10 @@ from mqdssm.model.messages import Command, Properties, PropertyValue, Scope
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.samples.seeded_random import Dice
-from mqdssm.testing.simulation.ledger import Entry, PartitionLedger
+from mqdssm.testing.simulation.ledger import NumberedChange, PartitionLedger
 from mqdssm.testing.simulation.options import PER_MILLE
-from mqdssm.testing.simulation.requests import Request
-from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.requests import ClientRequest
+from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.services import Services
 from mqdssm.testing.simulation.world import World
 
@@ -33,7 +33,7 @@ _UNNAMED: Final = frozenset({ObjectType.USER, ObjectType.ROUTING_LINK})
 _BITS: Final = 16  # of PROPID_S_INTERVAL1
 
 
-class Clients:
+class SimulatedClients:
     """People who change the directory.
 
     Args:
@@ -60,14 +60,14 @@ class Clients:
         pace = self._world.options.work.pace_ms
         self._world.schedule.after(self._dice.between(1, 2 * pace) / 1000, self.run)
 
-    def any_server(self) -> Server | None:
+    def any_server(self) -> SimulatedServer | None:
         """One of the servers that run."""
         up = [one for one in self._world.servers if one.is_up and not one.retired]
         return self._dice.of(up) if up else None
 
     def ask(
         self,
-        server: Server,
+        server: SimulatedServer,
         command: Command,
         object_type: ObjectType,
         *,
@@ -96,7 +96,7 @@ class Clients:
         )
         world = self._world
         unsure = world.options.network.doubled > 0 or world.options.directories  # an intruder repeats, too
-        world.book.ask(Request(change, server.index, server.life, world.schedule.now, unsure=unsure))
+        world.book.ask(ClientRequest(change, server.index, server.life, world.schedule.now, unsure=unsure))
         if then is not None:
             world.when_answered(self._number, then)
         server.step(change)
@@ -112,7 +112,11 @@ class Clients:
         return self._number + 1
 
     def create_probe(
-        self, server: Server, object_type: ObjectType, partition_id: Guid, then: Callable[[int], None]
+        self,
+        server: SimulatedServer,
+        object_type: ObjectType,
+        partition_id: Guid,
+        then: Callable[[int], None],
     ) -> None:
         """Create an object that nothing speaks against."""
         number = self.next_number()
@@ -132,7 +136,7 @@ class Clients:
 
     # -- what is changed
 
-    def _change_something(self, server: Server) -> None:
+    def _change_something(self, server: SimulatedServer) -> None:
         object_type = self._dice.of(_TYPES)
         partition = self._partition(object_type)
         if partition is None:
@@ -161,19 +165,19 @@ class Clients:
         ]
         return self._dice.of(open_sites) if open_sites else None
 
-    def _is_free(self, entry: Entry) -> bool:
+    def _is_free(self, entry: NumberedChange) -> bool:
         """Whether clients may delete an object: machines of directory servers are the administrator's."""
         service = (entry.content or {}).get(Propid.QM_SERVICE)
         return entry.object_type is not ObjectType.MACHINE or not service
 
-    def _named(self, entry: Entry) -> dict[str, object]:
+    def _named(self, entry: NumberedChange) -> dict[str, object]:
         """How to name an object: by its path name, if it has one, or by its identifier."""
         if entry.path and self._dice.one_in(2):
             path = entry.path.upper() if self._dice.one_in(4) else entry.path
             return {"path_name": path}
         return {"identifier": entry.identifier}
 
-    def _update(self, server: Server, partition: PartitionLedger, entry: Entry) -> None:
+    def _update(self, server: SimulatedServer, partition: PartitionLedger, entry: NumberedChange) -> None:
         self.ask(
             server,
             Command.UPDATE,
@@ -183,7 +187,7 @@ class Clients:
             **self._named(entry),  # type: ignore[arg-type]
         )
 
-    def _delete(self, server: Server, partition: PartitionLedger, entry: Entry) -> None:
+    def _delete(self, server: SimulatedServer, partition: PartitionLedger, entry: NumberedChange) -> None:
         scope = Scope.SITE if entry.is_site_scope else Scope.ENTERPRISE
         self.ask(
             server,
@@ -194,7 +198,7 @@ class Clients:
             **self._named(entry),  # type: ignore[arg-type]
         )
 
-    def _create(self, server: Server, partition: PartitionLedger, object_type: ObjectType) -> None:
+    def _create(self, server: SimulatedServer, partition: PartitionLedger, object_type: ObjectType) -> None:
         path_name = self._new_name(partition, object_type)
         if path_name is None and object_type not in _UNNAMED:
             return

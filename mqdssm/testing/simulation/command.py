@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Final
 
-from mqdssm.testing.simulation.run import Report, simulate
+from mqdssm.testing.simulation.run import RunReport, simulate
 
 PROCESSES: Final = 2
 _CHUNK: Final = 4  # seeds that a process takes at a time
@@ -19,7 +19,7 @@ def replay(seed: int) -> str:
     return f"make simulate SEEDS=1 FIRST={seed} VERBOSE=1"
 
 
-def run_seeds(first: int, count: int) -> Iterator[Report]:
+def run_seeds(first: int, count: int) -> Iterator[RunReport]:
     """Run some seeds, on all processors; reports come in the order of the seeds."""
     seeds = range(first, first + count)
     if count == 1:

@@ -17,7 +17,7 @@ from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store.rules import name_key
 from mqdssm.tables.numbering import BUCKET_BITS
 from mqdssm.testing.simulation.ledger import PATHS
-from mqdssm.testing.simulation.stores import Store, changes_of
+from mqdssm.testing.simulation.stores import SimulatedStore, changes_of
 
 _FAILED: Final = ops.Failed(reason="a damaged entry")
 _BUCKET: Final = (1 << BUCKET_BITS) - 1
@@ -83,13 +83,13 @@ class Damage:
             case ops.CreateObject(path_name=path_name, object_type=kind, properties=properties):
                 given = dict(properties).get(PATHS[kind]) if kind in PATHS else None
                 names = [one for one in (path_name, given) if isinstance(one, str)]
-                return _unless(self._is_named(kind, names), operation, ops.Outcome(status=_STATUS))
+                return _unless(self._is_named(kind, names), operation, ops.ObjectOutcome(status=_STATUS))
             case ops.UpdateObject(path_name=path_name, object_type=kind, identifier=identifier):
                 hit = self._concerns(kind, identifier, path_name)
-                return _unless(hit, operation, ops.Outcome(status=_STATUS))
+                return _unless(hit, operation, ops.ObjectOutcome(status=_STATUS))
             case ops.DeleteObject(path_name=path_name, object_type=kind, identifier=identifier):
                 hit = self._concerns(kind, identifier, path_name)
-                return _unless(hit, operation, ops.Outcome(status=_STATUS))
+                return _unless(hit, operation, ops.ObjectOutcome(status=_STATUS))
             case ops.ReadObject(path_name=path_name, object_type=kind, identifier=identifier):
                 return _unless(self._concerns(kind, identifier, path_name), operation, _FAILED)
             case ops.ApplyChanges(changes=changes):
@@ -103,7 +103,7 @@ class Damage:
         numbers = [one.number | _BUCKET for one in self._in(operation.partition_id)]
         return replace(result, doubtful=SequenceNumber(max(numbers, default=MIN)))
 
-    def hide(self, operation: Operation, result: Result, store: Store) -> Result:
+    def hide(self, operation: Operation, result: Result, store: SimulatedStore) -> Result:
         """Take the numbers out of a result that cannot be read."""
         if not isinstance(operation, ops.Recover) or not isinstance(result, ops.Recovered):
             return result

@@ -10,7 +10,7 @@ from typing import Final
 from mqdssm.model.guid import Guid
 from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition
 from mqdssm.testing.simulation.final_checks import members
-from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.violation import Violation
 from mqdssm.testing.simulation.world import World
 
@@ -97,7 +97,7 @@ class Promises:
     def _is_due(self, seconds: float) -> bool:
         return self._world.schedule.now - self._begun > _late(seconds)
 
-    def _check_neighbors(self, server: Server) -> None:
+    def _check_neighbors(self, server: SimulatedServer) -> None:
         """Neighbours are told numbers at intervals, and BSCs say that they are alive."""
         settings = server.settings
         for (is_bsc, name), neighbor in server.neighbors.items():
@@ -114,7 +114,7 @@ class Promises:
             if neighbor.last_acked_time == before.last_acked_time:
                 raise Violation(f"{server.name} has not heard of {name} in time")
 
-    def _check_acks(self, owner: Server, partition_id: Guid, before: int, last: int) -> None:
+    def _check_acks(self, owner: SimulatedServer, partition_id: Guid, before: int, last: int) -> None:
         """A PSC acknowledges each multiple of its interval ([MC-MQDSRP] 3.1.7.2.3).
 
         Of several acknowledgements the last one need not arrive last: one of the new ones has to count.
@@ -131,7 +131,7 @@ class Promises:
                     f"{name} has acknowledged {acked} of {partition_id}, not {before + 1} or more"
                 )
 
-    def _check_purging(self, server: Server, partition_id: Guid, before: int, last: int) -> None:
+    def _check_purging(self, server: SimulatedServer, partition_id: Guid, before: int, last: int) -> None:
         """A server purges what it may whenever another interval of numbers is through (3.1.7.2.9)."""
         settings = server.settings
         tried_at = last - settings.purge_interval
@@ -144,7 +144,7 @@ class Promises:
         if saved.purged < min(tried_at - settings.purge_buffer, allowed):
             raise Violation(f"{server.name} may purge up to {allowed} of {last}, but does not: {saved}")
 
-    def _allowed(self, server: Server, partition_id: Guid, last: int) -> int:
+    def _allowed(self, server: SimulatedServer, partition_id: Guid, last: int) -> int:
         """Up to which number a server was allowed to purge when this began."""
         saved = self._partitions[server.index, partition_id]
         if not saved.owned:
@@ -158,7 +158,7 @@ class Promises:
             default=last,
         )
 
-    def _check_allowed(self, owner: Server, partition_id: Guid) -> None:
+    def _check_allowed(self, owner: SimulatedServer, partition_id: Guid) -> None:
         """What an authority has purged, all others may purge: its numbers say so (3.2.7.1)."""
         settings = [one.settings for one in self._servers]
         if not self._is_due(2 * max(one.header_s + one.intersite_s for one in settings)):

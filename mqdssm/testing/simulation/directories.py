@@ -5,7 +5,7 @@ from typing import Final
 from mqdssm.directory.recovery import ReadBack
 from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.errors import DirectoryError
-from mqdssm.store.disk import Crash, Room
+from mqdssm.store.disk import Crash, DiskSpace
 from mqdssm.store.ldap import LdapStore
 from mqdssm.testing.ldap.connection import open_session
 from mqdssm.testing.ldap.directory import SimulatedDirectory
@@ -35,12 +35,12 @@ class DirectoryStore(WatchedStore):
         return LdapStore(session, closes_session=True)
 
     @property
-    def room(self) -> Room:
+    def room(self) -> DiskSpace:
         """How much its disk takes."""
         return self.directory.room
 
     @room.setter
-    def room(self, room: Room) -> None:
+    def room(self, room: DiskSpace) -> None:
         self.directory.room = room
 
     def perform(self, operation: Operation) -> Result:

@@ -22,9 +22,15 @@ from mqdssm.store.disk import Crash
 from mqdssm.testing.simulation.describing import describe
 from mqdssm.testing.simulation.options import PER_MILLE
 from mqdssm.testing.simulation.queue_managers import QueueManagers
-from mqdssm.testing.simulation.servers import FAILING, TIMERS_MAX, Engine, Server, World
+from mqdssm.testing.simulation.servers import (
+    FAILING,
+    TIMERS_MAX,
+    ServerWorld,
+    SimulatedEngine,
+    SimulatedServer,
+)
 from mqdssm.testing.simulation.signing import POLICY
-from mqdssm.testing.simulation.stores import Store
+from mqdssm.testing.simulation.stores import SimulatedStore
 from mqdssm.testing.simulation.violation import Violation
 
 _SOON_S: Final = 0.001
@@ -48,8 +54,8 @@ class _Machinery:
         self.next_at = 0.0
 
 
-class DrivenServer(Server):
-    """A server whose parts are those that ship; see `Server`.
+class DrivenServer(SimulatedServer):
+    """A server whose parts are those that ship; see `SimulatedServer`.
 
     Args:
         network: the queue managers.
@@ -59,9 +65,9 @@ class DrivenServer(Server):
         self,
         index: int,
         settings: Settings,
-        store: Store,
+        store: SimulatedStore,
         *,
-        world: World,
+        world: ServerWorld,
         dice: Dice,
         network: QueueManagers,
     ) -> None:
@@ -70,7 +76,7 @@ class DrivenServer(Server):
         self._machinery: _Machinery | None = None
         self._alarms: dict[str, float] = {}
 
-    def begin(self, engine: Engine) -> None:
+    def begin(self, engine: SimulatedEngine) -> None:
         """Start the parts of a new life."""
         self._alarms.clear()
         host = self._network.connect(self, lambda: self._wake("host", 0.0, self._turn_host))
@@ -249,7 +255,9 @@ class _WatchedStore:
 class _WatchedEngine:
     """The engine as the driver has it."""
 
-    def __init__(self, engine: Engine, watch: Callable[[list[Action], Event], Iterator[Action]]) -> None:
+    def __init__(
+        self, engine: SimulatedEngine, watch: Callable[[list[Action], Event], Iterator[Action]]
+    ) -> None:
         self._engine = engine
         self._watch = watch
 

@@ -12,7 +12,7 @@ from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.seqnum import MIN
 from mqdssm.samples.seeded_random import Dice
-from mqdssm.testing.simulation.stores import Store, changes_of
+from mqdssm.testing.simulation.stores import SimulatedStore, changes_of
 
 _MOMENTS_MAX: Final = 8
 """A failure comes within the first four writes of an operation, or behind all of them."""
@@ -20,7 +20,7 @@ _FAILED: Final = ops.Failed(reason="simulated")
 _STATUSES: Final = (Hresult.MQ_ERROR_DS_IS_FULL, Hresult.MQ_ERROR_DS_ERROR)
 
 
-def fail(store: Store, operation: Operation, dice: Dice, on_torn: Callable[[], None]) -> Result:
+def fail(store: SimulatedStore, operation: Operation, dice: Dice, on_torn: Callable[[], None]) -> Result:
     """Let an operation fail.
 
     Args:
@@ -40,14 +40,14 @@ def fail(store: Store, operation: Operation, dice: Dice, on_torn: Callable[[], N
     if dice.one_in(3):
         return _FAILED
     if isinstance(operation, ops.CreateObject | ops.UpdateObject | ops.DeleteObject):
-        return ops.Outcome(status=dice.of(_STATUSES))
+        return ops.ObjectOutcome(status=dice.of(_STATUSES))
     if isinstance(operation, ops.Recover):
         numbers = (one.seq_number for one in changes_of(store, operation.partition_id))
         return ops.Recovered(highest=max(numbers, default=MIN), status=dice.of(_STATUSES))
     return _FAILED
 
 
-def _fail_changes(store: Store, operation: ops.ApplyChanges, dice: Dice, moments: int) -> Result:
+def _fail_changes(store: SimulatedStore, operation: ops.ApplyChanges, dice: Dice, moments: int) -> Result:
     """Apply some changes of several, and a part of the others."""
     if not operation.changes:
         return _FAILED

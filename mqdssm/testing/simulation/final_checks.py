@@ -11,9 +11,9 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState, Service
 from mqdssm.model.seqnum import MIN
 from mqdssm.testing.simulation.ledger import CONTROLLER, IDENTIFIERS, PartitionLedger
-from mqdssm.testing.simulation.servers import Server
-from mqdssm.testing.simulation.stores import changes_of
+from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.step_checks import compare
+from mqdssm.testing.simulation.stores import changes_of
 from mqdssm.testing.simulation.world import World
 
 _IDENTIFYING: Final = frozenset(IDENTIFIERS.values())
@@ -33,7 +33,7 @@ class Copy:
         return max([*numbers, *self.deletions.values()], default=0)
 
 
-def copy_of(server: Server, partition_id: Guid) -> Copy:
+def copy_of(server: SimulatedServer, partition_id: Guid) -> Copy:
     """Read everything that a server has of a partition."""
     objects: dict[Guid, DirectoryChange] = {}
     deletions: dict[Guid, int] = {}
@@ -47,7 +47,7 @@ def copy_of(server: Server, partition_id: Guid) -> Copy:
     return Copy(objects, deletions)
 
 
-def ghosts_of(server: Server, partition_id: Guid) -> list[Guid]:
+def ghosts_of(server: SimulatedServer, partition_id: Guid) -> list[Guid]:
     """Objects that a full synchronization marked, and did not remove ([MC-MQDSRP] 3.3.7.11)."""
     found: list[Guid] = []
     for object_type in IDENTIFIERS:
@@ -57,12 +57,12 @@ def ghosts_of(server: Server, partition_id: Guid) -> list[Guid]:
     return found
 
 
-def members(world: World) -> list[Server]:
+def members(world: World) -> list[SimulatedServer]:
     """The servers that belong to the enterprise: those of its sites, with a role."""
     return [one for one in world.servers if not one.retired and is_member(world, one)]
 
 
-def is_member(world: World, server: Server) -> bool:
+def is_member(world: World, server: SimulatedServer) -> bool:
     """Return True if a server belongs to the enterprise, by its site's object and its own."""
     site = world.ledger.partitions.get(server.settings.site_id)
     if site is None or site.dead or world.is_foul(server):
@@ -93,7 +93,7 @@ def what_differs(world: World) -> str:
     return _neighbors_differ(world, servers)
 
 
-def _standing_differs(partition: PartitionLedger, servers: list[Server]) -> str:
+def _standing_differs(partition: PartitionLedger, servers: list[SimulatedServer]) -> str:
     """What is wrong with the numbers of a partition, and with who gives them; empty: nothing."""
     partition_id = partition.partition_id
     owners = [one for one in servers if one.owns(partition_id)]
@@ -107,7 +107,7 @@ def _standing_differs(partition: PartitionLedger, servers: list[Server]) -> str:
     return _who_is_behind(partition, owner, servers)
 
 
-def _contents_differ(partition: PartitionLedger, servers: list[Server]) -> str:
+def _contents_differ(partition: PartitionLedger, servers: list[SimulatedServer]) -> str:
     """What is wrong with the objects of a partition that has one authority; empty: nothing."""
     partition_id = partition.partition_id
     owner = next(one for one in servers if one.owns(partition_id))
@@ -130,7 +130,7 @@ def _contents_differ(partition: PartitionLedger, servers: list[Server]) -> str:
     return ""
 
 
-def _who_is_behind(partition: PartitionLedger, owner: Server, servers: list[Server]) -> str:
+def _who_is_behind(partition: PartitionLedger, owner: SimulatedServer, servers: list[SimulatedServer]) -> str:
     last = partition.last if not partition.loose else copy_of(owner, partition.partition_id).highest
     # whoever starts below it gets everything anew (decision R39)
     last = max(last, int(owner.persisted[partition.partition_id].purged))
@@ -203,7 +203,7 @@ def _name(change: DirectoryChange) -> str:
     return f"{kind.name if kind else 'object'} {change.guid_identifier}"
 
 
-def _neighbors_differ(world: World, servers: list[Server]) -> str:
+def _neighbors_differ(world: World, servers: list[SimulatedServer]) -> str:
     """A primary controller's neighbours are the others' and its own backup controllers (decision R36)."""
     owners = {one.settings.site_id: one for one in servers if one.owns(one.settings.site_id)}
     for site_id, server in owners.items():
@@ -219,7 +219,7 @@ def _neighbors_differ(world: World, servers: list[Server]) -> str:
     return _sites_differ(world, owners)
 
 
-def _neighbors_of(world: World, server: Server, expected: set[str]) -> tuple[set[str], set[str]]:
+def _neighbors_of(world: World, server: SimulatedServer, expected: set[str]) -> tuple[set[str], set[str]]:
     """Return the names of a server's PSCs and BSCs, but for those that a hostile server is or made up."""
     found: tuple[set[str], set[str]] = (set(), set())
     for (is_bsc, name), neighbor in server.neighbors.items():
@@ -228,7 +228,7 @@ def _neighbors_of(world: World, server: Server, expected: set[str]) -> tuple[set
     return found
 
 
-def _sites_differ(world: World, owners: Mapping[Guid, Server]) -> str:
+def _sites_differ(world: World, owners: Mapping[Guid, SimulatedServer]) -> str:
     """The objects of sites and enterprise name whoever is in charge."""
     enterprise = world.ledger.partitions[PEC_PARTITION_ID]
     for entry in enterprise.live(ObjectType.SITE):

@@ -10,9 +10,9 @@ from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.samples.seeded_random import Dice
-from mqdssm.testing.simulation.clients import Clients, machine_properties
-from mqdssm.testing.simulation.ledger import Entry, PartitionLedger
-from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.clients import SimulatedClients, machine_properties
+from mqdssm.testing.simulation.ledger import NumberedChange, PartitionLedger
+from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.world import World
 
 _NOBODY: Final = "nobody"
@@ -28,7 +28,7 @@ class Trespassers:
         clients: through whom they ask.
     """
 
-    def __init__(self, world: World, clients: Clients) -> None:
+    def __init__(self, world: World, clients: SimulatedClients) -> None:
         self._world = world
         self._clients = clients
         self._dice = Dice("trespassers", world.options.seed)
@@ -42,8 +42,8 @@ class Trespassers:
             self._trespass(server, self._world.ledger.partitions[PEC_PARTITION_ID])
         self._world.schedule.after(self._dice.between(1, 2 * _PACE_MS) / 1000, self.run)
 
-    def _trespass(self, server: Server, enterprise: PartitionLedger) -> None:
-        ways: tuple[Callable[[Server, PartitionLedger], None], ...] = (
+    def _trespass(self, server: SimulatedServer, enterprise: PartitionLedger) -> None:
+        ways: tuple[Callable[[SimulatedServer, PartitionLedger], None], ...] = (
             self._remove_site,
             self._add_controller,
             self._move_machine,
@@ -52,20 +52,20 @@ class Trespassers:
         )
         self._dice.of(ways)(server, enterprise)
 
-    def _remove_site(self, server: Server, enterprise: PartitionLedger) -> None:
+    def _remove_site(self, server: SimulatedServer, enterprise: PartitionLedger) -> None:
         """A site with its controller is not removed."""
         sites = [one for one in enterprise.live(ObjectType.SITE) if self._has_controller(one)]
         if sites:
             site = self._dice.of(sites)
             self._ask(server, Command.DELETE, ObjectType.SITE, enterprise, identifier=site.identifier)
 
-    def _has_controller(self, site: Entry) -> bool:
+    def _has_controller(self, site: NumberedChange) -> bool:
         partition = self._world.ledger.partitions.get(site.identifier)
         return (
             partition is not None and bool(partition.live()) and site.identifier not in self._clients.closing
         )
 
-    def _add_controller(self, server: Server, _enterprise: PartitionLedger) -> None:
+    def _add_controller(self, server: SimulatedServer, _enterprise: PartitionLedger) -> None:
         """A site has one primary controller; another one does not come with its machine."""
         site = self._site()
         if site is not None:
@@ -74,7 +74,7 @@ class Trespassers:
                 server, ObjectType.MACHINE, site, machine_properties(site.partition_id, int(service))
             )
 
-    def _move_machine(self, server: Server, _enterprise: PartitionLedger) -> None:
+    def _move_machine(self, server: SimulatedServer, _enterprise: PartitionLedger) -> None:
         """A machine of another site is no machine of this one."""
         site, other = self._site(), self._world.guid("nowhere")
         if site is None:
@@ -94,7 +94,7 @@ class Trespassers:
         else:
             self._create(server, ObjectType.MACHINE, site, machine_properties(other, 0))
 
-    def _change_enterprise(self, server: Server, enterprise: PartitionLedger) -> None:
+    def _change_enterprise(self, server: SimulatedServer, enterprise: PartitionLedger) -> None:
         """There is one enterprise, and its PEC is a PSC."""
         live = enterprise.live(ObjectType.ENTERPRISE)
         if not live:
@@ -116,7 +116,7 @@ class Trespassers:
                     properties=named,
                 )
 
-    def _ask_for_nothing(self, server: Server, enterprise: PartitionLedger) -> None:
+    def _ask_for_nothing(self, server: SimulatedServer, enterprise: PartitionLedger) -> None:
         """Requests that nobody can carry out: of another partition's type, of no partition, of no object."""
         machine = machine_properties(PEC_PARTITION_ID, 0)
         match self._dice.below(4):
@@ -136,7 +136,7 @@ class Trespassers:
         return self._dice.of(sites) if sites else None
 
     def _create(
-        self, server: Server, kind: ObjectType, partition: PartitionLedger, properties: Properties
+        self, server: SimulatedServer, kind: ObjectType, partition: PartitionLedger, properties: Properties
     ) -> None:
         number = self._clients.next_number()
         self._ask(
@@ -150,6 +150,11 @@ class Trespassers:
         )
 
     def _ask(
-        self, server: Server, command: Command, kind: ObjectType, partition: PartitionLedger, **what: Any
+        self,
+        server: SimulatedServer,
+        command: Command,
+        kind: ObjectType,
+        partition: PartitionLedger,
+        **what: Any,
     ) -> None:
         self._clients.ask(server, command, kind, partition_id=partition.partition_id, **what)

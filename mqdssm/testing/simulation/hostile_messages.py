@@ -32,9 +32,9 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 from mqdssm.samples.seeded_random import Dice
+from mqdssm.testing.simulation.ledger import IDENTIFIERS, NumberedChange, PartitionLedger
 from mqdssm.testing.simulation.server_list import Census
-from mqdssm.testing.simulation.ledger import IDENTIFIERS, Entry, PartitionLedger
-from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.world import World
 
 NOBODY: Final = "nobody"
@@ -107,7 +107,7 @@ class Lies:
         dice: chance.
     """
 
-    def __init__(self, world: World, census: Census, sender: Server, dice: Dice) -> None:
+    def __init__(self, world: World, census: Census, sender: SimulatedServer, dice: Dice) -> None:
         self._world = world
         self._census = census
         self._sender = sender
@@ -253,7 +253,7 @@ class Lies:
         entry = self._dice.of(list(home.latest.values()))
         return entry.object_type, entry.identifier, self._other(entry)
 
-    def _other(self, entry: Entry) -> Properties:
+    def _other(self, entry: NumberedChange) -> Properties:
         """Return what an object is not: other roles, names or values."""
         given: dict[Propid, Any] = dict(entry.content or {})
         match entry.object_type:
@@ -288,11 +288,11 @@ class Lies:
             Command.UPDATE, PEC_PARTITION_ID, named.identifier, ((Propid.E_PECNAME, self._name()),)
         )
 
-    def _controllers(self) -> list[Entry]:
+    def _controllers(self) -> list[NumberedChange]:
         found = (self._census.machine(one) for one in self._census.controllers())
         return [one for one in found if one is not None]
 
-    def _about_server(self, machine: Entry) -> DirectoryChange:
+    def _about_server(self, machine: NumberedChange) -> DirectoryChange:
         """Return a change of a directory server's role, key or name, or its end."""
         home = next(
             one
@@ -307,7 +307,7 @@ class Lies:
         )
         return self._about(home, machine, self._dice.of(changes))
 
-    def _about_site(self, site: Entry) -> DirectoryChange:
+    def _about_site(self, site: NumberedChange) -> DirectoryChange:
         """Return a change of a site's PSC or its key, or its end."""
         changes: tuple[Properties, ...] = (
             ((Propid.S_PSC, self._name()),),
@@ -316,7 +316,7 @@ class Lies:
         )
         return self._about(self._world.ledger.partitions[PEC_PARTITION_ID], site, self._dice.of(changes))
 
-    def _about(self, home: PartitionLedger, entry: Entry, properties: Properties) -> DirectoryChange:
+    def _about(self, home: PartitionLedger, entry: NumberedChange, properties: Properties) -> DirectoryChange:
         is_end = properties[0][0] is Propid.D_SCOPE
         command = Command.DELETE if is_end else Command.UPDATE
         return self._asks(command, home.partition_id, entry.identifier, properties)

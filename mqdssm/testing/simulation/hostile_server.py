@@ -9,12 +9,12 @@ from typing import Final
 from mqdssm.engines.replication.actions import Send
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.samples.seeded_random import Dice
-from mqdssm.testing.simulation.server_list import Census
 from mqdssm.testing.simulation.driven import DrivenServer
 from mqdssm.testing.simulation.hostile_messages import Lies
 from mqdssm.testing.simulation.message_checks import LONG_S
 from mqdssm.testing.simulation.options import PER_MILLE
-from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.server_list import Census
+from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.world import World
 
 _PRIORITY: Final = 3
@@ -53,7 +53,7 @@ class Liar:
         server.say("is hostile from now on")
         self._run(server)
 
-    def _run(self, server: Server) -> None:
+    def _run(self, server: SimulatedServer) -> None:
         if server.retired:
             return
         if server.is_up:
@@ -61,7 +61,7 @@ class Liar:
         pace = self._world.options.hardships.lies_every_ms
         self._world.schedule.after(self._dice.between(1, 2 * pace) / 1000, lambda: self._run(server))
 
-    def _lie(self, server: Server) -> None:
+    def _lie(self, server: SimulatedServer) -> None:
         """Say something to somebody."""
         others = [one for one in self._world.servers if one is not server and not one.retired]
         if self._lies is None or not others:

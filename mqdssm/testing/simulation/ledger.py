@@ -46,7 +46,7 @@ def content_of(object_type: ObjectType, properties: Properties) -> Content:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class NumberedChange:
     """A sequence number, and the change that it was given to.
 
     Attributes:
@@ -100,22 +100,22 @@ class PartitionLedger:
 
     partition_id: Guid
     giver: int
-    entries: dict[int, Entry] = field(default_factory=dict)
-    latest: dict[Guid, Entry] = field(default_factory=dict)
+    entries: dict[int, NumberedChange] = field(default_factory=dict)
+    latest: dict[Guid, NumberedChange] = field(default_factory=dict)
     last: int = 0
     granted: int = 0
     purged: int = 0
     dead: bool = False
     loose: bool = False
     foul: bool = False
-    vowed: dict[Guid, Entry] = field(default_factory=dict)
+    vowed: dict[Guid, NumberedChange] = field(default_factory=dict)
 
     @property
     def is_strict(self) -> bool:
         """True if its rules hold without exception."""
         return not (self.dead or self.loose or self.foul)
 
-    def live(self, object_type: ObjectType | None = None) -> list[Entry]:
+    def live(self, object_type: ObjectType | None = None) -> list[NumberedChange]:
         """The newest entries of objects that are there."""
         return [
             one
@@ -136,7 +136,7 @@ class PartitionLedger:
         """What LastSeqNumber of a replica can be at most."""
         return max(self.last, self.granted)
 
-    def between(self, after: int, up_to: int) -> list[Entry]:
+    def between(self, after: int, up_to: int) -> list[NumberedChange]:
         """Entries with numbers above one, up to another."""
         if up_to - after > len(self.entries):
             return [one for number, one in self.entries.items() if after < number <= up_to]
@@ -154,7 +154,7 @@ class Ledger:
         """A new partition, with its first authority."""
         return self.partitions.setdefault(partition_id, PartitionLedger(partition_id, giver))
 
-    def record(self, partition_id: Guid, entry: Entry, machine_id: Guid, name: str) -> None:
+    def record(self, partition_id: Guid, entry: NumberedChange, machine_id: Guid, name: str) -> None:
         """Take in a number that a server gave.
 
         Args:
@@ -178,7 +178,9 @@ class Ledger:
         partition.last = max(partition.last, entry.number)
         self._know_sites(entry)
 
-    def _may_give(self, partition: PartitionLedger, entry: Entry, machine_id: Guid, name: str) -> None:
+    def _may_give(
+        self, partition: PartitionLedger, entry: NumberedChange, machine_id: Guid, name: str
+    ) -> None:
         if entry.number in partition.entries:
             before = partition.entries[entry.number]
             raise Violation(f"number {entry.number} is given twice, by {name}: {entry}; before: {before}")
@@ -192,7 +194,7 @@ class Ledger:
                 )
             partition.giver = entry.giver
 
-    def _may_be(self, partition: PartitionLedger, entry: Entry) -> None:
+    def _may_be(self, partition: PartitionLedger, entry: NumberedChange) -> None:
         """What no authority may do, whoever asks for it (decisions R34, R96)."""
         in_site = entry.object_type in {ObjectType.QUEUE, ObjectType.MACHINE}
         if in_site is (partition.partition_id == PEC_PARTITION_ID):
@@ -212,13 +214,13 @@ class Ledger:
                 if entry.content is None or others:
                     raise Violation(f"{entry.number} {entry}: there is always one enterprise")
 
-    def _know_sites(self, entry: Entry) -> None:
+    def _know_sites(self, entry: NumberedChange) -> None:
         if entry.object_type is ObjectType.SITE:
             site = self.partitions.get(entry.identifier)
             if site is not None:
                 site.dead = entry.content is None
 
-    def start_over(self, partition_id: Guid, left: Iterable[Entry]) -> None:
+    def start_over(self, partition_id: Guid, left: Iterable[NumberedChange]) -> None:
         """Take in what is left of a partition whose authority was lost.
 
         Args:
@@ -232,12 +234,12 @@ class Ledger:
                 gone = site is not partition and site.partition_id not in partition.latest
                 site.dead = site.dead or gone
 
-    def site_of(self, partition_id: Guid) -> Entry | None:
+    def site_of(self, partition_id: Guid) -> NumberedChange | None:
         """The newest entry of a site's object."""
         return self.partitions[PEC_PARTITION_ID].latest.get(partition_id)
 
 
-def _is_controller(machine: Entry) -> bool:
+def _is_controller(machine: NumberedChange) -> bool:
     service = (machine.content or {}).get(Propid.QM_SERVICE)
     return isinstance(service, int) and bool(service & CONTROLLER)
 

@@ -10,11 +10,11 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.samples.seeded_random import Dice
-from mqdssm.testing.simulation.server_list import Census
-from mqdssm.testing.simulation.clients import Clients
+from mqdssm.testing.simulation.clients import SimulatedClients
 from mqdssm.testing.simulation.final_checks import copy_of
-from mqdssm.testing.simulation.ledger import PATHS, Entry, PartitionLedger, content_of
-from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.ledger import PATHS, NumberedChange, PartitionLedger, content_of
+from mqdssm.testing.simulation.server_list import Census
+from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.world import World
 
 Task: TypeAlias = Generator[float, None, None]
@@ -43,12 +43,12 @@ class Losses:
     def __init__(
         self,
         world: World,
-        clients: Clients,
+        clients: SimulatedClients,
         census: Census,
         dice: Dice,
         *,
-        remove_machine: Callable[[Server], Task],
-        create_machine: Callable[[Server, Service], Task],
+        remove_machine: Callable[[SimulatedServer], Task],
+        create_machine: Callable[[SimulatedServer, Service], Task],
     ) -> None:
         self._world = world
         self._clients = clients
@@ -60,14 +60,14 @@ class Losses:
 
     # -- backup controllers
 
-    def reinstall(self, server: Server) -> Task:
+    def reinstall(self, server: SimulatedServer) -> Task:
         """A backup controller loses its directory, and starts with nothing."""
         self._stop(server)
         self._world.reinstall(server)
         yield self._dice.below(30) * 1.0
         self._start(server)
 
-    def restore(self, server: Server) -> Task:
+    def restore(self, server: SimulatedServer) -> Task:
         """A backup controller starts from an old copy of its directory."""
         if not all(map(server.is_whole, server.persisted)):
             return  # what is half synchronized is not backed up
@@ -77,12 +77,12 @@ class Losses:
         self._world.reinstall(server, copy)
         self._start(server)
 
-    def _stop(self, server: Server) -> None:
+    def _stop(self, server: SimulatedServer) -> None:
         server.held = True
         if server.is_up:
             server.crash()
 
-    def _start(self, server: Server) -> None:
+    def _start(self, server: SimulatedServer) -> None:
         server.held = False
         self._world.start(server)
 
@@ -135,14 +135,16 @@ class Losses:
         self._start(server)
         yield from self._until_owned(server, partitions)
 
-    def _loosen(self, server: Server, partitions: list[PartitionLedger], known: dict[Guid, int]) -> None:
+    def _loosen(
+        self, server: SimulatedServer, partitions: list[PartitionLedger], known: dict[Guid, int]
+    ) -> None:
         """What all others have, or the copy, must not be lost."""
         others = [one for one in self._census.controllers() if one is not server]
         for partition in partitions:
             reached = min(one.reached(partition.partition_id) for one in others)
             partition.loosen(max(reached, known.get(partition.partition_id, 0)))
 
-    def _until_owned(self, server: Server, partitions: list[PartitionLedger]) -> Task:
+    def _until_owned(self, server: SimulatedServer, partitions: list[PartitionLedger]) -> Task:
         """Wait until a server is the authority again, and take in what is left."""
         while not all(server.owns(one.partition_id) for one in partitions):
             yield PAUSE_S
@@ -161,12 +163,12 @@ class Losses:
             if server.retired and server.settings.site_id in sites:
                 yield from self._remove_machine(server)
 
-    def _start_over(self, server: Server, partition: PartitionLedger) -> None:
+    def _start_over(self, server: SimulatedServer, partition: PartitionLedger) -> None:
         partition.giver = server.index
         left = self._entries(server, partition.partition_id)
         self._world.ledger.start_over(partition.partition_id, left)
 
-    def _entries(self, server: Server, partition_id: Guid) -> list[Entry]:
+    def _entries(self, server: SimulatedServer, partition_id: Guid) -> list[NumberedChange]:
         """The objects of a partition that a server has, as entries of the ledger."""
         found = []
         for identifier, change in copy_of(server, partition_id).objects.items():
@@ -175,7 +177,7 @@ class Losses:
                 continue
             content = content_of(kind, change.properties)
             path = content.get(PATHS[kind], "") if kind in PATHS else ""
-            entry = Entry(
+            entry = NumberedChange(
                 number=int(change.seq_number),
                 identifier=identifier,
                 object_type=kind,
@@ -196,13 +198,13 @@ class Losses:
 
     # -- taking over
 
-    def furthest(self, site_id: Guid) -> Server | None:
+    def furthest(self, site_id: Guid) -> SimulatedServer | None:
         """The whole backup controller of a site that knows most of it; None: there is none."""
         owned = [one.partition_id for one in self._census.owned_by(self._census.owner(site_id))]
         whole = [one for one in self._census.bscs_of(site_id) if _has(one, owned)]
         return max(whole, key=lambda one: one.reached(site_id), default=None)
 
-    def take_over(self, site_id: Guid, heir: Server | None = None) -> Task:
+    def take_over(self, site_id: Guid, heir: SimulatedServer | None = None) -> Task:
         """A primary controller is lost for good; a backup controller is made what it was."""
         owner = self._census.owner(site_id)
         heir = heir or self._dice.of(self.heirs(site_id))
@@ -236,7 +238,7 @@ class Losses:
         self._start(server)
         yield from self._until_owned(server, [site])
 
-    def heirs(self, site_id: Guid) -> list[Server]:
+    def heirs(self, site_id: Guid) -> list[SimulatedServer]:
         """Backup controllers that may take over from their site's controller.
 
         They have all of what it owns: an operator sees to that. Or they lack something, and know the PEC,
@@ -251,7 +253,7 @@ class Losses:
             return []
         return [one for one in self._census.bscs_of(site_id) if self._knows(one, pec)]
 
-    def _knows(self, server: Server, pec: Server) -> bool:
+    def _knows(self, server: SimulatedServer, pec: SimulatedServer) -> bool:
         """Whether a server takes the PEC for the PEC."""
         saved = server.persisted.get(PEC_PARTITION_ID)
         return saved is not None and self._world.find(saved.authority_name) is pec
@@ -279,7 +281,7 @@ class Losses:
                 )
         world.schedule.after(NAMING_S, self._name_pec)
 
-    def _make_authority(self, heir: Server, partition_id: Guid) -> Task:
+    def _make_authority(self, heir: SimulatedServer, partition_id: Guid) -> Task:
         told: list[int] = []
         while not told or told[-1]:
             if heir.is_up:
@@ -291,7 +293,7 @@ class Losses:
                 told.append(1)
 
 
-def _has(server: Server, partitions: list[Guid]) -> bool:
+def _has(server: SimulatedServer, partitions: list[Guid]) -> bool:
     """True if a server has something of each partition, and is not in the middle of getting it anew."""
     return all(server.is_whole(one) and server.reached(one) for one in partitions)
 

@@ -20,16 +20,16 @@ from mqdssm.model.messages import (
 )
 from mqdssm.model.seqnum import MAX
 from mqdssm.testing.simulation.ledger import Ledger, PartitionLedger
-from mqdssm.testing.simulation.servers import Server
-from mqdssm.testing.simulation.violation import Violation
+from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.step_checks import compare
+from mqdssm.testing.simulation.violation import Violation
 
 SHORT_S: Final = 10
 LONG_S: Final = 20 * 60
 """Times to reach the queue ([MC-MQDSRP] 3.3.7.1, 3.3.7.2)."""
 
 
-class Listener:
+class MessageChecks:
     """Looks at every message that is sent.
 
     Args:
@@ -38,7 +38,7 @@ class Listener:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._rules: dict[type[ReplicationMessage], Callable[[Server, Any], None]] = {
+        self._rules: dict[type[ReplicationMessage], Callable[[SimulatedServer, Any], None]] = {
             ChangePropagationMessage: self._propagation,
             SyncReplyMessage: self._sync_reply,
             SyncRequestMessage: self._sync_request,
@@ -49,7 +49,7 @@ class Listener:
             BSCAckMessage: self._bsc_ack,
         }
 
-    def sent(self, server: Server, action: Send) -> None:
+    def sent(self, server: SimulatedServer, action: Send) -> None:
         """Look at a message.
 
         Raises:
@@ -72,7 +72,7 @@ class Listener:
             raise Violation(f"a message about a partition that nobody made: {partition_id}")
         return partition if partition.is_strict else None
 
-    def _propagation(self, server: Server, message: ChangePropagationMessage) -> None:
+    def _propagation(self, server: SimulatedServer, message: ChangePropagationMessage) -> None:
         self._count(server, message.directory_changes)
         for change in message.directory_changes:
             self._change(server, change)
@@ -88,7 +88,7 @@ class Listener:
         if header.partition_seq_numbers and header.machine_name != server.name:
             raise Violation(f"{server.name} says it is {header.machine_name}")
 
-    def _sync_reply(self, server: Server, message: SyncReplyMessage) -> None:
+    def _sync_reply(self, server: SimulatedServer, message: SyncReplyMessage) -> None:
         partition = self._strict(message.partition_id)
         self._count(server, message.directory_changes)
         previous = int(message.from_seq_number)
@@ -104,7 +104,7 @@ class Listener:
         ):
             raise Violation(f"{server.name}: ToSeqNumber {message.to_seq_number} behind {partition.highest}")
 
-    def _change(self, server: Server, change: DirectoryChange) -> None:
+    def _change(self, server: SimulatedServer, change: DirectoryChange) -> None:
         partition = self._strict(change.partition_id)
         if partition is None:
             return
@@ -122,11 +122,11 @@ class Listener:
             if difference and change.command is not Command.UPDATE:
                 raise Violation(f"{server.name}: {change.seq_number} {entry}: {difference}")
 
-    def _count(self, server: Server, changes: Sequence[DirectoryChange]) -> None:
+    def _count(self, server: SimulatedServer, changes: Sequence[DirectoryChange]) -> None:
         if len(changes) > server.settings.message_changes_max:
             raise Violation(f"{server.name}: {len(changes)} changes in one message")
 
-    def _sync_request(self, server: Server, message: SyncRequestMessage) -> None:
+    def _sync_request(self, server: SimulatedServer, message: SyncRequestMessage) -> None:
         partition = self._strict(message.partition_id)
         if message.requester_name != server.name or message.to_seq_number != MAX:
             raise Violation(f"{server.name}: {message}")
@@ -136,7 +136,7 @@ class Listener:
         if message.from_seq_number > saved.last:
             raise Violation(f"{server.name} asks from {message.from_seq_number}, but has {saved.last}")
 
-    def _psc_ack(self, server: Server, message: PSCAckMessage) -> None:
+    def _psc_ack(self, server: SimulatedServer, message: PSCAckMessage) -> None:
         saved = server.persisted.get(message.acked_partition_id)
         partition = self._strict(message.acked_partition_id)
         if partition is None:
@@ -144,22 +144,22 @@ class Listener:
         if saved is None or message.acked_seq_number > saved.last or message.psc_name != server.name:
             raise Violation(f"{server.name} acknowledges {message.acked_seq_number}, but has {saved}")
 
-    def _already_purged(self, server: Server, message: AlreadyPurgedMessage) -> None:
+    def _already_purged(self, server: SimulatedServer, message: AlreadyPurgedMessage) -> None:
         saved = server.persisted.get(message.partition_id)
         if saved is None or message.purged_seq_number > saved.purged:
             raise Violation(f"{server.name} says that {message.purged_seq_number} is purged: {saved}")
 
-    def _change_request(self, server: Server, message: ChangeRequestMessage) -> None:
+    def _change_request(self, server: SimulatedServer, message: ChangeRequestMessage) -> None:
         if message.partition_id != message.directory_change.partition_id:
             raise Violation(f"{server.name}: two partitions in {message}")
         if not message.requester_name:
             raise Violation(f"{server.name}: nobody asks: {message}")
 
-    def _change_reply(self, server: Server, message: ChangeReplyMessage) -> None:
+    def _change_reply(self, server: SimulatedServer, message: ChangeReplyMessage) -> None:
         if not message.requester_name:
             raise Violation(f"{server.name}: nobody is answered: {message}")
 
-    def _bsc_ack(self, server: Server, message: BSCAckMessage) -> None:
+    def _bsc_ack(self, server: SimulatedServer, message: BSCAckMessage) -> None:
         if message.bsc_name != server.name or message.bsc_machine_id != server.settings.machine_id:
             raise Violation(f"{server.name}: another one's acknowledgement: {message}")
 

@@ -71,7 +71,7 @@ class Parcel:
 
 
 @dataclass(slots=True)
-class Counts:
+class NetworkCounts:
     """What the network did, for the trace and for proof that faults happen."""
 
     sent: dict[Operation, int] = field(default_factory=dict)
@@ -90,7 +90,7 @@ def delay_of(dice: Dice, faults: NetworkFaults) -> tuple[float, bool]:
     return dice.between(1, _SOON_MS) / 1000, False
 
 
-class Network:
+class SimulatedNetwork:
     """Delivers messages, or does not.
 
     Args:
@@ -121,7 +121,7 @@ class Network:
         self._side: frozenset[int] = frozenset()  # servers cut off from all others
         self._one_way = False
         self._waiting: list[Parcel] = []
-        self.counts = Counts()
+        self.counts = NetworkCounts()
 
     def calm(self) -> None:
         """Let nothing go wrong any more."""

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from mqdssm.samples.seeded_random import Dice
-from mqdssm.testing.simulation.generations import Generation, generation_of
 from mqdssm.testing.simulation.fault_options import NONE, Hardships, hardships_of
+from mqdssm.testing.simulation.generations import Generation, generation_of
 
 PER_MILLE: Final = 1000
 """Chances are given as so many in a thousand."""
@@ -89,7 +89,7 @@ class Tuning:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class Workload:
     """What people do to the enterprise while it has faults.
 
     Attributes:
@@ -157,7 +157,7 @@ class Options:
     network: NetworkFaults
     servers: ServerFaults
     tuning: Tuning
-    work: Work
+    work: Workload
     hardships: Hardships = NONE
     directories: bool = False
 
@@ -262,10 +262,10 @@ def draw_tuning(dice: Dice) -> Tuning:
     )
 
 
-def _work(dice: Dice, *, is_short: bool) -> Work:
+def _work(dice: Dice, *, is_short: bool) -> Workload:
     topology = dice.one_in(2)
     duration_s = dice.between(80, 250) if is_short else dice.between(120, 900)
-    return Work(
+    return Workload(
         duration_s=duration_s,
         pace_ms=dice.of((800, 2_000, 5_000)),
         removals=dice.of((50, 200, 400)),
@@ -289,7 +289,7 @@ def _later_faults(seed: int, faults: ServerFaults) -> ServerFaults:
     return replace(faults, failing=_sometimes(Dice("later faults", seed), (2, 10, 40)))
 
 
-def _later_options(seed: int, work: Work, generation: Generation, *, is_honest: bool) -> Work:
+def _later_options(seed: int, work: Workload, generation: Generation, *, is_honest: bool) -> Workload:
     """Draw the options that came later, with chances of their own.
 
     Args:

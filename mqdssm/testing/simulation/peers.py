@@ -35,8 +35,8 @@ WINDOWS: Final = Tuning(
 """The timers and numbers of Windows ([MC-MQDSRP] 6, 3.1.7.2.2, 3.1.7.2.3, 3.1.7.2.9)."""
 
 
-class Engine(Protocol):
-    """As `mqdssm.testing.simulation.servers.Engine`."""
+class PeerEngine(Protocol):
+    """As `mqdssm.testing.simulation.servers.SimulatedEngine`."""
 
     def step(self, event: Event, now: float) -> list[Action]:
         """Take an event, say what to do."""
@@ -59,7 +59,7 @@ class WindowsEngine:
         engine: what does all the rest.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: PeerEngine) -> None:
         self._engine = engine
         self._updates: OrderedDict[tuple[Guid, int], Properties] = OrderedDict()
 

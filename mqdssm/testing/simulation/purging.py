@@ -13,7 +13,7 @@ from mqdssm.model.messages import Command
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryNeighbor
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.testing.simulation.ledger import PartitionLedger
-from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.stores import changes_of
 from mqdssm.testing.simulation.violation import Violation
 
@@ -29,19 +29,19 @@ class PurgeRules:
     def __init__(
         self,
         strict: Callable[[Guid], PartitionLedger | None],
-        find: Callable[[str], Server | None],
+        find: Callable[[str], SimulatedServer | None],
     ) -> None:
         self._strict = strict
         self._find = find
         self._purged: dict[tuple[int, Guid], SequenceNumber] = {}
         self._furthest: dict[tuple[int, Guid], int] = {}
 
-    def reached(self, server: Server, partition_id: Guid, last: int) -> None:
+    def reached(self, server: SimulatedServer, partition_id: Guid, last: int) -> None:
         """Remember how far a server has ever come, whatever it loses later."""
         key = (server.index, partition_id)
         self._furthest[key] = max(last, self._furthest.get(key, 0))
 
-    def purged(self, server: Server, operation: PurgeDeletedObjects) -> None:
+    def purged(self, server: SimulatedServer, operation: PurgeDeletedObjects) -> None:
         """Look at a purge that was performed.
 
         Raises:
@@ -63,7 +63,7 @@ class PurgeRules:
         elif up_to > partition.purged:
             raise Violation(f"{server.name} purges up to {up_to}: its authority to {partition.purged}")
 
-    def _check_left(self, server: Server, operation: PurgeDeletedObjects) -> None:
+    def _check_left(self, server: SimulatedServer, operation: PurgeDeletedObjects) -> None:
         key = (server.index, operation.partition_id)
         before = min(self._purged.get(key, MIN), operation.up_to)
         self._purged[key] = operation.up_to
@@ -71,7 +71,7 @@ class PurgeRules:
             if change.command is Command.DELETE:
                 raise Violation(f"{server.name} purges up to {operation.up_to}, but keeps {change}")
 
-    def _check_acks(self, server: Server, partition_id: Guid, up_to: int) -> None:
+    def _check_acks(self, server: SimulatedServer, partition_id: Guid, up_to: int) -> None:
         """An authority purges what all primary controllers that it knows have, no more."""
         for (is_bsc, name), neighbor in server.neighbors.items():
             if is_bsc:
@@ -82,7 +82,9 @@ class PurgeRules:
             if max(int(acked), reached) < up_to:
                 raise Violation(f"{server.name} purges {partition_id} up to {up_to}: {name} came to {acked}")
 
-    def acknowledged(self, server: Server, neighbor: DirectoryNeighbor, other: Server) -> None:
+    def acknowledged(
+        self, server: SimulatedServer, neighbor: DirectoryNeighbor, other: SimulatedServer
+    ) -> None:
         """Look at what a server knows of a neighbour.
 
         Raises:
@@ -97,7 +99,7 @@ class PurgeRules:
                     f"{server.name}: {other.name} acknowledged {acked} of {partition_id}, had {had}"
                 )
 
-    def marked(self, server: Server, operation: MarkPartition) -> None:
+    def marked(self, server: SimulatedServer, operation: MarkPartition) -> None:
         """Look at a partition of which a full synchronization begins ([MC-MQDSRP] 3.3.7.10).
 
         Raises:

@@ -4,17 +4,17 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from mqdssm.drivers.inprocess import Host
-from mqdssm.drivers.inprocess import Network as HostNetwork
+from mqdssm.drivers.inprocess import InProcessNetwork as HostNetwork
 from mqdssm.drivers.outgoing import Address
 from mqdssm.engines.replication.actions import Send
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid
 from mqdssm.model.transport import Message, MessageClass, is_acknowledgement, is_nack
 from mqdssm.samples.seeded_random import Dice
-from mqdssm.testing.simulation.network import Counts, Station, delay_of
+from mqdssm.testing.simulation.network import NetworkCounts, Station, delay_of
 from mqdssm.testing.simulation.options import PER_MILLE, NetworkFaults
 from mqdssm.testing.simulation.schedule import Schedule
-from mqdssm.testing.simulation.signing import Intruder, LiveKeys, Witness, signer_of
+from mqdssm.testing.simulation.signing import Intruder, LiveKeys, WatchedVerifier, signer_of
 
 EPOCH_S: Final = 1_700_000_000
 """What the clocks of all queue managers show when a run begins: seconds since 1970."""
@@ -25,7 +25,7 @@ _REPLAYED: Final = 20
 
 
 class QueueManagers(HostNetwork):
-    """A network of hosts in simulated time (as `mqdssm.testing.simulation.network.Network`).
+    """A network of hosts in simulated time (as `mqdssm.testing.simulation.network.SimulatedNetwork`).
 
     Args:
         schedule: the time.
@@ -56,7 +56,7 @@ class QueueManagers(HostNetwork):
         self._one_way = False
         self.faults = NetworkFaults()
         self.intruder = Intruder(Dice("intruder", seed))
-        self.counts = Counts()
+        self.counts = NetworkCounts()
 
     def connect(self, station: Station, on_work: Callable[[], None]) -> Host:
         """Start the queue manager of a server, for one life of it."""
@@ -64,7 +64,7 @@ class QueueManagers(HostNetwork):
             station.name,
             station.machine_id,
             signer=signer_of(station.index, station.machine_id),
-            verifier=Witness(self._keys, self._clock, self.intruder.bad),
+            verifier=WatchedVerifier(self._keys, self._clock, self.intruder.bad),
             on_work=on_work,
         )
         self._up[host.machine_name.casefold()] = station.index, host

@@ -13,7 +13,7 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult, failed
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import Propid
-from mqdssm.testing.simulation.ledger import Entry, describe
+from mqdssm.testing.simulation.ledger import NumberedChange, describe
 from mqdssm.testing.simulation.violation import Violation
 
 NOT_REACHED: Final = int(Hresult.MQDS_OWNER_NOT_REACHED)
@@ -23,7 +23,7 @@ OWN_PROPERTIES: Final = frozenset({Propid.QM_SERVICE, Propid.QM_PATHNAME, Propid
 
 
 @dataclass(slots=True)
-class Request:
+class ClientRequest:
     """A change that a client wants.
 
     Attributes:
@@ -56,7 +56,7 @@ class Request:
         """Whether the answer says that it was carried out."""
         return self.status is not None and not failed(self.status)
 
-    def fits(self, entry: Entry) -> bool:
+    def fits(self, entry: NumberedChange) -> bool:
         """Whether an entry of the ledger can be this request carried out."""
         change = self.change
         if change.command is not entry.command or change.object_type is not entry.object_type:
@@ -88,17 +88,17 @@ class RequestBook:
 
     def __init__(self, is_loose: Callable[[Guid], bool]) -> None:
         self._is_loose = is_loose
-        self.requests: dict[int, Request] = {}
-        self._entries: list[Entry] = []
-        self._entries_of: dict[Guid | str, list[Entry]] = {}
-        self._by_object: dict[Guid | str, list[Request]] = {}
+        self.requests: dict[int, ClientRequest] = {}
+        self._entries: list[NumberedChange] = []
+        self._entries_of: dict[Guid | str, list[NumberedChange]] = {}
+        self._by_object: dict[Guid | str, list[ClientRequest]] = {}
 
-    def ask(self, request: Request) -> None:
+    def ask(self, request: ClientRequest) -> None:
         """Take down a request."""
         self.requests[request.change.request] = request
         self._by_object.setdefault(_key(request.change), []).append(request)
 
-    def told(self, number: int, status: int, now: float) -> Request:
+    def told(self, number: int, status: int, now: float) -> ClientRequest:
         """Take down an answer.
 
         Raises:
@@ -120,7 +120,7 @@ class RequestBook:
                 raise Violation(f"{request}: but it was done: {done.number} {done}")
         return request
 
-    def done(self, entry: Entry) -> None:
+    def done(self, entry: NumberedChange) -> None:
         """Take down what an authority did.
 
         Raises:
@@ -154,8 +154,10 @@ class RequestBook:
             )
         self._check_promises(entries, edges)
 
-    def _check_promises(self, entries: Sequence[Entry], edges: Sequence[Sequence[Request]]) -> None:
-        by_request: dict[int, list[Entry]] = {}
+    def _check_promises(
+        self, entries: Sequence[NumberedChange], edges: Sequence[Sequence[ClientRequest]]
+    ) -> None:
+        by_request: dict[int, list[NumberedChange]] = {}
         for entry, found in zip(entries, edges, strict=True):
             for one in found:
                 by_request.setdefault(one.change.request, []).append(entry)
@@ -173,19 +175,19 @@ class RequestBook:
         if missing is not None:
             raise Violation(f"{promised[missing]}: it was not done, or not as often as promised")
 
-    def _candidates(self, entry: Entry) -> list[Request]:
+    def _candidates(self, entry: NumberedChange) -> list[ClientRequest]:
         by_path = self._by_object.get(entry.path.casefold(), []) if entry.path else []
         return [*self._by_object.get(entry.identifier, []), *by_path]
 
-    def _about(self, request: Request) -> Iterable[Entry]:
+    def _about(self, request: ClientRequest) -> Iterable[NumberedChange]:
         return (one for one in self._entries_of.get(_key(request.change), ()) if request.fits(one))
 
-    def _is_only(self, request: Request, entry: Entry) -> bool:
+    def _is_only(self, request: ClientRequest, entry: NumberedChange) -> bool:
         others = (one for one in self._candidates(entry) if one is not request)
         return not is_own(entry) and not any(one.may_be_done and one.fits(entry) for one in others)
 
 
-def is_own(entry: Entry) -> bool:
+def is_own(entry: NumberedChange) -> bool:
     """Whether authorities do this without being asked."""
     asked = {propid for propid, _ in entry.asked}
     return entry.command is Command.UPDATE and bool(asked) and asked <= OWN_PROPERTIES

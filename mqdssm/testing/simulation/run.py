@@ -11,19 +11,19 @@ from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.samples.seeded_random import Dice
 from mqdssm.testing.simulation.bounds import CONTAINER_MAX, largest
-from mqdssm.testing.simulation.server_list import Census
 from mqdssm.testing.simulation.chaos import Chaos
-from mqdssm.testing.simulation.clients import Clients
+from mqdssm.testing.simulation.clients import SimulatedClients
+from mqdssm.testing.simulation.delivery_checks import Promises
 from mqdssm.testing.simulation.directories import DirectoryStore
 from mqdssm.testing.simulation.final_checks import members, what_differs
+from mqdssm.testing.simulation.forbidden_requests import Trespassers
 from mqdssm.testing.simulation.hostile_server import Liar
 from mqdssm.testing.simulation.losses import ANSWER_S
-from mqdssm.testing.simulation.network import Network
+from mqdssm.testing.simulation.network import SimulatedNetwork
 from mqdssm.testing.simulation.options import Options, options_of
-from mqdssm.testing.simulation.delivery_checks import Promises
+from mqdssm.testing.simulation.server_list import Census
 from mqdssm.testing.simulation.stores import CrashingStore
 from mqdssm.testing.simulation.topology import Administrator
-from mqdssm.testing.simulation.forbidden_requests import Trespassers
 from mqdssm.testing.simulation.violation import Violation
 from mqdssm.testing.simulation.world import EngineMaker, StoreMaker, Trace, World, real_engine
 
@@ -35,7 +35,7 @@ _QUIET_S: Final = 25.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class RunReport:
     """What became of a run.
 
     Attributes:
@@ -75,14 +75,14 @@ class Simulation:
     ) -> None:
         usual = DirectoryStore if options.directories else CrashingStore
         self.world = World(options, make_engine, make_store or usual, trace)
-        self._clients = Clients(self.world)
+        self._clients = SimulatedClients(self.world)
         self._trespassers = Trespassers(self.world, self._clients)
         self._liar = Liar(self.world, Census(self.world, self._clients.closing))
         self._administrator = Administrator(self.world, self._clients)
         self._dice = Dice("chaos", options.seed)
         self._chaos = Chaos(self.world, self._dice)
 
-    def run(self) -> Report:
+    def run(self) -> RunReport:
         """Run it to its end."""
         violation = ""
         try:
@@ -207,7 +207,7 @@ class Simulation:
     def _pass(self, seconds: float) -> None:
         self.world.schedule.run_until(self.world.schedule.now + seconds)
 
-    def _report(self, violation: str) -> Report:
+    def _report(self, violation: str) -> RunReport:
         world = self.world
         counts = {f"answer {name_of(status)}": count for status, count in world.counts.answers.items()}
         counts |= {f"note {what}": count for what, count in world.counts.notes.items()}
@@ -216,7 +216,7 @@ class Simulation:
         counts |= {f"sent {one.name}": count for one, count in world.network.counts.sent.items()}
         counts |= self._chaos.counts
         counts |= self._liar.told
-        counts |= {} if isinstance(world.network, Network) else world.network.intruder.counts
+        counts |= {} if isinstance(world.network, SimulatedNetwork) else world.network.intruder.counts
         network = world.network.counts
         counts |= {
             "crashes": world.counts.crashes,
@@ -229,7 +229,7 @@ class Simulation:
             "written by services": self._clients.services.written,
             "entries": sum(len(one.entries) for one in world.ledger.partitions.values()),
         }
-        return Report(
+        return RunReport(
             seed=world.options.seed,
             violation=violation,
             simulated_s=world.schedule.now,
@@ -239,6 +239,6 @@ class Simulation:
         )
 
 
-def simulate(seed: int, trace: Trace | None = None) -> Report:
+def simulate(seed: int, trace: Trace | None = None) -> RunReport:
     """Run what belongs to a seed."""
     return Simulation(options_of(seed), trace=trace).run()

@@ -3,8 +3,8 @@
 from mqdssm.model.guid import Guid
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
-from mqdssm.testing.simulation.ledger import CONTROLLER, Entry, PartitionLedger
-from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.ledger import CONTROLLER, NumberedChange, PartitionLedger
+from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.world import World
 
 
@@ -32,27 +32,27 @@ class Census:
                 found.append(site.identifier)
         return found
 
-    def owner(self, partition_id: Guid) -> Server:
+    def owner(self, partition_id: Guid) -> SimulatedServer:
         """The authority of a partition."""
         return self._world.servers[self._world.ledger.partitions[partition_id].giver]
 
-    def owned_by(self, server: Server) -> list[PartitionLedger]:
+    def owned_by(self, server: SimulatedServer) -> list[PartitionLedger]:
         """The partitions whose authority a server is."""
         return [one for one in self._world.ledger.partitions.values() if one.giver == server.index]
 
-    def machine(self, server: Server) -> Entry | None:
+    def machine(self, server: SimulatedServer) -> NumberedChange | None:
         """A server's machine object, if it is there."""
         partition = self._world.ledger.partitions.get(server.settings.site_id)
         found = partition.latest.get(server.settings.machine_id) if partition is not None else None
         return found if found is not None and found.content is not None else None
 
-    def serves(self, server: Server) -> int:
+    def serves(self, server: SimulatedServer) -> int:
         """What a server's machine object says that it is."""
         machine = self.machine(server)
         service = (machine.content or {}).get(Propid.QM_SERVICE) if machine is not None else 0
         return service if isinstance(service, int) else 0
 
-    def bscs_of(self, site_id: Guid) -> list[Server]:
+    def bscs_of(self, site_id: Guid) -> list[SimulatedServer]:
         """The backup controllers of a site, by its machine objects."""
         return [
             one
@@ -60,12 +60,12 @@ class Census:
             if one.settings.site_id == site_id and self._is_there(one) and self.serves(one) & Service.BSC
         ]
 
-    def controllers(self) -> list[Server]:
+    def controllers(self) -> list[SimulatedServer]:
         """All directory servers that have a machine object."""
         roles = CONTROLLER | Service.BSC
         return [one for one in self._world.servers if self._is_there(one) and self.serves(one) & roles]
 
-    def _is_there(self, server: Server) -> bool:
+    def _is_there(self, server: SimulatedServer) -> bool:
         return not server.retired and not self._world.is_foul(server)
 
     def all_know(self, site_id: Guid) -> bool:
@@ -76,7 +76,7 @@ class Census:
             one is self._world.pec or one.reached(PEC_PARTITION_ID) >= entry.number for one in owners
         )
 
-    def site_names(self, site_id: Guid, server: Server) -> bool:
+    def site_names(self, site_id: Guid, server: SimulatedServer) -> bool:
         """Whether a site's object names a server as its PSC."""
         site = self._world.ledger.partitions[PEC_PARTITION_ID].latest.get(site_id)
         content = site.content if site is not None else None

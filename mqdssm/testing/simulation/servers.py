@@ -16,13 +16,13 @@ from mqdssm.model.hresults import Hresult
 from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition, PurgeState
 from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.samples.seeded_random import Dice
-from mqdssm.store.disk import Room
+from mqdssm.store.disk import DiskSpace
 from mqdssm.testing.simulation.damage import Damage
 from mqdssm.testing.simulation.describing import describe
 from mqdssm.testing.simulation.failures import fail
 from mqdssm.testing.simulation.options import PER_MILLE, ServerFaults
 from mqdssm.testing.simulation.schedule import Schedule
-from mqdssm.testing.simulation.stores import Store
+from mqdssm.testing.simulation.stores import SimulatedStore
 from mqdssm.testing.simulation.violation import Violation
 
 EPOCH_S: Final = 1_700_000_000
@@ -64,12 +64,12 @@ RESETTING: Final = (ops.MarkPartition, ops.SweepPartition, ops.RemovePartition)
 """Operations that are rare, and write much."""
 
 
-_NO_ROOM: Final = ops.Outcome(status=Hresult.MQ_ERROR_DS_IS_FULL)
+_NO_ROOM: Final = ops.ObjectOutcome(status=Hresult.MQ_ERROR_DS_IS_FULL)
 Given: TypeAlias = ops.CreateObject | ops.UpdateObject | ops.DeleteObject
 """Operations that give a number."""
 
 
-class Engine(Protocol):
+class SimulatedEngine(Protocol):
     """What is simulated: `mqdssm.engines.replication.engine.ReplicationEngine`, or a changed one."""
 
     def step(self, event: Event, now: float) -> list[Action]:
@@ -86,31 +86,31 @@ class Engine(Protocol):
         """How many of the messages that it was given wait behind the work that is under way."""
 
 
-class World(Protocol):
+class ServerWorld(Protocol):
     """What a server is in."""
 
     schedule: Schedule
     trace: Callable[[str], None] | None
 
-    def make_engine(self, settings: Settings, first_request: int) -> Engine:
+    def make_engine(self, settings: Settings, first_request: int) -> SimulatedEngine:
         """A new engine."""
 
-    def sent(self, server: "Server", action: Send) -> Send:
+    def sent(self, server: "SimulatedServer", action: Send) -> Send:
         """A server sends a message; return what leaves."""
 
-    def performed(self, server: "Server", operation: Operation, result: Result) -> None:
+    def performed(self, server: "SimulatedServer", operation: Operation, result: Result) -> None:
         """A store has done something."""
 
-    def torn(self, server: "Server", operation: Operation) -> None:
+    def torn(self, server: "SimulatedServer", operation: Operation) -> None:
         """A crash cut an operation short."""
 
-    def crashed(self, server: "Server") -> None:
+    def crashed(self, server: "SimulatedServer") -> None:
         """A server stopped."""
 
-    def replied(self, server: "Server", reply: Reply) -> None:
+    def replied(self, server: "SimulatedServer", reply: Reply) -> None:
         """A client is answered."""
 
-    def noted(self, server: "Server", note: Note) -> None:
+    def noted(self, server: "SimulatedServer", note: Note) -> None:
         """An engine has a remark."""
 
 
@@ -134,7 +134,7 @@ class Doom:
         return self.moments is not None and isinstance(operation, self.operations)
 
 
-class Server:
+class SimulatedServer:
     """A directory server.
 
     Args:
@@ -157,7 +157,9 @@ class Server:
         damage: entries of its directory that cannot be read.
     """
 
-    def __init__(self, index: int, settings: Settings, store: Store, *, world: World, dice: Dice) -> None:
+    def __init__(
+        self, index: int, settings: Settings, store: SimulatedStore, *, world: ServerWorld, dice: Dice
+    ) -> None:
         self.index = index
         self.settings = settings
         self.store = store
@@ -173,7 +175,7 @@ class Server:
         self._dice = dice
         self.faults = ServerFaults()
         self.damage = Damage()
-        self._engine: Engine | None = None
+        self._engine: SimulatedEngine | None = None
         self._timers: dict[str, int] = {}
         self._timer_count = 0
         self._doom: Doom | None = None
@@ -193,7 +195,7 @@ class Server:
         return self.settings.machine_id
 
     @property
-    def engine(self) -> Engine | None:
+    def engine(self) -> SimulatedEngine | None:
         """Its engine, while it runs."""
         return self._engine
 
@@ -231,7 +233,7 @@ class Server:
         """Let nothing go wrong any more; clocks stay as they are."""
         self.faults = ServerFaults()
         self.damage.clear()
-        self.store.room = Room.PLENTY
+        self.store.room = DiskSpace.PLENTY
         self._doom = None
 
     def start(self) -> None:
@@ -243,7 +245,7 @@ class Server:
         self._engine = self._world.make_engine(self.settings, number if number % 2 else self.life << 16)
         self.begin(self._engine)
 
-    def begin(self, _engine: Engine) -> None:
+    def begin(self, _engine: SimulatedEngine) -> None:
         """Let a new engine begin."""
         self.step(Started())
 
@@ -258,7 +260,7 @@ class Server:
         self._waits = False
         self.life += 1
 
-    def lose(self, store: Store, torn: Mapping[Guid, Given] | None = None) -> None:
+    def lose(self, store: SimulatedStore, torn: Mapping[Guid, Given] | None = None) -> None:
         """Lose everything that was kept; it is down.
 
         Args:
@@ -289,7 +291,7 @@ class Server:
         """Crash at a certain moment of the next step or operation."""
         self._doom = doom
 
-    def set_room(self, room: Room) -> None:
+    def set_room(self, room: DiskSpace) -> None:
         """Let its disk have so much room."""
         self.say(f"has a disk with {room.value}")
         self.store.room = room
@@ -453,7 +455,7 @@ class Server:
             raise Violation(f"{self.name}: {operation} has no result")
         if self._world.trace is not None:
             self.say(f"! {describe(operation)} = {describe(result)}")
-        if isinstance(result, ops.Outcome) and result.status == Hresult.MQ_ERROR_DS_IS_FULL:
+        if isinstance(result, ops.ObjectOutcome) and result.status == Hresult.MQ_ERROR_DS_IS_FULL:
             self._world.torn(self, operation)
         if not isinstance(result, ops.Failed):
             self._world.performed(self, operation, result)

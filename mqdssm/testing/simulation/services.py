@@ -10,8 +10,8 @@ from mqdssm.engines.replication.authority import PASSING
 from mqdssm.engines.replication.operations import (
     CreateObject,
     DeleteObject,
+    ObjectOutcome,
     Operation,
-    Outcome,
     UpdateObject,
 )
 from mqdssm.model.guid import Guid
@@ -22,8 +22,8 @@ from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.samples.seeded_random import Dice
 from mqdssm.testing.simulation.ledger import IDENTIFIERS, PartitionLedger
-from mqdssm.testing.simulation.requests import Request
-from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.requests import ClientRequest
+from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.world import World
 
 _STOPS: Final = 6
@@ -74,7 +74,7 @@ class Services:
         machine = partition.latest.get(self._world.servers[partition.giver].settings.machine_id)
         return machine is not None and machine.content is not None
 
-    def _write(self, server: Server, partition: PartitionLedger, number: SequenceNumber) -> None:
+    def _write(self, server: SimulatedServer, partition: PartitionLedger, number: SequenceNumber) -> None:
         enterprise = partition.partition_id == PEC_PARTITION_ID
         kind = ObjectType.CN if enterprise else ObjectType.QUEUE
         live = partition.live(kind)
@@ -104,12 +104,12 @@ class Services:
         return f"{self._dice.of(partition.live(ObjectType.MACHINE)).path}\\service {request}"
 
     def _carry_out(
-        self, server: Server, asked: ChangeObject, identifier: Guid, number: SequenceNumber
+        self, server: SimulatedServer, asked: ChangeObject, identifier: Guid, number: SequenceNumber
     ) -> None:
         world = self._world
-        world.book.ask(Request(asked, server.index, server.life, world.schedule.now))
+        world.book.ask(ClientRequest(asked, server.index, server.life, world.schedule.now))
         outcome = server.write(_operation(asked, identifier, number))
-        status = outcome.status if isinstance(outcome, Outcome) else Hresult.MQ_ERROR
+        status = outcome.status if isinstance(outcome, ObjectOutcome) else Hresult.MQ_ERROR
         if status not in PASSING and status != Hresult.MQ_OK:
             world.book.told(asked.request, int(status), world.schedule.now)
             return

@@ -1,7 +1,7 @@
 """Real keys, and messages that somebody changed, forged or recorded (decision R147).
 
-Signing and verifying are the driver's own. `Witness` sees what a server believes: a message that was changed
-or forged, or the same one twice within one life of a server, breaks the run.
+Signing and verifying are the driver's own. `WatchedVerifier` sees what a server believes: a message that was
+changed or forged, or the same one twice within one life of a server, breaks the run.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from functools import cache
 from typing import Final, TypeAlias
 
 from mqdssm.drivers.authentication import AS_SPECIFIED, Distrust, SignaturePolicy, Signer, Verified, Verifier
-from mqdssm.drivers.keyring import Sender
+from mqdssm.drivers.keyring import TrustedSender
 from mqdssm.drivers.private_key import KEY_BITS_MIN, PrivateKey
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid
@@ -59,12 +59,12 @@ class LiveKeys:
     def __init__(self, find: Callable[[Guid], tuple[int, str, Role] | None]) -> None:
         self._find = find
 
-    def senders(self, queue_manager: Guid) -> Iterator[Sender]:
+    def senders(self, queue_manager: Guid) -> Iterator[TrustedSender]:
         """Return the server of an identifier (`mqdssm.drivers.keyring.KeyRing`)."""
         known = self._find(queue_manager)
         if known is not None:
             index, name, role = known
-            yield Sender(
+            yield TrustedSender(
                 machine_name=name,
                 service=_SERVICES[role],
                 keys=key_of(index).public_keys().keys,
@@ -72,7 +72,7 @@ class LiveKeys:
             )
 
 
-class Witness(Verifier):
+class WatchedVerifier(Verifier):
     """The verifier of one life of a server, whose verdicts are checked.
 
     Args:

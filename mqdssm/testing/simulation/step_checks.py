@@ -21,9 +21,10 @@ from mqdssm.engines.replication.operations import (
     DeleteObject,
     LoadState,
     MarkPartition,
+    ObjectOutcome,
     ObjectRead,
     Operation,
-    Outcome,
+    PersistedState,
     PurgeDeletedObjects,
     ReadObject,
     Recover,
@@ -33,7 +34,6 @@ from mqdssm.engines.replication.operations import (
     Result,
     SaveNeighbor,
     SavePartition,
-    State,
     UpdateObject,
 )
 from mqdssm.model.guid import Guid
@@ -44,15 +44,15 @@ from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition, Purg
 from mqdssm.testing.simulation.ledger import (
     IDENTIFIERS,
     PATHS,
-    Entry,
     Ledger,
+    NumberedChange,
     PartitionLedger,
     content_of,
     is_baton,
 )
 from mqdssm.testing.simulation.purging import PurgeRules
 from mqdssm.testing.simulation.requests import RequestBook
-from mqdssm.testing.simulation.servers import Given, Server
+from mqdssm.testing.simulation.servers import Given, SimulatedServer
 from mqdssm.testing.simulation.violation import Violation
 
 _COMMANDS: Final = {
@@ -72,7 +72,7 @@ _STEPS: Final = frozenset(
 """How a full synchronization goes ([MC-MQDSRP] 3.1.1.2.3, decisions R13 and R14)."""
 
 
-class Watch:
+class StepChecks:
     """Looks at every operation of every store.
 
     Args:
@@ -88,8 +88,8 @@ class Watch:
         ledger: Ledger,
         book: RequestBook,
         now: Callable[[], float],
-        find: Callable[[str], Server | None],
-        is_foul: Callable[[Server], bool],
+        find: Callable[[str], SimulatedServer | None],
+        is_foul: Callable[[SimulatedServer], bool],
     ) -> None:
         self._find = find
         self._is_foul = is_foul
@@ -99,8 +99,8 @@ class Watch:
         self._purging = PurgeRules(self._strict, find)
         # the last operation of each server that was taken in: a driver repeats some
         self._given: dict[int, Given] = {}
-        self._cut_short: dict[Guid, Server] = {}  # whose operation on a partition was, last
-        self._looks: dict[type[Operation], Callable[[Server, Any, Any], None]] = {
+        self._cut_short: dict[Guid, SimulatedServer] = {}  # whose operation on a partition was, last
+        self._looks: dict[type[Operation], Callable[[SimulatedServer, Any, Any], None]] = {
             ApplyChanges: self._applied,
             SavePartition: lambda server, operation, _: self._saved(server, operation.partition),
             LoadState: self._loaded,
@@ -112,7 +112,7 @@ class Watch:
             Recover: self._recovered,
         }
 
-    def performed(self, server: Server, operation: Operation, result: Result) -> None:
+    def performed(self, server: SimulatedServer, operation: Operation, result: Result) -> None:
         """Look at an operation that was performed.
 
         Raises:
@@ -122,27 +122,27 @@ class Watch:
             _remember(server, operation, result)
             return
         if isinstance(operation, Given):
-            if isinstance(result, Outcome) and result.status == Hresult.MQ_OK:
+            if isinstance(result, ObjectOutcome) and result.status == Hresult.MQ_OK:
                 self._give(server, operation, result.identifier)
             return
         look = self._looks.get(type(operation))
         if look is not None:
             look(server, operation, result)
 
-    def torn(self, server: Server, operation: Operation) -> None:
+    def torn(self, server: SimulatedServer, operation: Operation) -> None:
         """Remember an operation that is cut short: it counts if its number is there afterwards."""
         if isinstance(operation, Given) and not self._is_foul(server):
             server.torn[operation.partition_id] = operation
             self._cut_short[operation.partition_id] = server
 
-    def _neighbor_saved(self, server: Server, operation: SaveNeighbor, result: Result) -> None:
+    def _neighbor_saved(self, server: SimulatedServer, operation: SaveNeighbor, result: Result) -> None:
         neighbor = operation.neighbor
         _remember(server, operation, result)
         other = self._find(neighbor.machine_name)
         if other is not None and not self._is_foul(other):
             self._purging.acknowledged(server, neighbor, other)
 
-    def _loaded(self, server: Server, _: LoadState, state: State) -> None:
+    def _loaded(self, server: SimulatedServer, _: LoadState, state: PersistedState) -> None:
         """After a crash the store may have one thing more, or less, than was said to be done."""
         kept = {one.partition_id for one in state.partitions}
         for partition_id in [one for one in server.persisted if one not in kept]:
@@ -153,7 +153,7 @@ class Watch:
 
     # -- authorities
 
-    def _recovered(self, server: Server, operation: Recover, result: Recovered) -> None:
+    def _recovered(self, server: SimulatedServer, operation: Recover, result: Recovered) -> None:
         torn = server.torn.pop(operation.partition_id, None)
         if torn is not None and result.highest == torn.seq_number:
             self._give(server, torn, self._subject(torn))
@@ -173,7 +173,7 @@ class Watch:
         live = partition.live(operation.object_type)
         return next((one.identifier for one in live if one.path.casefold() == path), None)
 
-    def _give(self, server: Server, operation: Given, identifier: Guid | None) -> None:
+    def _give(self, server: SimulatedServer, operation: Given, identifier: Guid | None) -> None:
         if self._given.get(server.index) is operation:
             return  # the driver repeated it
         self._given[server.index] = operation
@@ -190,7 +190,7 @@ class Watch:
             content = content_of(operation.object_type, read.properties)
             named = PATHS.get(operation.object_type)
             path = str(content[named]) if named is not None and named in content else path
-        entry = Entry(
+        entry = NumberedChange(
             number=int(operation.seq_number),
             identifier=identifier,
             object_type=operation.object_type,
@@ -206,7 +206,7 @@ class Watch:
         self._ledger.record(operation.partition_id, entry, server.settings.machine_id, server.name)
         self._book.done(entry)
 
-    def _check_content(self, entry: Entry, known: Entry | None) -> None:
+    def _check_content(self, entry: NumberedChange, known: NumberedChange | None) -> None:
         """An object has what it was given; an update leaves the rest as it was."""
         if entry.content is None:
             return
@@ -226,7 +226,7 @@ class Watch:
     # -- replicas
 
     def read(
-        self, server: Server, object_type: ObjectType, identifier: Guid, partition_id: Guid
+        self, server: SimulatedServer, object_type: ObjectType, identifier: Guid, partition_id: Guid
     ) -> ObjectRead:
         """What a server's store holds of an object; another partition may have one of the same GUID."""
         result = server.store.look(
@@ -241,7 +241,7 @@ class Watch:
         partition = self._ledger.partitions.get(partition_id)
         return partition if partition is not None and partition.is_strict else None
 
-    def _applied(self, server: Server, operation: ApplyChanges, applied: Applied) -> None:
+    def _applied(self, server: SimulatedServer, operation: ApplyChanges, applied: Applied) -> None:
         partition = self._strict(operation.partition_id)
         if partition is None:
             return
@@ -255,7 +255,9 @@ class Watch:
             if entry is not None:
                 self.check_object(server, partition, entry)
 
-    def check_object(self, server: Server, partition: PartitionLedger, entry: Entry) -> None:
+    def check_object(
+        self, server: SimulatedServer, partition: PartitionLedger, entry: NumberedChange
+    ) -> None:
         """An object in a store is what its authority had under its number.
 
         Raises:
@@ -275,7 +277,7 @@ class Watch:
         if difference:
             raise Violation(f"{server.name}: number {meant.number} {meant}: {difference}")
 
-    def _saved(self, server: Server, new: DirectoryPartition) -> None:
+    def _saved(self, server: SimulatedServer, new: DirectoryPartition) -> None:
         old = server.persisted.get(new.partition_id)
         server.persisted[new.partition_id] = new
         partition = self._strict(new.partition_id)
@@ -298,13 +300,15 @@ class Watch:
             before = 0 if new.purge_state is PurgeState.STARTSYNC0 else int(old.last)
         self._check_claim(server, partition, before, int(new.last))
 
-    def _check_baton(self, server: Server, partition: PartitionLedger) -> None:
+    def _check_baton(self, server: SimulatedServer, partition: PartitionLedger) -> None:
         if partition.giver != server.index and not is_baton(
             partition, server.settings.machine_id, server.name
         ):
             raise Violation(f"{server.name} makes itself the authority of {partition.partition_id}")
 
-    def _check_direction(self, server: Server, old: DirectoryPartition, new: DirectoryPartition) -> None:
+    def _check_direction(
+        self, server: SimulatedServer, old: DirectoryPartition, new: DirectoryPartition
+    ) -> None:
         if new.last < old.last and new.purge_state is not PurgeState.STARTSYNC0:
             raise Violation(f"{server.name}: LastSeqNumber fell from {old.last} to {new.last}: {new}")
         if new.purged < old.purged or new.allowed_purge < old.allowed_purge:
@@ -312,7 +316,9 @@ class Watch:
         if new.purge_state is not old.purge_state and (old.purge_state, new.purge_state) not in _STEPS:
             raise Violation(f"{server.name}: {old.purge_state!r} -> {new.purge_state!r}")
 
-    def _check_claim(self, server: Server, partition: PartitionLedger, before: int, last: int) -> None:
+    def _check_claim(
+        self, server: SimulatedServer, partition: PartitionLedger, before: int, last: int
+    ) -> None:
         """A replica with LastSeqNumber `last` has everything up to it; up to `before` it had already."""
         if last > partition.highest:
             raise Violation(
@@ -325,7 +331,9 @@ class Watch:
             if partition.latest[entry.identifier] is entry:
                 self.check_newest(server, partition, entry)
 
-    def check_newest(self, server: Server, partition: PartitionLedger, entry: Entry) -> None:
+    def check_newest(
+        self, server: SimulatedServer, partition: PartitionLedger, entry: NumberedChange
+    ) -> None:
         """The newest state of an object is in a store.
 
         Raises:
@@ -343,7 +351,7 @@ class Watch:
         else:
             self.check_object(server, partition, entry)
 
-    def _is_moving(self, partition: PartitionLedger, entry: Entry) -> bool:
+    def _is_moving(self, partition: PartitionLedger, entry: NumberedChange) -> bool:
         """Return True if a change that was cut short has taken an object's number away, and is not given yet.
 
         Answers leave the object out meanwhile, as they do what has a higher number; it comes under that one.
@@ -356,7 +364,7 @@ class Watch:
         return read.properties is None or read.seq_number != entry.number
 
 
-def _remember(server: Server, operation: Operation, result: Result) -> None:
+def _remember(server: SimulatedServer, operation: Operation, result: Result) -> None:
     """Take in what a store holds of partitions and neighbours now."""
     match operation:
         case SavePartition(partition=partition):
@@ -367,16 +375,16 @@ def _remember(server: Server, operation: Operation, result: Result) -> None:
             server.neighbors[neighbor.is_bsc, neighbor.machine_name.casefold()] = neighbor
         case RemoveNeighbor(is_bsc=is_bsc, machine_name=name):
             server.neighbors.pop((is_bsc, name.casefold()), None)
-        case LoadState() if isinstance(result, State):
+        case LoadState() if isinstance(result, PersistedState):
             server.persisted = {one.partition_id: one for one in result.partitions}
             server.neighbors = _by_name(result)
 
 
-def _by_name(state: State) -> dict[tuple[bool, str], DirectoryNeighbor]:
+def _by_name(state: PersistedState) -> dict[tuple[bool, str], DirectoryNeighbor]:
     return {(one.is_bsc, one.machine_name.casefold()): one for one in state.neighbors}
 
 
-def compare(meant: Entry, properties: Properties) -> str:
+def compare(meant: NumberedChange, properties: Properties) -> str:
     """How an object differs from what it should be; empty: not at all."""
     if meant.content is None:
         return "it was deleted"

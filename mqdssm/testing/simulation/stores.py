@@ -12,18 +12,18 @@ from mqdssm.engines.replication.operations import (
     LoadState,
     LookupChanges,
     Operation,
+    PersistedState,
     ReadObject,
     RemoveNeighbor,
     Result,
     SaveNeighbor,
     SavePartition,
-    State,
 )
 from mqdssm.errors import DirectoryError
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import DirectoryChange
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
-from mqdssm.store.disk import Crash, Moment, Room
+from mqdssm.store.disk import Crash, DiskSpace, Moment
 from mqdssm.store.memory import MemoryStore
 
 ALL: Final = 1 << 30
@@ -33,14 +33,14 @@ _STATE: Final = (SavePartition, SaveNeighbor, RemoveNeighbor)
 """Operations that write no objects, but perhaps the number up to which is purged, which changes carry."""
 
 
-class Store(Protocol):
+class SimulatedStore(Protocol):
     """What an engine's operations are performed on; it outlives a crash.
 
     Attributes:
         room: how much its disk takes; an operation that finds none, and has no status, is a DirectoryError.
     """
 
-    room: Room
+    room: DiskSpace
 
     def perform(self, operation: Operation) -> Result:
         """Perform an operation."""
@@ -110,12 +110,12 @@ class CrashingStore(WatchedStore):
         self._store = MemoryStore()
 
     @property
-    def room(self) -> Room:
+    def room(self) -> DiskSpace:
         """How much its disk takes."""
         return self._store.disk.room
 
     @room.setter
-    def room(self, room: Room) -> None:
+    def room(self, room: DiskSpace) -> None:
         self._store.disk.room = room
 
     def perform(self, operation: Operation) -> Result:
@@ -160,17 +160,17 @@ def everything(
 
 
 def changes_of(
-    store: Store, partition_id: Guid, *, after: SequenceNumber = MIN, up_to: SequenceNumber = MAX
+    store: SimulatedStore, partition_id: Guid, *, after: SequenceNumber = MIN, up_to: SequenceNumber = MAX
 ) -> tuple[DirectoryChange, ...]:
     """All objects and tombstones of a partition, or those with numbers in a range, as changes."""
     found = store.look(everything(partition_id, after=after, up_to=up_to))
     return found.changes if isinstance(found, ChangesFound) else ()
 
 
-def copy_to(store: Store, copy: Store) -> None:
+def copy_to(store: SimulatedStore, copy: SimulatedStore) -> None:
     """Back a directory up: put everything that has a number into another, empty one."""
     state = store.perform(LoadState())
-    if not isinstance(state, State):
+    if not isinstance(state, PersistedState):
         return
     for partition in state.partitions:
         copy.perform(SavePartition(partition=partition))

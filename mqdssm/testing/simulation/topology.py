@@ -15,11 +15,11 @@ from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.samples.seeded_random import Dice
-from mqdssm.testing.simulation.server_list import Census
-from mqdssm.testing.simulation.clients import Clients, machine_properties
-from mqdssm.testing.simulation.ledger import CONTROLLER, Entry
+from mqdssm.testing.simulation.clients import SimulatedClients, machine_properties
+from mqdssm.testing.simulation.ledger import CONTROLLER, NumberedChange
 from mqdssm.testing.simulation.losses import ANSWER_S, PAUSE_S, Losses, Task
-from mqdssm.testing.simulation.servers import Server
+from mqdssm.testing.simulation.server_list import Census
+from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.world import World
 
 _SERVERS_MAX: Final = 45
@@ -47,7 +47,7 @@ class Choice:
     name: str
     make: Callable[[], Task]
     site_id: Guid | None = None
-    server: Server | None = None
+    server: SimulatedServer | None = None
     naming: bool = False
     alone: bool = False
 
@@ -70,7 +70,7 @@ class Administrator:
         running: how many tasks are not done yet.
     """
 
-    def __init__(self, world: World, clients: Clients) -> None:
+    def __init__(self, world: World, clients: SimulatedClients) -> None:
         self._world = world
         self._clients = clients
         self._dice = Dice("administrator", world.options.seed)
@@ -197,7 +197,7 @@ class Administrator:
             self._count("has a BSC take over from a PSC that lost its directory")
             yield from self._take_over(site_id, heir)
 
-    def _take_over(self, site_id: Guid, heir: Server | None = None) -> Task:
+    def _take_over(self, site_id: Guid, heir: SimulatedServer | None = None) -> Task:
         """Have a site taken over, and make good what was lost of the topology (decision R86)."""
         self._taken_over = True
         yield from self._losses.take_over(site_id, heir)
@@ -264,13 +264,13 @@ class Administrator:
 
     # -- going
 
-    def remove_bsc(self, server: Server) -> Task:
+    def remove_bsc(self, server: SimulatedServer) -> Task:
         """A backup controller is taken away."""
         yield from self._remove_machine(server)
         yield self._dice.below(20) * 1.0
         self._world.retire(server)
 
-    def _remove_machine(self, server: Server) -> Task:
+    def _remove_machine(self, server: SimulatedServer) -> Task:
         """Delete a machine object, first its queues."""
         site_id, machine_id = server.settings.site_id, server.settings.machine_id
         site = self._world.ledger.partitions[site_id]
@@ -300,12 +300,12 @@ class Administrator:
         yield self._dice.below(30) * 1.0
         self._world.retire(owner)
 
-    def _retire_machine(self, machine_id: Guid, owner: Server) -> None:
+    def _retire_machine(self, machine_id: Guid, owner: SimulatedServer) -> None:
         for server in self._world.servers:
             if server.settings.machine_id == machine_id and server is not owner:
                 self._world.retire(server)
 
-    def remove_liar(self, liar: Server) -> Task:
+    def remove_liar(self, liar: SimulatedServer) -> Task:
         """Take a hostile server away, and the name by which the enterprise knows it."""
         self._count("removes a hostile server")
         self._world.retire(liar)
@@ -320,7 +320,7 @@ class Administrator:
 
     # -- taking over
 
-    def hand_over_site(self, heir: Server) -> Task:
+    def hand_over_site(self, heir: SimulatedServer) -> Task:
         """A backup controller becomes the primary one of its site (decision R38)."""
         site_id = heir.settings.site_id
         while not self._census.serves(heir) & CONTROLLER:
@@ -330,12 +330,12 @@ class Administrator:
             yield from self._update(ObjectType.MACHINE, site_id, heir.settings.machine_id, properties)
         yield from self._until_known(site_id, heir)
 
-    def _until_known(self, site_id: Guid, heir: Server) -> Task:
+    def _until_known(self, site_id: Guid, heir: SimulatedServer) -> Task:
         """Wait until the site's object names its controller."""
         while not self._census.site_names(site_id, heir):
             yield PAUSE_S
 
-    def _name_controller(self, site_id: Guid, heir: Server) -> Task:
+    def _name_controller(self, site_id: Guid, heir: SimulatedServer) -> Task:
         """Have the site's object name its controller: the PEC would not believe it (decisions R86, R107)."""
         while not self._census.site_names(site_id, heir):
             properties: Properties = ((Propid.S_PSC, self._spelt(heir.name)),)
@@ -382,13 +382,15 @@ class Administrator:
 
     # -- objects
 
-    def _create_site(self, site_id: Guid, psc_name: str, *, at: Server | None = None) -> Task:
+    def _create_site(self, site_id: Guid, psc_name: str, *, at: SimulatedServer | None = None) -> Task:
         name = f"site {self._sites}"
         yield from self._create(
             ObjectType.SITE, PEC_PARTITION_ID, site_id, name, ((Propid.S_PSC, self._spelt(psc_name)),), at=at
         )
 
-    def _create_machine(self, server: Server, service: Service, *, at: Server | None = None) -> Task:
+    def _create_machine(
+        self, server: SimulatedServer, service: Service, *, at: SimulatedServer | None = None
+    ) -> Task:
         settings = server.settings
         properties = machine_properties(settings.site_id, int(service))
         yield from self._create(
@@ -403,7 +405,7 @@ class Administrator:
         path_name: str,
         properties: Properties,
         *,
-        at: Server | None = None,
+        at: SimulatedServer | None = None,
     ) -> Task:
         partition = self._world.ledger.partitions[partition_id]
         while identifier not in partition.latest and not partition.dead:
@@ -438,7 +440,7 @@ class Administrator:
         )
 
     def _delete(
-        self, partition_id: Guid, identifier: Guid, *, at: Server | None = None, tries: int = _TRIES
+        self, partition_id: Guid, identifier: Guid, *, at: SimulatedServer | None = None, tries: int = _TRIES
     ) -> Task:
         partition = self._world.ledger.partitions[partition_id]
         for _ in range(tries):
@@ -453,7 +455,7 @@ class Administrator:
                 server, Command.DELETE, entry.object_type, partition_id=partition_id, identifier=identifier
             )
 
-    def _ask(self, server: Server, command: Command, object_type: ObjectType, **what: Any) -> Task:
+    def _ask(self, server: SimulatedServer, command: Command, object_type: ObjectType, **what: Any) -> Task:
         """Ask for a change, and wait for the answer, though not for ever."""
         told: list[int] = []
         self._clients.ask(server, command, object_type, then=told.append, **what)
@@ -483,12 +485,12 @@ class Administrator:
 
 
 def _about_server(
-    name: str, make: Callable[[Server], Task], server: Server, *, naming: bool = False
+    name: str, make: Callable[[SimulatedServer], Task], server: SimulatedServer, *, naming: bool = False
 ) -> Choice:
     return Choice(name, lambda: make(server), server.settings.site_id, server, naming=naming)
 
 
-def _order(entry: Entry, own_machine: Guid) -> int:
+def _order(entry: NumberedChange, own_machine: Guid) -> int:
     """In which order a site is emptied: queues, machines, the controller's own machine."""
     if entry.object_type is ObjectType.QUEUE:
         return 0

@@ -16,29 +16,29 @@ from mqdssm.samples.seeded_random import Dice, guid
 from mqdssm.testing.simulation.describing import describe
 from mqdssm.testing.simulation.driven import DrivenServer
 from mqdssm.testing.simulation.ledger import Ledger
-from mqdssm.testing.simulation.message_checks import Listener, is_header
-from mqdssm.testing.simulation.network import Network
+from mqdssm.testing.simulation.message_checks import MessageChecks, is_header
+from mqdssm.testing.simulation.network import SimulatedNetwork
 from mqdssm.testing.simulation.options import NetworkFaults, Options, ServerFaults
 from mqdssm.testing.simulation.peers import WindowsEngine, is_windows, tuning_of
 from mqdssm.testing.simulation.queue_managers import QueueManagers
 from mqdssm.testing.simulation.requests import RequestBook
 from mqdssm.testing.simulation.schedule import Schedule
-from mqdssm.testing.simulation.servers import Engine, Given, Server
-from mqdssm.testing.simulation.stores import Store, copy_to
-from mqdssm.testing.simulation.step_checks import Watch
+from mqdssm.testing.simulation.servers import Given, SimulatedEngine, SimulatedServer
+from mqdssm.testing.simulation.step_checks import StepChecks
+from mqdssm.testing.simulation.stores import SimulatedStore, copy_to
 
 Trace: TypeAlias = Callable[[str], None]
-EngineMaker: TypeAlias = Callable[[Settings, int], Engine]
-StoreMaker: TypeAlias = Callable[[], Store]
+EngineMaker: TypeAlias = Callable[[Settings, int], SimulatedEngine]
+StoreMaker: TypeAlias = Callable[[], SimulatedStore]
 
 
-def real_engine(settings: Settings, first_request: int) -> Engine:
+def real_engine(settings: Settings, first_request: int) -> SimulatedEngine:
     """The engine that the project ships."""
     return ReplicationEngine(settings, first_request=first_request)
 
 
 @dataclass(slots=True)
-class Counts:
+class RunCounts:
     """What happened in a run, to prove that the simulation reaches what it is for.
 
     Attributes:
@@ -63,7 +63,7 @@ class Backup:
         torn: by partition, the change that had been cut short then; the copy holds what was done of it.
     """
 
-    store: Store
+    store: SimulatedStore
     torn: Mapping[Guid, Given]
 
 
@@ -95,24 +95,24 @@ class World:
         self.dice = Dice("world", options.seed)
         self.ledger = Ledger()
         self.book = RequestBook(self._is_loose)
-        self.counts = Counts()
-        self.servers: list[Server] = []
+        self.counts = RunCounts()
+        self.servers: list[SimulatedServer] = []
         self.headers: dict[tuple[int, str], float] = {}
         self.is_faulty = False
-        self.liar: Server | None = None
+        self.liar: SimulatedServer | None = None
         self.bend: Callable[[Send], Send] = _unbent
-        self.network: Network | QueueManagers
+        self.network: SimulatedNetwork | QueueManagers
         if options.directories:
             self.network = QueueManagers(self.schedule, options.seed, self._known, self.trace)
         else:
             dice = Dice("network", options.seed)
-            self.network = Network(self.schedule, dice, NetworkFaults(), self.find, self.trace)
-        self.watch = Watch(self.ledger, self.book, lambda: self.schedule.now, self.find, self.is_foul)
-        self._listener = Listener(self.ledger)
+            self.network = SimulatedNetwork(self.schedule, dice, NetworkFaults(), self.find, self.trace)
+        self.watch = StepChecks(self.ledger, self.book, lambda: self.schedule.now, self.find, self.is_foul)
+        self._listener = MessageChecks(self.ledger)
         self._make_engine = make_engine
         self._make_store = make_store
         self._waiters: dict[int, Callable[[int], None]] = {}
-        self._names: dict[str, Server] = {}
+        self._names: dict[str, SimulatedServer] = {}
 
     def _traced(self, trace: Trace) -> Trace:
         return lambda text: trace(f"{self.schedule.now:10.3f} {text}")
@@ -123,12 +123,12 @@ class World:
 
     # -- what a hostile server may harm: what it owns, and whoever has everything from it
 
-    def is_foul(self, server: Server) -> bool:
+    def is_foul(self, server: SimulatedServer) -> bool:
         """Return True if nothing is promised of a server: it is hostile, or its PSC is."""
         site = self.ledger.partitions.get(server.settings.site_id)
         return server is self.liar or (site is not None and site.foul)
 
-    def _is_led_on(self, server: Server, action: Send) -> bool:
+    def _is_led_on(self, server: SimulatedServer, action: Send) -> bool:
         """Return True for what a hostile server makes others say: its request passed on, or refused."""
         match action.message:
             case ChangeReplyMessage():
@@ -156,7 +156,7 @@ class World:
 
     def add_server(
         self, *, name: str, site_id: Guid, role: Role, pec_name: str, psc_name: str = ""
-    ) -> Server:
+    ) -> SimulatedServer:
         """Install a server; it is not started."""
         tuning = tuning_of(self.options, len(self.servers))
         settings = Settings(
@@ -172,13 +172,13 @@ class World:
         )
         index = len(self.servers)
         dice = Dice("server", index, self.options.seed)
-        server: Server
+        server: SimulatedServer
         if isinstance(self.network, QueueManagers):
             server = DrivenServer(
                 index, settings, self._make_store(), world=self, dice=dice, network=self.network
             )
         else:
-            server = Server(index, settings, self._make_store(), world=self, dice=dice)
+            server = SimulatedServer(index, settings, self._make_store(), world=self, dice=dice)
         self.servers.append(server)
         self._names[name.casefold()] = server
         return server
@@ -187,38 +187,38 @@ class World:
         """A GUID of this run, by what it is for."""
         return Guid.of(guid(self.options.seed, *names))
 
-    def find(self, name: str) -> Server | None:
+    def find(self, name: str) -> SimulatedServer | None:
         """The server that has a machine name now."""
         server = self._names.get(name.casefold())
         return None if server is None or server.retired else server
 
-    def rename(self, server: Server, name: str) -> None:
+    def rename(self, server: SimulatedServer, name: str) -> None:
         """Give a server that is down another machine name."""
         self._names.pop(server.name.casefold(), None)
         self._names[name.casefold()] = server
         server.rename(name)
 
-    def backup(self, server: Server) -> Backup:
+    def backup(self, server: SimulatedServer) -> Backup:
         """A copy of a server's directory."""
         copy = self._make_store()
         copy_to(server.store, copy)
         return Backup(copy, dict(server.torn))
 
-    def reinstall(self, server: Server, backup: Backup | None = None) -> None:
+    def reinstall(self, server: SimulatedServer, backup: Backup | None = None) -> None:
         """Give a server that is down an empty directory, or an old one; it is a BSC."""
         owner = self.owner(server.settings.site_id)
         psc_name = "" if owner is None else owner.name
         server.settings = replace(server.settings, role=Role.BSC, pec_name=self.pec.name, psc_name=psc_name)
         self.lose(server, backup)
 
-    def lose(self, server: Server, backup: Backup | None = None) -> None:
+    def lose(self, server: SimulatedServer, backup: Backup | None = None) -> None:
         """Take the directory of a server that is down away; an older copy or nothing takes its place."""
         if backup is None:
             server.lose(self._make_store())
         else:
             server.lose(backup.store, backup.torn)
 
-    def start(self, server: Server) -> None:
+    def start(self, server: SimulatedServer) -> None:
         """Start a server, if it is down; what waits for it arrives."""
         if server.is_up or server.retired:
             return
@@ -226,21 +226,21 @@ class World:
         server.start()
         self.network.retry()
 
-    def retire(self, server: Server) -> None:
+    def retire(self, server: SimulatedServer) -> None:
         """Take a server away for good."""
         if server.is_up:
             server.crash()
         server.retired = True
 
-    # -- what servers call (`mqdssm.testing.simulation.servers.World`)
+    # -- what servers call (`mqdssm.testing.simulation.servers.ServerWorld`)
 
-    def make_engine(self, settings: Settings, first_request: int) -> Engine:
+    def make_engine(self, settings: Settings, first_request: int) -> SimulatedEngine:
         """A new engine."""
         engine = self._make_engine(settings, first_request)
         index = next(one.index for one in self.servers if one.settings.machine_id == settings.machine_id)
         return WindowsEngine(engine) if is_windows(self.options, index) else engine
 
-    def sent(self, server: Server, action: Send) -> Send:
+    def sent(self, server: SimulatedServer, action: Send) -> Send:
         """A server sends a message; return what leaves, which a hostile server bends."""
         if self.is_foul(server):
             action = self.bend(action) if server is self.liar else action
@@ -251,15 +251,15 @@ class World:
         self.network.send(server, action)
         return action
 
-    def performed(self, server: Server, operation: Operation, result: Result) -> None:
+    def performed(self, server: SimulatedServer, operation: Operation, result: Result) -> None:
         """A store has done something."""
         self.watch.performed(server, operation, result)
 
-    def torn(self, server: Server, operation: Operation) -> None:
+    def torn(self, server: SimulatedServer, operation: Operation) -> None:
         """A crash cuts an operation short."""
         self.watch.torn(server, operation)
 
-    def replied(self, server: Server, reply: Reply) -> None:
+    def replied(self, server: SimulatedServer, reply: Reply) -> None:
         """A client is answered."""
         self.counts.answers[reply.status] = self.counts.answers.get(reply.status, 0) + 1
         if self.trace is not None:
@@ -270,13 +270,13 @@ class World:
         if waiter is not None:
             waiter(reply.status)
 
-    def noted(self, server: Server, note: Note) -> None:
+    def noted(self, server: SimulatedServer, note: Note) -> None:
         """An engine has a remark."""
         self.counts.notes[note.what] = self.counts.notes.get(note.what, 0) + 1
         if self.trace is not None:
             self.trace(f"{server.name}: notes {note.what}: {note.detail}")
 
-    def crashed(self, server: Server) -> None:
+    def crashed(self, server: SimulatedServer) -> None:
         """A server stopped; somebody starts it again."""
         self.counts.crashes += 1
         down_ms = self.dice.between(100, 100 + 1000 * self.options.servers.down_max_s)
@@ -291,13 +291,13 @@ class World:
         """Call somebody with the status of a request."""
         self._waiters[request] = waiter
 
-    def owner(self, partition_id: Guid) -> Server | None:
+    def owner(self, partition_id: Guid) -> SimulatedServer | None:
         """The server that may give a partition's numbers."""
         partition = self.ledger.partitions.get(partition_id)
         return None if partition is None else self.servers[partition.giver]
 
     @property
-    def pec(self) -> Server:
+    def pec(self) -> SimulatedServer:
         """The server of the enterprise partition."""
         return self.servers[self.ledger.partitions[PEC_PARTITION_ID].giver]
 

@@ -3,12 +3,12 @@
 import pytest
 from typer.testing import CliRunner
 
-from mqdssm.cli.options import Authentication, Given
-from mqdssm.cli.run import Run
+from mqdssm.cli.options import Authentication, GivenOptions
+from mqdssm.cli.run import CommandRun
 
 
 def options_of(**given):
-    return Run(Given(url=["ldap://127.0.0.1"], **given)).connection_options()
+    return CommandRun(GivenOptions(url=["ldap://127.0.0.1"], **given)).connection_options()
 
 
 def test_kerberos_needs_no_password(monkeypatch, tmp_path) -> None:

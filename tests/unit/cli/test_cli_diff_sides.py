@@ -4,8 +4,8 @@ import pytest
 
 from mqdssm.cli.diff import side_of
 from mqdssm.cli.exits import UsageProblem
-from mqdssm.cli.options import Given
-from mqdssm.cli.run import Run
+from mqdssm.cli.options import GivenOptions
+from mqdssm.cli.run import CommandRun
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.diff.comparable_columns import check_ignored
 
@@ -32,7 +32,7 @@ def run(tmp_path, monkeypatch):
         (tmp_path / f"{name}.password").write_text(f"secret of {name}\n")
     monkeypatch.setenv("MQDSSM_USER", "cn=environment")
     monkeypatch.setenv("MQDSSM_URL", "ldap://environment.example.com")
-    return Run(Given(config=config, password_file=tmp_path / "typed.password"))
+    return CommandRun(GivenOptions(config=config, password_file=tmp_path / "typed.password"))
 
 
 def test_two_connections_are_as_the_profile_file_says_whatever_else_is_set(run, tmp_path):

@@ -11,7 +11,7 @@ from mqdssm.directory.filters import LdapFilter, to_text
 from mqdssm.directory.profile import Naming, choose
 from mqdssm.directory.profiles import PROFILES, extended_dn
 from mqdssm.directory.profiles.active_directory import ActiveDirectory
-from mqdssm.directory.requests import Scope
+from mqdssm.directory.requests import SearchScope
 from mqdssm.directory.responses import LdapResult
 from mqdssm.errors import (
     ConfigError,
@@ -90,7 +90,7 @@ class TestSearching:
     def test_guid_is_a_name_of_its_own(self) -> None:
         target = AD.guid_target(AD.naming(root_dse(), None), GUID)
         assert target.bases == (f"<GUID={GUID}>",)
-        assert target.scope is Scope.BASE
+        assert target.scope is SearchScope.BASE
         assert target.filter.value == GUID.bytes_le  # type: ignore[union-attr]
 
     def test_a_guid_that_could_not_be_kept_is_looked_for_afterwards(self) -> None:

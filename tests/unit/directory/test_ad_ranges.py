@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from mqdssm.directory.entries import Entry, PartialValues, attribute_key
-from mqdssm.directory.ranges import ATTEMPTS, OneServer, Ranges, Read
-from mqdssm.directory.requests import Scope, encode_search
+from mqdssm.directory.ranges import ATTEMPTS, OneServer, RangeReader, Read
+from mqdssm.directory.requests import SearchScope, encode_search
 from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectNotFound
 
 VALUES_A_RANGE = 1500
@@ -37,8 +37,8 @@ class Server:
         return Entry(dn, {name: self.part(int(ends.split("-")[0])), "usnchanged": [counter]})
 
 
-def ranges_of(read: Read, counter: str | None = "uSNChanged") -> Ranges:
-    return Ranges(lambda: OneServer("ldap://a", read), counter)
+def ranges_of(read: Read, counter: str | None = "uSNChanged") -> RangeReader:
+    return RangeReader(lambda: OneServer("ldap://a", read), counter)
 
 
 @pytest.mark.parametrize("count", [1501, 3000, 3001, 4501])
@@ -94,7 +94,7 @@ def test_a_server_that_goes_away_in_between() -> None:
         return first.read(dn, attributes)
 
     servers = iter([OneServer("ldap://a", dying), OneServer("ldap://b", second.read)])
-    found = Ranges(lambda: next(servers), "uSNChanged").values("CN=g", "member", PartialValues([], 1))
+    found = RangeReader(lambda: next(servers), "uSNChanged").values("CN=g", "member", PartialValues([], 1))
     assert found == second.members
     assert second.requests[0] == "member;range=0-*"
 
@@ -117,9 +117,9 @@ def test_rows() -> None:
 
 
 def test_what_is_asked_for() -> None:
-    wanted = encode_search(1, "CN=g", Scope.BASE, b"\x87\x02cn", ["member;range=1500-*", "uSNChanged"])
+    wanted = encode_search(1, "CN=g", SearchScope.BASE, b"\x87\x02cn", ["member;range=1500-*", "uSNChanged"])
     assert b"member;range=1500-*" in wanted
     assert attribute_key(b"member;range=0-1499") == ("member", 1500)
     for wrong in ("member;range=1500", "member;range=-*", "mem ber;range=0-*", "member;range=0-*;x=y"):
         with pytest.raises(ValueError, match="no attribute description"):
-            encode_search(1, "CN=g", Scope.BASE, b"\x87\x02cn", [wrong])
+            encode_search(1, "CN=g", SearchScope.BASE, b"\x87\x02cn", [wrong])

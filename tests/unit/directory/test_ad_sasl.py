@@ -20,9 +20,15 @@ from cryptography.x509.oid import NameOID
 
 from mqdssm.directory import failures, sasl
 from mqdssm.directory.ber import integer, octet_string, sequence, tlv
-from mqdssm.directory.channel import Channel, Counter
+from mqdssm.directory.channel import Channel, ThreadSafeCounter
 from mqdssm.directory.options import ConnectionOptions
-from mqdssm.directory.sasl import PLAIN_BYTES_MAX, SEALED_BYTES_MAX, LogIn, SealedTransport, channel_binding
+from mqdssm.directory.sasl import (
+    PLAIN_BYTES_MAX,
+    SEALED_BYTES_MAX,
+    SaslLogIn,
+    SealedTransport,
+    channel_binding,
+)
 from mqdssm.errors import ConfigError, DirectoryNotConnected
 
 PASSWORD = "s3cr3t-words"
@@ -145,7 +151,7 @@ class TestSealedTransport:
         self, pair: tuple[SealedTransport, socket.socket]
     ) -> None:
         transport, theirs = pair
-        channel = Channel(transport, "ldap://x", 1, Counter())
+        channel = Channel(transport, "ldap://x", 1, ThreadSafeCounter())
         assert channel.is_usable()
         theirs.close()
         assert not channel.is_usable()
@@ -190,7 +196,7 @@ class Context:
         return b"token%d" % len(self.tokens)
 
 
-def log_in(monkeypatch: pytest.MonkeyPatch, context: Any = None, **settings: Any) -> LogIn:
+def log_in(monkeypatch: pytest.MonkeyPatch, context: Any = None, **settings: Any) -> SaslLogIn:
     options = ConnectionOptions.of(
         "ldap://dc1.contoso.test",
         **({"user": "me@contoso.test", "password": PASSWORD, "authentication": "spnego"} | settings),
@@ -199,7 +205,7 @@ def log_in(monkeypatch: pytest.MonkeyPatch, context: Any = None, **settings: Any
         import spnego
 
         monkeypatch.setattr(spnego, "client", lambda *_, **__: context)
-    return LogIn(options, options.endpoints[0], None)
+    return SaslLogIn(options, options.endpoints[0], None)
 
 
 class TestLogIn:
@@ -222,7 +228,7 @@ class TestLogIn:
             return Context()
 
         monkeypatch.setattr(spnego, "client", client)
-        secured = LogIn(made.options, made.endpoint, certificate(hashes.SHA256()))
+        secured = SaslLogIn(made.options, made.endpoint, certificate(hashes.SHA256()))
         assert secured.run(Server(bind_answer(1, 0)), 1) is None
         assert asked["channel_bindings"].application_data.startswith(b"tls-server-end-point:")
         assert asked["context_req"] & spnego.ContextReq.no_integrity

@@ -3,7 +3,7 @@
 import pytest
 
 from mqdssm.directory import ber
-from mqdssm.directory.ber import Reader
+from mqdssm.directory.ber import BerReader
 from mqdssm.errors import DecodeError
 
 # [X.690] 8.1.3 and 8.3, and the boundaries between the forms
@@ -40,7 +40,7 @@ LENGTHS = [
 @pytest.mark.parametrize(("value", "octets"), INTEGERS)
 def test_integer_both_ways(value, octets):
     assert ber.integer(value).hex() == octets
-    assert Reader.of(bytes.fromhex(octets)).integer("n") == value
+    assert BerReader.of(bytes.fromhex(octets)).integer("n") == value
 
 
 @pytest.mark.parametrize(("size", "octets"), LENGTHS)
@@ -52,7 +52,7 @@ def test_length_both_ways(size, octets):
 @pytest.mark.parametrize("form", ["05", "8105", "820005", "83000005", "8400000005"])
 def test_longer_forms_of_a_length_are_read(form):
     octets = bytes.fromhex("04" + form) + b"hello"
-    reader = Reader.of(octets)
+    reader = BerReader.of(octets)
     assert reader.octets("value") == b"hello"
     reader.finish("value")
 
@@ -74,7 +74,7 @@ def test_longer_forms_of_a_length_are_read(form):
     ],
 )
 def test_what_is_no_octet_string(octets, problem):
-    reader = Reader.of(bytes.fromhex(octets), "[X] 1")
+    reader = BerReader.of(bytes.fromhex(octets), "[X] 1")
     if problem is None:
         assert reader.octets("value") == b""
         return
@@ -87,22 +87,22 @@ def test_what_is_no_octet_string(octets, problem):
 def test_boolean_both_ways():
     assert ber.boolean(value=True).hex() == "0101ff"
     assert ber.boolean(value=False).hex() == "010100"
-    assert Reader.of(bytes.fromhex("010101")).boolean("b") is True
-    assert Reader.of(bytes.fromhex("010100")).boolean("b") is False
+    assert BerReader.of(bytes.fromhex("010101")).boolean("b") is True
+    assert BerReader.of(bytes.fromhex("010100")).boolean("b") is False
     for wrong in ("0100", "01020000"):
         with pytest.raises(DecodeError, match="Boolean"):
-            Reader.of(bytes.fromhex(wrong)).boolean("b")
+            BerReader.of(bytes.fromhex(wrong)).boolean("b")
 
 
 @pytest.mark.parametrize("octets", ["0200", "0209010000000000000000"])
 def test_integers_of_no_octet_or_more_than_eight_are_refused(octets):
     with pytest.raises(DecodeError, match="an integer of"):
-        Reader.of(bytes.fromhex(octets)).integer("n")
+        BerReader.of(bytes.fromhex(octets)).integer("n")
 
 
 def test_children_never_leave_their_parent():
     inner = bytes.fromhex("3003" + "0405aabbccddee")  # the sequence ends before its child does
-    reader = Reader.of(inner).enter(ber.SEQUENCE, "outer")
+    reader = BerReader.of(inner).enter(ber.SEQUENCE, "outer")
     with pytest.raises(DecodeError, match="needs 5 octets, 1 left"):
         reader.octets("child")
 
@@ -110,21 +110,21 @@ def test_children_never_leave_their_parent():
 def test_spans_outside_the_buffer_are_refused():
     for position, end in ((0, 3), (2, 1), (-1, 1)):
         with pytest.raises(DecodeError, match="of 2 octets"):
-            Reader(b"\x04\x00", position, end)
+            BerReader(b"\x04\x00", position, end)
 
 
 def test_names_have_a_limit_and_are_utf8():
     at_limit = ber.octet_string("é" * (ber.NAME_BYTES_MAX // 2))
-    assert Reader.of(at_limit).name("dn") == "é" * (ber.NAME_BYTES_MAX // 2)
+    assert BerReader.of(at_limit).name("dn") == "é" * (ber.NAME_BYTES_MAX // 2)
     with pytest.raises(DecodeError, match="65537 octets, more than 65536"):
-        Reader.of(ber.octet_string(b"a" * (ber.NAME_BYTES_MAX + 1))).name("dn")
+        BerReader.of(ber.octet_string(b"a" * (ber.NAME_BYTES_MAX + 1))).name("dn")
     with pytest.raises(DecodeError, match="no UTF-8"):
-        Reader.of(bytes.fromhex("0401ff")).name("dn")
-    assert Reader.of(bytes.fromhex("040261ff")).words("text") == "a\\xff"
+        BerReader.of(bytes.fromhex("0401ff")).name("dn")
+    assert BerReader.of(bytes.fromhex("040261ff")).words("text") == "a\\xff"
 
 
 def test_optional_elements_and_the_end():
-    reader = Reader.of(bytes.fromhex("020105040161"))
+    reader = BerReader.of(bytes.fromhex("020105040161"))
     assert reader.at(ber.INTEGER)
     assert not reader.at(ber.OCTET_STRING)
     assert reader.integer("n") == 5

@@ -6,9 +6,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from mqdssm.directory.write_operations import Changing
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.options import ConnectionOptions
+from mqdssm.directory.write_operations import Changing
 from mqdssm.errors import ObjectAlreadyExists, ObjectNotFound
 
 GUID = uuid4()

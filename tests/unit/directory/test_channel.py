@@ -10,7 +10,7 @@ import pytest
 
 from mqdssm.directory import channel as channel_module
 from mqdssm.directory.ber import octet_string, tlv
-from mqdssm.directory.channel import Channel, ConnectionBroken, Counter
+from mqdssm.directory.channel import Channel, ConnectionBroken, ThreadSafeCounter
 from mqdssm.directory.requests import MESSAGE_ID_MAX, encode_delete, encode_unbind
 from mqdssm.directory.responses import ADD_RESPONSE, INTERMEDIATE_RESPONSE, SEARCH_REFERENCE
 
@@ -20,7 +20,7 @@ class Wire:
 
     def __init__(self) -> None:
         mine, self.server = socket.socketpair()
-        self.counter = Counter()
+        self.counter = ThreadSafeCounter()
         self.channel = Channel(mine, "ldap://server", 7, self.counter)
 
 
@@ -211,7 +211,7 @@ class TestBroken:
             def close(self) -> None:
                 pass
 
-        channel = Channel(Interrupted(), "ldap://server", 1, Counter())  # type: ignore[arg-type]
+        channel = Channel(Interrupted(), "ldap://server", 1, ThreadSafeCounter())  # type: ignore[arg-type]
         with pytest.raises(KeyboardInterrupt):
             channel.receive(1, soon())
         assert channel.broken

@@ -5,7 +5,7 @@ import pytest
 from mqdssm.directory import entries
 from mqdssm.directory.ber import NAME_BYTES_MAX, tlv
 from mqdssm.directory.entries import PartialValues, decode_entry, decode_entry_value
-from mqdssm.directory.requests import Control
+from mqdssm.directory.requests import LdapControl
 from mqdssm.directory.responses import split_messages
 from mqdssm.errors import DecodeError
 
@@ -78,7 +78,7 @@ def test_controls_of_the_message():
     octets = tlv(0x30, b"\x02\x01\x05" + tlv(0x64, entry(b"CN=a", attribute(b"cn", b"a"))) + control)
     (message,), _ = split_messages(octets)
     found = decode_entry(octets, message.start, message.end, message.stop)
-    assert found.controls == (Control("1.2", critical=False, value=b"v"),)
+    assert found.controls == (LdapControl("1.2", critical=False, value=b"v"),)
     assert decode_entry(octets, message.start, message.end).controls == ()
 
 

@@ -10,7 +10,7 @@ from mqdssm.directory.filters import to_text
 from mqdssm.directory.profile import Naming, choose, describe
 from mqdssm.directory.profiles import PROFILES
 from mqdssm.directory.profiles.openldap import OpenLdap
-from mqdssm.directory.requests import Scope
+from mqdssm.directory.requests import SearchScope
 from mqdssm.directory.responses import LdapResult
 from mqdssm.errors import (
     ConfigError,
@@ -103,7 +103,7 @@ class TestSearching:
     def test_guid_is_an_indexed_equality_in_little_endian(self) -> None:
         target = OPENLDAP.guid_target(OPENLDAP.naming(root_dse(namingContexts=[b"dc=r"]), None), GUID)
         assert target.bases == ("dc=r",)
-        assert target.scope is Scope.SUBTREE
+        assert target.scope is SearchScope.SUBTREE
         assert target.filter.value == GUID.bytes_le  # type: ignore[union-attr]
 
     def test_classes(self) -> None:

@@ -14,7 +14,7 @@ from ldap3.utils.asn1 import encode as ldap3_encode
 
 from mqdssm.directory import requests as lib
 from mqdssm.directory.filters import Equal, encode, parse_text
-from mqdssm.directory.requests import Change, ChangeType, Control, Scope
+from mqdssm.directory.requests import ChangeType, LdapControl, Modification, SearchScope
 
 EVERYTHING = encode(parse_text("(objectClass=*)"))
 DN = "CN=q\\,1,CN=msmq,CN=Größe,DC=example,DC=com"
@@ -34,7 +34,7 @@ def by_ldap3(message_id, kind, operation, controls=()):
 @pytest.mark.spec("MS-MQDSSM 3.1.6.15")
 def test_the_search_message_octet_by_octet():
     """Never an alias dereferenced, no size limit, values not types only."""
-    octets = lib.encode_search(7, "DC=x", Scope.BASE, EVERYTHING, ["objectClass"])
+    octets = lib.encode_search(7, "DC=x", SearchScope.BASE, EVERYTHING, ["objectClass"])
     assert octets == bytes.fromhex(
         "3036"
         "020107"  # messageID
@@ -51,7 +51,7 @@ def test_the_search_message_octet_by_octet():
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.15")
-@pytest.mark.parametrize("scope", list(Scope))
+@pytest.mark.parametrize("scope", list(SearchScope))
 def test_search_as_ldap3_writes_it(scope):
     text = r"(&(objectClass=mSMQQueue)(objectGUID=\00\5c\2a\28\29\ff)(!(mSMQLabelEx=a*b)))"
     attributes = ["cn", "objectGUID", "*", "+"]
@@ -84,11 +84,11 @@ def test_add_as_ldap3_writes_it():
 @pytest.mark.spec("MS-MQDSSM 3.1.6.16")
 def test_modify_as_ldap3_writes_it():
     changes = [
-        Change(ChangeType.REPLACE, "mSMQLabelEx", [b"a"]),
-        Change(ChangeType.REPLACE, "mSMQQuota"),
-        Change(ChangeType.ADD, "mSMQSites", [bytes(16), b"\xff" * 16]),
-        Change(ChangeType.DELETE, "mSMQOwnerID"),
-        Change(ChangeType.INCREMENT, "mqisSequence", [b"1"]),
+        Modification(ChangeType.REPLACE, "mSMQLabelEx", [b"a"]),
+        Modification(ChangeType.REPLACE, "mSMQQuota"),
+        Modification(ChangeType.ADD, "mSMQSites", [bytes(16), b"\xff" * 16]),
+        Modification(ChangeType.DELETE, "mSMQOwnerID"),
+        Modification(ChangeType.INCREMENT, "mqisSequence", [b"1"]),
     ]
     theirs = modify_operation(
         DN, {c.attribute: [(f"MODIFY_{c.op.name}", list(c.values))] for c in changes}, False
@@ -124,9 +124,9 @@ def test_extended():
 @pytest.mark.parametrize(
     "controls",
     [
-        [Control("1.2.840.113556.1.4.319", critical=True, value=b"\x30\x05\x02\x01\x05\x04\x00")],
-        [Control("1.2.3", critical=True), Control("1.2.4", critical=False, value=b"\xff")],
-        [Control("1.2.3", critical=True, value=b"x" * 200)],
+        [LdapControl("1.2.840.113556.1.4.319", critical=True, value=b"\x30\x05\x02\x01\x05\x04\x00")],
+        [LdapControl("1.2.3", critical=True), LdapControl("1.2.4", critical=False, value=b"\xff")],
+        [LdapControl("1.2.3", critical=True, value=b"x" * 200)],
     ],
 )
 def test_controls_as_ldap3_writes_them(controls):
@@ -136,27 +136,29 @@ def test_controls_as_ldap3_writes_them(controls):
 
 
 def test_an_empty_control_value_is_not_an_absent_one():
-    absent = lib.encode_delete(1, "", [Control("1.2")])
-    empty = lib.encode_delete(1, "", [Control("1.2", value=b"")])
+    absent = lib.encode_delete(1, "", [LdapControl("1.2")])
+    empty = lib.encode_delete(1, "", [LdapControl("1.2", value=b"")])
     assert absent.hex() == "300e0201014a00a007" + "30050403312e32"
     assert empty.hex() == "30100201014a00a009" + "30070403312e320400"
 
 
 def test_paged_control():
-    assert lib.paged_control(1000, b"\x01\x02") == Control(
+    assert lib.paged_control(1000, b"\x01\x02") == LdapControl(
         "1.2.840.113556.1.4.319", critical=True, value=bytes.fromhex("3008020203e804020102")
     )
 
 
 def test_post_read_control():
-    assert lib.post_read_control(["cn", "+"]) == Control(
+    assert lib.post_read_control(["cn", "+"]) == LdapControl(
         "1.3.6.1.1.13.2", critical=True, value=bytes.fromhex("3007" + "0402636e" + "04012b")
     )
 
 
 def test_assertion_control():
     condition = Equal("mSMQOwnerID", b"\0\1")
-    assert lib.assertion_control(condition) == Control("1.3.6.1.1.12", critical=True, value=encode(condition))
+    assert lib.assertion_control(condition) == LdapControl(
+        "1.3.6.1.1.12", critical=True, value=encode(condition)
+    )
 
 
 def test_deref_control():
@@ -170,16 +172,16 @@ def test_deref_control():
 
 def test_no_attribute_names_mean_no_attributes():
     """LDAP itself would return all of them."""
-    octets = lib.encode_search(1, "", Scope.BASE, EVERYTHING, [])
+    octets = lib.encode_search(1, "", SearchScope.BASE, EVERYTHING, [])
     assert octets.endswith(bytes.fromhex("3005" + "0403312e31"))
 
 
 @pytest.mark.parametrize("name", ["", "c n", "cn)", "**", "cn=a", "@", "@c n", "1.1.", "ä"])
 def test_names_that_are_no_attribute_are_refused_before_anything_is_sent(name):
     works = [
-        lambda: lib.encode_search(1, "", Scope.BASE, EVERYTHING, [name]),
+        lambda: lib.encode_search(1, "", SearchScope.BASE, EVERYTHING, [name]),
         lambda: lib.encode_add(1, DN, {name: [b"a"]}),
-        lambda: lib.encode_modify(1, DN, [Change(ChangeType.REPLACE, name, [b"a"])]),
+        lambda: lib.encode_modify(1, DN, [Modification(ChangeType.REPLACE, name, [b"a"])]),
         lambda: lib.post_read_control([name]),
         lambda: lib.deref_control({name: ["cn"]}),
         lambda: lib.deref_control({"cn": [name]}),
@@ -191,27 +193,29 @@ def test_names_that_are_no_attribute_are_refused_before_anything_is_sent(name):
 
 @pytest.mark.parametrize("name", ["*", "+", "1.1", "@mSMQQueue", "cn;lang-de", "member"])
 def test_selectors(name):
-    octets = lib.encode_search(1, "", Scope.BASE, EVERYTHING, [name])
+    octets = lib.encode_search(1, "", SearchScope.BASE, EVERYTHING, [name])
     assert octets.endswith(b"\x04" + bytes((len(name),)) + name.encode())
 
 
 def test_what_cannot_be_sent_is_refused():
     refused = {
         "has no value": lambda: lib.encode_add(1, DN, {"cn": []}),
-        "needs a value": lambda: lib.encode_modify(1, DN, [Change(ChangeType.ADD, "cn")]),
+        "needs a value": lambda: lib.encode_modify(1, DN, [Modification(ChangeType.ADD, "cn")]),
         "without any change": lambda: lib.encode_modify(1, DN, []),
         "message id 0": lambda: lib.encode_delete(0, DN),
         f"message id {2**31}": lambda: lib.encode_delete(2**31, DN),
         "message id -1": lambda: lib.encode_abandon(1, -1),
-        "size limit -1": lambda: lib.encode_search(1, "", Scope.BASE, EVERYTHING, [], size_limit=-1),
-        f"time limit {2**31}": lambda: lib.encode_search(1, "", Scope.BASE, EVERYTHING, [], time_limit=2**31),
+        "size limit -1": lambda: lib.encode_search(1, "", SearchScope.BASE, EVERYTHING, [], size_limit=-1),
+        f"time limit {2**31}": lambda: lib.encode_search(
+            1, "", SearchScope.BASE, EVERYTHING, [], time_limit=2**31
+        ),
         "page size -5": lambda: lib.paged_control(-5),
         "no object identifier": lambda: lib.encode_extended(1, "1.2.x"),
-        "'' is no object identifier": lambda: lib.encode_delete(1, DN, [Control("")]),
+        "'' is no object identifier": lambda: lib.encode_delete(1, DN, [LdapControl("")]),
         "65537 octets": lambda: lib.encode_delete(1, "a" * 65537),
         "surrogates": lambda: lib.encode_delete(1, "cn=\ud800"),
         "not a valid Scope": lambda: lib.encode_search(1, "", 7, EVERYTHING, []),
-        "not a valid ChangeType": lambda: lib.encode_modify(1, DN, [Change(9, "cn", [b"a"])]),
+        "not a valid ChangeType": lambda: lib.encode_modify(1, DN, [Modification(9, "cn", [b"a"])]),
     }
     for problem, work in refused.items():
         with pytest.raises(ValueError, match=re.escape(problem)):

@@ -6,11 +6,11 @@ import pytest
 
 from mqdssm.directory import responses
 from mqdssm.directory.ber import MESSAGE_BYTES_MAX, tlv
-from mqdssm.directory.requests import Control, encode_delete, paged_control
+from mqdssm.directory.requests import LdapControl, encode_delete, paged_control
 from mqdssm.directory.responses import (
     Dereferenced,
     LdapResult,
-    Message,
+    MessageBounds,
     MessageSplitter,
     decode_controls,
     decode_deref,
@@ -210,9 +210,9 @@ def controls_of(*controls):
 
 
 CONTROLS = (
-    Control("1.2.3", critical=True),
-    Control("1.2.4", critical=False, value=b""),
-    Control("1.2.5", critical=True, value=b"\x30\x00" * 100),
+    LdapControl("1.2.3", critical=True),
+    LdapControl("1.2.4", critical=False, value=b""),
+    LdapControl("1.2.5", critical=True, value=b"\x30\x00" * 100),
 )
 
 
@@ -235,10 +235,10 @@ def test_every_truncation_of_controls():
 
 
 def test_no_more_controls_than_anyone_sends():
-    at_limit = [Control("1.2")] * responses.CONTROLS_MAX
+    at_limit = [LdapControl("1.2")] * responses.CONTROLS_MAX
     octets = controls_of(*at_limit)
     assert decode_controls(octets, 0, len(octets)) == tuple(at_limit)
-    octets = controls_of(*at_limit, Control("1.2"))
+    octets = controls_of(*at_limit, LdapControl("1.2"))
     with pytest.raises(DecodeError, match="more than 64"):
         decode_controls(octets, 0, len(octets))
 
@@ -262,12 +262,15 @@ def test_the_cookie_of_a_page():
 )
 def test_a_broken_page_control(value):
     with pytest.raises(DecodeError, match="RFC2696"):
-        paged_cookie(LdapResult(0, controls=(Control("1.2.840.113556.1.4.319", value=value),)))
+        paged_cookie(LdapResult(0, controls=(LdapControl("1.2.840.113556.1.4.319", value=value),)))
 
 
 def test_the_entry_of_a_post_read():
     assert post_read_value(LdapResult(0)) is None
-    assert post_read_value(LdapResult(0, controls=(Control("1.3.6.1.1.13.2", value=b"\x64\0"),))) == b"\x64\0"
+    assert (
+        post_read_value(LdapResult(0, controls=(LdapControl("1.3.6.1.1.13.2", value=b"\x64\0"),)))
+        == b"\x64\0"
+    )
 
 
 def reference(attribute, dn, *attributes):
@@ -290,7 +293,7 @@ DEREF = tlv(
 
 
 def deref_control(value):
-    return (Control("1.2.3"), Control("1.3.6.1.4.1.4203.666.5.16", value=value))
+    return (LdapControl("1.2.3"), LdapControl("1.3.6.1.4.1.4203.666.5.16", value=value))
 
 
 def test_dereferenced_entries():
@@ -321,7 +324,7 @@ def test_dereferenced_entries_are_bounded(monkeypatch):
 
 
 def test_a_message_says_where_it_lies():
-    octets = b"junk" + message(result(0x65), 5, controls_of(Control("1.2")))
+    octets = b"junk" + message(result(0x65), 5, controls_of(LdapControl("1.2")))
     (found,), rest = split_messages(octets, 4)
-    assert found == Message(5, 0x65, 11, 18, len(octets))
+    assert found == MessageBounds(5, 0x65, 11, 18, len(octets))
     assert rest == len(octets)

@@ -12,7 +12,7 @@ from mqdssm.directory.ber import octet_string, sequence, tlv
 from mqdssm.directory.filters import Equal
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.profile import ROOT_DSE_ATTRIBUTES
-from mqdssm.directory.requests import Scope
+from mqdssm.directory.requests import SearchScope
 from mqdssm.directory.responses import (
     ADD_RESPONSE,
     DELETE_RESPONSE,
@@ -137,7 +137,7 @@ def test_search_by_guid(wire: tuple[Session, Recorder]) -> None:
 @pytest.mark.spec("MS-MQDSSM 3.1.6.15")
 def test_paged_search(wire: tuple[Session, Recorder]) -> None:
     wanted = Equal("cn", b"*)(\x00")
-    request = last(wire, lambda session: list(session.find(DN, wanted, ["cn"], Scope.ONE_LEVEL, 500)))
+    request = last(wire, lambda session: list(session.find(DN, wanted, ["cn"], SearchScope.ONE_LEVEL, 500)))
     # timeLimit is 120, as asked for (decision M58); in all other searches 0
     control = "a0 27 30 25 04 16 '1.2.840.113556.1.4.319' 0101ff 04 08 30 06 02 02 01f4 0400"
     assert request == ber(

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqdssm.directory.ber import ENUMERATED, boolean, integer, octet_string, sequence
-from mqdssm.directory.requests import Control
-from mqdssm.directory.responses import INTERMEDIATE_RESPONSE, Message
+from mqdssm.directory.requests import LdapControl
+from mqdssm.directory.responses import INTERMEDIATE_RESPONSE, MessageBounds
 from mqdssm.directory.watching.hints import Hints, Touched
 from mqdssm.directory.watching.phases import Phases
 from mqdssm.directory.watching.sync import (
@@ -31,20 +31,20 @@ QUEUE = frozenset({"top", "msmqqueue"})
 COOKIE = b"rid=000,csn=20261121001823.324745Z#000000#000#000000"
 
 
-def state_control(state: int, key: UUID, cookie: bytes | None = None) -> tuple[Control, ...]:
+def state_control(state: int, key: UUID, cookie: bytes | None = None) -> tuple[LdapControl, ...]:
     parts = [integer(state, ENUMERATED), octet_string(key.bytes)]
     if cookie is not None:
         parts.append(octet_string(cookie))
-    return (Control("1.2.3"), Control(STATE_OID, value=sequence(*parts)))
+    return (LdapControl("1.2.3"), LdapControl(STATE_OID, value=sequence(*parts)))
 
 
 def info(value: bytes, oid: str = INFO_OID):
     content = octet_string(oid, 0x80) + octet_string(value, 0x81)
-    return decode_info(content, Message(1, INTERMEDIATE_RESPONSE, 0, len(content), len(content)))
+    return decode_info(content, MessageBounds(1, INTERMEDIATE_RESPONSE, 0, len(content), len(content)))
 
 
 def test_the_request_asks_for_refresh_and_persist():
-    assert request_control(None) == Control(
+    assert request_control(None) == LdapControl(
         "1.3.6.1.4.1.4203.1.9.1.1", critical=True, value=bytes.fromhex("30030a0103")
     )
     assert request_control(b"abc").value == bytes.fromhex("30080a01030403616263")
@@ -60,10 +60,10 @@ def test_the_state_of_an_entry(state, cookie):
     "controls",
     [
         (),
-        (Control(STATE_OID),),
+        (LdapControl(STATE_OID),),
         state_control(4, ONE),
-        (Control(STATE_OID, value=sequence(integer(1, ENUMERATED), octet_string(b"15 octets here!"))),),
-        (Control(STATE_OID, value=state_control(1, ONE)[1].value + b"\x00"),),
+        (LdapControl(STATE_OID, value=sequence(integer(1, ENUMERATED), octet_string(b"15 octets here!"))),),
+        (LdapControl(STATE_OID, value=state_control(1, ONE)[1].value + b"\x00"),),
         state_control(1, ONE, b"x" * 65_537),
     ],
 )
@@ -101,9 +101,11 @@ def test_nothing_but_an_error_comes_of_nonsense(value):
     content = octet_string(INFO_OID, 0x80) + octet_string(value, 0x81)
     for decode in (
         lambda: info(value),
-        lambda: decode_state((Control(STATE_OID, value=value),)),
-        lambda: decode_info(value, Message(1, INTERMEDIATE_RESPONSE, 0, len(value), len(value))),
-        lambda: decode_info(content[:-1], Message(1, INTERMEDIATE_RESPONSE, 0, len(content), len(content))),
+        lambda: decode_state((LdapControl(STATE_OID, value=value),)),
+        lambda: decode_info(value, MessageBounds(1, INTERMEDIATE_RESPONSE, 0, len(value), len(value))),
+        lambda: decode_info(
+            content[:-1], MessageBounds(1, INTERMEDIATE_RESPONSE, 0, len(content), len(content))
+        ),
     ):
         with contextlib.suppress(DecodeError):
             decode()

@@ -4,18 +4,18 @@ from uuid import UUID
 
 import pytest
 
-from mqdssm.directory.watching.usn import TOMBSTONES_S, Numbers
+from mqdssm.directory.watching.usn import TOMBSTONES_S, UsnNumbers
 
 SERVER = str(UUID(int=7))
 NOW = 1_795_000_000.5
 
 
 def place(number: int, *, server: str = SERVER, written: float = NOW) -> str:
-    return Numbers(server, "ldap://dc").place(number, written)
+    return UsnNumbers(server, "ldap://dc").place(number, written)
 
 
 def number_in(place: str | None) -> int | None:
-    return Numbers(SERVER, "ldap://dc").number_in(place, NOW)
+    return UsnNumbers(SERVER, "ldap://dc").number_in(place, NOW)
 
 
 def test_a_place_is_gone_on_from():

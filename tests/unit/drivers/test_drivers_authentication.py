@@ -8,7 +8,7 @@ from queue_managers import START, guid_of, key_of, sender_of
 
 from mqdssm.drivers import authentication
 from mqdssm.drivers.authentication import Distrust, SignaturePolicy, Signer, Verified, Verifier
-from mqdssm.drivers.keyring import KEYS_TRIED_MAX, PinnedKeys, Sender
+from mqdssm.drivers.keyring import KEYS_TRIED_MAX, PinnedKeys, TrustedSender
 from mqdssm.drivers.private_key import PrivateKey, is_signed
 from mqdssm.errors import DecodeError, DirectoryNotConnected, MappingError
 from mqdssm.model.messages import (
@@ -245,7 +245,9 @@ def test_a_huge_key_of_the_directory_verifies_nothing_and_breaks_nothing(bits):
         modulus=b"\xff" * (bits // 8),
     )
     huge = PublicKey(blob=RSA_BLOB.encode(blob))
-    ring = PinnedKeys({guid_of("PSC1"): Sender(machine_name="PSC1", service=Service.PSC, keys=(huge,))})
+    ring = PinnedKeys(
+        {guid_of("PSC1"): TrustedSender(machine_name="PSC1", service=Service.PSC, keys=(huge,))}
+    )
     long = replace(message(), signature=b"\x01" * min(bits // 8, 2048))
     assert verifier(keys=ring).verify(long, START) is Distrust.WRONG
 
@@ -289,7 +291,9 @@ def test_any_key_of_the_sender_and_no_more_than_a_few():
         ((other,) * KEYS_TRIED_MAX + (good,), False),
         ((), False),
     ]:
-        ring = PinnedKeys({guid_of("PSC1"): Sender(machine_name="PSC1", service=Service.PSC, keys=keys)})
+        ring = PinnedKeys(
+            {guid_of("PSC1"): TrustedSender(machine_name="PSC1", service=Service.PSC, keys=keys)}
+        )
         assert isinstance(verifier(keys=ring).verify(message(), START), Verified) is believed
 
 
@@ -313,7 +317,9 @@ def test_a_weak_key_is_no_key():
     )
     weak = PublicKey(blob=RSA_BLOB.encode(blob))
     assert is_signed(weak.rsa(), data, good.signature, HashAlgorithm.MD5)
-    ring = PinnedKeys({guid_of("PSC1"): Sender(machine_name="PSC1", service=Service.PSC, keys=(weak,))})
+    ring = PinnedKeys(
+        {guid_of("PSC1"): TrustedSender(machine_name="PSC1", service=Service.PSC, keys=(weak,))}
+    )
     assert verifier(keys=ring).verify(good, START) is Distrust.WRONG
 
 
@@ -330,7 +336,11 @@ def test_a_directory_that_is_down_is_no_verdict():
 def test_a_signer_signs_with_a_generated_key():
     key = PrivateKey.generate(2048)
     ring = PinnedKeys(
-        {guid_of("PSC1"): Sender(machine_name="PSC1", service=Service.PSC, keys=key.public_keys().keys)}
+        {
+            guid_of("PSC1"): TrustedSender(
+                machine_name="PSC1", service=Service.PSC, keys=key.public_keys().keys
+            )
+        }
     )
     assert isinstance(verifier(keys=ring).verify(message(key=key), START), Verified)
 

@@ -24,7 +24,7 @@ from mqdssm.drivers import discovery_server, interfaces
 from mqdssm.drivers.discovery import DiscoveryDriver
 from mqdssm.drivers.discovery_server import DiscoveryService
 from mqdssm.drivers.interfaces import connected_networks
-from mqdssm.engines.discovery.client import Broadcast, State
+from mqdssm.engines.discovery.client import Broadcast, ClientState
 from mqdssm.engines.discovery.values import DiscoveryResult, Network
 from mqdssm.errors import ConfigError, TransportError
 from mqdssm.model.guid import Guid
@@ -202,7 +202,7 @@ def test_who_gives_up_leaves_nothing_behind() -> None:
             driver = DiscoveryDriver(discovering)
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(driver.discover([nobody]), 0.1)
-            assert discovering.state is State.IDLE
+            assert discovering.state is ClientState.IDLE
             with pytest.raises(TimeoutError):  # and may try again
                 await asyncio.wait_for(driver.discover([nobody]), 0.1)
 

@@ -439,7 +439,7 @@ def test_fifty_hosts():
 
 
 def _shared_sender(name, key):
-    from mqdssm.drivers.keyring import Sender
+    from mqdssm.drivers.keyring import TrustedSender
     from mqdssm.model.replication import Service
 
-    return Sender(machine_name=name, service=Service.BSC, keys=key.public_keys().keys)
+    return TrustedSender(machine_name=name, service=Service.BSC, keys=key.public_keys().keys)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from queue_managers import guid_of
 
-from mqdssm.drivers.counts import Counts
+from mqdssm.drivers.counts import EventCounts
 from mqdssm.drivers.outgoing import Outgoing, OutgoingLimits
 from mqdssm.model.transport import INFINITE, Message, MessageClass
 
@@ -21,8 +21,8 @@ def ack(body: bytes = b"") -> Message:
 
 
 @pytest.fixture
-def counts() -> Counts:
-    return Counts()
+def counts() -> EventCounts:
+    return EventCounts()
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_acknowledgements_of_programs_have_their_time(outgoing, counts):
     )
 )
 def test_acknowledgements_never_exceed_their_limits(steps):
-    outgoing = Outgoing(LIMITS, Counts())
+    outgoing = Outgoing(LIMITS, EventCounts())
     for what, address, size in steps:
         if what in {"ack", "message"}:
             outgoing.put(address, ack(bytes(size)) if what == "ack" else Message(body=bytes(size)))

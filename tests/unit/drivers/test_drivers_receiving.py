@@ -8,10 +8,10 @@ import pytest
 from driver_bench import ACK, SEND
 from queue_managers import guid_of, wait_until
 
-from mqdssm.drivers import sent_messages as outstanding_module
 from mqdssm.drivers import receiving
-from mqdssm.drivers.sent_messages import GRACE_S, Outstanding, Sent
+from mqdssm.drivers import sent_messages as outstanding_module
 from mqdssm.drivers.receiving import ARRIVED_MAX
+from mqdssm.drivers.sent_messages import GRACE_S, Outstanding, Sent
 from mqdssm.engines.actions import StartTimer, TimerFired
 from mqdssm.engines.replication.actions import Nacked, Received, Started
 from mqdssm.model.replication import Service

@@ -13,7 +13,7 @@ from mqdssm.drivers.authentication import SignaturePolicy
 from mqdssm.drivers.sent_messages import Outstanding, Sent
 from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired
 from mqdssm.engines.replication.actions import ChangeObject, Perform, Performed, Received, Started
-from mqdssm.engines.replication.operations import LoadState, State
+from mqdssm.engines.replication.operations import LoadState, PersistedState
 from mqdssm.errors import TransportError
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import ChangeReplyMessage
@@ -54,7 +54,7 @@ def test_operations_come_back_even_if_the_directory_was_away(bench):
     bench.engine.answers[Started] = lambda _: [Perform(token=7, operation=LoadState())]
     bench.start()
     wait_until(lambda: bench.engine.of(Performed))
-    assert bench.engine.of(Performed) == [Performed(token=7, result=State())]
+    assert bench.engine.of(Performed) == [Performed(token=7, result=PersistedState())]
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.1")

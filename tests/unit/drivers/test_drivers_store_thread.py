@@ -16,8 +16,8 @@ from mqdssm.engines.replication.operations import (
     HasObjects,
     LoadState,
     Operation,
+    PersistedState,
     Result,
-    State,
 )
 from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, MappingError
 from mqdssm.model.replication import PEC_PARTITION_ID
@@ -43,7 +43,7 @@ class ScriptedStore:
             raise step
         if step is not None:
             step()
-        return Answer(yes=True) if operation == HAS else State()
+        return Answer(yes=True) if operation == HAS else PersistedState()
 
     def close(self) -> None:
         """Nothing to let go."""
@@ -74,7 +74,7 @@ def submit(thread: StoreThread, operation: Operation) -> SimpleQueue:
 def test_operations_are_performed_in_order_in_one_thread(started):
     thread, store = started()
     results = [submit(thread, operation) for operation in (LOAD, HAS, LOAD)]
-    assert [one.get(timeout=5) for one in results] == [State(), Answer(yes=True), State()]
+    assert [one.get(timeout=5) for one in results] == [PersistedState(), Answer(yes=True), PersistedState()]
     assert store.performed == [LOAD, HAS, LOAD]
     assert store.threads == {"the store"}
 
@@ -82,7 +82,7 @@ def test_operations_are_performed_in_order_in_one_thread(started):
 def test_a_directory_that_is_away_is_asked_again_and_again(started, caplog):
     errors = [DirectoryNotConnected("away")] * 6 + [GenericDirectoryError("busy")]
     thread, store = started(*errors)
-    assert submit(thread, LOAD).get(timeout=5) == State()
+    assert submit(thread, LOAD).get(timeout=5) == PersistedState()
     assert store.performed == [LOAD] * 8
     waits = [record.args[1] for record in caplog.records if "repeated" in record.message]
     assert waits == [0.001, 0.002, 0.004, 0.004, 0.004, 0.004, 0.004]
@@ -93,7 +93,7 @@ def test_a_defect_is_handed_over_and_not_repeated(started):
     thread, store = started(defect)
     assert submit(thread, LOAD).get(timeout=5) is defect
     assert store.performed == [LOAD]
-    assert submit(thread, LOAD).get(timeout=5) == State()
+    assert submit(thread, LOAD).get(timeout=5) == PersistedState()
 
 
 def test_damage_is_a_result_that_is_told_once_in_a_while(started, caplog, monkeypatch):
@@ -152,7 +152,7 @@ def test_no_lookup_waits_for_a_directory_that_is_away(started, monkeypatch):
             thread.lookup(HAS)
     assert time.monotonic() - begun < 20
     back.set()
-    assert results.get(timeout=5) == State()
+    assert results.get(timeout=5) == PersistedState()
     store.steps.clear()
     assert thread.lookup(HAS) == Answer(yes=True)
 
@@ -165,7 +165,7 @@ def test_no_lookup_waits_for_a_store_that_works_long(started, monkeypatch):
     with pytest.raises(DirectoryNotConnected, match="busy"):
         thread.lookup(HAS)
     done.set()
-    assert results.get(timeout=5) == State()
+    assert results.get(timeout=5) == PersistedState()
 
 
 def test_a_lookup_that_nobody_waits_for_any_more_is_not_performed(started, monkeypatch):
@@ -177,8 +177,8 @@ def test_a_lookup_that_nobody_waits_for_any_more_is_not_performed(started, monke
         with pytest.raises(DirectoryNotConnected, match="busy"):
             thread.lookup(HAS)
     done.set()
-    assert results.get(timeout=5) == State()
-    assert submit(thread, LOAD).get(timeout=5) == State()
+    assert results.get(timeout=5) == PersistedState()
+    assert submit(thread, LOAD).get(timeout=5) == PersistedState()
     assert store.performed == [LOAD, LOAD]
 
 

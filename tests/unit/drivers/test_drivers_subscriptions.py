@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from notifications import manager, queue
 
-from mqdssm.drivers.counts import Counts
+from mqdssm.drivers.counts import EventCounts
 from mqdssm.drivers.subscriptions import MISSED_NAMED_MAX, Missed, Subscriptions
 from mqdssm.model.owned import QueueChanged, QueueCreated, QueueDeleted, QueueManagerChanged
 
@@ -21,7 +21,7 @@ ALL = (CREATED, CHANGED, DELETED, MANAGER)
 
 @pytest.fixture
 def subscriptions():
-    return Subscriptions(Counts())
+    return Subscriptions(EventCounts())
 
 
 async def taken(stream):
@@ -77,7 +77,7 @@ class TestCallbacks:
         assert seen == [CREATED.queue]
 
     def test_one_that_fails_keeps_nothing_from_the_others(self, caplog):
-        counts, seen = Counts(), []
+        counts, seen = EventCounts(), []
         subscriptions = Subscriptions(counts)
         subscriptions.call(queue_created=lambda _: 1 / 0)
         subscriptions.call(queue_created=seen.append)

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from mqdssm.errors import ConfigError, DecodeError, GenericDirectoryError
-from mqdssm.events.entry_builder import Maker, Target, derived_guid, dns_in, link_cn
+from mqdssm.events.entry_builder import EntryTarget, Maker, derived_guid, dns_in, link_cn
 from mqdssm.events.object_names import stored_path
 from mqdssm.events.settings import is_server
 from mqdssm.model.dn import DN
@@ -26,7 +26,9 @@ KNOWN = {
 
 
 def maker(profile: str = "openldap", **options) -> Maker:
-    return Maker(Target.named(profile, ROOT, keeps_guids=profile == "openldap"), dns_in(KNOWN), **options)
+    return Maker(
+        EntryTarget.named(profile, ROOT, keeps_guids=profile == "openldap"), dns_in(KNOWN), **options
+    )
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.1.2.5")
@@ -164,4 +166,4 @@ def test_what_is_not_complete_stays_so():
 
 def test_profiles_are_known_by_name():
     with pytest.raises(ConfigError, match="openldap, "):
-        Target.named("novell", ROOT)
+        EntryTarget.named("novell", ROOT)

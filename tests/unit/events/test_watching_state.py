@@ -11,21 +11,23 @@ from pathlib import Path
 import pytest
 
 from mqdssm.errors import ConfigError
-from mqdssm.events.watching.journal import Note, Place
-from mqdssm.events.watching.watch_cache import Known
-from mqdssm.events.watching.state_file import State, StateFile, Subject
+from mqdssm.events.watching.journal import ObjectNote, WatchPlace
+from mqdssm.events.watching.state_file import StateFile, Subject, WatchState
+from mqdssm.events.watching.watch_cache import KnownObject
 from mqdssm.model.watching import ChangeEvent
 
 KEYS = [f"00000000-0000-0000-0000-00000000000{number}" for number in range(4)]
 SUBJECT = Subject(directory=KEYS[0], root="dc=test", types=("queue", "site"))
 
 
-def known(label: str) -> Known:
-    return Known("queue", f"CN={label},DC=test", KEYS[3], json.dumps({"Label": label}), f"after {label}")
+def known(label: str) -> KnownObject:
+    return KnownObject(
+        "queue", f"CN={label},DC=test", KEYS[3], json.dumps({"Label": label}), f"after {label}"
+    )
 
 
-def state(*labels: str) -> State:
-    made = State(subject=SUBJECT, server="ldap://one", place="somewhere")
+def state(*labels: str) -> WatchState:
+    made = WatchState(subject=SUBJECT, server="ldap://one", place="somewhere")
     for key, label in zip(KEYS, labels, strict=False):
         made.mirror.put(key, known(label))
     made.mirror.others[KEYS[3]] = "of a computer"
@@ -52,7 +54,7 @@ def saved(files: list[StateFile]) -> Callable[..., StateFile]:
     return save
 
 
-def loaded(path: Path) -> State:
+def loaded(path: Path) -> WatchState:
     file = StateFile(path)
     try:
         return file.load()
@@ -81,7 +83,7 @@ def test_a_state_without_versions_is_known_and_compared(tmp_path: Path):
     end = {"objects": 1, "sha256": hashlib.sha256(b"".join(lines)).hexdigest()}
     path.write_bytes(b"".join(lines) + json.dumps(end).encode() + b"\n")
     found = loaded(path)
-    assert dict(found.mirror) == {KEYS[1]: Known("queue", "CN=one", None, "{}")}
+    assert dict(found.mirror) == {KEYS[1]: KnownObject("queue", "CN=one", None, "{}")}
     assert (found.subject, found.mirror.is_complete) == (SUBJECT, True)
     assert found.place is None, "nothing is known of the versions, so that everything is compared"
 
@@ -100,13 +102,13 @@ def test_without_a_file_nothing_is_known(tmp_path: Path):
     assert not found.mirror.is_complete
 
 
-def change(number: int, label: str | None) -> Note:
+def change(number: int, label: str | None) -> ObjectNote:
     """The note of a change."""
     body = None if label is None else known(label)
-    return Note(key=KEYS[number], known=body, id=f"id-{number}", time=5.5, event=ChangeEvent.CHANGED)
+    return ObjectNote(key=KEYS[number], known=body, id=f"id-{number}", time=5.5, event=ChangeEvent.CHANGED)
 
 
-def noted(path: Path, *notes: Note, acknowledged: int = 0) -> None:
+def noted(path: Path, *notes: ObjectNote, acknowledged: int = 0) -> None:
     """Go on with a state, and end without a farewell."""
     file = StateFile(path)
     file.load()
@@ -138,10 +140,10 @@ def test_what_was_acknowledged_is_known_and_the_rest_is_in_doubt(saved, tmp_path
 def test_what_is_not_told_is_known_in_its_turn(saved, tmp_path: Path):
     path = tmp_path / "state"
     saved(path, "one").close()
-    silent = Note(key=KEYS[1], known=known("silent"))
+    silent = ObjectNote(key=KEYS[1], known=known("silent"))
     noted(path, silent)
     assert KEYS[1] in dict(loaded(path).mirror)
-    noted(path, change(0, "told"), Note(key=KEYS[0], known=known("silent")))
+    noted(path, change(0, "told"), ObjectNote(key=KEYS[0], known=known("silent")))
     found = loaded(path)
     assert dict(found.mirror)[KEYS[0]] == known("one")
     assert [(one.known, one.is_change) for one in found.doubts] == [
@@ -154,7 +156,7 @@ def test_a_place_counts_once_all_before_it_is_acknowledged(saved, tmp_path: Path
     path = tmp_path / "state"
     file = saved(path, "one")
     file.journal.note(change(0, "told"))
-    file.journal.place(Place(server="ldap://two", place="later", is_first=False))
+    file.journal.place(WatchPlace(server="ldap://two", place="later", is_first=False))
     file.close()
     assert (loaded(path).server, loaded(path).place) == ("ldap://one", "somewhere")
     noted(path, acknowledged=1)
@@ -189,10 +191,10 @@ def test_a_state_is_due_when_its_journal_is_larger(saved, tmp_path: Path, monkey
     file = saved(tmp_path / "state", "one", "two", "three")
     assert not file.is_due
     for _ in range(6):
-        file.journal.place(Place(server="ldap://one", place="a" * 40, is_first=False))
+        file.journal.place(WatchPlace(server="ldap://one", place="a" * 40, is_first=False))
     assert not file.is_due
     for _ in range(6):
-        file.journal.place(Place(server="ldap://one", place="a" * 100, is_first=False))
+        file.journal.place(WatchPlace(server="ldap://one", place="a" * 100, is_first=False))
     assert file.is_due
     file.save(state("one"))
     assert not file.is_due

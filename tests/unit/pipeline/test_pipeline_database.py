@@ -10,7 +10,7 @@ import pytest
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.database import DatabaseFailed, file_list, open_database
-from mqdssm.pipeline.runner import Stop, Stopped
+from mqdssm.pipeline.runner import Stopped, StopRequest
 
 LONG = "select sum(hash(x.range::varchar || y.range::varchar)) as s from range(1000000) x, range(1000000) y"
 
@@ -25,7 +25,7 @@ def folder(tmp_path):
 def test_it_reads_what_it_is_given(folder, tmp_path) -> None:
     path = tmp_path / "it's given.parquet"
     pq.write_table(pa.table({"x": [1, 2]}), path)
-    with open_database(folder, [str(path)], Stop()) as database:
+    with open_database(folder, [str(path)], StopRequest()) as database:
         (batch,) = database.batches(f"select sum(x) as s from {file_list([str(path)])}", 10)
     assert batch.to_pylist() == [{"s": 3}]
 
@@ -49,7 +49,7 @@ def test_it_reads_what_it_is_given(folder, tmp_path) -> None:
 def test_everything_else_is_refused(folder, tmp_path, query) -> None:
     (tmp_path / "other").write_text("secret")
     with (
-        open_database(folder, [], Stop()) as database,
+        open_database(folder, [], StopRequest()) as database,
         pytest.raises((ConfigError, DatabaseFailed)) as refused,
     ):
         database.run(query.format(file=tmp_path / "other"))
@@ -59,7 +59,7 @@ def test_everything_else_is_refused(folder, tmp_path, query) -> None:
 
 def test_it_spills_to_its_folder_and_keeps_its_limit(folder) -> None:
     seen: list[int] = []
-    with open_database(folder, [], Stop(), memory_mb=64) as database:
+    with open_database(folder, [], StopRequest(), memory_mb=64) as database:
         query = "select range as r, repeat('x', 100) || range as t from range(1500000) order by hash(range)"
         rows = 0
         for batch in database.batches(query, 10_000):
@@ -71,14 +71,14 @@ def test_it_spills_to_its_folder_and_keeps_its_limit(folder) -> None:
 
 def test_too_little_memory_is_said_with_a_way_out(folder) -> None:
     with (
-        open_database(folder, [], Stop(), memory_mb=16) as database,
+        open_database(folder, [], StopRequest(), memory_mb=16) as database,
         pytest.raises(ConfigError, match="needs more memory or disk than there is: use --engine spark"),
     ):
         database.run("create table t as select list(repeat('x', 1000) || range) from range(1000000)")
 
 
 def test_a_query_stops_when_it_is_asked_to(folder) -> None:
-    stop = Stop()
+    stop = StopRequest()
     threading.Timer(0.5, stop.set).start()
     begun = time.monotonic()
     with pytest.raises(Stopped), open_database(folder, [], stop) as database:
@@ -89,7 +89,7 @@ def test_a_query_stops_when_it_is_asked_to(folder) -> None:
 def test_a_signal_stops_it_too(folder) -> None:
     """Any exception in the waiting thread: as Ctrl-C is one."""
 
-    class Interrupting(Stop):
+    class Interrupting(StopRequest):
         def check(self) -> None:
             raise KeyboardInterrupt
 

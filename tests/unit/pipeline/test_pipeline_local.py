@@ -16,7 +16,7 @@ from mqdssm.errors import ConfigError, DecodeError, GenericDirectoryError
 from mqdssm.pipeline.interrupts import SIGNALS
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.resources import WORKER_BYTES, default_workers
-from mqdssm.pipeline.runner import ATTEMPTS, Stop, Stopped, WorkerFailed
+from mqdssm.pipeline.runner import ATTEMPTS, Stopped, StopRequest, WorkerFailed
 from mqdssm.pipeline.worker import GRACE_S
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the pieces of work look into /proc")
@@ -115,7 +115,7 @@ def test_errors_that_no_one_foresaw_are_not_tried_again(work) -> None:
 
 
 def test_stopping_from_another_thread(work) -> None:
-    stop, waiting = Stop(), work("wait")
+    stop, waiting = StopRequest(), work("wait")
     threading.Thread(target=lambda: (begun_pids(waiting, 2), stop.set())).start()
     with pytest.raises(Stopped):
         LocalRunner(2).run(job(waiting), stop=stop)
@@ -124,7 +124,7 @@ def test_stopping_from_another_thread(work) -> None:
 
 
 def test_a_piece_that_does_not_stop_is_killed(work) -> None:
-    stop, hanging = Stop(), work("hang")
+    stop, hanging = StopRequest(), work("hang")
     threading.Thread(target=lambda: (begun_pids(hanging, 2), stop.set())).start()
     started = time.monotonic()
     with pytest.raises(Stopped):

@@ -10,13 +10,13 @@ import pytest
 
 from mqdssm.errors import ConfigError
 from mqdssm.samples.fault_table import FAULTS
-from mqdssm.samples.faults import LDIF, MQIS, Form, copies, plant
-from mqdssm.samples.forms import FAULTS_NAME, Loader, SampleForm, TableForm
+from mqdssm.samples.faults import LDIF, MQIS, EnterpriseForm, copies, plant
+from mqdssm.samples.forms import FAULTS_NAME, LoadingMode, SampleForm, TableForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.tables.mqis import MQIS_TABLES
 
-PLAN = Plan(sites=3, machines=12, queues=80, users=6, seed=1)
+PLAN = EnterprisePlan(sites=3, machines=12, queues=80, users=6, seed=1)
 
 
 def digest(folder):
@@ -28,10 +28,10 @@ def digest(folder):
 
 # these change when what is made changes, and never else: not with Python, pyarrow, cryptography, the machine
 PINNED = {
-    (SampleForm.MQIS, TableForm.CSV, Loader.LDAPADD): "911fc2c60e60db36",
-    (SampleForm.MQIS, TableForm.JSONL, Loader.LDAPADD): "dd6a035d8783f824",
-    (SampleForm.LDIF, TableForm.PARQUET, Loader.LDAPADD): "dc0268c8bc109447",
-    (SampleForm.LDIF, TableForm.PARQUET, Loader.SLAPADD): "546fab7778ddda53",
+    (SampleForm.MQIS, TableForm.CSV, LoadingMode.LDAPADD): "911fc2c60e60db36",
+    (SampleForm.MQIS, TableForm.JSONL, LoadingMode.LDAPADD): "dd6a035d8783f824",
+    (SampleForm.LDIF, TableForm.PARQUET, LoadingMode.LDAPADD): "dc0268c8bc109447",
+    (SampleForm.LDIF, TableForm.PARQUET, LoadingMode.SLAPADD): "546fab7778ddda53",
 }
 
 
@@ -56,7 +56,7 @@ def test_parquet_is_the_same_twice_and_holds_what_the_text_forms_hold(tmp_path):
 
 
 def test_another_seed_gives_another_enterprise(tmp_path):
-    other = Plan(sites=3, machines=12, queues=80, users=6, seed=2)
+    other = EnterprisePlan(sites=3, machines=12, queues=80, users=6, seed=2)
     for name, plan in (("one", PLAN), ("two", other)):
         generate(plan, tmp_path / name, SampleForm.LDIF)
     assert digest(tmp_path / "one") != digest(tmp_path / "two")
@@ -81,7 +81,7 @@ def test_a_folder_that_holds_something_is_refused(tmp_path):
 
 def test_progress_is_reported_and_memory_is_not_needed(tmp_path):
     reported = []
-    plan = Plan(sites=1, machines=4, queues=6000, users=0, seed=1)
+    plan = EnterprisePlan(sites=1, machines=4, queues=6000, users=0, seed=1)
     written = generate(plan, tmp_path / "x", SampleForm.MQIS, report=reported.append)
     assert sum(written.objects.values()) - 500 < sum(reported) <= sum(written.objects.values())
     queues = pq.ParquetFile(tmp_path / "x" / "Queue.parquet")
@@ -91,10 +91,10 @@ def test_progress_is_reported_and_memory_is_not_needed(tmp_path):
 # -- the truth about the defects
 
 
-@pytest.mark.parametrize("form", Form)
+@pytest.mark.parametrize("form", EnterpriseForm)
 def test_every_planted_object_has_one_defect(form, tmp_path):
-    kind = SampleForm.MQIS if form is Form.MQIS else SampleForm.LDIF
-    loader = Loader.SLAPADD if form is Form.SLAPADD else Loader.LDAPADD
+    kind = SampleForm.MQIS if form is EnterpriseForm.MQIS else SampleForm.LDIF
+    loader = LoadingMode.SLAPADD if form is EnterpriseForm.SLAPADD else LoadingMode.LDAPADD
     written = generate(PLAN, tmp_path / "x", kind, loader=loader, faults=True)
     lines = [json.loads(line) for line in (tmp_path / "x" / FAULTS_NAME).read_text().splitlines()]
     assert all(list(line) == ["rule", "type", "guid", "dn"] for line in lines)
@@ -114,20 +114,20 @@ def test_the_seed_decides_for_the_enterprises_defect():
     wholes = {fault.rule for fault in FAULTS if fault.whole}
     planted = set()
     for seed in range(len(wholes)):
-        plan = Plan(sites=1, machines=1, queues=0, users=0, seed=seed)
-        planted |= {one.fault.rule for one in plant(plan, Form.MQIS, FAULTS)} & wholes
+        plan = EnterprisePlan(sites=1, machines=1, queues=0, users=0, seed=seed)
+        planted |= {one.fault.rule for one in plant(plan, EnterpriseForm.MQIS, FAULTS)} & wholes
     assert planted == wholes
 
 
 def test_more_objects_more_defects():
-    small, large = (Plan(sites=1, machines=1, queues=n, users=0, seed=1) for n in (10, 200_000))
+    small, large = (EnterprisePlan(sites=1, machines=1, queues=n, users=0, seed=1) for n in (10, 200_000))
     assert (copies(small), copies(large)) == (2, 6)
-    assert copies(Plan(sites=1, machines=1, queues=10**9, users=0, seed=1)) == 10
+    assert copies(EnterprisePlan(sites=1, machines=1, queues=10**9, users=0, seed=1)) == 10
 
 
 def test_every_fault_can_be_planted_somewhere():
     assert all(fault.forms for fault in FAULTS)
-    assert {form for fault in FAULTS for form in fault.forms} == set(Form)
+    assert {form for fault in FAULTS for form in fault.forms} == set(EnterpriseForm)
     assert any(fault.forms == MQIS for fault in FAULTS)
     assert any(fault.forms == LDIF for fault in FAULTS)
 

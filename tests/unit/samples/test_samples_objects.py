@@ -10,15 +10,15 @@ from mqdssm.errors import ConfigError
 from mqdssm.model.enums import OperatingSystemType
 from mqdssm.model.names import PathName
 from mqdssm.samples import elements
-from mqdssm.samples.seeded_random import Dice, guid, octets
-from mqdssm.samples.mqis import Rows
-from mqdssm.samples.plan import MACHINES_MAX, Plan
+from mqdssm.samples.mqis import SampleRows
+from mqdssm.samples.plan import MACHINES_MAX, EnterprisePlan
 from mqdssm.samples.queues import Queues
+from mqdssm.samples.seeded_random import Dice, guid, octets
 from mqdssm.wire.certificates import UserSignCerts
 from mqdssm.wire.dtyp import AclForm, SecurityDescriptor
 from mqdssm.wire.keys import PublicKeys
 
-PLAN = Plan(sites=8, machines=60, queues=3000, users=40, seed=5)
+PLAN = EnterprisePlan(sites=8, machines=60, queues=3000, users=40, seed=5)
 
 
 def everything(plan):
@@ -56,7 +56,7 @@ def test_guids_and_names_are_unique():
     assert len(set(names)) == len(names)
     assert max(map(len, names)) <= 15
     assert len(PLAN.machine_name(MACHINES_MAX)) <= 15
-    sites = Plan(sites=200, machines=200, queues=0, users=0, seed=1)
+    sites = EnterprisePlan(sites=200, machines=200, queues=0, users=0, seed=1)
     assert len({sites.place(number).name.lower() for number in range(200)}) == 200
 
 
@@ -85,7 +85,7 @@ def test_references_name_routing_servers_of_the_right_site():
 
 
 def test_foreign_sites_have_a_connector_and_foreign_machines():
-    plan = Plan(sites=20, machines=200, queues=0, users=0, seed=3)
+    plan = EnterprisePlan(sites=20, machines=200, queues=0, users=0, seed=3)
     foreign = {plan.guid("site", number) for number in (2, 10, 18)}
     assert {one.identifier for one in map(partial(elements.site, plan), range(20)) if one.foreign_site} == (
         foreign
@@ -121,7 +121,7 @@ def test_some_accounts_are_of_a_domain_that_is_no_more():
 
 
 def test_msmq_10_writes_computers_in_upper_case():
-    rows = list(Rows(PLAN).queues())
+    rows = list(SampleRows(PLAN).queues())
     for row in rows:
         computer = row["PROPID_Q_PATHNAME"].partition("\\")[0]
         assert computer in {computer.upper(), computer.lower()}
@@ -176,7 +176,7 @@ def test_queues_are_spread_over_the_machines():
 
 
 def test_a_name_returns_only_with_a_number():
-    plan = Plan(sites=1, machines=1, queues=5000, users=0, seed=2)
+    plan = EnterprisePlan(sites=1, machines=1, queues=5000, users=0, seed=2)
     names = {queue.pathname for queue in Queues(plan, 0)}
     assert len(names) == 5000
 
@@ -194,7 +194,7 @@ def test_a_name_returns_only_with_a_number():
 )
 def test_numbers_that_cannot_be(changes, words):
     with pytest.raises(ConfigError, match=words):
-        Plan(**({"sites": 8, "machines": 60, "queues": 1, "users": 1, "seed": 1} | changes))
+        EnterprisePlan(**({"sites": 8, "machines": 60, "queues": 1, "users": 1, "seed": 1} | changes))
 
 
 def test_dice_give_the_same_for_ever():

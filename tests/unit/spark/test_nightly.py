@@ -10,6 +10,13 @@ from typing import Any
 import pytest
 
 from mqdssm.errors import ConfigError
+from mqdssm.pipeline.validate.nightly.assessment import (
+    FindingAssessor,
+    FindingState,
+    StateCounts,
+    Thresholds,
+    read_thresholds,
+)
 from mqdssm.pipeline.validate.nightly.baseline import Baseline, difference
 from mqdssm.pipeline.validate.nightly.history import (
     LAST_NAME,
@@ -20,13 +27,6 @@ from mqdssm.pipeline.validate.nightly.history import (
     line_of,
 )
 from mqdssm.pipeline.validate.nightly.identity import key_of
-from mqdssm.pipeline.validate.nightly.assessment import (
-    FindingState,
-    Judge,
-    StateCounts,
-    Thresholds,
-    read_thresholds,
-)
 from mqdssm.pipeline.validate.nightly.metrics import metrics_of, write_metrics
 from mqdssm.pipeline.validate.nightly.suppressions import EXPIRED_RULE, expiry_rule, read_suppressions
 from mqdssm.pipeline.validate.rules.rule import Finding
@@ -53,12 +53,12 @@ def finding(**changed: Any) -> Finding:
     return Finding(**values | changed)
 
 
-def states(judge: Judge, *findings: Finding) -> list[str]:
+def states(judge: FindingAssessor, *findings: Finding) -> list[str]:
     return [one.state.value for one in judge.judged(findings)]
 
 
-def counted(*findings: Finding, judge: Judge | None = None) -> StateCounts:
-    return StateCounts.of(judge or Judge(NOW), findings)
+def counted(*findings: Finding, judge: FindingAssessor | None = None) -> StateCounts:
+    return StateCounts.of(judge or FindingAssessor(NOW), findings)
 
 
 class TestIdentity:
@@ -91,12 +91,12 @@ class TestIdentity:
 class TestBaseline:
     def test_only_what_is_new_is_new(self) -> None:
         known = Baseline.of([finding(), finding(guid=OTHER)], NOW)
-        found = states(Judge(NOW, known), finding(guid=OTHER), finding(guid=THIRD), finding())
+        found = states(FindingAssessor(NOW, known), finding(guid=OTHER), finding(guid=THIRD), finding())
         assert found == ["known", "new", "known"]
 
     def test_more_of_the_same_are_new(self) -> None:
         known = Baseline.of([finding(), finding()], NOW)
-        assert states(Judge(NOW, known), *[finding()] * 3) == ["known", "known", "new"]
+        assert states(FindingAssessor(NOW, known), *[finding()] * 3) == ["known", "known", "new"]
 
     def test_it_is_the_same_file_in_any_order_and_comes_back(self, tmp_path: Path) -> None:
         found = [finding(guid=f"0a1b2c3d-0000-4000-8000-{n:012x}", dn=f"CN=é\n{n}") for n in range(50)]
@@ -108,7 +108,7 @@ class TestBaseline:
         assert (tmp_path / "one").stat().st_mode & 0o777 == 0o600
         loaded = Baseline.load(tmp_path / "one")
         assert loaded == Baseline.of(found, NOW)
-        assert set(states(Judge(NOW, loaded), *found)) == {"known"}
+        assert set(states(FindingAssessor(NOW, loaded), *found)) == {"known"}
 
     @pytest.mark.parametrize(
         ("text", "words"),
@@ -144,9 +144,9 @@ class TestBaseline:
         assert [(one.key.object, one.count) for one in difference(then, now)] == [(GUID, 1), (OTHER, 1)]
 
 
-def suppress(**given: Any) -> Judge:
+def suppress(**given: Any) -> FindingAssessor:
     values = {"reason": "replaced in spring", "until": date(2026, 11, 22)} | given
-    return Judge(NOW, suppressions=read_suppressions([values], RULES))
+    return FindingAssessor(NOW, suppressions=read_suppressions([values], RULES))
 
 
 class TestSuppressions:
@@ -223,7 +223,7 @@ class TestThresholds:
         )
 
     def test_only_new_findings_count(self) -> None:
-        known = Judge(NOW, Baseline.of([finding()], NOW))
+        known = FindingAssessor(NOW, Baseline.of([finding()], NOW))
         assert Thresholds.of().exceeded(counted(finding(), judge=known)) == ()
         assert Thresholds.of().exceeded(counted(finding(), judge=suppress(object=DN))) == ()
 
@@ -318,7 +318,7 @@ class TestMetrics:
         )
 
     def test_they_are_text_that_both_formats_have(self) -> None:
-        known = Judge(NOW, Baseline.of([finding()], NOW))
+        known = FindingAssessor(NOW, Baseline.of([finding()], NOW))
         text = "".join(metrics_of(self.line(), counted(finding(), finding(), judge=known)))
         assert text.endswith("\n# EOF\n")
         lines = text.splitlines()

@@ -15,8 +15,8 @@ import pytest
 
 from mqdssm.directory.secret import password_in
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.access import Access, LogIn, access_to
-from mqdssm.pipeline.shared_folder import Witness, scratch
+from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, access_to
+from mqdssm.pipeline.shared_folder import WitnessFile, scratch
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 from mqdssm.spark.cluster import check_master, package_zip, problem_here, refuse_speculation, session_settings
 
@@ -134,7 +134,7 @@ def test_one_of_two_masters_listens() -> None:
 def test_a_folder_that_is_not_shared(tmp_path) -> None:
     mark = tmp_path / "mark"
     mark.write_text("a")
-    witness = Witness.of(mark)
+    witness = WitnessFile.of(mark)
     assert pickle.loads(pickle.dumps(witness)) == witness
     assert problem_here([witness]) is None
     mark.write_text("another")
@@ -189,7 +189,7 @@ def test_a_password_lies_in_memory_or_a_private_file_meanwhile(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     if not in_memory:
         monkeypatch.delattr(os, "memfd_create")
-    with access_to(URL, LogIn(user="cn=a", password=password)) as access:
+    with access_to(URL, PipelineLogIn(user="cn=a", password=password)) as access:
         file = Path(access.password_file or "")
         assert [one.stat().st_mode & 0o777 for one in tmp_path.iterdir()] == ([] if in_memory else [0o600])
         read = f"from pathlib import Path; print(Path({str(file)!r}).read_bytes())"  # as Spark's workers do
@@ -205,8 +205,8 @@ def test_a_password_lies_in_memory_or_a_private_file_meanwhile(
 def test_a_file_of_the_user_s_stays_where_it_is(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("password").write_text(SECRET + "\n")
-    with access_to([URL, "ldap://b"], LogIn(password_file="password", ca_file="ca.pem")) as access:
-        assert access == Access(
+    with access_to([URL, "ldap://b"], PipelineLogIn(password_file="password", ca_file="ca.pem")) as access:
+        assert access == DirectoryAccess(
             (URL, "ldap://b"), password_file=str(tmp_path / "password"), ca_file=str(tmp_path / "ca.pem")
         )
         assert access.at("ldap://b").urls == ("ldap://b",)
@@ -217,7 +217,7 @@ def test_a_file_of_the_user_s_stays_where_it_is(tmp_path, monkeypatch) -> None:
 def test_one_password_is_enough() -> None:
     with (
         pytest.raises(ConfigError, match="password and password_file exclude each other"),
-        access_to(URL, LogIn(password=SECRET, password_file="x")),
+        access_to(URL, PipelineLogIn(password=SECRET, password_file="x")),
     ):
         pass
 
@@ -225,15 +225,15 @@ def test_one_password_is_enough() -> None:
 def test_a_password_that_is_not_there(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("MQDSSM_TEST_PASSWORD", raising=False)
     with pytest.raises(ConfigError, match=r"MQDSSM_TEST_PASSWORD, .* is not set in the process that reads"):
-        Access((URL,), password_variable="MQDSSM_TEST_PASSWORD").password()
+        DirectoryAccess((URL,), password_variable="MQDSSM_TEST_PASSWORD").password()
     with pytest.raises(ConfigError, match=r"the password file .*none cannot be read: No such file"):
-        Access((URL,), password_file=str(tmp_path / "none")).password()
+        DirectoryAccess((URL,), password_file=str(tmp_path / "none")).password()
 
 
 def test_a_password_of_ours_goes_to_no_other_machine() -> None:
     with (
         pytest.raises(ConfigError, match="on a cluster every machine reads the password itself"),
-        access_to(URL, LogIn(password=SECRET), CLUSTER),
+        access_to(URL, PipelineLogIn(password=SECRET), CLUSTER),
     ):
         pass
 
@@ -244,7 +244,7 @@ def test_files_of_executors() -> None:
         "spark.executorEnv.MQDSSM_CA_FILE": "/etc/ca.pem",
         "spark.executorEnv.MQDSSM_KEYTAB": "/etc/keys",
     }
-    with access_to(URL, LogIn(password=SECRET), SparkOptions("yarn", conf)) as access:
+    with access_to(URL, PipelineLogIn(password=SECRET), SparkOptions("yarn", conf)) as access:
         theirs = access.for_executors(SparkOptions("yarn", conf))
         assert (theirs.password_file, theirs.ca_file, theirs.keytab) == (
             "/run/secrets/reader",
@@ -259,11 +259,11 @@ def test_files_of_executors() -> None:
 def test_a_secret_of_kubernetes() -> None:
     conf = {"spark.kubernetes.executor.secretKeyRef.MQDSSM_PASSWORD": "ldap-reader:password"}
     on = SparkOptions("k8s://https://10.0.0.1:443", conf)
-    with access_to(URL, LogIn(password=SECRET), on) as access:
+    with access_to(URL, PipelineLogIn(password=SECRET), on) as access:
         theirs = access.for_executors(on)
         assert (theirs.password_file, theirs.password_variable) == (None, "MQDSSM_PASSWORD")
 
 
 def test_the_same_file_everywhere(tmp_path) -> None:
-    with access_to(URL, LogIn(password_file=tmp_path / "p"), CLUSTER) as access:
+    with access_to(URL, PipelineLogIn(password_file=tmp_path / "p"), CLUSTER) as access:
         assert access.for_executors(CLUSTER) == access

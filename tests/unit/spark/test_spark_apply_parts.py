@@ -10,23 +10,29 @@ from mqdssm.directory.loading.items import Effect, Outcome
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.failures import SparkFailed
-from mqdssm.pipeline.migrate.apply_journal import LATER, ApplyJournal, Recorded
-from mqdssm.pipeline.migrate.apply_work import ErrorCount, FileDone, Refused, disk_errors_told
+from mqdssm.pipeline.migrate.apply_journal import LATER, ApplyJournal, JournalLine
+from mqdssm.pipeline.migrate.apply_work import ErrorCount, FileDone, RefusedOperation, disk_errors_told
 from mqdssm.pipeline.migrate.applying import ApplyOptions
-from mqdssm.pipeline.migrate.places import MapRow, Place, Places, read_guid_map, write_guid_map
-from mqdssm.pipeline.migrate.plan_file import MigrationPlan, PlanOptions, TableCounts, Target
-from mqdssm.pipeline.migrate.report import LostRow, RefusedRow, Report, tables_of
+from mqdssm.pipeline.migrate.places import (
+    MapRow,
+    ObjectPlace,
+    ReferencedPlaces,
+    read_guid_map,
+    write_guid_map,
+)
+from mqdssm.pipeline.migrate.plan_file import MigrationPlan, PlanOptions, PlanTarget, TableCounts
+from mqdssm.pipeline.migrate.report import LostRow, MigrationReport, TargetRefusal, tables_of
 from mqdssm.pipeline.migrate.undo import WHOLE_NAME, begin_undo, keep_what_was_done
-from mqdssm.pipeline.migrate.verification import Lost, Verified
+from mqdssm.pipeline.migrate.verification import FileVerification, Lost
 from mqdssm.tables import compute, places
 
 ROOT = DN.parse("DC=example,DC=com")
 SITE, MANAGER, NOWHERE = uuid4(), uuid4(), uuid4()
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
-KNOWN = Places(
+KNOWN = ReferencedPlaces(
     {
-        SITE: Place(str(places.site_dn(ROOT, "Here")), UUID(int=1)),
-        MANAGER: Place(str(places.queue_manager_dn(ROOT, "A, B")), UUID(int=2)),
+        SITE: ObjectPlace(str(places.site_dn(ROOT, "Here")), UUID(int=1)),
+        MANAGER: ObjectPlace(str(places.queue_manager_dn(ROOT, "A, B")), UUID(int=2)),
     }
 )
 
@@ -34,8 +40,8 @@ KNOWN = Places(
 # -- journal
 
 
-def recorded(row: int, effect: Effect = Effect.ADDED, **more) -> Recorded:
-    return Recorded(row, effect, **more)
+def recorded(row: int, effect: Effect = Effect.ADDED, **more) -> JournalLine:
+    return JournalLine(row, effect, **more)
 
 
 def test_a_journal_gives_back_what_was_written(tmp_path):
@@ -72,8 +78,8 @@ def test_a_line_that_was_cut_short_stands_for_none(tmp_path, cut):
 
 def test_a_line_says_what_the_plan_does_not():
     outcome = Outcome(row=1, dn="CN=b", effect=Effect.ADDED, guid=SITE, attributes=("x",))
-    assert Recorded.of(outcome, "CN=b", kept=True).line() == '{"row": 1, "effect": "added"}'
-    assert Recorded.of(outcome, "CN=a", kept=False) == recorded(1, dn="CN=b", guid=SITE)
+    assert JournalLine.of(outcome, "CN=b", kept=True).line() == '{"row": 1, "effect": "added"}'
+    assert JournalLine.of(outcome, "CN=a", kept=False) == recorded(1, dn="CN=b", guid=SITE)
 
 
 # -- places
@@ -97,7 +103,7 @@ def test_links_are_named_by_the_guids_that_sites_have_now():
     new = str(places.link_dn(ROOT, compute.link_name(UUID(int=1), NOWHERE)))
     assert KNOWN.name_of("mSMQSiteLink", old) == new
     assert KNOWN.name_of("mSMQQueue", old) == old
-    assert Places().name_of("mSMQSiteLink", old) == old
+    assert ReferencedPlaces().name_of("mSMQSiteLink", old) == old
     assert KNOWN.name_of("mSMQSiteLink", "CN=by hand,DC=x") == "CN=by hand,DC=x"
 
 
@@ -153,7 +159,7 @@ def test_numbers_that_cannot_be(options):
 
 
 def plan_of(**tables: TableCounts) -> MigrationPlan:
-    target = Target(
+    target = PlanTarget(
         urls=("ldap://x",), profile="openldap", root="DC=x", configuration="CN=c", keeps_guids=True
     )
     return MigrationPlan(
@@ -168,9 +174,9 @@ def plan_of(**tables: TableCounts) -> MigrationPlan:
     )
 
 
-def refused(row: int, role: str = "object") -> Refused:
+def refused(row: int, role: str = "object") -> RefusedOperation:
     what = recorded(row, Effect.REJECTED, code=50, text="no", attributes=("a",))
-    return Refused(table="Queue", source_row=row, type="queue", role=role, dn="CN=q", recorded=what)
+    return RefusedOperation(table="Queue", source_row=row, type="queue", role=role, dn="CN=q", recorded=what)
 
 
 def lost(row: int, *, was_equal: bool = False) -> Lost:
@@ -191,7 +197,7 @@ def test_rows_add_up_to_what_was_read():
         Deleted=TableCounts(type=None, read=5),
     )
     done = FileDone("x", refused=[refused(1), refused(1, "settings")], dangling=[refused(2)])
-    seen = Verified(lost=[lost(1), lost(3), lost(4, was_equal=True)])
+    seen = FileVerification(lost=[lost(1), lost(3), lost(4, was_equal=True)])
     found = tables_of(plan, [done], [seen], {("Queue", 5), ("Queue", 1)})
     assert set(found) == {"Queue"}
     one = found["Queue"]
@@ -208,7 +214,7 @@ def test_rows_add_up_to_what_was_read():
 
 
 def test_a_report_is_written_and_read(tmp_path):
-    report = Report(
+    report = MigrationReport(
         source="x",
         server="ldap://x",
         started=NOW,
@@ -225,20 +231,20 @@ def test_a_report_is_written_and_read(tmp_path):
     assert report.is_fine
     assert report.last_line == "1 read, 1 written, 0 equal, 0 rejected, 0 lost"
     report.write(tmp_path)
-    assert Report.load(tmp_path) == report
+    assert MigrationReport.load(tmp_path) == report
     bad = report.model_copy(
         update={
             "refused_count": 1,
-            "refused": (RefusedRow.of(refused(1)),),
+            "refused": (TargetRefusal.of(refused(1)),),
             "lost": (LostRow(table="Queue", row=1, type="queue", role="object", dn="CN=q", reason="gone"),),
         }
     )
     assert not bad.is_fine
     bad.write(tmp_path)
-    assert Report.load(tmp_path).refused[0].attributes == ("a",)
+    assert MigrationReport.load(tmp_path).refused[0].attributes == ("a",)
     (tmp_path / "report.json").write_text("{}")
     with pytest.raises(ConfigError, match="no report"):
-        Report.load(tmp_path)
+        MigrationReport.load(tmp_path)
 
 
 # -- what goes wrong

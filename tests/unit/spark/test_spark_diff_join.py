@@ -20,12 +20,12 @@ from mqdssm.cli.main import app
 from mqdssm.pipeline.diff import local_join
 from mqdssm.pipeline.diff.identity import write_map
 from mqdssm.pipeline.diff.local_join import LocalJoin
-from mqdssm.pipeline.diff.run import Asked, comparison
-from mqdssm.pipeline.diff.sides import Given
+from mqdssm.pipeline.diff.run import ComparisonRequest, comparison
+from mqdssm.pipeline.diff.sides import GivenSide
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 
 LABELS = [
     "",
@@ -112,15 +112,15 @@ def test_guids_that_a_map_says_were_changed(tmp_path) -> None:
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("compared")
-    plan = Plan(sites=3, machines=12, queues=150, users=12, seed=5)
+    plan = EnterprisePlan(sites=3, machines=12, queues=150, users=12, seed=5)
     generate(plan, folder / "a", SampleForm.MQIS)
     generate(plan, folder / "b", SampleForm.MQIS, faults=True)
     return folder
 
 
 def keys_of(samples: Path, workers: int) -> list[tuple[object, ...]]:
-    a, b = Given(folder=samples / "a"), Given(folder=samples / "b")
-    with comparison(a, b, Asked(), engine="local", workers=workers) as found:
+    a, b = GivenSide(folder=samples / "a"), GivenSide(folder=samples / "b")
+    with comparison(a, b, ComparisonRequest(), engine="local", workers=workers) as found:
         assert found.engine == "local"
         return [(one.type, one.what, one.key, one.name, one.attributes) for one in found.differences]
 

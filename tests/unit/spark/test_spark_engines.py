@@ -4,7 +4,7 @@ import pytest
 
 from mqdssm.errors import ConfigError, MissingPackageError
 from mqdssm.pipeline import spark_options
-from mqdssm.pipeline.engines import Engine, EngineKind
+from mqdssm.pipeline.engines import EngineKind, JobEngine
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 
@@ -28,7 +28,7 @@ def no_session(monkeypatch):
     ],
 )
 def test_what_is_chosen(kind, on, chosen) -> None:
-    engine = Engine.of(kind, on)
+    engine = JobEngine.of(kind, on)
     assert engine.kind == chosen
     assert engine.is_local is (chosen == "local")
     assert engine.on == (on if chosen == "spark" else SparkOptions("local[*]"))
@@ -36,8 +36,8 @@ def test_what_is_chosen(kind, on, chosen) -> None:
 
 def test_an_active_session_is_joined(monkeypatch) -> None:
     monkeypatch.setattr(spark_options, "_master_of_session", lambda: "spark://head:7077")
-    assert Engine.of("auto").kind is EngineKind.SPARK
-    local = Engine.of("local")
+    assert JobEngine.of("auto").kind is EngineKind.SPARK
+    local = JobEngine.of("local")
     assert local.is_local
     assert not local.on.is_cluster
 
@@ -54,23 +54,23 @@ def test_an_active_session_is_joined(monkeypatch) -> None:
 )
 def test_what_does_not_go_together(kind, on, workers, words) -> None:
     with pytest.raises(ConfigError, match=words):
-        Engine.of(kind, on, workers)
+        JobEngine.of(kind, on, workers)
 
 
 def test_the_local_engine_needs_no_spark(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    Engine.of("local").check()
-    with Engine.of("local", workers=3).runner("test") as runner:
+    JobEngine.of("local").check()
+    with JobEngine.of("local", workers=3).runner("test") as runner:
         assert isinstance(runner, LocalRunner)
         assert runner.workers == 3
     with pytest.raises(ConfigError, match="needs Java 17"):
-        Engine.of("spark").check()
+        JobEngine.of("spark").check()
 
 
 def test_the_extra_of_each_engine(monkeypatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     for kind, extra in (("local", "pipeline"), ("spark", "spark")):
         with pytest.raises(MissingPackageError) as found:
-            Engine.of(kind).check()
+            JobEngine.of(kind).check()
         assert found.value.extra == extra

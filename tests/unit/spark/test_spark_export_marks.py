@@ -7,11 +7,11 @@ import pytest
 
 from mqdssm.errors import ConfigError
 from mqdssm.events.locking import locked
-from mqdssm.pipeline.export.server_position import Counter, Marks
+from mqdssm.pipeline.export.file_writer import RowBatch
 from mqdssm.pipeline.export.objects import KEY_SCHEMA
-from mqdssm.pipeline.export.file_writer import Rows
-from mqdssm.pipeline.export.rows import without
 from mqdssm.pipeline.export.reconcile import _merged, differences
+from mqdssm.pipeline.export.rows import without
+from mqdssm.pipeline.export.server_position import ChangeCounter, Marks
 from mqdssm.pipeline.manifest import ChangedObject, What
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
@@ -19,18 +19,20 @@ GUIDS = [f"00000000-0000-0000-0000-00000000000{n}" for n in range(6)]
 
 
 def usn(value: int, server: str = "CN=DC1") -> Marks:
-    return Marks(counter=Counter.USN, server=server, values={"usn": str(value)}, time=NOW)
+    return Marks(counter=ChangeCounter.USN, server=server, values={"usn": str(value)}, time=NOW)
 
 
 def csn(**values: str) -> Marks:
-    return Marks(counter=Counter.CSN, values={name[1:]: value for name, value in values.items()}, time=NOW)
+    return Marks(
+        counter=ChangeCounter.CSN, values={name[1:]: value for name, value in values.items()}, time=NOW
+    )
 
 
 def test_equal_marks_say_that_nothing_changed() -> None:
     assert usn(7).same_as(usn(7))
     assert not usn(7).same_as(usn(8))
     assert not usn(7).same_as(usn(7, "CN=DC2"))  # each controller counts for itself
-    times = Marks(counter=Counter.TIME, time=NOW)
+    times = Marks(counter=ChangeCounter.TIME, time=NOW)
     assert not times.same_as(times)
     assert Marks.model_validate_json(usn(7).model_dump_json()) == usn(7)
 
@@ -105,7 +107,7 @@ def test_two_objects_of_one_guid_are_as_they_should_be() -> None:
 
 
 def test_of_two_objects_of_one_guid_only_the_one_in_a_finished_file_is_there() -> None:
-    rows = Rows(pa.array(GUIDS[:1] * 2 + GUIDS[1:2]), pa.array(["a", "b", "c"]), [b"1", b"2", b"3"])
+    rows = RowBatch(pa.array(GUIDS[:1] * 2 + GUIDS[1:2]), pa.array(["a", "b", "c"]), [b"1", b"2", b"3"])
     assert list(without(rows, {0: {(GUIDS[0], "a")}}).data) == [b"2", b"3"]
     assert list(without(rows, {1: {(GUIDS[0], "a")}}).data) == [b"1", b"2", b"3"]  # of another series
 

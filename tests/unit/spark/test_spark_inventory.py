@@ -31,7 +31,7 @@ from mqdssm.pipeline.inventory.people import everywhere
 from mqdssm.pipeline.inventory.rights import rights_of
 from mqdssm.pipeline.inventory.writers import cell
 from mqdssm.wire.acl import allow, deny
-from mqdssm.wire.control import Control
+from mqdssm.wire.control import DescriptorControl
 from mqdssm.wire.masks import GENERIC_ALL, QueueAccess
 from mqdssm.wire.sid import ANONYMOUS, EVERYONE, Sid
 
@@ -142,7 +142,11 @@ def test_rights_are_those_of_the_entries_in_their_order() -> None:
         (None, "no security descriptor", ()),
         (b"", "no security descriptor", ()),
         (b"\x01\x00", "no valid security descriptor", ()),
-        (descriptor(dacl=False, control=Control.DACL_PRESENT), "everybody may do everything", ("S-1-1-0",)),
+        (
+            descriptor(dacl=False, control=DescriptorControl.DACL_PRESENT),
+            "everybody may do everything",
+            ("S-1-1-0",),
+        ),
     ],
 )
 def test_descriptors_that_say_too_little_are_named(image, words, who) -> None:

@@ -7,11 +7,13 @@ from without_java import OF_SPARK, environment_without_java, run_mqdssm
 
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 
 
 def test_an_inventory_without_java_and_pyspark(tmp_path) -> None:
-    generate(Plan(sites=3, machines=12, queues=150, users=12, seed=5), tmp_path / "mqis", SampleForm.MQIS)
+    generate(
+        EnterprisePlan(sites=3, machines=12, queues=150, users=12, seed=5), tmp_path / "mqis", SampleForm.MQIS
+    )
     files = ("--csv", str(tmp_path / "csv"), "--html", str(tmp_path / "page.html"))
     words = ("inventory", "--mqis", str(tmp_path / "mqis"), "-o", "json", *files)
     head, *records = map(

@@ -16,19 +16,19 @@ from mqdssm.pipeline.migrate.operations import (
     EQUAL,
     LEVELS,
     MODIFY,
-    Operation,
     OperationsFile,
+    PlanOperation,
     read_operations,
     row_id,
 )
-from mqdssm.pipeline.migrate.plan_file import Level, MigrationPlan, PlanFile, PlanOptions, Target
+from mqdssm.pipeline.migrate.plan_file import Level, MigrationPlan, PlanFile, PlanOptions, PlanTarget
 
 SITE, ONE, TWO = (UUID(int=number) for number in (1, 2, 3))
 ROOT = "DC=example,DC=com"
 
 
 def machine(guid, name, **more):
-    return Operation(
+    return PlanOperation(
         type="queue-manager",
         role="object",
         guid=guid,
@@ -42,7 +42,7 @@ def machine(guid, name, **more):
 
 OPERATIONS = {
     1: [
-        Operation(
+        PlanOperation(
             type="enterprise",
             role="object",
             guid=None,
@@ -58,7 +58,7 @@ OPERATIONS = {
         machine(TWO, "b", later={"mSMQOutRoutingServers": [str(ONE)], "mSMQSites": [str(SITE)]}),
     ],
     5: [
-        Operation(
+        PlanOperation(
             type="queue",
             role="object",
             guid=UUID(int=7),
@@ -88,7 +88,7 @@ def plan_of(folder, profile, refused=None):
     return MigrationPlan(
         made=datetime.now(UTC),
         source="mqis",
-        target=Target(
+        target=PlanTarget(
             urls=("ldap://x",),
             profile=profile,
             root=ROOT,

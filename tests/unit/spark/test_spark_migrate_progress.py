@@ -5,12 +5,12 @@ import threading
 import pytest
 
 from mqdssm.pipeline.migrate import progress
-from mqdssm.pipeline.migrate.progress import Doing, Lines, Told, counted, tell
+from mqdssm.pipeline.migrate.progress import Doing, LineCounter, Told, counted, tell
 
 
 def test_lines_are_counted_as_files_grow(tmp_path):
     first, second = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
-    lines = Lines([first, second])
+    lines = LineCounter([first, second])
     assert lines() == 0
     first.write_text("a\nb\nhalf")
     assert lines() == 2

@@ -17,10 +17,10 @@ from mqdssm.pipeline.mqis.mapping import SourceMapping, TableMapping
 from mqdssm.pipeline.validate.run import validation
 from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.tables.mqis import MQIS_TABLES
 
-SAMPLE = Plan(sites=2, machines=6, queues=30, users=3, seed=3)
+SAMPLE = EnterprisePlan(sites=2, machines=6, queues=30, users=3, seed=3)
 MARKS = {"utf-8": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
 
 

@@ -13,13 +13,13 @@ from mqdssm.pipeline.mqis.folder import find_files, read_rows, source_table
 from mqdssm.pipeline.mqis.mapping import SourceMapping
 from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.tables.mqis import MQIS_TABLES, SITE
 
 
 @pytest.mark.parametrize("form", TableForm)
 def test_rows_are_what_sets_hold(tmp_path, form):
-    sample = Plan(sites=5, machines=60, queues=900, users=12, seed=5)
+    sample = EnterprisePlan(sites=5, machines=60, queues=900, users=12, seed=5)
     generate(sample, tmp_path, SampleForm.MQIS, table_form=form, faults=True)
     mapping = SourceMapping()
     rows = {

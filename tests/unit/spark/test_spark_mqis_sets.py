@@ -15,11 +15,11 @@ from mqdssm.pipeline.frames.columns import TYPES, columns_of
 from mqdssm.samples import elements
 from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.samples.queues import Queues
 from mqdssm.wire.sid import Sid
 
-PLAN = Plan(sites=4, machines=30, queues=400, users=12, seed=3)
+PLAN = EnterprisePlan(sites=4, machines=30, queues=400, users=12, seed=3)
 OBJECTS = {
     "enterprise": [elements.enterprise(PLAN)],
     "site": [elements.site(PLAN, number) for number in range(4)],

@@ -14,7 +14,7 @@ from mqdssm.directory.filters import (
     encode,
 )
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.access import Access
+from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.spark.options import NAMES, SourceOptions
 
@@ -50,7 +50,7 @@ def test_everything_that_can_be_said_is_kept() -> None:
     assert parsed.filter == And((Substrings("cn", initial=b"a"), GreaterOrEqual("mSMQQuota", b"5")))
     assert (parsed.base, parsed.numpartitions, parsed.pushdown) == ("CN=Computers,DC=a", 4, True)
     assert [column.name for column in parsed.columns] == ["ComputerName", "Identifier"]
-    assert parsed.access == Access(
+    assert parsed.access == DirectoryAccess(
         urls=("ldap://a", "ldaps://b"),
         user="cn=reader",
         password_file="/run/secret",
@@ -66,7 +66,7 @@ def test_everything_that_can_be_said_is_kept() -> None:
 
 def test_what_is_left_out_or_empty_has_a_default() -> None:
     parsed = SourceOptions.parse(options(user="", tls="", columns="", profile=""))
-    assert parsed.access == Access(urls=("ldap://127.0.0.1:389",))
+    assert parsed.access == DirectoryAccess(urls=("ldap://127.0.0.1:389",))
     assert parsed.access.password() is None
     assert (parsed.filter, parsed.base, parsed.numpartitions) == (None, None, 1)
     assert not parsed.pushdown

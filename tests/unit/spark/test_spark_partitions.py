@@ -15,7 +15,7 @@ from mqdssm.directory.profiles import PROFILES
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
-from mqdssm.pipeline.frames.partitions import SAMPLE_MAX, Sample, Slice, slices
+from mqdssm.pipeline.frames.partitions import SAMPLE_MAX, Sample, SearchSlice, slices
 
 
 @given(st.sets(st.integers(1, 2**63)), st.integers(1, 9))
@@ -49,8 +49,8 @@ def test_a_hidden_key_is_noticed() -> None:
 
 
 def test_ends_of_slices() -> None:
-    assert Slice("ldap://a").wanted is None
-    middle = Slice("ldap://a", "uSNCreated", b"5", b"9").wanted
+    assert SearchSlice("ldap://a").wanted is None
+    middle = SearchSlice("ldap://a", "uSNCreated", b"5", b"9").wanted
     assert middle is not None
     assert to_text(middle) == "(&(uSNCreated>=5)(!(uSNCreated>=9)))"
 
@@ -92,15 +92,15 @@ class Told:
         return Entry("", {} if self.name is None else {"dsservicename": [self.name]})
 
 
-def split(told: Told, count: int = 2, **options) -> list[Slice]:
+def split(told: Told, count: int = 2, **options) -> list[SearchSlice]:
     return slices(told, FRAME_TYPES["ldap"], count, **options)
 
 
 def test_bounds_lie_between_the_keys_of_all_places() -> None:
     told = Told(b"CN=DC1", domain=[9, 10, 11], configuration=[100])
     assert split(told) == [
-        Slice(told.server_url, "uSNCreated", None, b"11", b"CN=DC1"),
-        Slice(told.server_url, "uSNCreated", b"11", None, b"CN=DC1"),
+        SearchSlice(told.server_url, "uSNCreated", None, b"11", b"CN=DC1"),
+        SearchSlice(told.server_url, "uSNCreated", b"11", None, b"CN=DC1"),
     ]
     assert [base for base, _ in told.asked] == ["DC=a", "CN=Configuration,DC=a"]
 
@@ -113,7 +113,7 @@ def test_only_what_is_wanted_is_counted() -> None:
 
 def test_a_place_that_is_not_there_has_no_keys() -> None:
     assert len(split(Told(None, domain=[1, 2]))) == 2
-    assert split(Told(None)) == [Slice(Told.server_url, "uSNCreated")]
+    assert split(Told(None)) == [SearchSlice(Told.server_url, "uSNCreated")]
     with pytest.raises(ObjectNotFound, match="the base of the search is not there"):  # somebody named it
         split(Told(None), base="DC=a")
 
@@ -121,12 +121,12 @@ def test_a_place_that_is_not_there_has_no_keys() -> None:
 @pytest.mark.parametrize("hidden", [[1, 2, None, 4], [None, 2, 3]])
 def test_one_search_reads_all_where_keys_are_hidden(hidden: list[int | None]) -> None:
     """A filter by an attribute that the user may not see finds nothing, negated or not."""
-    assert split(Told(b"CN=DC1", domain=hidden, configuration=[5, 6])) == [Slice(Told.server_url)]
+    assert split(Told(b"CN=DC1", domain=hidden, configuration=[5, 6])) == [SearchSlice(Told.server_url)]
 
 
 def test_one_slice_needs_no_look_at_the_directory() -> None:
     told = Told(b"CN=DC1", domain=[1, 2])
-    assert split(told, 1) == [Slice(told.server_url)]
+    assert split(told, 1) == [SearchSlice(told.server_url)]
     assert not told.asked
 
 

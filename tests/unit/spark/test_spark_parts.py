@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mqdssm.pipeline.export import file_writer
-from mqdssm.pipeline.export.journal import WORK_NAME, Folder
-from mqdssm.pipeline.export.file_writer import PartOptions, Parts, Rows, repeating
+from mqdssm.pipeline.export.file_writer import ExportFiles, PartOptions, RowBatch, repeating
+from mqdssm.pipeline.export.journal import WORK_NAME, ExportFolder
 from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 
@@ -46,9 +46,11 @@ def test_a_file_ends_when_it_is_large(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(file_writer, "FILE_BYTES", 10)
     (tmp_path / "queue").mkdir()
     (tmp_path / WORK_NAME / "keys").mkdir(parents=True)
-    options = PartOptions(Folder(tmp_path), "queue", "jsonl", "none", 0, file_rows=100)
-    made = Parts(options, ())
-    rows = [Rows(pa.array([key]), pa.array([key]), [text]) for key, text in zip("abc", TEXTS, strict=True)]
+    options = PartOptions(ExportFolder(tmp_path), "queue", "jsonl", "none", 0, file_rows=100)
+    made = ExportFiles(options, ())
+    rows = [
+        RowBatch(pa.array([key]), pa.array([key]), [text]) for key, text in zip("abc", TEXTS, strict=True)
+    ]
     whole = [one.file for some in rows for one in made.add(some)]
     last = [one.file for one in made.finish(empty=False)]
     assert [one.path for one in whole + last] == ["queue/part-000-00000.jsonl", "queue/part-000-00001.jsonl"]

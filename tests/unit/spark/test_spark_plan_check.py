@@ -8,9 +8,9 @@ import pytest
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.manifest import sha256
-from mqdssm.pipeline.migrate.operations import DELETE, MODIFY, OBJECT, SETTINGS, Operation, OperationsFile
+from mqdssm.pipeline.migrate.operations import DELETE, MODIFY, OBJECT, SETTINGS, OperationsFile, PlanOperation
 from mqdssm.pipeline.migrate.plan_check import check_files, check_operations
-from mqdssm.pipeline.migrate.plan_file import Level, MigrationPlan, PlanFile, PlanOptions, Target
+from mqdssm.pipeline.migrate.plan_file import Level, MigrationPlan, PlanFile, PlanOptions, PlanTarget
 
 ROOT = "DC=example,DC=com"
 QUEUE = f"CN=orders,CN=msmq,CN=WEB01,CN=Computers,{ROOT}"
@@ -18,11 +18,11 @@ SETTINGS_DN = f"CN=MSMQ Settings,CN=WEB01,CN=Servers,CN=Berlin,CN=Sites,CN=Confi
 PART = "operations/5-deletes/part-00001.parquet"
 
 
-def operation(dn: str, ldap_class: str, action: str = DELETE, role: str = OBJECT) -> Operation:
-    return Operation(type="queue", role=role, guid=None, dn=dn, action=action, ldap_class=ldap_class)
+def operation(dn: str, ldap_class: str, action: str = DELETE, role: str = OBJECT) -> PlanOperation:
+    return PlanOperation(type="queue", role=role, guid=None, dn=dn, action=action, ldap_class=ldap_class)
 
 
-def planned(folder: Path, *operations: Operation, deletes: int = 1, **counts: int) -> MigrationPlan:
+def planned(folder: Path, *operations: PlanOperation, deletes: int = 1, **counts: int) -> MigrationPlan:
     file = OperationsFile(folder / PART, 0)
     for one in operations:
         file.write(one)
@@ -35,7 +35,7 @@ def planned(folder: Path, *operations: Operation, deletes: int = 1, **counts: in
     return MigrationPlan(
         made=datetime.now(UTC),
         source="mqis",
-        target=Target(
+        target=PlanTarget(
             urls=("ldap://x",),
             profile="openldap",
             root=ROOT,

@@ -10,8 +10,8 @@ from source_tree import ROOT
 
 from mqdssm.pipeline.validate.rules import (
     RULES,
-    Drawn,
     Finding,
+    GraphRule,
     Judged,
     MissingReference,
     Repeated,
@@ -44,7 +44,7 @@ def test_every_rule_says_what_must_hold_and_where_that_is_written() -> None:
         assert rule.what
         assert not rule.what.endswith(".")
         assert set(rule.types) <= {*FRAMES, DIRECTORY}
-        assert rule.message or isinstance(rule, Judged | Drawn | Undecodable | Drift)
+        assert rule.message or isinstance(rule, Judged | GraphRule | Undecodable | Drift)
 
 
 CITATION = re.compile(r"\[(M[SC]-[A-Z0-9]+)\] (\d+(?:\.\d+)*(?:, \d+(?:\.\d+)*)*)")
@@ -75,13 +75,13 @@ def test_every_cited_section_exists() -> None:
 
 
 def test_all_forms_are_in_use() -> None:
-    forms = {Wrong, Undecodable, Repeated, MissingReference, Unequal, Judged, Drawn, Drift}
+    forms = {Wrong, Undecodable, Repeated, MissingReference, Unequal, Judged, GraphRule, Drift}
     assert {type(rule) for rule in RULES} == forms
 
 
 def test_functions_that_rules_name_exist_and_all_are_named() -> None:
     assert {rule.examiner for rule in RULES if isinstance(rule, Judged)} == set(EXAMINERS)
-    assert {rule.drawing for rule in RULES if isinstance(rule, Drawn)} == set(DRAWINGS)
+    assert {rule.drawing for rule in RULES if isinstance(rule, GraphRule)} == set(DRAWINGS)
 
 
 def test_a_rule_with_a_wrong_word_is_refused() -> None:

@@ -40,7 +40,7 @@ from mqdssm.pipeline.validate.rules.vocabulary import FRAMES
 from mqdssm.tables.access import KINDS, to_directory
 from mqdssm.wire.acl import Ace, AceFlags, AceType, allow, deny
 from mqdssm.wire.certificates import UserSignCert, UserSignCerts
-from mqdssm.wire.dtyp import Control, SecurityDescriptor
+from mqdssm.wire.dtyp import DescriptorControl, SecurityDescriptor
 from mqdssm.wire.masks import GENERIC_ALL, WRITE_DAC, MachineAccess, QueueAccess, SiteAccess
 from mqdssm.wire.sid import ANONYMOUS, AUTHENTICATED_USERS, BUILTIN_GUESTS, BUILTIN_USERS, Sid
 
@@ -257,7 +257,7 @@ CASES: list[tuple[str, Change, set[Found]]] = [
     ("security-parses", lost("queue-manager", 32, "Security", "truncated"), at("security-parses", "queue-manager", 32)),
     ("security-owner", security(allow(OWNER, 0x20), owner=None), at("security-owner", "queue", 60)),
     ("security-dacl", security(dacl=False), at("security-dacl", "queue", 60)),
-    ("security-dacl", security(dacl=False, control=Control.DACL_PRESENT), at("security-dacl", "queue", 60)),
+    ("security-dacl", security(dacl=False, control=DescriptorControl.DACL_PRESENT), at("security-dacl", "queue", 60)),
     ("security-dacl-order", security(allow(OWNER, 0x20), deny(ANONYMOUS, 0x4)), at("security-dacl-order", "queue", 60)),
     ("security-dacl-order", security(allow(OWNER, 0x20, AceFlags.INHERITED), allow(ANONYMOUS, 0x4)), at("security-dacl-order", "queue", 60)),
     ("everyone-full-control", security(allow(EVERYONE, GENERIC_ALL)), at("everyone-full-control", "queue", 60)),

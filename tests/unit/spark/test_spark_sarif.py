@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from sarif_model import KINDS, kinds_in
 
-from mqdssm.pipeline.validate.findings import RuleResult, Skipped, Summary
+from mqdssm.pipeline.validate.findings import RuleResult, Skipped, ValidationSummary
 from mqdssm.pipeline.validate.rules import Finding
 from mqdssm.pipeline.validate.rules.rule import SEVERITIES, Severity
 from mqdssm.pipeline.validate.sarif import sarif
@@ -20,7 +20,7 @@ FINDING = Finding("a-rule", "info", "queue", "CN=q,DC=x", "guid", "Label", 'wron
 def made(*findings: Finding, left_out: str = "") -> dict:
     count = len(findings)
     rule = RuleResult("a-rule", "info", "row", "all is well", "[MS-X] 1", ("queue",), count, (), left_out)
-    summary = Summary(
+    summary = ValidationSummary(
         "a folder", NOW, NOW, {"queue": 3}, (rule,), (Skipped("b-rule", "no type"),), {"mqdssm": "1"}
     )
     return json.loads("".join(sarif(summary, findings)))
@@ -70,7 +70,7 @@ def test_severities_are_levels_and_reach_the_milder_ones(severity: Severity, lev
     (run,) = made(replace(FINDING, severity=severity))["runs"]
     assert run["results"][0]["level"] == level
     rule = RuleResult("a-rule", severity, "row", "all is well", "", ("queue",), 1, ())
-    summary = Summary("a folder", NOW, NOW, {}, (rule,), (), {})
+    summary = ValidationSummary("a folder", NOW, NOW, {}, (rule,), (), {})
     assert {one for one in SEVERITIES if summary.reaches(one)} == reached  # what --fail-on asks
     sound = replace(summary, rules=(replace(rule, count=0),))
     assert not any(map(sound.reaches, SEVERITIES))

@@ -22,12 +22,12 @@ from mqdssm.pipeline.mqis.folder import ROW, SourceRow, find_files, read_rows, s
 from mqdssm.pipeline.mqis.mapping import SourceMapping, load_mapping, refuse_secret
 from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.spark.jdbc import unreached
 from mqdssm.tables.mqis import MQIS_TABLES, QUEUE
 
 GUID = "01234567-89ab-cdef-0123-456789abcdef"
-SAMPLE = Plan(sites=2, machines=6, queues=30, users=3, seed=3)
+SAMPLE = EnterprisePlan(sites=2, machines=6, queues=30, users=3, seed=3)
 
 
 def rows_of(folder: Path, mapping: SourceMapping | None = None) -> dict[str, list[SourceRow]]:

@@ -6,8 +6,8 @@ import pytest
 
 from mqdssm.tables import TABLES
 from mqdssm.tables.equality import DEFAULTS, differing, equal, holds, key_of
-from mqdssm.tables.references import REFERENCES, Form
-from mqdssm.wire.dtyp import EVERYONE, Ace, AceFlags, Control, SecurityDescriptor, Sid, allow, deny
+from mqdssm.tables.references import REFERENCES, ReferenceForm
+from mqdssm.wire.dtyp import EVERYONE, Ace, AceFlags, DescriptorControl, SecurityDescriptor, Sid, allow, deny
 
 ADMINS, GUESTS = Sid("S-1-5-32-544"), Sid("S-1-5-32-546")
 FULL, SEND = allow(ADMINS, 0xF003F), allow(EVERYONE, 0x24)
@@ -62,8 +62,12 @@ def test_one_value_in_two_spellings(attribute, one, other):
         ("unknownAttribute", b"a", b"A"),
         ("nTSecurityDescriptor", image(FULL), image(FULL, owner=GUESTS)),
         ("nTSecurityDescriptor", image(NOT_GUESTS, FULL), image(FULL, NOT_GUESTS)),  # order says who wins
-        ("nTSecurityDescriptor", image(FULL), image(FULL, control=Control.DACL_PROTECTED)),
-        ("nTSecurityDescriptor", image(), bytes(SecurityDescriptor(Control.SELF_RELATIVE | 4, ADMINS))),
+        ("nTSecurityDescriptor", image(FULL), image(FULL, control=DescriptorControl.DACL_PROTECTED)),
+        (
+            "nTSecurityDescriptor",
+            image(),
+            bytes(SecurityDescriptor(DescriptorControl.SELF_RELATIVE | 4, ADMINS)),
+        ),
     ],
 )
 def test_two_values(attribute, one, other):
@@ -90,7 +94,7 @@ def test_values_are_a_set():
 def test_a_server_may_complete_a_descriptor():
     inherited = allow(GUESTS, 0x20094)
     inherited = Ace(inherited.type, AceFlags.INHERITED, inherited.mask, inherited.sid)
-    there = image(FULL, inherited, group=ADMINS, control=Control.DACL_AUTO_INHERITED)
+    there = image(FULL, inherited, group=ADMINS, control=DescriptorControl.DACL_AUTO_INHERITED)
     given = image(FULL, owner=None)
     assert holds("nTSecurityDescriptor", (given,), (there,))
     assert not equal("nTSecurityDescriptor", (given,), (there,))
@@ -140,7 +144,7 @@ def test_every_reference_of_the_tables_is_known():
         (ldap_class, name)
         for ldap_class, references in REFERENCES.items()
         for name, reference in references.items()
-        if reference.form is Form.DN
+        if reference.form is ReferenceForm.DN
     }
     in_tables = {
         (table.ldap_class, row.ldap[0])
@@ -149,5 +153,5 @@ def test_every_reference_of_the_tables_is_known():
         if row.syntax.name == "DN_TEXT" and row.kind == "GUID"
     }
     assert of_dn == in_tables
-    assert REFERENCES["mSMQConfiguration"]["mSMQSites"].form is Form.GUID
+    assert REFERENCES["mSMQConfiguration"]["mSMQSites"].form is ReferenceForm.GUID
     assert REFERENCES["mSMQSettings"]["mSMQQMID"].ldap_class == "mSMQConfiguration"

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from mqdssm.model.propids import INTEGERS, Variant
 from mqdssm.pipeline.mqis.cells import cell_maker
 from mqdssm.samples import elements
-from mqdssm.samples.mqis import RowMaker
-from mqdssm.samples.plan import Plan
+from mqdssm.samples.mqis import SampleRowMaker
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.samples.queues import Queues
 from mqdssm.tables.mqis import MQIS_TABLES
 from mqdssm.tables.mqis_cells import CellError, plain, value_of
 from mqdssm.wire.sid import Sid
 
 GUID = "01234567-89ab-cdef-0123-456789abcdef"
-SAMPLE = Plan(sites=2, machines=6, queues=30, users=3, seed=3)
+SAMPLE = EnterprisePlan(sites=2, machines=6, queues=30, users=3, seed=3)
 OBJECTS = {
     "Enterprise": [elements.enterprise(SAMPLE)],
     "Site": [elements.site(SAMPLE, number) for number in range(2)],
@@ -38,7 +38,7 @@ def column(name):
 def test_what_samples_write_is_read_back(name):
     table = MQIS_TABLES[name]
     for element in OBJECTS[name]:
-        for propid, written in RowMaker(table).row(element).items():
+        for propid, written in SampleRowMaker(table).row(element).items():
             one = table.column(propid)
             if one.row is None or one.bits or written is None:
                 continue

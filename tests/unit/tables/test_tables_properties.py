@@ -21,7 +21,7 @@ from mqdssm.tables.properties import (
     references_of,
 )
 from mqdssm.tables.property_facts import CHANGED, RESERVED, queue_rdn
-from mqdssm.tables.property_rows import Role
+from mqdssm.tables.property_rows import PropertyRole
 from mqdssm.tables.schema_compare import compare_replication
 
 GUID = Guid(bytes(range(16)))
@@ -177,7 +177,7 @@ def test_a_queue_is_named_as_the_adapter_names_it():
 def test_what_a_synchronization_reads(object_type):
     table = PROPERTY_TABLES[object_type]
     number, identity, *others = table.looked_up
-    assert table.by_propid[number].role is Role.SEQNUM
+    assert table.by_propid[number].role is PropertyRole.SEQNUM
     assert identity is table.identity
     assert {*others, *(RESERVED & set(CHANGED[object_type]))} == set(CHANGED[object_type])
     assert all(table.by_propid[one].ldap for one in CHANGED[object_type])

@@ -19,7 +19,7 @@ from mqdssm.wire.dtyp import (
     AceType,
     Acl,
     AclForm,
-    Control,
+    DescriptorControl,
     SecurityDescriptor,
     Sid,
     allow,
@@ -88,7 +88,7 @@ def test_canonical_layout_is_owner_group_sacl_dacl():
 
 def test_absent_null_and_empty_are_three_things():
     absent = SecurityDescriptor.build(owner=EVERYONE)
-    null = SecurityDescriptor.build(control=Control.DACL_PRESENT | Control.SACL_PRESENT)
+    null = SecurityDescriptor.build(control=DescriptorControl.DACL_PRESENT | DescriptorControl.SACL_PRESENT)
     empty = SecurityDescriptor.build(dacl=(), sacl=())
     full = SecurityDescriptor.build(dacl=[deny(EVERYONE, 1)], sacl=[Ace(2, 0x40, 1, EVERYONE)])
     for made, form in (

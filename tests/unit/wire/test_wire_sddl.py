@@ -7,7 +7,7 @@ import pytest
 
 from mqdssm.wire.dtyp import EVERYONE, AclForm, SecurityDescriptor, Sid
 from mqdssm.wire.masks import QueueAccess
-from mqdssm.wire.sddl import DOMAIN_ALIASES, WELL_KNOWN_ALIASES, Rights
+from mqdssm.wire.sddl import DOMAIN_ALIASES, WELL_KNOWN_ALIASES, RightsStyle
 
 DOMAIN = Sid("S-1-5-21-1-2-3")
 SEND = UUID("06bd3202-df3e-11d1-9c86-006008764d0e")
@@ -45,7 +45,7 @@ def test_canonical_text_is_stable(text):
     made = SecurityDescriptor.from_sddl(text, DOMAIN)
     assert made.to_sddl(DOMAIN) == text
     assert SecurityDescriptor.from_bytes(bytes(made)) == made
-    assert SecurityDescriptor.from_sddl(made.to_sddl(DOMAIN, Rights.HEX), DOMAIN) == made
+    assert SecurityDescriptor.from_sddl(made.to_sddl(DOMAIN, RightsStyle.HEX), DOMAIN) == made
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_mandatory_label_rights_have_names_of_their_own():
 
 def test_rights_of_msmq_are_better_in_hexadecimal():
     made = SecurityDescriptor.from_sddl(f"D:(A;;{QueueAccess.GENERIC_WRITE:#x};;;WD)")
-    assert made.to_sddl(rights=Rights.HEX) == "D:(A;;0x00020024;;;WD)"
+    assert made.to_sddl(rights=RightsStyle.HEX) == "D:(A;;0x00020024;;;WD)"
     assert made.to_sddl() == "D:(A;;WPLCRC;;;WD)"
 
 

@@ -13,7 +13,7 @@ from mqdssm.pipeline.validate.nightly.suppressions import Suppression
 from mqdssm.pipeline.validate.rules.rule import SEVERITIES, Finding, Severity
 
 if TYPE_CHECKING:
-    from mqdssm.pipeline.validate.findings import Summary
+    from mqdssm.pipeline.validate.findings import ValidationSummary
 
 DEFAULT_FAIL_ON: Final[Severity] = "error"
 SAMPLES_MAX: Final = 100
@@ -43,7 +43,7 @@ class JudgedFinding(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class FindingAssessor:
     """What is known and accepted.
 
     Attributes:
@@ -104,7 +104,7 @@ class StateCounts:
     unused: tuple[Suppression, ...] = ()
 
     @classmethod
-    def of(cls, judge: Judge, findings: Iterable[Finding]) -> "StateCounts":
+    def of(cls, judge: FindingAssessor, findings: Iterable[Finding]) -> "StateCounts":
         """Count findings; no more than one is in memory."""
         counts: Counter[RuleState] = Counter()
         samples: dict[str, tuple[Finding, ...]] = {}
@@ -119,7 +119,7 @@ class StateCounts:
         return cls(counts, samples, tuple(unused))
 
     @classmethod
-    def of_summary(cls, summary: "Summary") -> "StateCounts":
+    def of_summary(cls, summary: "ValidationSummary") -> "StateCounts":
         """Take the counts of a summary, where nothing is known or accepted: every finding is new."""
         bad = [one for one in summary.rules if one.count]
         return cls(

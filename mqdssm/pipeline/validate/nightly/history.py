@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.validate.nightly.baseline import Baseline, KnownFinding, difference
 from mqdssm.pipeline.validate.nightly.assessment import StateCounts
+from mqdssm.pipeline.validate.nightly.baseline import Baseline, KnownFinding, difference
 
 RUNS_NAME: Final = "runs.jsonl"
 LAST_NAME: Final = "last.jsonl"

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Final
 
 from mqdssm.pipeline.atomic_file import write_atomically
-from mqdssm.pipeline.validate.nightly.history import HistoryLine
 from mqdssm.pipeline.validate.nightly.assessment import StateCounts
+from mqdssm.pipeline.validate.nightly.history import HistoryLine
 
 PREFIX: Final = "mqdssm_validation"
 FILE_MODE: Final = 0o644

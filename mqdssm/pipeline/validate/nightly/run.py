@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from mqdssm.pipeline.validate.nightly.acceptance import NOTHING_ACCEPTED, Acceptance
+from mqdssm.pipeline.validate.nightly.assessment import FindingAssessor, FindingState, StateCounts, Thresholds
 from mqdssm.pipeline.validate.nightly.baseline import NOTHING_KNOWN, Baseline
 from mqdssm.pipeline.validate.nightly.history import History, HistoryLine, RunChanges, line_of
-from mqdssm.pipeline.validate.nightly.assessment import FindingState, Judge, StateCounts, Thresholds
 from mqdssm.pipeline.validate.nightly.metrics import write_metrics
 from mqdssm.pipeline.validate.nightly.suppressions import expiry_rule
 from mqdssm.pipeline.validate.rules.rule import Finding, Rule, Severity
 
 if TYPE_CHECKING:
-    from mqdssm.pipeline.validate.findings import Summary
+    from mqdssm.pipeline.validate.findings import ValidationSummary
 
 NO_CHANGES: Final = RunChanges(None, (), ())
 
@@ -50,7 +50,7 @@ class RunOutcome:
         is_plain: nothing was given that a single validation does not have.
     """
 
-    judge: Judge
+    judge: FindingAssessor
     counts: StateCounts
     exceeded: tuple[str, ...]
     changes: RunChanges
@@ -75,7 +75,7 @@ class NightlyRun:
     """
 
     files: NightlyFiles
-    judge: Judge
+    judge: FindingAssessor
     thresholds: Thresholds
     is_plain: bool
 
@@ -103,7 +103,7 @@ class NightlyRun:
         if files.history is not None:
             History(files.history).prepare()
         is_plain = files == NightlyFiles() and not accepted.suppressions and not accepted.fail
-        judge = Judge(now, known, accepted.suppressions)
+        judge = FindingAssessor(now, known, accepted.suppressions)
         return cls(files, judge, Thresholds.of(fail_on, accepted.fail), is_plain)
 
     @property
@@ -111,7 +111,7 @@ class NightlyRun:
         """Further rules that the validation is to apply."""
         return (expiry_rule(self.judge.suppressions, self.judge.now),) if self.judge.suppressions else ()
 
-    def conclude(self, summary: "Summary", findings: Iterable[Finding]) -> RunOutcome:
+    def conclude(self, summary: "ValidationSummary", findings: Iterable[Finding]) -> RunOutcome:
         """Judge the findings, and write what is to be written.
 
         With a new baseline and no old one all findings of this run are known.
@@ -131,7 +131,7 @@ class NightlyRun:
             made = Baseline.of(accepted, summary.started)
             made.write(self.files.new_baseline)
             if self.files.baseline is None:
-                judge = Judge(judge.now, made, judge.suppressions)
+                judge = FindingAssessor(judge.now, made, judge.suppressions)
         counts = StateCounts.of_summary(summary) if judge.is_idle else StateCounts.of(judge, findings)
         exceeded = self.thresholds.exceeded(counts)
         changes = NO_CHANGES
@@ -150,7 +150,7 @@ class NightlyRun:
         return RunOutcome(judge, counts, exceeded, changes, lines, self.is_plain)
 
 
-def _about(summary: "Summary") -> dict[str, Any]:
+def _about(summary: "ValidationSummary") -> dict[str, Any]:
     return {
         "started": summary.started,
         "seconds": (summary.ended - summary.started).total_seconds(),

@@ -14,8 +14,8 @@ from mqdssm.pipeline.validate.rules import (
 )
 from mqdssm.pipeline.validate.rules.rule import (
     SEVERITIES,
-    Drawn,
     Finding,
+    GraphRule,
     Judged,
     MissingReference,
     Repeated,
@@ -41,8 +41,8 @@ RULES: Final[tuple[Rule, ...]] = (
 __all__ = [
     "RULES",
     "SEVERITIES",
-    "Drawn",
     "Finding",
+    "GraphRule",
     "Judged",
     "MissingReference",
     "Repeated",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from mqdssm.pipeline.validate.rules.rule import (
-    Drawn,
+    GraphRule,
     Judged,
     MissingReference,
     Repeated,
@@ -62,7 +62,7 @@ def _conditions(rule: Rule) -> Iterator[str]:
         yield f"{rule.key} repeats"
     elif isinstance(rule, Judged):
         yield f"examiner {rule.examiner} of {', '.join(rule.looks_at)} where {rule.where}"
-    elif isinstance(rule, Drawn):
+    elif isinstance(rule, GraphRule):
         yield f"drawing {rule.drawing}"
     elif isinstance(rule, Undecodable):
         yield "a value that cannot be decoded"

@@ -17,7 +17,7 @@ NOT_SET: Final = "not set"
 _PART: Final = re.compile(r"\{([^{}]+)\}")
 
 
-class Part(NamedTuple):
+class MessagePart(NamedTuple):
     """A piece of a message.
 
     Attributes:
@@ -58,9 +58,9 @@ def columns_in(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=1024)
-def template(text: str) -> tuple[Part, ...]:
+def template(text: str) -> tuple[MessagePart, ...]:
     """Cut a message into pieces of text and expressions."""
-    parts = [Part(piece, bool(number % 2)) for number, piece in enumerate(_PART.split(text))]
+    parts = [MessagePart(piece, bool(number % 2)) for number, piece in enumerate(_PART.split(text))]
     return tuple(part for part in parts if part.text)
 
 

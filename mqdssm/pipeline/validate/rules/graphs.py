@@ -26,7 +26,7 @@ ROUTING_LISTS: Final = ("OutRoutingServerIdentifierList", "InRoutingServerIdenti
 _PRIMARY: Final = spec_name(DirectoryServerType.PRIMARY_ENTERPRISE_CONTROLLER)
 
 
-class Drawn(NamedTuple):
+class GraphFinding(NamedTuple):
     """One thing that a drawing found.
 
     Attributes:
@@ -42,26 +42,28 @@ class Drawn(NamedTuple):
     message: str
 
 
-Drawing = Callable[["Tables"], Iterable[Drawn]]
+Drawing = Callable[["Tables"], Iterable[GraphFinding]]
 
 
 # -- the enterprise
 
 
-def enterprise(tables: "Tables") -> Iterator[Drawn]:
+def enterprise(tables: "Tables") -> Iterator[GraphFinding]:
     """There is exactly one."""
     rows = tables["enterprise"].to_pylist()
     if not rows:
-        yield Drawn("enterprise-single", "enterprise", {}, "there is no enterprise object")
+        yield GraphFinding("enterprise-single", "enterprise", {}, "there is no enterprise object")
     if len(rows) > 1:
         for row in rows:
-            yield Drawn("enterprise-single", "enterprise", row, f"there are {len(rows)} enterprise objects")
+            yield GraphFinding(
+                "enterprise-single", "enterprise", row, f"there are {len(rows)} enterprise objects"
+            )
 
 
 # -- sites
 
 
-def sites(tables: "Tables") -> Iterator[Drawn]:
+def sites(tables: "Tables") -> Iterator[GraphFinding]:
     """Sites that no way leads to, and those whose systems do not fit."""
     rows = {row["Identifier"]: row for row in tables["site"].to_pylist()}
     native, foreign = _members(tables["queue-manager"])
@@ -75,13 +77,13 @@ def sites(tables: "Tables") -> Iterator[Drawn]:
             words = (
                 f"no way of routing links leads to the {len(parts[0])} sites that are joined to each other"
             )
-            yield Drawn("site-unreachable", "site", rows[guid], words)
+            yield GraphFinding("site-unreachable", "site", rows[guid], words)
     for guid, row in rows.items():
         if row["ForeignSite"] and native[guid]:
             words = (
                 f"a foreign site, yet {native[guid]} queue managers in it are no foreign systems or routers"
             )
-            yield Drawn("site-foreign-consistent", "site", row, words)
+            yield GraphFinding("site-foreign-consistent", "site", row, words)
     yield from _homeless(rows, tables["queue-manager"])
 
 
@@ -102,7 +104,7 @@ def _members(managers: "pa.Table") -> tuple[defaultdict[Any, int], defaultdict[A
     return counts[0], counts[1]
 
 
-def _homeless(rows: Mapping[str, Row], managers: "pa.Table") -> Iterator[Drawn]:
+def _homeless(rows: Mapping[str, Row], managers: "pa.Table") -> Iterator[GraphFinding]:
     """Native sites of foreign systems that are in no foreign site."""
     import pyarrow.compute as pc
 
@@ -115,7 +117,7 @@ def _homeless(rows: Mapping[str, Row], managers: "pa.Table") -> Iterator[Drawn]:
                 found[guid] += 1
     for guid, count in found.items():
         words = f"no foreign site, yet {count} foreign systems are in it and in no foreign site"
-        yield Drawn("site-foreign-consistent", "site", rows[guid], words)
+        yield GraphFinding("site-foreign-consistent", "site", rows[guid], words)
 
 
 def _ends(links: "pa.Table") -> list[tuple[str, str]]:
@@ -153,7 +155,7 @@ def _components(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[
 # -- links
 
 
-def links(tables: "Tables") -> Iterator[Drawn]:
+def links(tables: "Tables") -> Iterator[GraphFinding]:
     """Links of one pair of sites, and gates that stand wrong."""
     rows = tables["routing-link"].to_pylist()
     sites_of = _sites_of({gate for row in rows for gate in row["SiteGateIdentifierList"] or ()}, tables)
@@ -167,7 +169,9 @@ def links(tables: "Tables") -> Iterator[Drawn]:
     for group in pairs.values():
         if len(group) > 1:
             for row in group:
-                yield Drawn("link-duplicate", "routing-link", row, f"{len(group)} links join these two sites")
+                yield GraphFinding(
+                    "link-duplicate", "routing-link", row, f"{len(group)} links join these two sites"
+                )
 
 
 def _sites_of(guids: Iterable[str], tables: "Tables") -> dict[str, frozenset[str]]:
@@ -185,18 +189,20 @@ def _sites_of(guids: Iterable[str], tables: "Tables") -> dict[str, frozenset[str
 
 def _gates(
     row: Row, ends: tuple[str, str], sites_of: Mapping[str, frozenset[str]], sites: frozenset[str]
-) -> Iterator[Drawn]:
+) -> Iterator[GraphFinding]:
     gates = row["SiteGateIdentifierList"] or ()
     for gate in gates:
         if gate in sites_of and not sites_of[gate] & set(ends):
-            yield Drawn("link-gate-site", "routing-link", row, f"gate {gate} is in neither of the two sites")
+            yield GraphFinding(
+                "link-gate-site", "routing-link", row, f"gate {gate} is in neither of the two sites"
+            )
     if not gates or not all(sites_of.get(gate, frozenset()) & set(ends) for gate in gates):
         return  # link-gates-exist or link-gate-site
     for end in ends:
         # one that does not exist is the business of link-sites-exist: it can have no gate
         if end in sites and not any(end in sites_of[gate] for gate in gates):
             words = f"all gates are on one side: site {end} has none"
-            yield Drawn("link-one-way", "routing-link", row, words)
+            yield GraphFinding("link-one-way", "routing-link", row, words)
 
 
 # -- settings objects
@@ -209,7 +215,7 @@ class _Place(NamedTuple):
     computer: str
 
 
-def settings(tables: "Tables") -> Iterator[Drawn]:
+def settings(tables: "Tables") -> Iterator[GraphFinding]:
     """The mSMQSettings objects that servers need, and those that are there."""
     site_of = {_name(row["FullPath"], 0): row["Identifier"] for row in tables["site"].to_pylist()}
     placed = [(row, _place(row["FullPath"], site_of)) for row in tables["settings"].to_pylist()]
@@ -225,19 +231,19 @@ def settings(tables: "Tables") -> Iterator[Drawn]:
             needed.setdefault(wanted, server)
             if site in known_sites and wanted not in there:
                 words = f"there is no mSMQSettings object for site {site}"
-                yield Drawn("settings-exist", "queue-manager", server, words)
+                yield GraphFinding("settings-exist", "queue-manager", server, words)
     for row, place in placed:
         yield from _settings_object(row, needed.get(place) if place else None, owners)
 
 
-def _settings_object(row: Row, server: Row | None, owners: frozenset[str]) -> Iterator[Drawn]:
+def _settings_object(row: Row, server: Row | None, owners: frozenset[str]) -> Iterator[GraphFinding]:
     owner = row["QueueManagerIdentifier"]
     if owner not in owners:
         words = f"there is no queue manager {owner}" if owner else "mSMQQMID is missing"
-        yield Drawn("settings-queue-manager-exists", "settings", row, words)
+        yield GraphFinding("settings-queue-manager-exists", "settings", row, words)
     elif server is None:
         words = f"queue manager {owner} is no server of this site"
-        yield Drawn("settings-superfluous", "settings", row, words)
+        yield GraphFinding("settings-superfluous", "settings", row, words)
     else:
         theirs = {"QueueManagerIdentifier": server["Identifier"], "Services": server.get(SERVICE), **server}
         wrong = [
@@ -246,7 +252,7 @@ def _settings_object(row: Row, server: Row | None, owners: frozenset[str]) -> It
             if _differs(row, theirs, copied.adm)
         ]
         if wrong:
-            yield Drawn("settings-equal", "settings", row, "; ".join(wrong))
+            yield GraphFinding("settings-equal", "settings", row, "; ".join(wrong))
 
 
 def _differs(row: Row, server: Row, name: str) -> bool:
@@ -294,7 +300,7 @@ def _name(dn: str | None, above: int) -> str:
 # -- queue managers and computers
 
 
-def controllers(tables: "Tables") -> Iterator[Drawn]:
+def controllers(tables: "Tables") -> Iterator[GraphFinding]:
     """Primary enterprise controllers, if there are several."""
     import pyarrow.compute as pc
 
@@ -304,11 +310,11 @@ def controllers(tables: "Tables") -> Iterator[Drawn]:
     if len(rows) > 1:
         words = f"the enterprise has {len(rows)} primary enterprise controllers"
         yield from (
-            Drawn("primary-enterprise-controller-single", "queue-manager", row, words) for row in rows
+            GraphFinding("primary-enterprise-controller-single", "queue-manager", row, words) for row in rows
         )
 
 
-def routing_servers(tables: "Tables") -> Iterator[Drawn]:
+def routing_servers(tables: "Tables") -> Iterator[GraphFinding]:
     """Queue managers with a routing server that is in none of their sites."""
     import pyarrow.compute as pc
 
@@ -325,10 +331,10 @@ def routing_servers(tables: "Tables") -> Iterator[Drawn]:
         for guid in servers:
             if sites_of.get(guid) and not sites_of[guid] & own:
                 words = f"routing server {guid} is in none of its sites"
-                yield Drawn("queue-manager-routing-server-site", "queue-manager", row, words)
+                yield GraphFinding("queue-manager-routing-server-site", "queue-manager", row, words)
 
 
-def computers(tables: "Tables") -> Iterator[Drawn]:
+def computers(tables: "Tables") -> Iterator[GraphFinding]:
     """Computers with a queue manager whose name or service is not known; others are not MSMQ's."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -344,10 +350,10 @@ def computers(tables: "Tables") -> Iterator[Drawn]:
         row = managers[path]
         if not row["DnsHostName"]:
             words = "dNSHostName is missing: the whole name of its queue manager and queues is not known"
-            yield Drawn("computer-dns-name", "computer", row, words)
+            yield GraphFinding("computer-dns-name", "computer", row, words)
         if not row["ServicePrincipalNames"]:
             words = "servicePrincipalName is missing: whether it is a cluster is not known, Kerberos fails"
-            yield Drawn("computer-service-principal-names", "computer", row, words)
+            yield GraphFinding("computer-service-principal-names", "computer", row, words)
 
 
 DRAWINGS: Final[Mapping[str, Drawing]] = MappingProxyType(

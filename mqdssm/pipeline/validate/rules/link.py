@@ -3,7 +3,7 @@
 from typing import Final
 
 from mqdssm.pipeline.validate.rules.rule import (
-    Drawn,
+    GraphRule,
     MissingReference,
     Repeated,
     Rule,
@@ -70,8 +70,8 @@ def _end(number: int) -> tuple[Rule, Rule]:
     return missing, unset
 
 
-def _link(name: str, severity: Severity, attribute: str, what: str) -> Drawn:
-    return Drawn(
+def _link(name: str, severity: Severity, attribute: str, what: str) -> GraphRule:
+    return GraphRule(
         id=name,
         severity=severity,
         types=_LINK,
@@ -83,8 +83,8 @@ def _link(name: str, severity: Severity, attribute: str, what: str) -> Drawn:
     )
 
 
-def _settings(name: str, severity: Severity, attribute: str, what: str) -> Drawn:
-    return Drawn(
+def _settings(name: str, severity: Severity, attribute: str, what: str) -> GraphRule:
+    return GraphRule(
         id=name,
         severity=severity,
         types=("queue-manager" if name == "settings-exist" else "settings",),
@@ -96,8 +96,8 @@ def _settings(name: str, severity: Severity, attribute: str, what: str) -> Drawn
     )
 
 
-def _site(name: str, severity: Severity, attribute: str, what: str) -> Drawn:
-    return Drawn(
+def _site(name: str, severity: Severity, attribute: str, what: str) -> GraphRule:
+    return GraphRule(
         id=name,
         severity=severity,
         types=("site",),
@@ -110,7 +110,7 @@ def _site(name: str, severity: Severity, attribute: str, what: str) -> Drawn:
 
 
 RULES: Final[tuple[Rule, ...]] = (
-    Drawn(
+    GraphRule(
         id="enterprise-single",
         severity="error",
         types=("enterprise",),

@@ -40,7 +40,7 @@ from mqdssm.pipeline.validate.rules.vocabulary import FRAMES
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.validate.rule_assignment import SqlRunner
-    from mqdssm.pipeline.validate.sources import Source
+    from mqdssm.pipeline.validate.sources import ValidationSource
 
 SHOWN_MAX: Final = 15
 """Names that a message lists."""
@@ -192,7 +192,7 @@ def _check_columns(used: Iterable[str], kind: str, where: str) -> None:
             raise ValueError(f"{where}: {kind} has no column {name}{_likely(name, known)}")
 
 
-def check_own_rules(own: Sequence[Rule], source: "Source", sql: "SqlRunner | None") -> None:
+def check_own_rules(own: Sequence[Rule], source: "ValidationSource", sql: "SqlRunner | None") -> None:
     """Check that own rules can be evaluated, before anything runs.
 
     Args:
@@ -209,7 +209,7 @@ def check_own_rules(own: Sequence[Rule], source: "Source", sql: "SqlRunner | Non
         sql.check_rules(own, source)
 
 
-def _check_translations(own: Sequence[Rule], source: "Source") -> None:
+def _check_translations(own: Sequence[Rule], source: "ValidationSource") -> None:
     import pyarrow as pa
 
     from mqdssm.pipeline.validate.translate import Untranslatable, message, translate

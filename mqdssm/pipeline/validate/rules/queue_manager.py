@@ -5,7 +5,7 @@ from typing import Final
 from mqdssm.pipeline.validate.rules.graphs import ROUTING_LISTS
 from mqdssm.pipeline.validate.rules.queue import PARENT
 from mqdssm.pipeline.validate.rules.rule import (
-    Drawn,
+    GraphRule,
     Judged,
     MissingReference,
     Repeated,
@@ -98,8 +98,8 @@ def _cloned(key: str) -> Repeated:
     )
 
 
-def _computer(name: str, attribute: str, section: str, ldap: str) -> Drawn:
-    return Drawn(
+def _computer(name: str, attribute: str, section: str, ldap: str) -> GraphRule:
+    return GraphRule(
         id=name,
         severity="warning",
         types=_COMPUTER,
@@ -182,7 +182,7 @@ RULES: Final[tuple[Rule, ...]] = (
             f" or ({SERVICE} & {int(SERVICE_BITS['DirectoryServer'])}) <> 0 and not DirectoryServer"
         ),
     ),
-    Drawn(
+    GraphRule(
         id="primary-enterprise-controller-single",
         severity="error",
         types=_QUEUE_MANAGER,
@@ -192,7 +192,7 @@ RULES: Final[tuple[Rule, ...]] = (
         drawing="controllers",
         reads={"queue-manager": ("Identifier", "DirectoryServerType")},
     ),
-    Drawn(
+    GraphRule(
         id="queue-manager-routing-server-site",
         severity="warning",
         types=_QUEUE_MANAGER,

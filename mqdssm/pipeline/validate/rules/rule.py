@@ -12,7 +12,7 @@ defect), or by the name of a function where SQL cannot say it. Whatever runs a r
 `MissingReference`  a reference to an object that is not there
 `Unequal`           an object and the one that it refers to do not agree
 `Judged`            a value that only a program understands, as a security descriptor; each distinct one once
-`Drawn`             what shows only when all objects of small types are seen together, as a graph
+`GraphRule`             what shows only when all objects of small types are seen together, as a graph
 `Stated`            a defect that is known before objects are read
 =================== =========================================================================================
 
@@ -269,7 +269,7 @@ class Judged(Rule):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn(Rule):
+class GraphRule(Rule):
     """What shows only when all objects of small types are seen together; see `graphs`.
 
     Attributes:
