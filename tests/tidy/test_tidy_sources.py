@@ -9,8 +9,8 @@ import pytest
 import source_tree
 from source_tree import ROOT, name, sources, tree
 
-MODULE_LINES_MAX = 500
-FUNCTION_LINES_MAX = 50  # without the docstring
+MODULE_LINES_MAX = 700
+FUNCTION_LINES_MAX = 60  # without the docstring
 TEXT_BYTES_MAX = 512 * 1024  # above that it is data, and belongs into an archive or a generator
 CITATION = re.compile(r"\[M[SC]-[A-Z]+\]|\bRFC \d{3,4}\b|\b[MRCSW]\d{1,2}\b")
 CITING_LAYERS = ("mqdssm/events", "mqdssm/tables", "mqdssm/wire")
