@@ -1,1 +1,1 @@
-"""Room for the sans-I/O engines: step(event, now) -> actions (replication, notification, discovery)."""
+"""Sans-I/O engines of replication, notification and discovery: step(event, now) returns actions."""

@@ -1,4 +1,4 @@
-"""What the engines have in common of what goes in and what comes out: timers, and what is told to people."""
+"""Events and actions that all engines share: timers, and notes for operators."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class StartTimer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopTimer:
-    """Stop a timer, if it runs."""
+    """Stop a timer, if it is running."""
 
     name: str
 
@@ -37,7 +37,7 @@ class Note:
     Attributes:
         what: a short constant text, as "dropped: unknown partition".
         detail: about which message or object.
-        is_warning: an operator has to do something about it.
+        is_warning: True if an operator has to do something about it.
     """
 
     what: str
@@ -50,7 +50,7 @@ class Dropped:
     """An event that changes nothing.
 
     Attributes:
-        what: in a few constant words, to be counted by.
+        what: a few constant words, for counting.
     """
 
     what: str

@@ -1,1 +1,1 @@
-"""Finding directory servers, and being found ([MS-MQSD] 3): both sides without sockets, clock or chance."""
+"""Discovery of directory servers ([MS-MQSD] 3): client and server without sockets, clock or randomness."""

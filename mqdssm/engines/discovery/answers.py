@@ -1,7 +1,7 @@
 """Answers of a directory server to datagrams ([MS-MQSD] 3.2.5.1).
 
-Only requests are answered: what is malformed, or is a reply, never is (decision S4), so that two servers
-cannot be made to talk to each other. Replies are bounded in size, for each source and for all of them
+Only requests are answered. Replies and malformed datagrams never are (decision S4), so that two servers
+cannot be made to talk to each other. Replies are limited in size, for each source and for all of them
 (decision S5). Beyond these limits no more bytes are sent than were received.
 """
 
@@ -29,19 +29,19 @@ from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.wire.mqsd import CLIENT_REQUEST, IP_REQUEST_BYTES, IPX_REQUEST_BYTES_MIN, encode
 
 REQUEST_BYTES_MAX: Final = IP_REQUEST_BYTES + 4 + 4 * NETWORKS_MAX
-"""The longest request, with 32 IPX networks ([MS-MQSD] 2.2.2)."""
+"""Length of the longest request, with 32 IPX networks ([MS-MQSD] 2.2.2)."""
 REPLY_BYTES_MAX: Final = 1472
-"""What one Ethernet frame carries: a reply in fragments would often be lost (decision S13)."""
+"""Payload of one Ethernet frame: a reply in fragments would often be lost (decision S13)."""
 BRIEF_ONE_IN: Final = 3
-"""Of so many requests of a source that asks too often one has a brief reply (decision S5)."""
+"""A source over its rate gets one brief reply for this many requests (decision S5)."""
 CREDIT_BYTES_MAX: Final = 16_384
-"""Received bytes that may be sent later."""
+"""Limit of the received bytes that pay for later replies."""
 _TYPE_AT: Final = 1
 _REQUEST_ID_AT: Final = slice(20, 36)
 _SITE_AT: Final = slice(36, 52)
 _ID_AT: Final = slice(4, 20)  # CorrelationID
-_Form = tuple[bool, bool]  # of the client's own site, IPX
-_Parts = tuple[bytes, bytes]  # of a reply: what stands before and behind CorrelationID
+_Form = tuple[bool, bool]  # for the client's own site, IPX
+_Parts = tuple[bytes, bytes]  # bytes of a reply before and behind CorrelationID
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,14 @@ class Refusal:
     """Reason why a datagram is not answered.
 
     Attributes:
-        what: in a few constant words, to be counted by.
+        what: a few constant words, for counting.
     """
 
     what: str
 
 
 class BriefAnswer(bytes):
-    """A reply over the limits: it has the first network and the first server alone."""
+    """A reply over the limits, with the first network and the first server only."""
 
     __slots__ = ()
 
@@ -70,7 +70,7 @@ NO_SERVERS: Final = Refusal("no directory server to tell of")
 
 
 class Answers:
-    """The answers of one server, whatever sockets it has.
+    """The answers of one server, shared by all its sockets.
 
     Args:
         rates: how many replies a source may have.
@@ -102,7 +102,7 @@ class Answers:
         self._over_rate_requests = 0
 
     def learn(self, knowledge: Knowledge) -> None:
-        """Answer from now on with this."""
+        """Answer with this knowledge from now on."""
         networks = knowledge.networks[:NETWORKS_MAX] or (NULL_GUID,)  # decision S6
         servers = tuple(self._fitting(knowledge.servers, networks))
         self.left_out = len(knowledge.servers) - len(servers)
@@ -112,24 +112,24 @@ class Answers:
         self._whole_bytes, self._brief_bytes = map(_sizes, (self._whole, self._brief))
 
     def answer(self, data: bytes, source: str, now: float) -> bytes | Refusal:
-        """Return the reply to a datagram, or why there is none.
+        """Return the reply to a datagram, or the reason why there is none.
 
         Args:
-            data: the datagram; of one that is too long more than `REQUEST_BYTES_MAX` bytes suffice.
+            data: the datagram; of a longer one the first `REQUEST_BYTES_MAX` + 1 bytes suffice.
             source: the sender's address, without port: one machine has many.
             now: monotonic seconds.
 
         Returns:
-            The reply; a `BriefAnswer` where the limits of whole ones are reached.
+            The reply; a `BriefAnswer` if a limit of whole replies is reached.
         """
-        # what is cheap first: whoever floods us must pay more than we do
+        # the cheapest checks first: a flood must cost the sender more than this server
         if not IP_REQUEST_BYTES <= len(data) <= REQUEST_BYTES_MAX:
             return NO_REQUEST
         if data[_TYPE_AT] != PacketType.CLIENT_REQUEST:
             return NO_REQUEST
         if self._site is None:
             return NOTHING_KNOWN
-        # in a shorter one IPXNetworkCount and its array are not there (3.2.5.1), any bytes are a request
+        # a shorter datagram has no IPXNetworkCount and no array (3.2.5.1): any bytes are a request
         is_ipx = len(data) >= IPX_REQUEST_BYTES_MIN
         if is_ipx and not _is_request(data):
             return NO_REQUEST
@@ -159,11 +159,11 @@ class Answers:
         return brief
 
     def _over_rate_answer(self, form: _Form, data: bytes, now: float) -> bytes | Refusal:
-        """Return a reply that is no longer than the request, else the brief one to one in `BRIEF_ONE_IN`.
+        """Return a reply no longer than the request, or a brief reply to one in `BRIEF_ONE_IN` requests.
 
-        Forged requests do not keep a computer from its answer then; most of what they pay is left for others.
-        All sources over their rate have a rate together: whoever floods us with many of them must not keep us
-        busy with replies. So what is cheap comes first.
+        Forged requests then do not keep a computer from its answer, and most received bytes are left to pay
+        for replies to others. All sources over their rate share one rate, so that a flood from many sources
+        does not keep the server busy with replies. The cheap checks come first for the same reason.
         """
         received, whole, brief = len(data), self._whole_bytes[form], self._brief_bytes[form]
         if brief > received:
@@ -182,7 +182,7 @@ class Answers:
     def _fitting(
         self, servers: tuple[DirectoryServiceServer, ...], networks: tuple[Guid, ...]
     ) -> Iterator[DirectoryServiceServer]:
-        """Return the first servers, as many as a reply has room for."""
+        """Return the first servers, as many as fit into a reply."""
         # fixed fields, networks, RespondingSiteID
         room = self._reply_bytes_max - 32 - 16 * len(networks) - 16
         for server in servers:
@@ -203,7 +203,7 @@ def _is_request(data: bytes) -> bool:
 def _forms(
     site: Guid, networks: tuple[Guid, ...], servers: tuple[DirectoryServiceServer, ...]
 ) -> dict[_Form, _Parts]:
-    """Return the replies to each form of request; none to other sites without a server (decision S14)."""
+    """Return the reply to each form of request; without servers none for other sites (decision S14)."""
     forms = {}
     for is_ipx in (False, True):
         own = TopologyServerReply(

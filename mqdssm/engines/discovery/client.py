@@ -1,11 +1,10 @@
 """The client of discovery as a state machine ([MS-MQSD] 3.1).
 
-It asks on one network after the other and waits on each for an answer. A server of the client's own site
-ends the wait at once; one of another site makes it wait once more, and the second of them ends it. Of all
-answers the best is kept, whatever the network (decision S2): the first with a list, else the first of the
-own site.
+The client asks on one network after the other and waits on each for an answer. A server of the client's own
+site ends the wait at once. The first server of another site starts one more wait, and the second one ends it.
+The best answer of all networks is kept (decision S2): the first with a list, else the first of the own site.
 
-Everything that can happen in a state stands in `DiscoveryClient.STEPS`; all else is dropped.
+`DiscoveryClient.STEPS` lists the signals that each state handles; all others are dropped.
 """
 
 from collections import deque
@@ -27,12 +26,12 @@ class ClientState(StrEnum):
     """State of the client."""
 
     IDLE = "idle"  # no request is out
-    ASKING = "asking"  # asked on a network, nobody has answered: LastTopologyServerReply is empty
-    ANSWERED = "answered"  # a server of another site has answered there; one of the own may still
+    ASKING = "asking"  # asked on a network, no answer yet: LastTopologyServerReply is empty
+    ANSWERED = "answered"  # a server of another site has answered; one of the own site may still answer
 
 
 class Signal(StrEnum):
-    """What may happen; datagrams are told apart by what they say."""
+    """Kinds of events; a datagram is classified by its content."""
 
     DISCOVER = "get directory server list"
     OWN_SITE = "reply of the own site"
@@ -50,9 +49,9 @@ class Discover:
     """Get Directory Server List ([MS-MQSD] 3.1.4.1).
 
     Attributes:
-        networks: all that the computer is connected to, in the order in which they are asked.
-        request_id: of this discovery, unique (chance).
-        anew: ask also where an earlier answer still holds.
+        networks: all networks of the computer, in the order in which they are asked.
+        request_id: unique identifier of this discovery (random).
+        anew: True to ask even if an earlier answer is still valid.
     """
 
     networks: tuple[Network, ...]
@@ -65,8 +64,8 @@ class ReplyReceived:
     """A datagram arrived (3.1.5.2).
 
     Attributes:
-        network: where.
-        data: all of it.
+        network: the network from which it came.
+        data: the whole datagram.
         source: the sender's address.
     """
 
@@ -104,9 +103,9 @@ class Broadcast:
     """Send a request on a network (3.1.5.1).
 
     Attributes:
-        network: where.
+        network: the network.
         data: the datagram.
-        number: which of all networks it is, from 1: CurrentNetworkIndex (decision S3).
+        number: position of the network among all networks, from 1: CurrentNetworkIndex (decision S3).
         total: NumberOfNetworkAddresses.
     """
 
@@ -118,10 +117,10 @@ class Broadcast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFinished:
-    """Get Directory Server List is over.
+    """Result of Get Directory Server List, at its end.
 
     Attributes:
-        result: what was learnt; None: nobody answered on any network.
+        result: the best answer; None if no server answered on any network.
     """
 
     result: DiscoveryResult | None
@@ -131,7 +130,7 @@ Action: TypeAlias = Broadcast | SearchFinished | Dropped
 
 
 Handler: TypeAlias = Callable[["DiscoveryClient", Any], list[Action]]
-"""Any: the event that belongs to the signal."""
+"""Any stands for the event type of the signal."""
 _SIGNALS: Final[Mapping[type, Signal]] = MappingProxyType(
     {
         Discover: Signal.DISCOVER,
@@ -141,7 +140,7 @@ _SIGNALS: Final[Mapping[type, Signal]] = MappingProxyType(
     }
 )
 _NEXT: Final = frozenset({ClientState.ASKING, ClientState.IDLE})
-"""The next network, or the end."""
+"""States after the move to the next network: asking there, or idle after the last one."""
 _ANSWERED: Final = frozenset({ClientState.ANSWERED})
 _IDLE: Final = frozenset({ClientState.IDLE})
 
@@ -151,15 +150,15 @@ class DiscoveryClient:
 
     Args:
         enterprise_id: Enterprise.Identifier.
-        site_id: Site.Identifier; nil: of no site, so that every server tells its list.
+        site_id: Site.Identifier; nil for a client of no site: every server then replies with its list.
         wait_s: Wait For Response Timer, in seconds.
 
     Attributes:
-        state: where it is.
-        deadline: monotonic seconds at which the wait is over; None: nothing is waited for.
-        directory_server_list: LocalQueueManager.DirectoryServerList, names alone (3.1.7.1).
+        state: its state.
+        deadline: monotonic seconds at which the wait is over; None if nothing is waited for.
+        directory_server_list: LocalQueueManager.DirectoryServerList, the names only (3.1.7.1).
         connected_network_identifier_list: LocalQueueManager.ConnectedNetworkIdentifierList (3.1.7.2).
-        last_successful_network: LastSuccessfulNetworkAddress; None: it is not valid.
+        last_successful_network: LastSuccessfulNetworkAddress; None if it is not valid.
     """
 
     def __init__(
@@ -171,20 +170,20 @@ class DiscoveryClient:
         self.directory_server_list: tuple[str, ...] = ()
         self.connected_network_identifier_list: tuple[Guid, ...] = ()
         self.last_successful_network: Network | None = None
-        self._result: DiscoveryResult | None = None  # of the last discovery that was not in vain
-        self._heard: DiscoveryResult  # what the answer at work says
+        self._result: DiscoveryResult | None = None  # of the last discovery that was answered
+        self._heard: DiscoveryResult  # content of the reply that is being handled
         self._now = float("-inf")
         self._begin(Discover(networks=(), request_id=NULL_GUID))
 
     def step(self, event: Event, now: float) -> list[Action]:
-        """Take one event.
+        """Handle one event.
 
         Args:
             event: what happened.
             now: monotonic seconds; never less than before.
 
         Returns:
-            What is to be done, in order; then `deadline` says when `Waited` is due.
+            The actions, in order. Afterwards `deadline` is the time at which `Waited` is due.
         """
         assert now >= self._now, "the driver's clock goes backwards"  # noqa: S101  a belief, not data
         self._now = now
@@ -202,7 +201,7 @@ class DiscoveryClient:
 
     @property
     def current_network(self) -> Network | None:
-        """The network from which an answer is awaited; None if there is none."""
+        """Network from which an answer is awaited; None if there is none."""
         return None if self.state is ClientState.IDLE else self._asked[-1]
 
     def _begin(self, event: Discover) -> None:
@@ -212,7 +211,7 @@ class DiscoveryClient:
         self._best: DiscoveryResult | None = None
 
     def _judged(self, event: ReplyReceived) -> Signal | Dropped:
-        """Return the reply in a datagram, or why it is discarded (the first three rules of 3.1.5.2)."""
+        """Return the signal of a reply, or why it is discarded (the first three rules of 3.1.5.2)."""
         if event.network != self.current_network:
             return Dropped(what="answer on a network that is not being asked")
         try:
@@ -233,7 +232,7 @@ class DiscoveryClient:
     # --- handlers
 
     def _on_discover(self, event: Discover) -> list[Action]:
-        """Get Directory Server List (3.1.4.1)."""
+        """Start Get Directory Server List (3.1.4.1)."""
         dialled = any(network.remote_access for network in event.networks)
         if self.last_successful_network is not None and not dialled and not event.anew:
             return [SearchFinished(result=self._result)]
@@ -241,37 +240,37 @@ class DiscoveryClient:
         return self._next()
 
     def _on_own_site(self, event: ReplyReceived) -> list[Action]:
-        """A server of the own site ends the wait (3.1.5.2, the rules for DirectoryServiceServerSize 0)."""
+        """End the wait at an answer of the own site (3.1.5.2, the rules for DirectoryServiceServerSize 0)."""
         self.last_successful_network = event.network
         self._keep_best()
         return self._next()
 
     def _on_first_of_other_site(self, event: ReplyReceived) -> list[Action]:
-        """The first answer on a network gives the others another wait (3.1.5.2)."""
+        """Start another wait after the first answer of another site on a network (3.1.5.2)."""
         self.last_successful_network = event.network
         self._keep_best()
         self.state, self.deadline = ClientState.ANSWERED, self._now + self._wait_s
         return []
 
     def _on_second_of_other_site(self, event: ReplyReceived) -> list[Action]:
-        """The second one ends the wait (3.1.5.2)."""
+        """End the wait after the second answer of another site (3.1.5.2)."""
         self.last_successful_network = event.network
         return self._next()
 
     def _on_no_response(self, _event: Waited) -> list[Action]:
-        """No Server Response (3.1.6.1)."""
+        """Handle No Server Response (3.1.6.1)."""
         if self.deadline is None or self._now < self.deadline:
             return [Dropped(what="timer that was started anew")]
         return self._next()
 
     def _on_send_failed(self, event: RequestSendFailed) -> list[Action]:
-        """Nobody was asked, so nobody is waited for (decision S12)."""
+        """Go to the next network: nobody received the request, so no answer can come (decision S12)."""
         if event.network != self.current_network:
             return [Dropped(what="failure on a network that is not being asked")]
         return self._next()
 
     def _on_networks_changed(self, event: NetworksChanged) -> list[Action]:
-        """Ask where nobody was asked yet, and no longer where we are not any more (decision S12)."""
+        """Add new networks to those to ask, and leave out networks that are gone (decision S12)."""
         self._forget(event)
         known = {*self._asked, *self._to_ask}
         self._to_ask = deque(one for one in self._to_ask if one in event.networks)
@@ -282,10 +281,10 @@ class DiscoveryClient:
         self._forget(event)
         return []
 
-    # --- what several handlers do
+    # --- helpers of several handlers
 
     def _next(self) -> list[Action]:
-        """Sending a TopologyClientRequest (3.1.5.1) on the next network; after the last one the end."""
+        """Send a TopologyClientRequest (3.1.5.1) on the next network, or finish after the last one."""
         if not self._to_ask:
             return self._finish()
         network = self._to_ask.popleft()
@@ -309,7 +308,7 @@ class DiscoveryClient:
         self._best = replace(winner, own_site_server=own_site_server)
 
     def _finish(self) -> list[Action]:
-        """The end of 3.1.5.2 and 3.1.6.1; Populate DirectoryServerList and …NetworkIdentifierList (3.1.7)."""
+        """Finish (3.1.5.2, 3.1.6.1): Populate DirectoryServerList and …NetworkIdentifierList (3.1.7)."""
         self.state, self.deadline = ClientState.IDLE, None
         best = self._best
         if best is None:
@@ -342,4 +341,4 @@ class DiscoveryClient:
         (ClientState.ANSWERED, Signal.NETWORKS_CHANGED): (_on_networks_changed, _NEXT | _ANSWERED),  # S12
     })
     # fmt: on
-    """What is done about a signal in a state, and where that may lead; what is missing is dropped."""
+    """Handler of each signal in each state, with the states that may follow; others are dropped."""

@@ -1,39 +1,39 @@
 """Limits of replies: a rate for each source, and a byte rate for all sources (decision S5).
 
-Both are token buckets. A bucket is one number: when it will be full again.
+Both are token buckets. A bucket is stored as one number: the time at which it will be full again.
 """
 
 from collections import OrderedDict
 from typing import Final
 
 REPLIES_PER_S: Final = 5.0
-"""For one source in the long run: a client asks once in 15 seconds, many clients may share an address."""
+"""Long-term rate for one source: a client asks once in 15 seconds, many clients may share an address."""
 REPLIES_AT_ONCE: Final = 10
-"""For a source that was quiet."""
+"""Replies at once to a source that was quiet."""
 SOURCES_MAX: Final = 4096
-"""Sources that are remembered, some 500 KiB. The one that was not heard of for the longest time is forgotten;
-to make us forget a source, somebody must send us more requests than that brings it replies."""
+"""Number of sources that are remembered, some 500 KiB. The least recently seen source is forgotten first.
+To make the server forget a source, an attacker must send more requests than that source then gets replies."""
 REFUSALS_MAX: Final = 200
-"""So many requests over its rate without a whole reply between them, and a source is muted: more than 1,000
-requests a second."""
+"""A source is muted after this many requests over its rate without a whole reply between them: this takes
+more than 1,000 requests a second."""
 MUTE_S: Final = 0.1
-"""How long a source is muted. Others can forge its requests: it must not be silenced for long."""
+"""Time for which a source is muted. Its requests may be forged, so it must not be silenced for long."""
 BYTES_PER_S: Final = 65_536
-"""For all sources together in the long run: forged requests bring a network no more than half a megabit a
-second, 600 clients in 15 seconds get the longest reply."""
+"""Long-term rate of bytes for all sources together: forged requests cause at most half a megabit a second;
+600 clients in 15 seconds get the longest reply."""
 BYTES_AT_ONCE: Final = 262_144
-"""For all sources together after a quiet time: 178 of the longest replies."""
+"""Bytes at once for all sources together after a quiet time: 178 of the longest replies."""
 
 
 OVER_RATE_PER_S: Final = 500
-"""Replies a second to sources over their rate, to all of these together. A reply takes more time than all
-else that is done about a request: a flood of many sources would keep others from their answer."""
+"""Replies a second to all sources over their rate together. A reply takes more time than all other steps of
+a request, so without this limit a flood from many sources would keep other clients from their answer."""
 
 
 class SourceRates:
     """Counts replies by source.
 
-    Forgetting a full bucket changes nothing.
+    A full bucket can be forgotten without any effect.
 
     Args:
         per_s: replies a second in the long run.
@@ -51,17 +51,17 @@ class SourceRates:
         if not (per_s > 0 and at_once >= 1 and sources_max >= 1):
             raise ValueError(f"{per_s} replies a second, {at_once} at once, {sources_max} sources: too few")
         self._reply_s: Final = 1 / per_s
-        # a reply more is due when this is what the bucket still lacks; the rest is for rounding
+        # a reply is due if the bucket lacks at most this much; the last term is for rounding
         self._lack_max_s: Final = (at_once - 1) / per_s + 1e-9
         self._sources_max: Final = sources_max
         self._full_at: Final[OrderedDict[str, float]] = OrderedDict()
-        self._refusals: Final[dict[str, int]] = {}  # of sources that are in the other table
+        self._refusals: Final[dict[str, int]] = {}  # only of sources that are also in `_full_at`
 
     def __len__(self) -> int:
         return len(self._full_at)
 
     def may(self, source: str, now: float) -> bool:
-        """Return True if a source may have a reply now, in monotonic seconds; it counts as heard of."""
+        """Return True if a source may have a reply now, in monotonic seconds; note that it was seen."""
         full_at = self._full_at.get(source)
         if full_at is None:
             return True
@@ -72,7 +72,7 @@ class SourceRates:
         return False
 
     def is_a_flood(self, source: str) -> bool:
-        """Return True if a source that was refused goes on and on; it counts from 0 then."""
+        """Return True if a source keeps sending after refusals; its refusals then count from 0 again."""
         if self._refusals.get(source, 0) < REFUSALS_MAX:
             return False
         del self._refusals[source]
@@ -89,7 +89,7 @@ class SourceRates:
 
 
 class CommonRate:
-    """Limits what all sources together have: replies, or their bytes.
+    """Limit for all sources together: of replies, or of their bytes.
 
     Args:
         per_s: how many a second in the long run.
@@ -104,10 +104,10 @@ class CommonRate:
         self._full_at = float("-inf")
 
     def take(self, size: int, now: float) -> bool:
-        """Take so many out of the bucket, at a time in monotonic seconds.
+        """Take an amount out of the bucket, at a time in monotonic seconds.
 
         Returns:
-            True if they were there; else nothing is taken.
+            True if the bucket held that much; else nothing is taken.
         """
         full_at = max(self._full_at, now) + size / self._per_s
         if full_at - now > self._at_once_s + 1e-9:

@@ -1,6 +1,6 @@
-"""The server of discovery as a state machine: one for each address that it listens on ([MS-MQSD] 3.2).
+"""The server of discovery as a state machine, one for each listening address ([MS-MQSD] 3.2).
 
-Everything that can happen in a state stands in `DiscoveryServer.STEPS`; all else is dropped.
+`DiscoveryServer.STEPS` lists the events that each state handles; all others are dropped.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,9 +24,9 @@ class SocketState(StrEnum):
     __hash__ = str.__hash__  # every datagram is looked up by it; Enum's is slow
 
     CLOSED = "closed"  # not started yet
-    OPENING = "opening"  # there is to be a socket
-    LISTENING = "listening"  # there is one
-    ENDED = "ended"  # for ever
+    OPENING = "opening"  # the socket is being opened
+    LISTENING = "listening"  # the socket is open
+    ENDED = "ended"  # final
 
 
 # --- events
@@ -39,12 +39,12 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """The socket is there."""
+    """The socket is open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenFailed:
-    """There can be no socket.
+    """The socket could not be opened.
 
     Attributes:
         reason: in words.
@@ -58,7 +58,7 @@ class RequestReceived:
     """A datagram arrived (3.2.5.1).
 
     Attributes:
-        data: its bytes; of a long one those that `Answers.answer` wants.
+        data: its bytes; a long datagram may be cut as `Answers.answer` allows.
         source: the sender.
     """
 
@@ -79,7 +79,7 @@ class ReplySendFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopServer:
-    """The server is no longer wanted."""
+    """Request to stop the server."""
 
 
 Event: TypeAlias = Start | Opened | OpenFailed | RequestReceived | ReplySendFailed | StopServer
@@ -89,7 +89,7 @@ Event: TypeAlias = Start | Opened | OpenFailed | RequestReceived | ReplySendFail
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """Open the socket, and say `Opened` or `OpenFailed`."""
+    """Open the socket, and report `Opened` or `OpenFailed`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class SendReply:
 
     Attributes:
         data: its bytes.
-        destination: who asked.
+        destination: the client.
         is_brief: True if the limits of whole replies were reached (decision S5).
     """
 
@@ -114,7 +114,7 @@ class SendReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mute:
-    """Do not even receive what a source sends, if that can be done (decision S16).
+    """Stop receiving from a source, if the system can filter it (decision S16).
 
     Attributes:
         source: its IPv4 address.
@@ -130,7 +130,7 @@ class Ended:
     """The server has ended.
 
     Attributes:
-        reason: why there can be no socket; empty: nobody wants it any more.
+        reason: why the socket could not be opened; empty after `StopServer`.
     """
 
     reason: str = ""
@@ -145,13 +145,13 @@ _IN: Final[Mapping[SocketState, frozenset[SocketState]]] = MappingProxyType(
 
 
 class DiscoveryServer:
-    """Listens on one address.
+    """Server of discovery on one address.
 
     Args:
-        answers: what is answered; servers on other addresses share it.
+        answers: its answers, shared with the servers on other addresses.
 
     Attributes:
-        state: where it is.
+        state: its state.
         sources: networks whose computers are answered (decision S19).
     """
 
@@ -161,7 +161,7 @@ class DiscoveryServer:
         self._answers: Final = answers
 
     def step(self, event: Event, now: float) -> list[Action]:
-        """Take one event, at a time in monotonic seconds; what is to be done, in order."""
+        """Handle one event, at a time in monotonic seconds, and return the actions in order."""
         row = self.STEPS.get((self.state, type(event)))
         if row is None:
             return [Dropped(f"{type(event).__name__} while {self.state}")]
@@ -171,7 +171,7 @@ class DiscoveryServer:
         return actions
 
     def _on_start(self, _event: Start, _now: float) -> list[Action]:
-        """Initialization (3.2.3)."""
+        """Open the socket: Initialization (3.2.3)."""
         self.state = SocketState.OPENING
         return [Open()]
 
@@ -180,12 +180,12 @@ class DiscoveryServer:
         return []
 
     def _on_open_failed(self, event: OpenFailed, _now: float) -> list[Action]:
-        """A socket that cannot be opened ends the server (3.2.5)."""
+        """End the server if the socket cannot be opened (3.2.5)."""
         self.state = SocketState.ENDED
         return [Ended(reason=event.reason)]
 
     def _on_received(self, event: RequestReceived, now: float) -> list[Action]:
-        """Receiving a TopologyClientRequest (3.2.5.1)."""
+        """Answer a TopologyClientRequest (3.2.5.1)."""
         if event.source[0] not in self.sources:
             return [Dropped("not from a network that is answered")]
         answer = self._answers.answer(event.data, event.source[0], now)
@@ -196,7 +196,7 @@ class DiscoveryServer:
         return [SendReply(answer, event.source, is_brief=isinstance(answer, BriefAnswer))]
 
     def _on_send_failed(self, _event: ReplySendFailed, _now: float) -> list[Action]:
-        """A network error: close and reopen the socket (3.2.5)."""
+        """Close and reopen the socket after a network error (3.2.5)."""
         self.state = SocketState.OPENING
         return [Close(), Open()]
 
@@ -219,4 +219,4 @@ class DiscoveryServer:
         (SocketState.LISTENING, StopServer):      (_on_stop, _IN[SocketState.ENDED]),
     })
     # fmt: on
-    """What is done about an event in a state, and where that may lead; what is missing is dropped."""
+    """Handler of each event in each state, with the states that may follow; others are dropped."""

@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv4Network, collapse_addresses
 from typing import Final
 
 ADDRESSES_KEPT: Final = 4096
-"""Addresses that are not looked for again."""
+"""Number of addresses whose result is cached."""
 
 
 class SourceNetworks:
@@ -16,7 +16,7 @@ class SourceNetworks:
         networks: the networks; they may overlap.
 
     Attributes:
-        networks: the same addresses as few networks, in their order.
+        networks: the same addresses in as few networks as possible, sorted.
     """
 
     def __init__(self, networks: Iterable[IPv4Network]) -> None:
@@ -41,9 +41,9 @@ class SourceNetworks:
 
 
 EVERYWHERE: Final = SourceNetworks([IPv4Network("0.0.0.0/0")])
-"""All networks there are."""
+"""All IPv4 networks."""
 LOOPBACK: Final = IPv4Network("127.0.0.0/8")
-"""The network of a computer with itself."""
+"""The loopback network."""
 _ALL_NETWORKS: Final = frozenset(map(IPv4Address, (0, 0xFFFF_FFFF)))
 
 
@@ -53,9 +53,9 @@ def sources_of(
     """Return the networks whose computers are answered at an address.
 
     Args:
-        listening: the server's address; 0.0.0.0 and 255.255.255.255 stand on all networks.
+        listening: the server's address; 0.0.0.0 and 255.255.255.255 mean all networks.
         on_link: networks that the computer is connected to.
-        allowed: networks that are answered although the computer is not connected to them.
+        allowed: more networks that are answered, although the computer is not connected to them.
     """
     address = IPv4Address(listening)
     here = (network for network in on_link if address in _ALL_NETWORKS or address in network)

@@ -8,7 +8,7 @@ from mqdssm.model.discovery import IP_PORT, DirectoryServiceServer, TopologyServ
 from mqdssm.model.guid import NULL_GUID, Guid
 
 ANSWER_WAIT_S: Final = 15.0
-"""How long a client waits for an answer: Wait For Response Timer ([MS-MQSD] 3.1.2.1)."""
+"""Time a client waits for an answer: Wait For Response Timer ([MS-MQSD] 3.1.2.1)."""
 PORT_MAX: Final = 65_535
 """The highest port of UDP."""
 
@@ -18,10 +18,10 @@ class Network:
     """A network that the client is connected to: an entry of NetworkAddressList ([MS-MQSD] 3.1.1.2).
 
     Attributes:
-        address: where requests are sent, an IPv4 broadcast address or one server's own.
+        address: destination of requests, an IPv4 broadcast address or the address of one server.
         port: of UDP.
-        remote_access: whether it is one of a Remote Access Service (3.1.4.1).
-        local: our own IPv4 address on it; empty: the system chooses.
+        remote_access: True for a network of a Remote Access Service (3.1.4.1).
+        local: our own IPv4 address on it; empty to let the system choose.
     """
 
     address: str
@@ -30,7 +30,7 @@ class Network:
     local: str = ""
 
     def __post_init__(self) -> None:
-        """Check what no socket could take.
+        """Check the addresses and the port.
 
         Raises:
             ValueError: no IPv4 address, or no port.
@@ -50,12 +50,12 @@ class DiscoveryResult:
     """Result of a discovery ([MS-MQSD] 3.1.7).
 
     Attributes:
-        servers: the directory servers; none where one of the client's own site answered, which means that
-            the list the client has is still right.
+        servers: the directory servers; empty if a server of the client's own site answered, which means that
+            the client's list is still valid.
         connected_networks: the server's connected networks.
         site: of the server that answered.
-        is_own_site: whether that is the client's own.
-        network: where the answer came from.
+        is_own_site: True if that is the client's own site.
+        network: the network from which the answer came.
         answered_by: the server's address.
         own_site_server: address of the first server of the client's own site that answered; empty: none did.
     """
@@ -72,7 +72,7 @@ class DiscoveryResult:
     def of(
         cls, reply: TopologyServerReply, *, own_site: Guid, network: Network, answered_by: str
     ) -> "DiscoveryResult":
-        """What a reply says; a nil GUID is no network (decision S6)."""
+        """Return the result that a reply gives; a nil GUID is no network (decision S6)."""
         return cls(
             servers=reply.directory_service_servers or (),
             connected_networks=tuple(one for one in reply.connected_networks if one != NULL_GUID),
@@ -90,8 +90,8 @@ class Knowledge:
 
     Attributes:
         site: Site.Identifier.
-        servers: LocalQueueManager.DirectoryServerList with protocols, the most wanted first.
-        networks: LocalQueueManager.ConnectedNetworkIdentifierList, the most wanted first.
+        servers: LocalQueueManager.DirectoryServerList with protocols, the most preferred first.
+        networks: LocalQueueManager.ConnectedNetworkIdentifierList, the most preferred first.
     """
 
     site: Guid

@@ -1,4 +1,4 @@
-"""What goes into the receiver and what comes out of it: events, actions, and the reads that it wants."""
+"""Events and actions of the receiver, and the directory reads that it asks for."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -9,7 +9,7 @@ from mqdssm.model.notification import ChangeNotification
 from mqdssm.model.owned import OwnedQueue, OwnedQueueManager, StateEvent
 from mqdssm.model.transport import AuthenticationLevel, SenderIdentifierType
 
-# --- reads of the directory, and what comes of them
+# --- reads of the directory, and their results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class ReadQueue:
 
     Attributes:
         identifier: its GUID.
-        server: name of the directory server to ask, one of `ReceiverSettings.servers`; None: our own one.
+        server: name of the directory server to ask, one of `ReceiverSettings.servers`; None for our own one.
     """
 
     identifier: UUID
@@ -46,21 +46,21 @@ Operation: TypeAlias = ReadQueue | ReadQueueManager | ReadAll
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRead:
-    """The queue; None: there is none."""
+    """The queue that was read; None if it does not exist."""
 
     queue: OwnedQueue | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueManagerRead:
-    """The queue manager; None: there is none."""
+    """The queue manager that was read; None if it does not exist."""
 
     manager: OwnedQueueManager | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllRead:
-    """Everything that is ours in the directory; no queue manager: there is none, so nothing is known."""
+    """Our queue manager and all its queues; without a queue manager nothing is known."""
 
     manager: OwnedQueueManager | None
     queues: tuple[OwnedQueue, ...] = ()
@@ -68,7 +68,7 @@ class AllRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotRead:
-    """The directory could not be read; why, for people."""
+    """The directory could not be read; `reason` is for people."""
 
     reason: str
 
@@ -88,11 +88,11 @@ class NotificationReceived:
     """A message of class Normal was dequeued, and its body is a Change Notification Message.
 
     Attributes:
-        notification: what its body says.
+        notification: its body, decoded.
         size: octets of its body.
         sender_type: SenderIdentifierType.
-        authentication_level: how its signature was found good; NONE: it has none.
-        from_directory_server: its signer is a BSC, PSC or PEC.
+        authentication_level: level at which its signature was verified; NONE if it has none.
+        from_directory_server: True if its signer is a BSC, PSC or PEC.
     """
 
     notification: ChangeNotification
@@ -104,7 +104,7 @@ class NotificationReceived:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPerformed:
-    """What came of a read."""
+    """Result of a read."""
 
     token: int
     result: Result
@@ -112,16 +112,16 @@ class ReadPerformed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refresh:
-    """Somebody here wants everything read from the directory now."""
+    """Request to read everything from the directory now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """Who watches the directory saw one of our objects change: it is read at once (`engine.watched`).
+    """A watcher of the directory saw one of our objects change; it is read at once (`watcher_events`).
 
     Attributes:
         identifier: its GUID.
-        is_queue: whether it is a queue; else a queue manager.
+        is_queue: True for a queue, False for a queue manager.
     """
 
     identifier: UUID
@@ -135,7 +135,7 @@ Event: TypeAlias = ReceiverStarted | NotificationReceived | TimerFired | ReadPer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerformRead:
-    """Read this; the result comes back as `ReadPerformed`. At most one is out at a time."""
+    """Start a read; its result comes back as `ReadPerformed`. At most one is under way at a time."""
 
     token: int
     operation: Operation
@@ -143,14 +143,14 @@ class PerformRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tell:
-    """The local state changed: tell the subscribers."""
+    """Notify the subscribers of a change of the local state."""
 
     event: StateEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateRead:
-    """The local state was read whole from the directory."""
+    """The whole local state was read from the directory."""
 
 
 Action: TypeAlias = PerformRead | StartTimer | Tell | StateRead | Note

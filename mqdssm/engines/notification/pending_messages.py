@@ -1,4 +1,4 @@
-"""The messages that wait for the timer, and when it runs out ([MS-MQCN] notes <3> and <14>)."""
+"""Messages that wait for the timer, and the time at which it runs out ([MS-MQCN] notes <3> and <14>)."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from mqdssm.model.notification import ChangeNotification
 
 
 class Waiting:
-    """Messages in the order in which they came; with too many of them none is kept.
+    """Queue of messages in order of arrival; after too many of them none is kept.
 
     Args:
         settings: the limits.
@@ -22,7 +22,7 @@ class Waiting:
         self._last: float | None = None
 
     def add(self, message: ChangeNotification, size: int) -> bool:
-        """Let a message of so many octets wait; False: there are too many, and nobody looks at them."""
+        """Add a message of this many octets; return False if there are too many to keep."""
         if self._too_many:
             return False
         self._messages.append(message)
@@ -36,10 +36,10 @@ class Waiting:
         return not self._too_many
 
     def arm(self, now: float) -> float | None:
-        """Note that the timer is started; when it has to run out, or None where it runs already.
+        """Mark the timer as started; return when it must run out, or None if it is running already.
 
-        The note speaks of two cases: more than 14 minutes after the last time one minute is waited for, else
-        the rest of 15. They meet at the edge, so that this is the later one of the two.
+        The note has two cases: more than 14 minutes after the last time the wait is one minute, else the rest
+        of 15 minutes. The two meet at that limit, so that the time is the later one of both.
         """
         if self._is_armed:
             return None
@@ -48,7 +48,7 @@ class Waiting:
         return settled if self._last is None else max(settled, self._last + self._settings.interval_s)
 
     def take(self, now: float) -> tuple[list[ChangeNotification], bool]:
-        """Take all, as the timer has run out; and whether there were too many to look at."""
+        """Return all messages and remove them; the second value is True if there were too many to keep."""
         messages, too_many = self._messages, self._too_many
         self._messages, self._bytes = [], 0
         self._too_many = self._is_armed = False

@@ -1,7 +1,7 @@
 """The receiver: one event in, actions out ([MS-MQCN] 3.2, notes <3> and <14>).
 
-Messages wait, and are processed together when the timer runs out. What they need of the directory is read one
-object at a time; a piece of work that waits for a read is a generator, and one of them is at work at a time.
+Messages wait, and are processed together when the timer runs out. The directory is then read one object at a
+time. Each job that waits for reads is a generator, and only one job runs at a time.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -46,17 +46,17 @@ from mqdssm.model.transport import AuthenticationLevel, SenderIdentifierType
 BATCH: Final = "batch"
 """The timer after which waiting messages are processed (notes <3> and <14>)."""
 REFRESH: Final = "refresh"
-"""The timer after which a directory is read again that could not be."""
+"""Timer after which the directory is read again because a read failed."""
 
 Job: TypeAlias = Generator[Operation, Result, None]
 
 
 class NotificationReceiver:
-    """The server side of [MS-MQCN]: a local state that notifications keep true.
+    """The server side of [MS-MQCN]: keeps a local state up to date by notifications.
 
     Args:
-        settings: who it is, and its limits.
-        state: what is known already; None: nothing, and what the directory says at the start is no news.
+        settings: its identity and its limits.
+        state: the state known so far; None if there is none: the first read then gives no events.
     """
 
     def __init__(self, settings: ReceiverSettings, state: LocalState | None = None) -> None:
@@ -75,17 +75,17 @@ class NotificationReceiver:
         self._actions: list[Action] = []
 
     def step(self, event: Event, now: float) -> list[Action]:
-        """Take an event and say what to do.
+        """Handle an event and return the actions.
 
         Args:
             event: what happened. The first one is `ReceiverStarted`.
             now: seconds since 1970, never going backwards.
 
         Returns:
-            What the driver must do, in this order. At most one `PerformRead` is out at a time.
+            The actions for the driver, in this order. At most one `PerformRead` is under way at a time.
 
         Raises:
-            ValueError: a result that nobody waits for.
+            ValueError: the result of a read that is not under way.
         """
         self._now, self._actions = now, []
         _HANDLERS[type(event)](self, event)
@@ -103,7 +103,7 @@ class NotificationReceiver:
         if len(self._observed) < self.settings.messages_max:
             self._observed[event.identifier] = event
         else:
-            self._refresh_is_due = True  # it reads them all
+            self._refresh_is_due = True  # the refresh reads all objects
 
     def _on_timer(self, event: TimerFired) -> None:
         if event.name == BATCH:
@@ -117,7 +117,7 @@ class NotificationReceiver:
         self._advance(self._job, event.result)
 
     def _on_received(self, event: NotificationReceived) -> None:
-        """Let a message wait, if it may be one ([MS-MQCN] 3.2.5); the others do not count (decision C15)."""
+        """Let a message wait if it is acceptable ([MS-MQCN] 3.2.5); others do not count (decision C15)."""
         reason = self._refusal(event)
         if reason:
             self._note(f"dropped: {reason}")
@@ -127,7 +127,7 @@ class NotificationReceiver:
         self._arm()
 
     def _refusal(self, event: NotificationReceived) -> str:
-        """Why a message is not processed; empty: it is."""
+        """Return why a message is not processed; empty if it is."""
         message = event.notification
         if isinstance(message, NotificationBody):
             of_manager = message.event is NotificationEvent.CHANGE_QUEUE_MANAGER
@@ -142,7 +142,7 @@ class NotificationReceiver:
         return ""
 
     def _arm(self) -> None:
-        """Start the timer where it does not run."""
+        """Start the timer unless it is running."""
         due = self._waiting.arm(self._now)
         if due is not None:
             self._actions.append(StartTimer(name=BATCH, after_s=due - self._now))
@@ -150,7 +150,7 @@ class NotificationReceiver:
     # --- work
 
     def _next_job(self) -> Job | None:
-        """What is to be done next; None: nothing."""
+        """Return the next job; None if there is none."""
         if self._refresh_is_due:
             self._refresh_is_due = False
             self._observed.clear()
@@ -164,21 +164,21 @@ class NotificationReceiver:
         return None
 
     def _advance(self, job: Job, result: Result | None) -> None:
-        """Let a piece of work go on until it needs its next read, or is through."""
+        """Run a job until its next read or its end."""
         self._job = job
         try:
             operation = next(job) if result is None else job.send(result)
         except StopIteration:
             self._job = None
         except Exception:
-            self._job = None  # a fault of ours stays one event's
+            self._job = None  # an error in our code affects one event only
             raise
         else:
             self._token += 1
             self._actions.append(PerformRead(token=self._token, operation=operation))
 
     def _refresh(self) -> Job:
-        """Read everything that is ours (note <3>, decision C4)."""
+        """Read our queue manager and its queues (note <3>, decision C4)."""
         result = yield ReadAll()
         if not isinstance(result, AllRead) or result.manager is None:
             self._postpone(result.reason if isinstance(result, NotRead) else "our queue manager is not there")
@@ -191,12 +191,12 @@ class NotificationReceiver:
         self._actions.append(StateRead())
 
     def _postpone(self, reason: str) -> None:
-        """Read everything a while later: whatever was missed is made good by that."""
+        """Schedule a read of everything, which makes up for whatever was missed."""
         self._note("directory not read", reason)
         self._actions.append(StartTimer(name=REFRESH, after_s=self.settings.retry_s))
 
     def _batch(self) -> Job:
-        """Process what waits (notes <3> and <14>)."""
+        """Process the waiting messages (notes <3> and <14>)."""
         messages, too_many = self._waiting.take(self._now)
         again, self._unconfirmed = self._unconfirmed, {}
         if too_many:
@@ -217,7 +217,7 @@ class NotificationReceiver:
             self._arm()
 
     def _look_at(self, observed: Iterable[Observed]) -> Job:
-        """Read what was seen to change."""
+        """Read the objects that a watcher saw change."""
         reading = _Reading()
         for one in observed:
             if one.is_queue:
@@ -265,13 +265,13 @@ class NotificationReceiver:
     # --- version 2
 
     def _body(self, body: NotificationBody, reading: "_Reading", *, last: bool) -> Job:
-        """Process a message of a queue manager ([MS-MQCN] 3.2.5.2): what it says is looked up, not believed.
+        """Process a message of a queue manager ([MS-MQCN] 3.2.5.2): its object is read from the directory.
 
         Args:
-            body: it.
+            body: the message.
             reading: the reads of this batch.
-            last: it was looked up before; else it is once more where the directory did not bear it out, which
-                may not have heard of the change yet (decision C20).
+            last: True for a message that was checked before. Else it is checked once more if the directory
+                does not show the change, which may not have reached it yet (decision C20).
         """
         identifier = body.object_guid.uuid
         deleted = body.event is NotificationEvent.DELETE_QUEUE
@@ -291,7 +291,7 @@ class NotificationReceiver:
     def _read_queue(
         self, identifier: UUID, server: str | None, reading: "_Reading"
     ) -> Generator[Operation, Result, bool]:
-        """Hold a queue as the directory has it; False: it says nothing new, and may say more later."""
+        """Read a queue into the local state; return False if nothing changed, but may do so later."""
         if reading.is_done(identifier, server):
             return True
         result = yield from self._read(ReadQueue(identifier=identifier, server=server), reading)
@@ -303,11 +303,11 @@ class NotificationReceiver:
         if not queue.is_of(self.settings.computer_name):
             self._note("skipped", f"{queue.pathname} is not ours")
             self._tell(self.state.delete(identifier))
-            return True  # there is nothing more to hear of it
+            return True  # a later read cannot show more
         return self._tell(self.state.put(queue))
 
     def _read_manager(self, server: str | None, reading: "_Reading") -> Generator[Operation, Result, bool]:
-        """Hold our queue manager as the directory has it; as `_read_queue`."""
+        """Read our queue manager into the local state; result as in `_read_queue`."""
         if reading.is_done(self.settings.identifier, server):
             return True
         result = yield from self._read(ReadQueueManager(server=server), reading)
@@ -318,7 +318,7 @@ class NotificationReceiver:
     def _read(
         self, operation: ReadQueue | ReadQueueManager, reading: "_Reading"
     ) -> Generator[Operation, Result, Result]:
-        """Read something, from the directory server that was named or else from our own one."""
+        """Read an object from the directory server that the message names, else from our own one."""
         if reading.failed:
             return NotRead(reason=reading.failed)
         result = yield operation
@@ -334,10 +334,10 @@ class NotificationReceiver:
             reading.failed = result.reason
         return result
 
-    # --- what is told
+    # --- output
 
     def _tell(self, events: Iterable[StateEvent]) -> bool:
-        """Tell some events; whether there were any."""
+        """Notify the subscribers of some events; return True if there were any."""
         told = [Tell(event=event) for event in events]
         self._actions += told
         return bool(told)
@@ -347,14 +347,14 @@ class NotificationReceiver:
 
 
 class _Reading:
-    """The reads of one batch: each object once, and none after the directory failed."""
+    """The reads of one batch: each object is read once, and none after a failure of the directory."""
 
     def __init__(self) -> None:
         self.failed = ""
         self._done: set[tuple[UUID, str | None]] = set()
 
     def is_done(self, identifier: UUID, server: str | None) -> bool:
-        """Whether an object was read from there already; from now on it was."""
+        """Return True if an object was already read from this server in this batch; mark it as read."""
         key = identifier, None if server is None else server.casefold()
         if key in self._done:
             return True
@@ -373,4 +373,4 @@ _HANDLERS: Final[Mapping[type[Any], Callable[[NotificationReceiver, Any], None]]
         NotificationReceived: NotificationReceiver._on_received,  # noqa: SLF001
     }
 )
-"""Which handler takes an event."""
+"""Handler of each event."""

@@ -1,6 +1,6 @@
 """The sender: Send Change Notification ([MS-MQCN] 3.3), from changes of the directory to messages.
 
-It keeps nothing, so that it is functions: notices in, messages out, in the order of each owner.
+The sender has no state. It consists of functions that turn notices into messages, in the order of each owner.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -49,11 +49,11 @@ _HEADER_BYTES: Final = 3  # Version, NumberOfUpdateNotifications, and the unused
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendNotification:
-    r"""A message and where it goes: the notification queue of an owner ([MS-MQCN] 3.3.3).
+    r"""A message and its destination, the notification queue of an owner ([MS-MQCN] 3.3.3).
 
     Attributes:
         destination: ``PRIVATE=<queue manager>\3``.
-        message: complete but for what the sending queue manager sets and signs.
+        message: complete but for the fields that the sending queue manager sets and signs.
     """
 
     destination: PrivateFormatName
@@ -61,18 +61,18 @@ class SendNotification:
 
 
 def messages_of(notices: Iterable[Notice], settings: SenderSettings) -> Iterator[SendNotification]:
-    """The messages that tell some changes ([MS-MQCN] 3.3.4.1).
+    """Yield the messages that announce some changes ([MS-MQCN] 3.3.4.1).
 
-    Version 2 has one for each change, version 1 as few as may be: the changes of one owner's objects that
-    follow each other share messages, up to 255 updates and `SenderSettings.message_bytes_max`.
+    Version 2 has one message for each change. Version 1 has as few as possible: consecutive changes of one
+    owner's objects share messages, up to 255 updates and `SenderSettings.message_bytes_max`.
 
     Args:
         notices: the changes, in their order.
-        settings: who sends, and how.
+        settings: identity of the sender, and the form of its messages.
 
     Raises:
-        ValueError: a notice that cannot be told: an attribute that has to go along is not known, or the
-            directory server's name cannot be one. Those before it have been told.
+        ValueError: a notice lacks an attribute that the message needs, or the directory server's name is not
+            valid. The messages of the notices before it have been yielded.
     """
     if settings.version is NotificationVersion.BODY:
         for notice in notices:
@@ -83,7 +83,7 @@ def messages_of(notices: Iterable[Notice], settings: SenderSettings) -> Iterator
 
 
 def body_of(notice: Notice) -> NotificationBody:
-    """What a version-2 message says of a change ([MS-MQCN] 3.3.5.1).
+    """Return the body of a version-2 message about a change ([MS-MQCN] 3.3.5.1).
 
     Raises:
         ValueError: as `messages_of`.
@@ -96,7 +96,7 @@ def body_of(notice: Notice) -> NotificationBody:
 
 
 def update_of(notice: Notice, settings: SenderSettings) -> NotificationUpdate:
-    """What a version-1 message says of a change ([MS-MQCN] 3.3.5.2).
+    """Return the update of a version-1 message about a change ([MS-MQCN] 3.3.5.2).
 
     Raises:
         ValueError: as `messages_of`.
@@ -125,7 +125,7 @@ _DELETED: Final = deletion_properties(ObjectType.QUEUE, Scope.ENTERPRISE)  # MQD
 
 
 def _created(notice: Notice) -> Properties:
-    """All that a new queue's message must hold ([MS-MQCN] 3.3.5.2)."""
+    """Return all properties that a new queue's message must hold ([MS-MQCN] 3.3.5.2)."""
     rows = rows_of(ObjectType.QUEUE, Use.CREATED)
     return tuple((propid, _value(notice, row)) for propid, row in rows.items())
 
@@ -142,14 +142,14 @@ def _changed_manager(notice: Notice) -> Properties:
 
 
 def _changed(notice: Notice, object_type: ObjectType) -> Properties:
-    """The properties that were modified; others than the receiver knows are not told."""
+    """Return the modified properties that the receiver knows; others are left out."""
     rows = rows_of(object_type, Use.CHANGED)
     return tuple((propid, _value(notice, row)) for propid, row in rows.items() if row.adm in notice.changed)
 
 
 def _value(notice: Notice, row: NotifiedRow) -> PropertyValue:
     if row.propid == Propid.Q_SCOPE:
-        return int(Scope.ENTERPRISE)  # no directory of [MS-MQDSSM] keeps it; its default is this one
+        return int(Scope.ENTERPRISE)  # no directory of [MS-MQDSSM] stores the scope; this is its default
     return row.dump(getattr(notice.element, row.field))
 
 
@@ -163,7 +163,7 @@ def _identifier(notice: Notice) -> Guid:
 def _grouped(
     notices: Iterable[Notice], settings: SenderSettings
 ) -> Iterator[tuple[Notice, tuple[NotificationUpdate, ...]]]:
-    """Updates that share a message, with one of their notices."""
+    """Yield the updates that share a message, each group with one of its notices."""
     first: Notice | None = None
     updates: list[NotificationUpdate] = []
     size = 0
@@ -183,7 +183,7 @@ def _grouped(
 
 
 def _send(notification: ChangeNotification, notice: Notice, settings: SenderSettings) -> SendNotification:
-    """Sending a Change Notification Message ([MS-MQCN] 3.3.5.3); `encode` adds the unused byte."""
+    """Return a Change Notification Message ([MS-MQCN] 3.3.5.3); `encode` adds the unused byte."""
     signed = settings.authentication_level is not AuthenticationLevel.NONE
     return SendNotification(
         destination=notification_queue(Guid.of(notice.owner)),

@@ -1,4 +1,4 @@
-"""Who a receiver of change notifications is, and its limits; who a sender is."""
+"""Identity and limits of a receiver and a sender of change notifications."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -10,34 +10,33 @@ from mqdssm.model.notification import UPDATES_MAX, NotificationVersion
 from mqdssm.model.transport import AuthenticationLevel, HashAlgorithm
 
 INTERVAL_S: Final = 900.0
-"""Notifications are processed this often at most ([MS-MQCN] notes <3> and <14>)."""
+"""Shortest time between two batches of notifications ([MS-MQCN] notes <3> and <14>)."""
 SETTLE_S: Final = 60.0
-"""How long the first one after a quiet time waits for others (notes <3> and <14>)."""
+"""Time for which the first notification after a quiet time waits for others (notes <3> and <14>)."""
 MESSAGES_MAX: Final = 100
-"""So many messages are not looked at; all is read from the directory instead (notes <3> and <14>)."""
+"""With this many messages none is processed: everything is read from the directory (notes <3> and <14>)."""
 WAITING_BYTES_MAX: Final = 4 << 20
-"""Octets of messages that wait: as much as the longest message; more count as too many (decision C16)."""
+"""Limit of the octets of waiting messages: the longest message; more are too many (decision C16)."""
 RETRY_S: Final = 60.0
-"""When a directory is tried again that could not be read (Check Directory Online, [MS-MQDMPR] 3.1.7.1.25)."""
+"""Time after which a failed read is repeated (Check Directory Online, [MS-MQDMPR] 3.1.7.1.25)."""
 MESSAGE_BYTES_MAX: Final = 1 << 20
-"""Octets of a version-1 message with several updates, at most."""
+"""Limit of the octets of a version-1 message with several updates."""
 TIME_TO_REACH_QUEUE_S: Final = 300
-"""[MS-MQCN] 3.3.5.3."""
+"""Time-to-reach-queue of a notification in seconds ([MS-MQCN] 3.3.5.3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiverSettings:
-    """One queue manager that hears of changes.
+    """Settings of a queue manager that receives notifications.
 
-    Windows NT 4.0 and 2000 process every notification at once (note <3>): that is `settle_s` and `interval_s`
-    of 0.
+    Windows NT 4.0 and 2000 process every notification at once (note <3>): `settle_s` and `interval_s` are 0.
 
     Attributes:
         identifier: QueueManager.Identifier.
         computer_name: QueueManager.ComputerName.
-        servers: names of directory servers that version-2 messages may have read; any other name in a message
-            is not contacted (decision C2).
-        directory_servers_only: take version 1 from BSCs, PSCs and the PEC alone (decision C18).
+        servers: names of the directory servers that version-2 messages may name for reads; other servers are
+            not contacted (decision C2).
+        directory_servers_only: accept version 1 only from BSCs, PSCs and the PEC (decision C18).
         interval_s: `INTERVAL_S`.
         settle_s: `SETTLE_S`.
         messages_max: `MESSAGES_MAX`.
@@ -66,21 +65,21 @@ class ReceiverSettings:
         object.__setattr__(self, "_allowed", frozenset(one.casefold() for one in self.servers))
 
     def is_allowed(self, server: str) -> bool:
-        """Whether a directory server that a message names may be read (decision C2)."""
+        """Return True if a directory server that a message names may be read (decision C2)."""
         return server.casefold() in self._allowed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SenderSettings:
-    """Who sends change notifications, and how.
+    """Settings of a sender of change notifications.
 
     Attributes:
-        identifier: QueueManager.Identifier of the sender: SenderIdentifier (decision C9) and, of version 1,
+        identifier: QueueManager.Identifier of the sender: SenderIdentifier (decision C9) and, in version 1,
             GuidMasterId.
         version: BODY for a queue manager, UPDATES for a directory service (notes <1> and <9>).
         hash_algorithm: MD5 for MSMQ 1.0 to 3.0, SHA1 for later ones (note <12>).
         authentication_level: SIG20, or SIG10 for MSMQ 1.0 (note <13>); NONE for a queue manager without a
-            key, and for version 2 alone (decision C21).
+            key, in version 2 only (decision C21).
         message_bytes_max: `MESSAGE_BYTES_MAX`.
         updates_max: updates of a version-1 message, at most 255.
 

@@ -1,6 +1,6 @@
 """The local state: the queue manager's own attributes and its QueueCollection ([MS-MQCN] 3.2.1).
 
-Every change of it comes back as the events that tell it, in order; what changes nothing tells nothing.
+Each change of the state returns the events that report it, in order; without a difference there is no event.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ from mqdssm.model.owned import (
 
 
 class LocalState:
-    """What a queue manager believes of itself and of its public queues.
+    """The local copy of a queue manager's attributes and of its public queues.
 
     Args:
         manager: its own attributes.
@@ -37,22 +37,22 @@ class LocalState:
 
     @property
     def manager(self) -> OwnedQueueManager:
-        """Its own attributes."""
+        """Attributes of the queue manager."""
         return self._manager
 
     @property
     def queues(self) -> Mapping[UUID, OwnedQueue]:
-        """Its public queues, by Identifier; a view."""
+        """Public queues of the queue manager, by Identifier; a read-only view."""
         return MappingProxyType(self._queues)
 
     def find(self, identifier: UUID | None, path_name: str | None = None) -> OwnedQueue | None:
-        """A queue by its GUID, or where that is None by its path name."""
+        """Return a queue by its GUID, or by its path name if the GUID is None."""
         if identifier is None and path_name is not None:
             identifier = self._names.get(PathName.parse_stored(path_name).key)
         return None if identifier is None else self._queues.get(identifier)
 
     def put(self, queue: OwnedQueue) -> Iterator[StateEvent]:
-        """Hold a queue as it is now; another one of its name is gone, whose deletion nobody told."""
+        """Store a queue; delete another queue of this name, whose deletion was never notified."""
         old = self._queues.get(queue.identifier)
         if old == queue:
             return
@@ -66,20 +66,20 @@ class LocalState:
         yield QueueCreated(queue) if old is None else QueueChanged(old, queue)
 
     def delete(self, identifier: UUID) -> Iterator[StateEvent]:
-        """Forget a queue, if it is held."""
+        """Remove a queue, if the state has it."""
         queue = self._queues.pop(identifier, None)
         if queue is not None:
             self._names.pop(queue.key, None)
             yield QueueDeleted(queue)
 
     def set_manager(self, manager: OwnedQueueManager) -> Iterator[StateEvent]:
-        """Hold the queue manager's attributes as they are now."""
+        """Replace the queue manager's attributes."""
         old, self._manager = self._manager, manager
         if old != manager:
             yield QueueManagerChanged(old, manager)
 
     def replace(self, manager: OwnedQueueManager, queues: Iterable[OwnedQueue]) -> Iterator[StateEvent]:
-        """Hold this and nothing else: what is gone is told first."""
+        """Replace the whole state; the events of deletions come before those of new and changed queues."""
         now = {queue.identifier: queue for queue in queues}
         yield from self.set_manager(manager)
         for identifier in [one for one in self._queues if one not in now]:

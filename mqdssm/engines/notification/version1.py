@@ -1,7 +1,7 @@
-"""Version 1: what the updates of a directory service do to the local state ([MS-MQCN] 3.2.5.1).
+"""Version 1: effects of a directory service's updates on the local state ([MS-MQCN] 3.2.5.1).
 
-A message is read as a whole before anything is done: one update that has to be disregarded takes the others
-with it (decision C14).
+A message is checked as a whole before any update is applied: if one update has to be disregarded, so is the
+whole message (decision C14).
 """
 
 from collections.abc import Callable, Mapping
@@ -19,39 +19,39 @@ from mqdssm.tables.notification import Use, rows_of
 
 
 class Disregarded(Exception):  # noqa: N818  the specification's word
-    """The whole message is disregarded, and no further processing is done; the text says why."""
+    """The whole message is disregarded, without further processing; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create Queue, without the directory ([MS-MQDMPR] 3.1.7.1.3)."""
+    """Create Queue, without access to the directory ([MS-MQDMPR] 3.1.7.1.3)."""
 
     queue: OwnedQueue
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeQueue:
-    """Attributes of a queue that the update names by GUID or path name."""
+    """Change of attributes of a queue, which the update names by GUID or path name."""
 
     identifier: UUID | None
     path_name: str | None
     values: Mapping[str, Any]
 
     def apply(self, queue: OwnedQueue) -> OwnedQueue:
-        """The queue afterwards."""
+        """Return the queue with the new values."""
         return replace(queue, **self.values)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeManager:
-    """Attributes of the local queue manager."""
+    """Change of attributes of the local queue manager."""
 
     values: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete Queue, without the directory ([MS-MQDMPR] 3.1.7.1.4)."""
+    """Delete Queue, without access to the directory ([MS-MQDMPR] 3.1.7.1.4)."""
 
     identifier: UUID | None
     path_name: str | None
@@ -59,7 +59,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """An update that says nothing to this queue manager, and why; the others of its message count."""
+    """An update without effect on this queue manager, and why; the others of its message are applied."""
 
     why: str
 
@@ -68,15 +68,15 @@ Step: TypeAlias = Create | ChangeQueue | ChangeManager | Delete | Skip
 
 
 def steps_of(message: NotificationUpdates, settings: ReceiverSettings, now: int) -> tuple[Step, ...]:
-    """What the updates of a message do, in their order.
+    """Return the effects of the updates of a message, in their order.
 
     Args:
-        message: it; its sender was found to be one ([MS-MQCN] 3.2.5.1).
-        settings: whose state it is about.
-        now: seconds since 1970: times of a queue whose creation does not tell them (decision C5).
+        message: the message, whose sender has been checked ([MS-MQCN] 3.2.5.1).
+        settings: those of the receiver.
+        now: seconds since 1970: times of a new queue whose message has none (decision C5).
 
     Raises:
-        Disregarded: the message.
+        Disregarded: an update is not valid.
     """
     return tuple(_step(update, settings, now) for update in message.updates)
 
@@ -136,17 +136,17 @@ _STEPS: Final[
 ] = MappingProxyType(
     {
         (NotificationCommand.CREATE, ObjectType.QUEUE): _create,
-        (NotificationCommand.CREATE, ObjectType.MACHINE): _nothing,  # a type that may be, without a rule
+        (NotificationCommand.CREATE, ObjectType.MACHINE): _nothing,  # valid, but without a rule
         (NotificationCommand.UPDATE, ObjectType.QUEUE): _change_queue,
         (NotificationCommand.UPDATE, ObjectType.MACHINE): _change_manager,
         (NotificationCommand.DELETE, ObjectType.QUEUE): _delete,
     }
 )
-"""What an update does, by command and type of object; any other one is disregarded with its message."""
+"""Function for each command and type of object; any other combination disregards the message."""
 
 
 def _values(update: NotificationUpdate, object_type: ObjectType, use: Use) -> dict[str, Any]:
-    """The attributes that an update holds and the receiver takes; all other properties are ignored.
+    """Return the attributes of an update that the receiver accepts; other properties are ignored.
 
     Raises:
         MappingError: a value that its attribute cannot have.

@@ -1,7 +1,7 @@
-"""What a watcher of the directory sees becomes a change of the local state: the entry for its events.
+"""Events of a directory watcher as events of the receiver.
 
-Who watches the directory itself needs no notification, and what it sees need not wait: nobody can forge it.
-The object is read once more all the same, since a watcher keeps what it was told to, not all that a queue is.
+Nobody can forge the events of a watcher, so that they are processed at once, without a notification. The
+object is read again all the same, since a watcher keeps only selected attributes, not a whole queue.
 """
 
 from mqdssm.engines.notification.actions import Observed
@@ -10,11 +10,11 @@ from mqdssm.model.watching import ObjectChange
 
 
 def observed(change: ObjectChange) -> Observed | None:
-    """The receiver's event for what a watcher saw ([MS-MQCN] 3.2.5.2 is what becomes of it).
+    """Return the receiver's event for a change that a watcher saw (handled as in [MS-MQCN] 3.2.5.2).
 
     Returns:
-        None for objects that are neither queue nor queue manager, or have no GUID. Those of other machines
-        become events all the same: the receiver finds out.
+        None for objects that are neither queue nor queue manager, or have no GUID. Objects of other machines
+        become events, too: the receiver sorts them out.
     """
     if change.guid is None or change.element not in {Queue, QueueManager}:
         return None
