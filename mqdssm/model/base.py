@@ -14,20 +14,20 @@ _set = object.__setattr__
 
 
 def adm(name: str, default: object = None) -> Any:
-    """A field that holds an attribute of the specification.
+    """Declare a field that holds an attribute of the specification.
 
     Not ``Field(alias=...)``: type checkers take an alias for the only name of the argument, and would refuse
     ``Queue(label=...)``, which is what people write.
 
     Args:
         name: the specification's name of the attribute, in JSON and as another name of the argument.
-        default: what the field reads as while it is not populated.
+        default: the value of the field while the attribute is not populated.
     """
     return Field(default=default, validation_alias=name, serialization_alias=name)
 
 
 class DirectoryObject(BaseModel):
-    """An object of the directory: the attributes it has, and which of them were ever given a value.
+    """Base of all elements: an object of the directory and the set of its populated attributes.
 
     An attribute that was never set reads as the default of the specification and is *not populated*: it is
     never written. Setting one, to whatever value, populates it. An object that was read from a directory
@@ -78,7 +78,7 @@ class DirectoryObject(BaseModel):
 
     @classmethod
     def field_name(cls, adm: str) -> str:
-        """The field that holds an attribute of the specification: ``"Label"`` gives ``"label"``.
+        """Return the field of an attribute of the specification: ``"Label"`` gives ``"label"``.
 
         Raises:
             ValueError: there is no such attribute; the message names the likely one.
@@ -90,7 +90,7 @@ class DirectoryObject(BaseModel):
 
     @classmethod
     def adm_name(cls, field: str) -> str:
-        """The specification's name of a field: ``"label"`` gives ``"Label"``.
+        """Return the specification's name of a field: ``"label"`` gives ``"Label"``.
 
         Raises:
             ValueError: there is no such field; the message names the likely one.
@@ -116,7 +116,7 @@ class DirectoryObject(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown(cls, data: Any) -> Any:
-        """Name the likely attribute where pydantic would only say that it permits no extra input."""
+        """Refuse an unknown attribute, and name the likely one; pydantic's own message would not."""
         if isinstance(data, dict):
             for name in data:
                 if name not in cls._fields_by_adm and name not in cls._adm_by_field:
@@ -125,7 +125,7 @@ class DirectoryObject(BaseModel):
 
     @classmethod
     def from_directory(cls, values: dict[str, Any], original_identifier: UUID | None = None) -> Self:
-        """Make an element out of what a directory holds; nothing is validated, so that all can be read.
+        """Make an element from values that a directory holds, without validation: every object can be read.
 
         Args:
             values: field name -> value, already of the field's type; exactly these are populated.
@@ -161,7 +161,7 @@ class DirectoryObject(BaseModel):
         return read
 
     def to_json(self, *, memory: bool = True) -> str:
-        """The JSON form: the populated attributes under the specification's names.
+        """Return the JSON form: the populated attributes under the specification's names.
 
         Args:
             memory: of an object that was read, add ``Assigned``, the names of the attributes that were
@@ -196,7 +196,7 @@ class DirectoryObject(BaseModel):
 
     @property
     def original_identifier(self) -> UUID | None:
-        """The GUID that the object had before it came into this directory, where it could not keep it (M37).
+        """GUID of the object in its former directory, if this one could not keep it (M37).
 
         `identifier` is what the directory knows it by; a look-up by Identifier finds it by both.
         """
@@ -211,7 +211,7 @@ class DirectoryObject(BaseModel):
         return frozenset([names[field] for field in self._assigned])
 
     def unset(self, adm: str) -> None:
-        """Make an attribute not populated again: it reads as its default.
+        """Make an attribute unpopulated: it reads as its default.
 
         Of an object that was read or written, the next write removes the value from the directory.
 
@@ -221,7 +221,7 @@ class DirectoryObject(BaseModel):
         self._unset(self.field_name(adm))
 
     def forget(self, adm: str) -> None:
-        """Make an attribute not populated, as if it had not been read: a write leaves it alone.
+        """Make an attribute unpopulated, as if it had not been read: a write leaves it alone.
 
         Raises:
             ValueError: there is no such attribute.
@@ -231,10 +231,10 @@ class DirectoryObject(BaseModel):
         self._assigned -= {field}
 
     def mark_written(self, left: Iterable[str] = ()) -> None:
-        """Note that the directory now holds what this object holds: nothing is assigned any more.
+        """Record that the directory holds the values of this object: no attribute counts as assigned.
 
         Args:
-            left: the specification's names of what was not sent: a later write has to send it.
+            left: the specification's names of unsent attributes: a later write has to send them.
         """
         self._assigned = frozenset(map(self.field_name, left))
         self._was_read = True
@@ -247,11 +247,11 @@ class DirectoryObject(BaseModel):
         left: Iterable[str] = (),
         original_identifier: UUID | None = None,
     ) -> None:
-        """Note that this object stands for the one that a directory has just made of it.
+        """Record that a directory has created an object from this element.
 
         Args:
             identifier: objectGUID of the new object.
-            outdated: the specification's names of what servers make or compute: no longer populated.
+            outdated: the specification's names of attributes that servers compute: no longer populated.
             left: as in `mark_written`.
             original_identifier: see the property.
         """
@@ -298,7 +298,7 @@ class DirectoryObject(BaseModel):
         return [(name, self.__dict__[name]) for name in self._adm_by_field if name in fields]
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy; what is updated in it is validated and counts as assigned, as any assignment."""
+        """Return a copy; the updated values are validated and count as assigned."""
         copied = super().model_copy(deep=deep)
         for name, value in (update or {}).items():
             setattr(copied, name, value)

@@ -1,7 +1,7 @@
 """Topology packets of clients and directory servers over UDP or IPX ([MS-MQSD] 2.2).
 
-Fields have the specification's names in Python's spelling; counts and sizes follow from the fields and are
-not there. How they lie in bytes is in `mqdssm.wire.mqsd`.
+Fields have the specification's names in Python's spelling; counts and sizes are computed from the fields.
+The binary layout is in `mqdssm.wire.mqsd`.
 """
 
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from typing import ClassVar, Final, Self, TypeAlias
 from mqdssm.model.guid import Guid
 
 IP_PORT: Final = 1801
-"""Where servers listen, UDP (decision S1) ([MS-MQSD] 1.9, 2.1)."""
+"""UDP port of directory servers (decision S1) ([MS-MQSD] 1.9, 2.1)."""
 IPX_PORT: Final = 876
-"""Where servers listen on IPX ([MS-MQSD] 2.1)."""
+"""IPX port of directory servers ([MS-MQSD] 2.1)."""
 NETWORKS_MAX: Final = 32
 """Most connected networks of a reply, and most IPX networks of a request ([MS-MQSD] 2.2.2, 2.2.3)."""
 SERVER_NAME_CHARS_MAX: Final = 256
@@ -33,9 +33,9 @@ class PacketType(IntEnum):
 
 
 class DirectoryServiceServer(str):
-    """An entry of DirectoryServiceServerArray: two flags and a name, as ``10nt4pec`` ([MS-MQSD] 2.2.3).
+    """Entry of DirectoryServiceServerArray: two flags and a name, as ``10nt4pec`` ([MS-MQSD] 2.2.3).
 
-    It is its text, so that it compares, sorts and prints as such.
+    An entry is a `str`: it compares, sorts and prints as its text.
 
     Raises:
         ValueError: no flags, no name, one longer than 256 characters, or with a comma or a NUL.
@@ -44,7 +44,7 @@ class DirectoryServiceServer(str):
     __slots__ = ()
 
     def __new__(cls, entry: str) -> Self:
-        """Take an entry as it stands in the array."""
+        """Check an entry of the array."""
         flags, name = entry[:_FLAG_CHARS], entry[_FLAG_CHARS:]
         if len(flags) != _FLAG_CHARS or not _FLAGS.issuperset(flags):
             raise ValueError(f"{entry!r} does not begin with two flags, each 0 or 1")
@@ -58,7 +58,7 @@ class DirectoryServiceServer(str):
 
     @classmethod
     def of(cls, name: str, *, ip: bool = True, ipx: bool = False) -> Self:
-        """Make one of a name and the protocols that the server supports.
+        """Make an entry from a name and the protocols that the server supports.
 
         Raises:
             ValueError: a name that cannot stand in the array.
@@ -72,22 +72,22 @@ class DirectoryServiceServer(str):
 
     @property
     def ip(self) -> bool:
-        """True if it supports IP."""
+        """True if the server supports IP."""
         return self[0] == "1"
 
     @property
     def ipx(self) -> bool:
-        """True if it supports IPX."""
+        """True if the server supports IPX."""
         return self[1] == "1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyClientRequest:
-    """Asks who is a directory server ([MS-MQSD] 2.2.2).
+    """Request for the directory servers of an enterprise ([MS-MQSD] 2.2.2).
 
     Attributes:
         enterprise_id: the client's enterprise.
-        request_id: the request, of its own; replies have it as `correlation_id`.
+        request_id: GUID of this request; replies have it as `correlation_id`.
         site_id: the client's site.
         ipx_networks: IPXNetworkNumberArray, the client's IPX networks, at most 32; none: IP is used.
     """
@@ -101,13 +101,13 @@ class TopologyClientRequest:
 
     @property
     def is_ipx(self) -> bool:
-        """True if it is the form of IPX."""
+        """True if the request has the IPX form."""
         return bool(self.ipx_networks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyServerReply:
-    """Tells the networks of a directory server, and to other sites the directory servers ([MS-MQSD] 2.2.3).
+    """Networks of a directory server; for clients of other sites, the directory servers ([MS-MQSD] 2.2.3).
 
     Attributes:
         correlation_id: `request_id` of the request.
@@ -151,7 +151,7 @@ class TopologyServerReply:
 
     @property
     def is_ipx(self) -> bool:
-        """True if it was made for IPX."""
+        """True if the reply was made for IPX."""
         return self.connected_network_mask != 0
 
 
@@ -160,7 +160,7 @@ TopologyPacket: TypeAlias = TopologyClientRequest | TopologyServerReply
 
 
 def ipx_mask(networks: int) -> int:
-    """A ConnectedNetworkMask for so many networks over IPX: the lowest bits ([MS-MQSD] 3.2.5.1).
+    """Return the ConnectedNetworkMask for a number of networks over IPX: the lowest bits ([MS-MQSD] 3.2.5.1).
 
     Raises:
         ValueError: not 1 to 32.

@@ -31,7 +31,7 @@ _SAME_TYPE: Final = {
     "domaincomponent": "dc",
 }
 _TYPE: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*|[0-9]+(?:\.[0-9]+)+")
-# a value that is written as it is: no special character anywhere, no blank or number sign at its ends
+# a value that needs no escape: no special character anywhere, no blank or number sign at its ends
 _PLAIN_VALUE: Final = r'[^\\"+,;<>#=\x00-\x20\x7f](?:[^\\"+,;<>=\x00-\x1f\x7f]*[^\\"+,;<>=\x00-\x20\x7f])?'
 _PLAIN_PAIR: Final = rf"[A-Za-z][A-Za-z0-9-]*={_PLAIN_VALUE}"
 _PLAIN_DN: Final = re.compile(rf"{_PLAIN_PAIR}(?:,{_PLAIN_PAIR})*")
@@ -45,7 +45,7 @@ _ESCAPABLE: Final = frozenset(' "#+,;<=>\\')
 # BER strings that a #hex value may hold: tag -> codec
 _BER_TEXT: Final = {4: "utf-8", 12: "utf-8", 19: "ascii", 22: "ascii", 28: "utf-32-be", 30: "utf-16-be"}
 _CACHED_DNS: Final = 16_384
-_CACHED_ABOVE_MAX: Final = 32  # names of which each part above is remembered: thousands share them
+_CACHED_ABOVE_MAX: Final = 32  # longest DN whose parents are cached: thousands of DNs share them
 _UNICODE: Final = unicodedata.ucd_3_2_0
 """LDAP compares names by the rules of Unicode 3.2 ([RFC4518] 2)."""
 _CASED: Final = frozenset({"Lu", "Lt"})
@@ -60,7 +60,7 @@ class DN:
 
     __slots__ = ("_above", "_normalized", "_rdns", "_text")
 
-    _above: "DN | None"  # what it was made below: many share its text
+    _above: "DN | None"  # the parent that it was made from: many DNs share its text
     _text: str | None
     _rdns: tuple[Rdn, ...] | None
     _normalized: str | None
@@ -86,7 +86,7 @@ class DN:
 
     @classmethod
     def of(cls, *rdns: tuple[str, str]) -> "DN":
-        """A DN out of (type, value) pairs, the values not escaped, the lowest first.
+        """Make a DN from (type, unescaped value) pairs, the lowest RDN first.
 
         Raises:
             ValueError: no attribute type, an empty value, or one that is no valid Unicode text.
@@ -95,7 +95,7 @@ class DN:
 
     @classmethod
     def _plain(cls, text: str) -> "DN":
-        """A DN whose text is known to be canonical; its parts are taken apart when asked for."""
+        """Make a DN from text that is known to be canonical; it is split when its parts are needed."""
         dn = cls.__new__(cls)
         _set(dn, "_above", None)
         _set(dn, "_text", text)
@@ -123,7 +123,7 @@ class DN:
 
     @property
     def parent(self) -> "DN":
-        """The DN without its first RDN (M36).
+        """Parent DN: the DN without its first RDN (M36).
 
         Raises:
             ValueError: the root has no parent.
@@ -138,7 +138,7 @@ class DN:
         return DN(self._rdns[1:])
 
     def child(self, attribute: str, value: str) -> "DN":
-        """The DN one level below this one; the value is not escaped.
+        """Return the DN one level below this one; the value is not escaped.
 
         Raises:
             ValueError: no attribute type, an empty value, or one that is no valid Unicode text.
@@ -149,12 +149,12 @@ class DN:
 
     @property
     def normalized(self) -> str:
-        """The key of all comparison: equal for DNs that name the same object (M3).
+        """Comparison key: equal for DNs that name the same object (M3).
 
-        Types in lower case under one name each, values in lower case and NFKC with blanks collapsed, the
-        pairs of a multi-valued RDN sorted. Commas and plus signs in it only separate.
+        Types in lower case under one name each, values in lower case and NFKC with blanks collapsed, pairs
+        of a multi-valued RDN sorted. Commas and plus signs only separate; those of values are escaped.
 
-        Where servers differ it rather tells too much apart than too little: ß is not ss, as slapd has it.
+        Where servers differ, two names stay distinct: ß is not ss, as in slapd.
         """
         if self._normalized is None:
             if self._above:
@@ -175,7 +175,7 @@ class DN:
         return self == other or self.is_below(other)
 
     def __str__(self) -> str:
-        """Canonical RFC 4514 text: no blanks after commas, nothing escaped that need not be."""
+        """Return canonical RFC 4514 text: no blanks after commas, no needless escapes."""
         if self._text is None:
             if self._above:
                 text = f"{_rdn_text(self.rdns[0])},{self._above}"
@@ -188,7 +188,7 @@ class DN:
         return f"DN({str(self)!r})"
 
     def __len__(self) -> int:
-        """The number of RDNs; 0 for the root."""
+        """Return the number of RDNs; 0 for the root."""
         return len(self.rdns)
 
     def __eq__(self, other: object) -> bool:
@@ -212,7 +212,7 @@ _set = object.__setattr__
 
 @lru_cache(maxsize=_CACHED_DNS)
 def normalize(text: str) -> str:
-    """``DN.parse(text).normalized``, remembered for the DNs asked for last, and for what is above them.
+    """Return ``DN.parse(text).normalized``; the last DNs and their parents are cached.
 
     Raises:
         ValueError: no distinguished name.
@@ -226,11 +226,11 @@ def normalize(text: str) -> str:
 
 
 def first_values(text: str, count: int) -> tuple[str, ...]:
-    """The unescaped values of the first RDNs of a DN that a server has sent; fast.
+    """Return the unescaped values of the first RDNs of a DN from a server; fast.
 
     Args:
-        text: the DN; only the part that is needed is looked at.
-        count: how many values are wanted; there may be fewer.
+        text: the DN; only its first RDNs are read.
+        count: number of values; fewer are returned if the DN is shorter.
 
     Raises:
         ValueError: no distinguished name.
@@ -244,7 +244,7 @@ def first_values(text: str, count: int) -> tuple[str, ...]:
 
 
 def escape_value(value: str) -> str:
-    """The text of an attribute value within a DN (RFC 4514 2.4), also ``=`` escaped: servers differ there."""
+    """Escape an attribute value for a DN (RFC 4514 2.4); ``=`` is escaped too, since servers differ."""
     text = _BETTER_ESCAPED.sub(_escaped, value)
     if text[:1] in {" ", "#"}:
         text = "\\" + text
@@ -274,7 +274,7 @@ def _normalized_pair(name: str, value: str) -> str:
 
 
 def folded(value: str) -> str:
-    """A text as LDAP compares it (caseIgnoreMatch, [RFC4517] 4.2.11).
+    """Return a text in the form that LDAP compares (caseIgnoreMatch, [RFC4517] 4.2.11).
 
     Letter case, runs of blanks and blanks at the ends do not count.
     """
@@ -290,7 +290,7 @@ def _normalized_value(value: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _lower(character: str) -> str:
-    """The simple lower case of a letter; never a full case fold, which makes ß the same as ss.
+    """Return the simple lower case of a letter; a full case fold would make ß the same as ss.
 
     A server may hold straße beside strasse: one key for both would lead to the wrong object (M64).
     """
@@ -361,7 +361,7 @@ class _Parser:
         if start == '"':
             return self._quoted()
         pieces: list[str] = []
-        kept = 0  # pieces before this index end in something that is no insignificant blank
+        kept = 0  # pieces before this index do not end in an insignificant blank
         while (character := self._peek()) not in {"", ",", "+"}:
             if character == "\\":
                 pieces.append(self._escape())
@@ -400,7 +400,7 @@ class _Parser:
             self._at = match.end()
             return value
         character = self._text[self._at + 1 : self._at + 2]
-        # more than RFC 4514 allows: Windows escapes "/" in paths, other writers whatever they like
+        # more than RFC 4514 allows: Windows escapes "/" in paths, other writers escape other characters
         if not character or character.isalnum() or character < " ":
             self._fail("a backslash without anything to escape")
         self._at += 2
@@ -433,7 +433,7 @@ class _Parser:
 
 
 def _ber_text(encoded: bytes) -> str | None:
-    """The text in the BER encoding of a string type; None for everything else."""
+    """Decode the BER encoding of a string type; None for all other types."""
     codec = _BER_TEXT.get(encoded[0])
     if codec is None or len(encoded) < 2:
         return None

@@ -170,7 +170,7 @@ class RoutingLink(DirectoryObject):
 
 
 class User(DirectoryObject):
-    """A user with the certificates he signs messages with: his user object.
+    """A user with the certificates that sign his messages: his user object.
 
     [MS-MQDSSM] 3.1.6.20.6, 3.1.1.4 (FullPath), 3.1.6.11.6 with note <17>; [MS-MQDMPR] 3.1.1.15.
     ``certificates`` is an MQUSERSIGNCERTS image, each digest the 16 bytes of an MD5 (M21).
@@ -183,7 +183,7 @@ class User(DirectoryObject):
 
 
 class ConnectedNetwork(DirectoryObject):
-    """A connected network, which every event of [MS-MQDSSM] answers with GenericError (M44).
+    """A connected network; every event of [MS-MQDSSM] returns GenericError for it (M44).
 
     [MS-MQDMPR] 3.1.1.9.
     """
@@ -202,7 +202,7 @@ ELEMENTS: Final = MappingProxyType(
 
 
 def element_of(name: str) -> type[DirectoryObject]:
-    """The class of an element by its name in the specification.
+    """Return the class of an element by its name in the specification.
 
     Raises:
         ValueError: there is no such element.

@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class PrivacyLevel(IntEnum):
-    """Which messages a queue accepts, by encryption of the body ([MS-MQDSSM] 3.1.6.1.2.4)."""
+    """Messages that a queue accepts, by encryption of the body ([MS-MQDSSM] 3.1.6.1.2.4)."""
 
     NONE = 0
     OPTIONAL = 1

@@ -1,4 +1,4 @@
-"""Text from a directory in lines, JSON and CSV: it steers no terminal, and ends no line or cell."""
+"""Escapes for directory text in lines, JSON and CSV: no control of terminals, no early end of a line."""
 
 import re
 from typing import Final
@@ -8,22 +8,22 @@ _CONTROLS: Final = {"\r": "\\r", "\n": "\\n", "\t": "\\t"}
 
 
 def visible(text: str) -> str:
-    """Return a text in one line, with escapes for characters that are not seen (controls, C1, bidi)."""
+    """Return a text in one line, with escapes for invisible characters (controls, C1, bidi)."""
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else _escape(one) for one in text)
 
 
 def visible_lines(text: str) -> str:
-    """Return a text whose line feeds end lines, with escapes for all else that is not seen."""
+    """Return a text whose line feeds end lines, with escapes for all other invisible characters."""
     return "\n".join(map(visible, text.split("\n")))
 
 
 def printable_json(text: str) -> str:
-    r"""Return a JSON text with ``\u`` escapes for characters that are not seen; it means what it meant.
+    r"""Return a JSON text with ``\u`` escapes for invisible characters; its value does not change.
 
     Args:
-        text: JSON as `json.dumps` writes it, in which ASCII control characters stand in no string.
+        text: JSON as `json.dumps` writes it: no string holds a bare ASCII control character.
     """
     if text.isascii() and "\x7f" not in text:
         return text

@@ -1,7 +1,7 @@
-"""Types of the attributes of the abstract model: what each accepts, and how it is written as JSON.
+"""Types of the attributes of the abstract model: the values that each accepts, and its JSON form.
 
-A refused value raises a ValueError that says what is wrong with it and which limit it breaks; a field puts
-the name of its attribute before that. Nothing is guessed: a number is no truth value, and bytes are no text.
+A refused value raises a ValueError that names the problem and the limit; a field puts the name of its
+attribute before that. Types are not guessed: a number is no truth value, and bytes are no text.
 """
 
 import re
@@ -42,7 +42,7 @@ SUB_AUTHORITIES_MAX: Final = 15
 """Most sub-authorities of a SID ([MS-DTYP] 2.4.2)."""
 TIME_MIN: Final = -62_135_596_800
 TIME_MAX: Final = 253_402_300_799
-"""The seconds since 1970 that a GeneralizedTime can hold: the years 1 to 9999."""
+"""Last second since 1970 that a GeneralizedTime can hold (years 1 to 9999)."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _INTEGER: Final = re.compile(r"-?[0-9]{1,20}|0[xX][0-9A-Fa-f]{1,16}")
@@ -60,34 +60,34 @@ _Given = TypeVar("_Given")
 
 
 def attribute_name(field: str) -> str:
-    """The specification's name of a field: ``"base_priority"`` gives ``"BasePriority"``."""
+    """Return the specification's name of a field: ``"base_priority"`` gives ``"BasePriority"``."""
     return "".join("LDAP" if part == "ldap" else part.capitalize() for part in field.split("_"))
 
 
 def _problem(words: str) -> ValueError:
-    """The model knows one kind of error only, for wrong types as for wrong values."""
+    """Return the error for a refused value; wrong types have the same kind of error as wrong values."""
     return ValueError(words)
 
 
 def refusal(problem: str) -> PydanticCustomError:
-    """The error (a ValueError) with which an element refuses what it is given."""
+    """Return the error (a ValueError) that refuses a value of an element."""
     return PydanticCustomError("refused", "{problem}", {"problem": problem})
 
 
 def problems_in(error: ValidationError) -> str:
-    """Return what an element refused, in one line and without pydantic's own words."""
+    """Return the problems of a validation error in one line, without pydantic's own words."""
     return "; ".join(one["msg"] for one in error.errors(include_url=False, include_input=False))
 
 
 @lru_cache(maxsize=64, typed=True)  # typed: members of different enumerations are equal as numbers
 def spec_name(member: Enum) -> str:
-    """The specification's own name of an enumeration's member, as ``WinServer`` for ``WIN_SERVER``."""
+    """Return the specification's name of an enumeration's member, as ``WinServer`` for ``WIN_SERVER``."""
     aliases = [name for name, same in type(member).__members__.items() if same is member]
     return aliases[1] if len(aliases) > 1 else member.name.title()
 
 
 def text(units_max: int | None = None, *, units_min: int = 0) -> Callable[[Any], str]:
-    """A validator of texts whose length in UTF-16 code units lies within the limits."""
+    """Make a validator of texts; the limits are for their length in UTF-16 code units."""
 
     def check(value: Any) -> str:
         if not isinstance(value, str):
@@ -107,7 +107,7 @@ def text(units_max: int | None = None, *, units_min: int = 0) -> Callable[[Any],
 
 
 def integer(lowest: int, highest: int) -> Callable[[Any], int]:
-    """A validator of whole numbers, or their decimal or 0x text, within the limits."""
+    """Make a validator of whole numbers, or their decimal or 0x text, within the limits."""
 
     def check(value: Any) -> int:
         if isinstance(value, str) and _INTEGER.fullmatch(value):
@@ -122,7 +122,7 @@ def integer(lowest: int, highest: int) -> Callable[[Any], int]:
 
 
 def blob(bytes_max: int | None = None) -> Callable[[Any], bytes]:
-    """A validator of byte strings: bytes, base64 text, or a value that knows its own bytes."""
+    """Make a validator of byte strings: bytes, base64 text, or an object with ``__bytes__``."""
 
     def check(value: Any) -> bytes:
         data = _bytes_of(value)
@@ -134,7 +134,7 @@ def blob(bytes_max: int | None = None) -> Callable[[Any], bytes]:
 
 
 def member_of(enumeration: type[_E]) -> Callable[[Any], _E]:
-    """A validator of an enumeration's members: themselves, their numbers, or any of their names (M25)."""
+    """Make a validator of an enumeration's members, their numbers, or any of their names (M25)."""
     by_name = {_plain(name): member for name, member in enumeration.__members__.items()}
     if enumeration is OperatingSystemType:
         by_name["windows95"] = by_name["win95"]
@@ -154,7 +154,7 @@ def member_of(enumeration: type[_E]) -> Callable[[Any], _E]:
 
 
 def many(item: Callable[[Any], _T]) -> Callable[[Any], tuple[_T, ...]]:
-    """A validator of lists and tuples whose items pass another validator."""
+    """Make a validator of lists and tuples whose items pass another validator."""
 
     def check(value: Any) -> tuple[_T, ...]:
         if not isinstance(value, list | tuple):
@@ -165,7 +165,7 @@ def many(item: Callable[[Any], _T]) -> Callable[[Any], tuple[_T, ...]]:
 
 
 def boolean(value: Any) -> bool:
-    """A validator of truth values: True, False, or these words in any case."""
+    """Validate a truth value: True, False, or these words in any case."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and value.lower() in {"true", "false"}:
@@ -174,7 +174,7 @@ def boolean(value: Any) -> bool:
 
 
 def guid(value: Any) -> uuid.UUID:
-    """A validator of GUIDs; bytes are refused, because their order cannot be seen."""
+    """Validate a GUID; bytes are refused, because their order is unknown."""
     if isinstance(value, uuid.UUID):
         return value
     if isinstance(value, str) and _GUID.fullmatch(value):
@@ -183,7 +183,7 @@ def guid(value: Any) -> uuid.UUID:
 
 
 def seconds(value: Any) -> int:
-    """A validator of times: seconds since 1970-01-01T00:00Z, or a datetime that knows its zone."""
+    """Validate a time: seconds since 1970-01-01T00:00Z, or a datetime with a time zone."""
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise _problem("is a datetime without a time zone")
@@ -192,7 +192,7 @@ def seconds(value: Any) -> int:
 
 
 def security_identifier(value: Any) -> str:
-    """A validator of SIDs in their text form ([MS-DTYP] 2.4.2.1), or values whose text is one."""
+    """Validate a SID in its text form ([MS-DTYP] 2.4.2.1), or an object whose text is a SID."""
     words = str(value)
     match = _SID.fullmatch(words)
     if match is None:
@@ -204,7 +204,7 @@ def security_identifier(value: Any) -> str:
 
 
 def distinguished_name(value: Any) -> str:
-    """A validator of distinguished names, kept as they are written."""
+    """Validate a distinguished name; its spelling is kept."""
     words = str(value) if isinstance(value, DN) else text(units_min=1)(value)
     try:
         DN.parse(words)
@@ -214,19 +214,19 @@ def distinguished_name(value: Any) -> str:
 
 
 def path_name(value: Any) -> str:
-    """A validator of path names; of their rules only those that hold for all that is stored (M7)."""
+    """Validate a path name by the rules that hold for all stored path names (M7)."""
     words = str(value) if isinstance(value, PathName) else text()(value)
     PathName.parse_stored(words)
     return words
 
 
 def qualified_path_name(value: Any) -> str:
-    """A validator of path names with a DNS name, which is empty where the computer has none."""
+    """Validate a path name with a DNS name; it is empty where the computer has no DNS name."""
     return "" if value == "" else path_name(value)
 
 
 def multicast_address(value: Any) -> str:
-    """A validator of ``address:port``, or nothing."""
+    """Validate ``address:port``, or an empty text."""
     words = text()(value)
     if words:
         MulticastFormatName.parse_address(words)
@@ -234,7 +234,7 @@ def multicast_address(value: Any) -> str:
 
 
 def digest(value: Any) -> bytes:
-    """A validator of MD5 digests: 16 bytes, a GUID made of them, or their hexadecimal digits."""
+    """Validate an MD5 digest: 16 bytes, a GUID of these bytes, or their hexadecimal digits."""
     if isinstance(value, uuid.UUID):
         return value.bytes_le
     if isinstance(value, str) and _DIGEST_HEX.fullmatch(value):
@@ -293,11 +293,11 @@ def _attribute(info: ValidationInfo) -> str:
 def _checked_by(
     check: Callable[[Any], object], stored: Callable[[Any], object] | None = None
 ) -> PlainValidator:
-    """The validator of a field: what a check says against a value, with the attribute's name before it.
+    """Make the validator of a field; its errors begin with the attribute's name.
 
     Args:
-        check: of values that are assigned.
-        stored: of values that a directory held, in JSON: of the right type, but nothing else; None: `check`.
+        check: for assigned values.
+        stored: for values from a directory, in JSON: checks only the type; None: `check`.
     """
 
     def validate(value: Any, info: ValidationInfo) -> object:
@@ -313,7 +313,7 @@ def _checked_by(
 
 
 def _any_text(value: Any) -> str:
-    """A validator of texts as a directory may hold them."""
+    """Validate a text from a directory: any text."""
     if not isinstance(value, str):
         raise _problem(f"must be text, not {type(value).__name__}")
     return value
@@ -331,13 +331,13 @@ Unsigned = Annotated[int, _checked_by(integer(0, UNSIGNED_MAX))]
 BasePriority = Annotated[int, _checked_by(integer(BASE_PRIORITY_MIN, BASE_PRIORITY_MAX), _any_integer)]
 Cost = Annotated[int, _checked_by(integer(COST_MIN, COST_MAX), _any_integer)]
 Identity = Annotated[uuid.UUID, _checked_by(guid), PlainSerializer(str, when_used="json")]
-"""As Guid, for the field that elements inherit: pydantic's plugin misreads inherited descriptors."""
+"""GUID type of the field that elements inherit: pydantic's plugin misreads inherited descriptors."""
 
-# The others accept more than they read as, which type checkers know of descriptors alone.
+# The other types accept more than they return; type checkers know this only of descriptors.
 if TYPE_CHECKING:
 
     class Attribute(Generic[_Read, _Given]):
-        """A field as type checkers see it: what it reads as, and what may be assigned to it."""
+        """A field for type checkers: the type that it returns, and the type that it accepts."""
 
         @overload
         def __get__(self, element: None, owner: Any) -> Self: ...
@@ -357,7 +357,7 @@ if TYPE_CHECKING:
     OptionalQualifiedPath = Attribute[str | None, str | PathName | None]
     DnText = Attribute[str, str | DN]
     OptionalDnText = Attribute[str | None, str | DN | None]
-    SidText = Attribute[str, object]  # whatever has the text of a SID
+    SidText = Attribute[str, object]  # any object whose text is a SID
     OptionalSidText = Attribute[str | None, object]
     Seconds = Attribute[int, int | datetime]
     OptionalSeconds = Attribute[int | None, int | datetime | None]

@@ -1,4 +1,4 @@
-"""GUIDs as protocols carry them: sixteen bytes ([MS-DTYP] 2.3.4.2), made text only when somebody looks."""
+"""GUIDs in the form of the protocols: sixteen bytes ([MS-DTYP] 2.3.4.2), converted to text on demand."""
 
 import re
 from typing import Final, Self
@@ -11,8 +11,8 @@ _TEXT: Final = re.compile(r"(\{)?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f
 class Guid(bytes):
     """A GUID packet ([MS-DTYP] 2.3.4.2): three little-endian numbers and eight bytes in order.
 
-    It is its bytes, so that comparing, hashing and decoding cost what bytes cost; a `uuid.UUID`, as the
-    elements of the abstract model hold it, is `uuid`, and is never equal to a Guid.
+    A Guid is a `bytes`: comparing, hashing and decoding are as fast as for bytes. Elements of the abstract
+    model hold a `uuid.UUID`, which property `uuid` returns; it is never equal to a Guid.
 
     Raises:
         ValueError: other than 16 bytes.
@@ -21,14 +21,14 @@ class Guid(bytes):
     __slots__ = ()
 
     def __new__(cls, packet: bytes) -> Self:
-        """Take the sixteen bytes."""
+        """Check the length of the packet."""
         if len(packet) != GUID_BYTES:
             raise ValueError(f"a GUID has {GUID_BYTES} bytes, not {packet!r}")
         return bytes.__new__(cls, packet)
 
     @classmethod
     def of(cls, uuid: UUID) -> Self:
-        """Make one of a UUID."""
+        """Make a Guid from a UUID."""
         return bytes.__new__(cls, uuid.bytes_le)
 
     @classmethod
@@ -44,7 +44,7 @@ class Guid(bytes):
 
     @property
     def uuid(self) -> UUID:
-        """The same as a UUID."""
+        """The GUID as a `uuid.UUID`."""
         return UUID(bytes_le=bytes(self))
 
     def __str__(self) -> str:
@@ -55,4 +55,4 @@ class Guid(bytes):
 
 
 NULL_GUID: Final = Guid(bytes(GUID_BYTES))
-"""GUID_NULL: the enterprise partition's, PEC_PARTITION_ID ([MC-MQDSRP] 1.9)."""
+"""GUID_NULL: the identifier of the enterprise partition, PEC_PARTITION_ID ([MC-MQDSRP] 1.9)."""

@@ -10,7 +10,7 @@ _FAILURE: Final = 0x8000_0000
 
 
 class Hresult(IntEnum):
-    """A status code by its name ([MS-MQMQ] 2.4); numbers that are not here stay plain numbers."""
+    """A status code by its name ([MS-MQMQ] 2.4); numbers without a name stay plain numbers."""
 
     MQ_OK = 0x0000_0000  # [MS-MQDS] 3.1.4
     MQ_INFORMATION_PROPERTY = 0x400E_0001
@@ -173,12 +173,12 @@ class Hresult(IntEnum):
 
 
 def failed(status: int) -> bool:
-    """Tell whether a status code, an unsigned 32-bit number, means failure ([MS-DTYP] 2.2.18)."""
+    """Return True if a status code, an unsigned 32-bit number, means failure ([MS-DTYP] 2.2.18)."""
     return bool(status & _FAILURE)
 
 
 def name_of(status: int) -> str:
-    """A status code as messages print it: its name, else its number in hexadecimal digits."""
+    """Return the text of a status code for messages: its name, else its number in hexadecimal digits."""
     try:
         return Hresult(status).name
     except ValueError:

@@ -14,12 +14,12 @@ ORIGINAL: Final = "OriginalIdentifier"
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The memory of an object that was read, out of its JSON form.
+    """The stored state of an object that was read, parsed from its JSON form.
 
     Attributes:
-        rest: the JSON form without it.
-        assigned: the specification's names of what was assigned or unset since it was read: these values are
-            validated, the others are taken as a directory held them.
+        rest: the JSON form without this state.
+        assigned: the specification's names of the attributes assigned or unset since the read: their values
+            are validated, the others are accepted as a directory held them.
         original_identifier: see `DirectoryObject`.
     """
 
@@ -29,12 +29,12 @@ class Memory:
 
     @classmethod
     def in_json(cls, text: str | bytes) -> "Memory | None":
-        """Return the memory in a JSON form; None where there is none.
+        """Return the stored state in a JSON form; None if there is no such state.
 
         Raises:
-            ValueError: no JSON, or a memory that is none.
+            ValueError: no JSON, or an invalid stored state.
         """
-        values: Any = from_json(text)  # refuses what is nested too deep, too
+        values: Any = from_json(text)  # refuses too deep nesting, too
         if not isinstance(values, dict) or ASSIGNED not in values:
             return None
         names, original = values.pop(ASSIGNED), values.pop(ORIGINAL, None)
@@ -48,7 +48,7 @@ class Memory:
 
     @staticmethod
     def add(text: str, assigned: Iterable[str], original_identifier: UUID | None) -> str:
-        """Return a JSON form with the memory of its object."""
+        """Return a JSON form with the stored state of its object."""
         own = {ORIGINAL: str(original_identifier)} if original_identifier is not None else {}
         return json.dumps(json.loads(text) | own | {ASSIGNED: sorted(assigned)}, ensure_ascii=False)
 

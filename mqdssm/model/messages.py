@@ -1,8 +1,7 @@
-"""What directory servers send each other: directory changes and eight messages ([MC-MQDSRP] 2.2.3-2.2.6).
+"""Messages of directory replication: directory changes and eight kinds of messages ([MC-MQDSRP] 2.2.3-2.2.6).
 
-Fields have the specification's names in Python's spelling; counts, flags and offsets follow from the fields
-and are not there. The fields of headers are those of their messages. How they lie in bytes is in
-`mqdssm.wire.mqdsrp`.
+Fields have the specification's names in Python's spelling; counts, flags and offsets are computed from the
+fields. The fields of headers are fields of their messages. The binary layout is in `mqdssm.wire.mqdsrp`.
 """
 
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ Properties: TypeAlias = tuple[tuple[Propid, PropertyValue], ...]
 
 
 class Command(IntEnum):
-    """What a directory change does, DirectoryChange.Command ([MC-MQDSRP] 2.2.4)."""
+    """Kind of a directory change, DirectoryChange.Command ([MC-MQDSRP] 2.2.4)."""
 
     CREATE = 0x00
     UPDATE = 0x01
@@ -33,7 +32,7 @@ class Command(IntEnum):
 
 
 class Operation(IntEnum):
-    """What a message is, BaseReplicationHeader.Operation ([MC-MQDSRP] 2.2.5.1)."""
+    """Kind of a message, BaseReplicationHeader.Operation ([MC-MQDSRP] 2.2.5.1)."""
 
     CHANGE_PROPAGATION = 0x00
     CHANGE_REQUEST = 0x01
@@ -46,7 +45,7 @@ class Operation(IntEnum):
 
 
 class CompleteSync0(IntEnum):
-    """How far the sync0 state of the authority's partition is ([MC-MQDSRP] 2.2.5.3)."""
+    """Progress of the sync0 state of the authority's partition ([MC-MQDSRP] 2.2.5.3)."""
 
     NONE = 0
     SOON = 1
@@ -54,20 +53,20 @@ class CompleteSync0(IntEnum):
 
 
 class Scope(IntEnum):
-    """How far a change is seen: PROPID_D_SCOPE and SyncRequestMessage.Scope ([MC-MQDSRP] 2.2.6.4)."""
+    """Visibility of a change: PROPID_D_SCOPE and SyncRequestMessage.Scope ([MC-MQDSRP] 2.2.6.4)."""
 
     SITE = 0
     ENTERPRISE = 1
 
 
 def deletion_properties(object_type: ObjectType, scope: Scope) -> Properties:
-    """What a deletion says of its object ([MC-MQDSRP] 3.2.7.3, [MS-MQCN] 3.3.5.2; decision R20)."""
+    """Return the properties of a deletion ([MC-MQDSRP] 3.2.7.3, [MS-MQCN] 3.3.5.2; decision R20)."""
     return ((Propid.D_SCOPE, int(scope)), (Propid.D_OBJTYPE, int(object_type)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSeqNumbers:
-    """PARTITION_SEQ_NUMBERS: how far a partition is ([MC-MQDSRP] 2.2.3)."""
+    """PARTITION_SEQ_NUMBERS: last and purged sequence number of a partition ([MC-MQDSRP] 2.2.3)."""
 
     partition_id: Guid
     last_seq_number: SequenceNumber
@@ -79,14 +78,14 @@ class DirectoryChange:
     """A change that can be applied to a directory object ([MC-MQDSRP] 2.2.4).
 
     Attributes:
-        command: what it does.
+        command: the kind of change.
         path_name: the object's path name; None when `guid_identifier` names the object.
         guid_identifier: the object's GUID; None when `path_name` names it.
-        partition_id: the partition that it belongs to.
-        previous_seq_number: number of the change before it in that partition.
-        seq_number: its own number.
+        partition_id: the partition of the object.
+        previous_seq_number: number of the preceding change of that partition.
+        seq_number: number of this change.
         purged_seq_number: the partition's purged sequence number.
-        properties: what it sets, at least one (decision R19), none of them twice (decision R23).
+        properties: the values to set, at least one (decision R19), no property twice (decision R23).
 
     Raises:
         ValueError: both names or none, no property, or one twice.
@@ -111,21 +110,21 @@ class DirectoryChange:
 
     @property
     def object_type(self) -> ObjectType | None:
-        """The object's type, by the first property ([MC-MQDSRP] 3.1.1.4); None: unknown."""
+        """Type of the object, by the first property ([MC-MQDSRP] 3.1.1.4); None: unknown."""
         return object_type_of(self.properties[0][0])
 
     def get(self, propid: Propid) -> PropertyValue | None:
-        """The value of a property, or None where the change does not hold it."""
+        """Return the value of a property; None if the change does not hold the property."""
         return next((value for one, value in self.properties if one == propid), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeqNumberHeader:
-    """How far the sender's partitions are ([MC-MQDSRP] 2.2.5.4).
+    """Sequence numbers of the sender's partitions ([MC-MQDSRP] 2.2.5.4).
 
     Attributes:
         machine_name: of the sender; empty, and not sent, without `partition_seq_numbers`.
-        partition_seq_numbers: of each partition that it is the authority of.
+        partition_seq_numbers: of each partition whose authority is the sender.
     """
 
     machine_name: str = ""
@@ -134,7 +133,7 @@ class SeqNumberHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseReplicationHeader:
-    """What every message begins with ([MC-MQDSRP] 2.2.5.1): `operation` tells which it is."""
+    """First fields of every message, with its kind in `operation` ([MC-MQDSRP] 2.2.5.1)."""
 
     site_id: Guid
     operation: Operation
@@ -142,7 +141,7 @@ class BaseReplicationHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicationMessage:
-    """BaseReplicationMessage, what every message is ([MC-MQDSRP] 2.2.6.1).
+    """BaseReplicationMessage, base of all messages ([MC-MQDSRP] 2.2.6.1).
 
     Attributes:
         site_id: the site of the sending queue manager (BaseReplicationHeader.SiteID).
@@ -155,10 +154,10 @@ class ReplicationMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRequestMessage(ReplicationMessage):
-    """Asks the object authority for a change ([MC-MQDSRP] 2.2.6.2; header: 2.2.5.2).
+    """Request of a change to the object authority ([MC-MQDSRP] 2.2.6.2; header: 2.2.5.2).
 
     Attributes:
-        partition_id: the partition that it applies to.
+        partition_id: the partition of the object.
         request_identifier: the requester's own number of the request, 32 bits.
         requester_name: machine name of the original requester.
         psc_name: machine name of the requester's PSC, where the requester is a BSC; else None.
@@ -176,12 +175,12 @@ class ChangeRequestMessage(ReplicationMessage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeReplyMessage(ReplicationMessage):
-    """The outcome of a change request ([MC-MQDSRP] 2.2.6.3).
+    """Result of a change request ([MC-MQDSRP] 2.2.6.3).
 
     Attributes:
-        request_identifier: that of the request.
+        request_identifier: identifier of the request.
         result: HRESULT, unsigned 32 bits (`mqdssm.model.hresults`).
-        requester_name: that of the request.
+        requester_name: requester's name in the request.
     """
 
     operation = Operation.CHANGE_REPLY
@@ -193,12 +192,12 @@ class ChangeReplyMessage(ReplicationMessage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncRequestMessage(ReplicationMessage):
-    """Asks for the changes of a partition between two numbers ([MC-MQDSRP] 2.2.6.4).
+    """Request for the changes of a partition between two sequence numbers ([MC-MQDSRP] 2.2.6.4).
 
     Attributes:
         partition_id: the partition.
-        from_seq_number: where to start.
-        to_seq_number: where to end.
+        from_seq_number: start of the range.
+        to_seq_number: end of the range.
         known_purged_seq_number: the purged number that the requester knows.
         is_sync0: the requester's partition is in the sync0 state.
         scope: the scope flag.
@@ -218,14 +217,14 @@ class SyncRequestMessage(ReplicationMessage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncReplyMessage(ReplicationMessage):
-    """Changes that answer a synchronization request ([MC-MQDSRP] 2.2.6.5; header: 2.2.5.3).
+    """Reply to a synchronization request: the changes ([MC-MQDSRP] 2.2.6.5; header: 2.2.5.3).
 
     Attributes:
         partition_id: the partition.
-        from_seq_number: where the changes start.
-        to_seq_number: where they end.
+        from_seq_number: start of the changes.
+        to_seq_number: end of the changes.
         purged_seq_number: the partition's purged sequence number.
-        complete_sync0: how far the authority's sync0 state is.
+        complete_sync0: progress of the authority's sync0 state.
         directory_changes: the changes, at most 65,535.
     """
 
@@ -241,7 +240,7 @@ class SyncReplyMessage(ReplicationMessage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BSCAckMessage(ReplicationMessage):
-    """A BSC is alive and has acknowledged ([MC-MQDSRP] 2.2.6.6).
+    """Acknowledgement of a BSC, which is also its sign of life ([MC-MQDSRP] 2.2.6.6).
 
     Attributes:
         bsc_machine_id: GUID of the BSC's queue manager.
@@ -256,12 +255,12 @@ class BSCAckMessage(ReplicationMessage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PSCAckMessage(ReplicationMessage):
-    """How far a PSC is with the authority's partition ([MC-MQDSRP] 2.2.6.7).
+    """Acknowledgement of a PSC for the authority's partition ([MC-MQDSRP] 2.2.6.7).
 
     Attributes:
         psc_site_id: the PSC's site.
         acked_partition_id: the authority's partition.
-        acked_seq_number: the number that is acknowledged.
+        acked_seq_number: the acknowledged number.
         psc_name: machine name of the PSC.
     """
 
@@ -275,7 +274,7 @@ class PSCAckMessage(ReplicationMessage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlreadyPurgedMessage(ReplicationMessage):
-    """A synchronization request that cannot be answered any more ([MC-MQDSRP] 2.2.6.8).
+    """Refusal of a synchronization request for purged changes ([MC-MQDSRP] 2.2.6.8).
 
     Attributes:
         partition_id: the partition.
@@ -295,7 +294,7 @@ class ChangePropagationMessage(ReplicationMessage):
     Attributes:
         flush: the receiver must not flush the changes to its BSCs.
         directory_changes: the changes, at most 65,535.
-        seq_number_header: how far the sender's partitions are.
+        seq_number_header: sequence numbers of the sender's partitions.
     """
 
     operation = Operation.CHANGE_PROPAGATION

@@ -1,8 +1,8 @@
 r"""Path names and format names: parse and print ([MS-MQMQ] 2.1).
 
-A **path name** is where a queue lives, ``web01\orders``; a **format name** is how one is opened,
+A **path name** names the place of a queue, ``web01\orders``; a **format name** serves to open a queue,
 ``PUBLIC=…`` or ``DIRECT=OS:web01\PRIVATE$\orders``. Keywords and hexadecimal digits are read in any case
-and printed as the grammar has them. Values cannot be made that would not print and parse again.
+and printed as in the grammar. Values that would not print and parse again are refused.
 """
 
 import re
@@ -27,8 +27,8 @@ FORMAT_NAMES_MAX: Final = 1000
 _PRIVATE: Final = "private$\\"
 _SYSTEM: Final = "system$;"
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
-_ADDRESS: Final = re.compile(r"[\x21-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+")  # visible, without , ; \
-_DOMAIN: Final = re.compile(r"[\x21-\x2b\x2d-\x7e]{1,255}")  # visible, without the comma that joins names
+_ADDRESS: Final = re.compile(r"[\x21-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+")  # visible ASCII, without , ; \
+_DOMAIN: Final = re.compile(r"[\x21-\x2b\x2d-\x7e]{1,255}")  # visible ASCII, no comma (it separates names)
 _GUID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _HEX_NUMBER: Final = re.compile(r"[0-9A-Fa-f]{1,8}")
 _OCTET: Final = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
@@ -42,7 +42,7 @@ _MACHINE_QUEUES: Final = ("JOURNAL", "DEADLETTER", "DEADXACT")
 
 
 class PathKind(Enum):
-    """What kind of queue a path name names; the value is what stands before the queue's name."""
+    """Kind of the queue in a path name; the value is the prefix of the queue's name."""
 
     PUBLIC = ""
     PRIVATE = _PRIVATE
@@ -51,7 +51,7 @@ class PathKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PathName:
-    r"""Where a queue lives: ``computer\queue`` and its relatives ([MS-MQMQ] 2.1.1).
+    r"""Computer and name of a queue: ``computer\queue`` and related forms ([MS-MQMQ] 2.1.1).
 
     Attributes:
         computer: name of the computer, as given.
@@ -81,7 +81,7 @@ class PathName:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a path name by the grammar of MSMQ 4.0 and later; what passes may be created.
+        """Read a path name by the grammar of MSMQ 4.0 and later, as for a new queue.
 
         Raises:
             ValueError: no path name; the message names the part and the rule.
@@ -100,7 +100,7 @@ class PathName:
 
     @classmethod
     def parse_stored(cls, text: str) -> Self:
-        """Read a path name that a directory holds, whatever it was created by; a ``;`` is part of the name.
+        """Read a path name that a directory holds, from any version of MSMQ; a ``;`` is part of the name.
 
         Raises:
             ValueError: there is no backslash between two names.
@@ -115,7 +115,7 @@ class PathName:
 
     @property
     def key(self) -> str:
-        """The text for comparison: path names are the same in any case."""
+        """Comparison key: path names are compared without case."""
         return lower_each(str(self))
 
     def __str__(self) -> str:
@@ -124,7 +124,7 @@ class PathName:
 
 
 class DirectProtocol(Enum):
-    """How the computer of a direct format name is reached ([MS-MQMQ] 2.1.2)."""
+    """Protocol of a direct format name: the way to its computer ([MS-MQMQ] 2.1.2)."""
 
     TCP = "TCP"
     OS = "OS"
@@ -135,15 +135,15 @@ class DirectProtocol(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DirectFormatName:
-    r"""A queue by its address: ``DIRECT=OS:web01\PRIVATE$\orders`` ([MS-MQMQ] 2.1.2).
+    r"""Name of a queue by its address: ``DIRECT=OS:web01\PRIVATE$\orders`` ([MS-MQMQ] 2.1.2).
 
     Attributes:
-        protocol: how the computer is reached.
+        protocol: the protocol to the computer.
         address: an IP address (TCP), a computer name (OS), ``network:host`` (IPX), or ``host[:port]``.
         queue: name of the queue; JOURNAL, DEADLETTER or DEADXACT for the computer's own (kind SYSTEM).
         kind: public, private or system.
         subqueue: name of a subqueue, or None.
-        journal: the queue's journal is meant.
+        journal: True for the queue's journal.
 
     Raises:
         ValueError: a part that the grammar does not allow.
@@ -168,7 +168,7 @@ class DirectFormatName:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether messages can only be read from it (a journal, or a computer's own queue)."""
+        """True if messages can only be read from the queue (a journal, or a computer's own queue)."""
         return self.journal or self.kind is PathKind.SYSTEM
 
     def __str__(self) -> str:
@@ -181,7 +181,7 @@ class DirectFormatName:
 
 @dataclass(frozen=True, slots=True)
 class PublicFormatName:
-    """A public queue by its Identifier, ``PUBLIC=<guid>`` ([MS-MQMQ] 2.1.3)."""
+    """Name of a public queue by its Identifier, ``PUBLIC=<guid>`` ([MS-MQMQ] 2.1.3)."""
 
     guid: uuid.UUID
 
@@ -191,12 +191,12 @@ class PublicFormatName:
 
 @dataclass(frozen=True, slots=True)
 class PrivateFormatName:
-    r"""A private queue by its queue manager's Identifier and its number ([MS-MQMQ] 2.1.4).
+    r"""Name of a private queue by its queue manager's Identifier and its number ([MS-MQMQ] 2.1.4).
 
     ``PRIVATE=<guid>\<number in hexadecimal>``, with ``;JOURNAL`` for its journal.
 
     Raises:
-        ValueError: a number that 32 bits do not hold.
+        ValueError: a number that does not fit in 32 bits.
     """
 
     guid: uuid.UUID
@@ -209,7 +209,7 @@ class PrivateFormatName:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether messages can only be read from it."""
+        """True if messages can only be read from the queue: it is a journal."""
         return self.journal
 
     def __str__(self) -> str:
@@ -218,7 +218,7 @@ class PrivateFormatName:
 
 @dataclass(frozen=True, slots=True)
 class DistributionListFormatName:
-    """A group of queues by its objectGUID, ``DL=<guid>[@domain]`` ([MS-MQMQ] 2.1.5).
+    """Name of a group of queues by its objectGUID, ``DL=<guid>[@domain]`` ([MS-MQMQ] 2.1.5).
 
     Raises:
         ValueError: a domain that is not 1 to 255 visible ASCII characters, or that contains a comma.
@@ -239,7 +239,7 @@ class DistributionListFormatName:
 
 @dataclass(frozen=True, slots=True)
 class MachineFormatName:
-    """A computer's own queues by its queue manager's Identifier ([MS-MQMQ] 2.1.6); read only."""
+    """Name of a computer's own queues by its queue manager's Identifier ([MS-MQMQ] 2.1.6); read only."""
 
     guid: uuid.UUID
 
@@ -249,7 +249,7 @@ class MachineFormatName:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorFormatName:
-    """The connector queue of a foreign system, ``CONNECTOR=<guid>`` ([MS-MQMQ] 2.1.6)."""
+    """Name of the connector queue of a foreign system, ``CONNECTOR=<guid>`` ([MS-MQMQ] 2.1.6)."""
 
     guid: uuid.UUID
 
@@ -259,7 +259,7 @@ class ConnectorFormatName:
 
 @dataclass(frozen=True, slots=True)
 class MulticastFormatName:
-    """All queues that listen to an IPv4 multicast address ([MS-MQMQ] 2.1.6).
+    """Name of all queues that listen to an IPv4 multicast address ([MS-MQMQ] 2.1.6).
 
     Attributes:
         address: 224.0.0.0 to 239.255.255.255, dotted, without leading zeros.
@@ -384,7 +384,7 @@ def _direct(text: str) -> DirectFormatName:
         if match is None:
             raise ValueError("//host[:port]/MSMQ is expected")
         address, queue = match[1], rest[match.end() + 1 :]
-        if rest[match.end()] == "/" and queue[:9].lower() == "private$/":  # the form of a URL
+        if rest[match.end()] == "/" and queue[:9].lower() == "private$/":  # URL form
             queue = _PRIVATE + queue[9:]
     else:
         address, backslash, queue = rest.partition("\\")

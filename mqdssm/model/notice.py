@@ -1,4 +1,4 @@
-"""What a change of the directory is to change notification: the arguments of Send Change Notification."""
+"""A change of the directory for change notification: the arguments of Send Change Notification."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,17 +20,17 @@ class NotifiedOperation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """One change, and whom it concerns ([MS-MQCN] 3.3.4.1).
+    """One change, with the queue manager to notify ([MS-MQCN] 3.3.4.1).
 
     Attributes:
-        operation: what was done.
-        element: the queue, or for QueueManagerUpdate the queue manager, with its Identifier: as it is in the
-            directory now, of a deleted queue as it was. A version-1 creation needs all that
+        operation: the kind of change.
+        element: the queue, or for QueueManagerUpdate the queue manager, with its Identifier and its
+            present values; of a deleted queue the last ones. A version-1 creation needs all values that
             `mqdssm.tables.notification` calls created.
-        owner: Identifier of the queue manager that owns it: the notification goes there.
+        owner: Identifier of the queue manager that owns the object, the receiver of the notification.
         machine: name of the owner's computer.
         server: name of the directory server that made the change; visible ASCII, 1 to 256 characters.
-        changed: the specification's names of what an update wrote.
+        changed: the specification's names of the attributes that an update wrote.
     """
 
     operation: NotifiedOperation
@@ -42,4 +42,4 @@ class Notice:
 
 
 Notify: TypeAlias = Callable[[Notice], None]
-"""Is told of every change that the adapter made; what it raises is logged and no more (decision C22)."""
+"""Call-back for every change that the adapter made; its exceptions are only logged (decision C22)."""

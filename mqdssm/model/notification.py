@@ -1,9 +1,9 @@
-"""Change Notification Messages, by which a queue manager hears that its objects changed ([MS-MQCN] 2.2).
+"""Change Notification Messages: they notify a queue manager that its objects changed ([MS-MQCN] 2.2).
 
-A directory service sends version 1, a sequence of updates that hold what changed; a queue manager sends
-version 2, one event that names an object, which the receiver reads from the directory. Fields have the
-specification's names in Python's spelling; counts and flags follow from the fields and are not there. How
-they lie in bytes is in `mqdssm.wire.mqcn`.
+A directory service sends version 1, a sequence of updates with the new values. A queue manager sends
+version 2, one event that names an object; the receiver reads the object from the directory. Fields have the
+specification's names in Python's spelling; counts and flags are computed from the fields. The binary layout
+is in `mqdssm.wire.mqcn`.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from mqdssm.model.names import PathName
 from mqdssm.model.propids import ObjectType, Propid, object_type_of
 
 UPDATES_MAX: Final = 255
-"""NumberOfUpdateNotifications is one byte ([MS-MQCN] 2.2.4)."""
+"""Most updates of a message: NumberOfUpdateNotifications is one byte ([MS-MQCN] 2.2.4)."""
 DOMAIN_CONTROLLER_CHARS_MAX: Final = 256
 """Longest name of a directory server in an event ([MS-MQCN] 2.2.5)."""
-_TYPE_AT: Final = 1  # of a deletion, the property that tells the object's type
+_TYPE_AT: Final = 1  # index of the property of a deletion that holds the object's type
 
 
 class NotificationVersion(IntEnum):
@@ -50,18 +50,18 @@ class NotificationEvent(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationUpdate:
-    """A change with what changed ([MS-MQCN] 2.2.6).
+    """A change with its properties ([MS-MQCN] 2.2.6).
 
     Attributes:
-        command: what happened.
+        command: the kind of change.
         path_name: the object's path name, of a queue; None when `guid_identifier` names the object.
         guid_identifier: the object's GUID; None when `path_name` names it.
         guid_master_id: the directory server that originated the update.
-        properties: what changed and what tells about the object, in the order of the wire: at least one, none
-            of them twice (decision C11).
+        properties: changed values and values that describe the object, in the order of the wire: at least
+            one, none twice (decision C11).
 
     Raises:
-        ValueError: both names or none, a path name that is none, no property, or one twice.
+        ValueError: both names or none, an invalid path name, no property, or one twice.
     """
 
     command: NotificationCommand
@@ -82,9 +82,9 @@ class NotificationUpdate:
 
     @property
     def object_type(self) -> ObjectType | None:
-        """The object's type ([MS-MQCN] 3.2.5.1); None: unknown.
+        """Type of the object ([MS-MQCN] 3.2.5.1); None: unknown.
 
-        The first property tells it; of a deletion the value of the second one, whatever its PropertyId.
+        The first property's number gives the type; of a deletion, the second property's value.
         """
         if self.command is not NotificationCommand.DELETE:
             return object_type_of(self.properties[0][0])
@@ -94,13 +94,13 @@ class NotificationUpdate:
         return ObjectType(value) if isinstance(value, int) and value in set(ObjectType) else None
 
     def get(self, propid: Propid) -> PropertyValue | None:
-        """The value of a property, or None where the update does not hold it."""
+        """Return the value of a property; None if the update does not hold the property."""
         return next((value for one, value in self.properties if one == propid), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationUpdates:
-    """Change Notification Message, version 1: what a directory service sends ([MS-MQCN] 2.2.4).
+    """Change Notification Message, version 1, of a directory service ([MS-MQCN] 2.2.4).
 
     Attributes:
         updates: the updates in their order, at most 255.
@@ -113,17 +113,17 @@ class NotificationUpdates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationBody:
-    """Change Notification Message, version 2: what a queue manager sends ([MS-MQCN] 2.2.5).
+    """Change Notification Message, version 2, of a queue manager ([MS-MQCN] 2.2.5).
 
     Attributes:
-        event: what happened.
-        object_guid: the queue or the machine that it happened to.
-        domain_controller: name of the directory server that it happened at: 1 to 256 visible ASCII
-            characters without ``<``, ``>`` and ``&`` (decision C10). Whoever sent it may have made it up
+        event: the kind of change.
+        object_guid: the changed queue or machine.
+        domain_controller: name of the directory server where the change was made: 1 to 256 visible ASCII
+            characters without ``<``, ``>`` and ``&`` (decision C10). The sender may have invented it
             (decision C2).
 
     Raises:
-        ValueError: a name that cannot be one.
+        ValueError: an invalid name.
     """
 
     version: ClassVar[NotificationVersion] = NotificationVersion.BODY
@@ -137,10 +137,10 @@ class NotificationBody:
 
 
 def check_domain_controller(name: str) -> str:
-    """Return the name of a directory server, DirectoryServiceServer ([MS-MQCN] 2.2.5).
+    """Return the name of a directory server, DirectoryServiceServer, if it is valid ([MS-MQCN] 2.2.5).
 
     Raises:
-        ValueError: it cannot be one.
+        ValueError: an invalid name.
     """
     if not 1 <= len(name) <= DOMAIN_CONTROLLER_CHARS_MAX:
         limits = f"1 to {DOMAIN_CONTROLLER_CHARS_MAX} are allowed"

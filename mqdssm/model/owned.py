@@ -1,6 +1,6 @@
-"""A queue manager's own state as change notification keeps it ([MS-MQCN] 3.2.1), and what happens to it.
+"""A queue manager's own state for change notification ([MS-MQCN] 3.2.1), and its changes.
 
-The values are frozen: one that changes is replaced, so that an event can hold the old and the new one.
+The values are frozen: a change replaces a value, so that an event can hold the old and the new one.
 """
 
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from mqdssm.model.messages import Scope
 from mqdssm.model.names import PathKind, PathName
 
 PLACES_REMEMBERED: Final = 1_024
-"""Path names whose parts are remembered: one is looked at several times while it is worked on."""
+"""Path names whose parsed parts are cached: each path name is parsed several times during its processing."""
 QUEUE_ATTRIBUTES: Final = (
     "Identifier",
     "Type",
@@ -33,14 +33,14 @@ QUEUE_ATTRIBUTES: Final = (
     "MulticastAddress",
     "DirectoryPath",
 )
-"""What is read of a queue ([MS-MQCN] 3.2.5.2); ``Identifier`` comes first for people."""
+"""Attributes of a queue that are read ([MS-MQCN] 3.2.5.2); ``Identifier`` comes first for people."""
 QUEUE_MANAGER_ATTRIBUTES: Final = ("QueueManagerQuota", "JournalQuota", "Security")
-"""What is read of a queue manager ([MS-MQCN] 3.2.5.2)."""
+"""Attributes of a queue manager that are read ([MS-MQCN] 3.2.5.2)."""
 
 
 @lru_cache(maxsize=PLACES_REMEMBERED)
 def _place(pathname: str) -> tuple[str, str | None]:
-    """A path name for comparison, and the computer where it is a public queue's."""
+    """Return the comparison key of a path name, and the computer if the queue is public."""
     path = PathName.parse_stored(pathname)
     return path.key, path.computer.casefold() if path.kind is PathKind.PUBLIC else None
 
@@ -49,26 +49,26 @@ def _place(pathname: str) -> tuple[str, str | None]:
 class OwnedQueue:
     r"""A public queue of the local queue manager ([MS-MQDMPR] 3.1.1.2).
 
-    What was not told has the default of Set Queue Defaults ([MS-MQDMPR] 3.1.7.1.33, decision C5).
+    Attributes without a value have the default of Set Queue Defaults ([MS-MQDMPR] 3.1.7.1.33, decision C5).
 
     Attributes:
         identifier: its GUID.
         pathname: ``computer\queue``.
         type: a GUID of the application's.
         label: up to 124 characters.
-        journaling: whether messages that are removed are copied to the journal.
-        quota: kilobytes of messages.
-        journal_quota: kilobytes of the journal.
+        journaling: True if messages that are removed are copied to the journal.
+        quota: maximum size of all messages, in kilobytes.
+        journal_quota: maximum size of the journal, in kilobytes.
         base_priority: -32768 to 32767.
-        authentication: whether only signed messages get in.
-        privacy_level: which messages it takes, by encryption.
-        transactional: whether it is for transactions.
-        scope: how far it is known; MSMQ 1.0 alone tells it.
+        authentication: True if the queue accepts only signed messages.
+        privacy_level: the messages that the queue accepts, by encryption.
+        transactional: True for a transactional queue.
+        scope: the servers that know the queue; only MSMQ 1.0 has it.
         multicast_address: ``address:port``, or nothing.
-        security: its security descriptor; None where nobody told one.
-        create_time: seconds since 1970; None where nobody told it.
+        security: its security descriptor; None if it is unknown.
+        create_time: seconds since 1970; None if it is unknown.
         modify_time: likewise.
-        directory_path: its LDAP URL; None where nobody told it.
+        directory_path: its LDAP URL; None if it is unknown.
     """
 
     identifier: UUID
@@ -91,11 +91,11 @@ class OwnedQueue:
 
     @classmethod
     def of(cls, queue: Queue) -> Self:
-        r"""What a directory says of a queue.
+        r"""Make the state of a queue from its element.
 
         Raises:
-            ValueError: it has no Identifier, or no Pathname that is one: whoever may create queues may have
-                made it (``private$\`` alone is none, decision C26).
+            ValueError: no Identifier, or no valid Pathname: creators of queues can write any text there
+                (``private$\`` alone is not valid, decision C26).
         """
         if queue.identifier is None or queue.pathname is None:
             raise ValueError(f"a queue without Identifier or Pathname: {queue!r}")
@@ -121,11 +121,11 @@ class OwnedQueue:
 
     @property
     def key(self) -> str:
-        """Its path name for comparison."""
+        """Comparison key: the path name for comparison without case."""
         return _place(self.pathname)[0]
 
     def is_of(self, computer_name: str) -> bool:
-        """Whether it is a public queue of a computer, by its path name (decision C17).
+        """Return True if this is a public queue of a computer, by its path name (decision C17).
 
         Raises:
             ValueError: it is no path name.
@@ -135,14 +135,14 @@ class OwnedQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedQueueManager:
-    """What notifications tell a queue manager of itself ([MS-MQDMPR] 3.1.1.1, [MS-MQCN] 3.2.5).
+    """State of the local queue manager that notifications change ([MS-MQDMPR] 3.1.1.1, [MS-MQCN] 3.2.5).
 
     Attributes:
         identifier: its GUID.
         computer_name: name of its machine.
         queue_manager_quota: of all its queues; the unit is that of the directory.
         journal_quota: kilobytes of its journal.
-        security: its security descriptor; None where nobody told one.
+        security: its security descriptor; None if it is unknown.
     """
 
     identifier: UUID
@@ -153,7 +153,7 @@ class OwnedQueueManager:
 
     @classmethod
     def of(cls, manager: QueueManager, computer_name: str) -> Self:
-        """What a directory says of a queue manager.
+        """Make the state of a queue manager from its element.
 
         Args:
             manager: with Identifier and `QUEUE_MANAGER_ATTRIBUTES`.
@@ -204,11 +204,11 @@ class QueueManagerChanged:
 
 
 StateEvent: TypeAlias = QueueCreated | QueueChanged | QueueDeleted | QueueManagerChanged
-"""What happened to the local state, in the order in which it did."""
+"""Event about a change of the local state."""
 
 
 def identifier_of(event: StateEvent) -> UUID:
-    """Which object an event is about."""
+    """Return the GUID of an event's object."""
     if isinstance(event, QueueCreated | QueueDeleted):
         return event.queue.identifier
     return event.new.identifier

@@ -1,8 +1,8 @@
 """The properties of directory objects, PROPID ([MS-MQMQ] 2.3): numbers, names, variant types.
 
-Every property stands here once. :class:`Propid` holds those of directory objects; the two tables of local
-management use small numbers again and stay apart. Which attribute of the abstract model a property carries is
-in the mapping table (`mqdssm.tables`).
+:class:`Propid` holds the properties of directory objects. Two separate enumerations hold those of local
+management, which use small numbers again. The mapping table (`mqdssm.tables`) connects properties with
+attributes of the abstract model.
 """
 
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from types import MappingProxyType
 from typing import Final, Self
 
 PREFIX: Final = "PROPID_"
-"""What every name begins with in the specifications."""
+"""Prefix of every name in the specifications."""
 
 
 class Variant(StrEnum):
-    """The type of a property's value ([MS-MQMQ] 2.2.12)."""
+    """Type of a property's value ([MS-MQMQ] 2.2.12)."""
 
     UI1 = "VT_UI1"
     UI2 = "VT_UI2"
@@ -48,7 +48,7 @@ INTEGERS: Final[Mapping[Variant, tuple[int, int]]] = MappingProxyType(
         Variant.I8: (-(2**63), 2**63 - 1),
     }
 )
-"""The integer variants, each with its smallest and largest number."""
+"""Smallest and largest number of each integer variant."""
 BLOBS: Final = frozenset({Variant.BLOB, Variant.BYTES})
 LISTS: Final = frozenset({Variant.UI4S, Variant.CLSIDS, Variant.LPWSTRS})
 GUIDS: Final = frozenset({Variant.CLSID, Variant.CLSIDS})
@@ -68,22 +68,22 @@ class ObjectType(IntEnum):
 
     @property
     def spec_name(self) -> str:
-        """As the specifications write it: ``MQDS_ROUTINGLINK``."""
+        """Name in the specifications: ``MQDS_ROUTINGLINK``."""
         return f"MQDS_{self.name.replace('_', '')}"
 
 
 _PRIVATE: Final = 1000
-"""Numbers above it are those of properties with rights of their own: type * 100 + 1000."""
+"""Greater numbers belong to properties with rights of their own: type * 100 + 1000."""
 _TYPES: Final[Mapping[int, ObjectType]] = MappingProxyType({int(one): one for one in ObjectType})
 
 
 def object_type_of(number: int) -> ObjectType | None:
-    """The type of the objects that have a property, by its number ([MC-MQDSRP] 3.1.1.4); None: unknown."""
+    """Return the object type of a property number ([MC-MQDSRP] 3.1.1.4); None: unknown."""
     return _TYPES.get((number - _PRIVATE if number > _PRIVATE else number) // 100)
 
 
 class _Property(IntEnum):
-    """What the three tables share: a row is number, variant and section of [MS-MQMQ]."""
+    """Base of the three property tables: a row is number, variant and section of [MS-MQMQ]."""
 
     variant: Variant
     section: str
@@ -97,9 +97,9 @@ class _Property(IntEnum):
 
 
 class Propid(_Property):
-    """A property of directory objects: its number, with `variant` and `section` ([MS-MQMQ] 2.3).
+    """Property of directory objects: its number, with `variant` and `section` ([MS-MQMQ] 2.3).
 
-    ``Propid(103)`` and ``Propid["Q_PATHNAME"]`` find one; :func:`propid` takes any spelling of a name.
+    ``Propid(103)`` and ``Propid["Q_PATHNAME"]`` find a property; :func:`propid` takes any spelling of a name.
     """
 
     # queues, MQDS_QUEUE
@@ -274,17 +274,17 @@ class Propid(_Property):
 
     @property
     def spec_name(self) -> str:
-        """As the specifications write it: ``PROPID_Q_PATHNAME``."""
+        """Name in the specifications: ``PROPID_Q_PATHNAME``."""
         return PREFIX + self.name
 
     @property
     def object_type(self) -> ObjectType | None:
-        """The type of the objects that have it; None for those that only Active Directory keeps."""
+        """Type of the objects that have the property; None if only Active Directory has them."""
         return object_type_of(self)
 
 
 class MachineManagement(_Property):
-    """What local management tells of a computer: ``PROPID_MGMT_MSMQ_…`` ([MS-MQMQ] 2.3.11), never stored."""
+    """Properties of a computer in local management, ``PROPID_MGMT_MSMQ_…`` ([MS-MQMQ] 2.3.11)."""
 
     ACTIVEQUEUES = 1, Variant.LPWSTRS, "2.3.11.1"
     PRIVATEQ = 2, Variant.LPWSTRS, "2.3.11.2"
@@ -295,7 +295,7 @@ class MachineManagement(_Property):
 
 
 class QueueManagement(_Property):
-    """What local management tells of a queue, ``PROPID_MGMT_QUEUE_…`` ([MS-MQMQ] 2.3.12), never stored."""
+    """Properties of a queue in local management, ``PROPID_MGMT_QUEUE_…`` ([MS-MQMQ] 2.3.12)."""
 
     PATHNAME = 1, Variant.LPWSTR, "2.3.12.1"
     FORMATNAME = 2, Variant.LPWSTR, "2.3.12.2"

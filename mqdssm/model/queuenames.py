@@ -1,8 +1,8 @@
-r"""Queue names and the ``cn`` and ``mSMQQueueNameExt`` that stand for them in a directory (decision M7).
+r"""Queue names, and the ``cn`` and ``mSMQQueueNameExt`` that store them in a directory (decision M7).
 
-One pair of functions serves every event: :func:`rdn_of` writes, :func:`name_of` reads. Everything counts
-UTF-16 code units, as Windows and the ranges of Active Directory's schema do. No value here is escaped for
-a DN: that is :mod:`mqdssm.model.dn`'s business.
+One pair of functions serves every event: :func:`rdn_of` writes, :func:`name_of` reads. Lengths are counted in
+UTF-16 code units, as in Windows and the ranges of Active Directory's schema. No value is escaped for a DN:
+:mod:`mqdssm.model.dn` does that.
 """
 
 import re
@@ -17,7 +17,7 @@ STORED_NAME_UNITS_MAX: Final = 147
 WHOLE_NAME_UNITS_MAX: Final = 63
 """Longest queue name that ``cn`` holds whole ([MS-MQDSSM] 3.1.6.1.2.5)."""
 HEAD_UNITS: Final = 55
-"""Code units of a longer name that stay in ``cn``, before the dash and the hash."""
+"""Code units of a longer name that ``cn`` keeps, before the dash and the hash."""
 HASH_DIGITS: Final = 8
 EXTENSION_UNITS_MAX: Final = 92
 """Upper range of ``mSMQQueueNameExt`` in Active Directory's schema, in UTF-16 code units (M28)."""
@@ -31,7 +31,7 @@ _NEVER_STORED: Final = {"\0": "NUL", "\\": "a backslash", ";": "a semicolon"}
 
 
 def _crc_table(polynomial: int) -> tuple[int, ...]:
-    """The 256 entries of [MS-MQDSSM] 2.2.5, generated so that no digit can be mistyped (M1)."""
+    """Return the 256 entries of [MS-MQDSSM] 2.2.5, generated so that no digit can be mistyped (M1)."""
     table = []
     for index in range(256):
         value = index
@@ -45,15 +45,15 @@ HASH_TABLE: Final = _crc_table(_POLYNOMIAL)
 
 
 def units_of(text: str) -> int:
-    """Length of a text in UTF-16 code units."""
+    """Return the length of a text in UTF-16 code units."""
     return len(text) + sum(character > "\uffff" for character in text)
 
 
 def lower_each(text: str) -> str:
-    """Lower-case character by character, one UTF-16 unit for one.
+    """Convert a text to lower case by single characters: the number of UTF-16 units stays the same.
 
-    ``str.lower`` looks at the context (a final sigma) and may lengthen (U+0130); neither may happen to a
-    name whose hash and cut count single units.
+    ``str.lower`` depends on the context (a final sigma) and may lengthen the text (U+0130). Both would change
+    the hash and the cut of a name, which count single units.
     """
     if text.isascii():
         return text.lower()
@@ -67,7 +67,7 @@ def _lower_unit(character: str) -> str:
 
 
 def hash_string(name: str) -> str:
-    """The eight hexadecimal digits that keep the heads of long names apart ([MS-MQDSSM] 2.2.5, M1).
+    """Return the eight hexadecimal digits that distinguish long names of one head ([MS-MQDSSM] 2.2.5, M1).
 
     Args:
         name: the queue name; its UTF-16 code units are lower-cased and hashed, high byte first.
@@ -82,7 +82,7 @@ def hash_string(name: str) -> str:
 
 
 class QueueRdn(NamedTuple):
-    """Where a queue name is stored ([MS-MQDSSM] 3.1.6.1.2.5).
+    """The two values that store a queue name ([MS-MQDSSM] 3.1.6.1.2.5).
 
     Attributes:
         cn: the value of the queue's first RDN, not escaped.
@@ -94,10 +94,10 @@ class QueueRdn(NamedTuple):
 
 
 def rdn_of(name: str) -> QueueRdn:
-    """The ``cn`` and ``mSMQQueueNameExt`` of a queue name ([MS-MQDSSM] 3.1.6.1.2.5, M7).
+    """Return the ``cn`` and ``mSMQQueueNameExt`` of a queue name ([MS-MQDSSM] 3.1.6.1.2.5, M7).
 
-    The form that Windows computes where that is legal, else the raw one. Nothing is checked but that there
-    is a name: :func:`check_new_name` and :func:`check_stored_name` do that.
+    The form is that of Windows where it is legal, else the raw one. The name is not checked, except for being
+    empty: :func:`check_new_name` and :func:`check_stored_name` check it.
 
     Raises:
         ValueError: an empty name.
@@ -106,7 +106,7 @@ def rdn_of(name: str) -> QueueRdn:
 
 
 def rdn_candidates(name: str) -> tuple[QueueRdn, ...]:
-    """The forms under which a queue may be stored: first what :func:`rdn_of` writes, then the raw one.
+    """Return the forms in which a queue may be stored: first that of :func:`rdn_of`, then the raw one.
 
     Raises:
         ValueError: an empty name.
@@ -121,7 +121,7 @@ def rdn_candidates(name: str) -> tuple[QueueRdn, ...]:
 
 
 def name_of(cn: str, extension: str | None) -> str:
-    """The queue name that ``cn`` and ``mSMQQueueNameExt`` stand for ([MS-MQDSSM] 3.1.6.11.2.1, M7).
+    """Return the queue name that ``cn`` and ``mSMQQueueNameExt`` store ([MS-MQDSSM] 3.1.6.11.2.1, M7).
 
     Args:
         cn: the value of the queue's first RDN, not escaped.
@@ -139,7 +139,7 @@ def check_new_name(name: str) -> None:
     r"""Refuse a queue name that may not be created ([MS-MQMQ] 2.1.1, versions 4 to 6).
 
     Raises:
-        ValueError: not 1 to 124 characters out of 21-7F hexadecimal without ``" + , ; \``.
+        ValueError: not 1 to 124 characters from 21-7F hexadecimal without ``" + , ; \``.
     """
     if not 1 <= len(name) <= QUEUE_NAME_UNITS_MAX:
         length = units_of(name)
@@ -153,7 +153,7 @@ def check_new_name(name: str) -> None:
 
 
 def check_stored_name(name: str) -> None:
-    """Refuse a queue name that a directory could not give back as it was (M7).
+    """Refuse a queue name that a directory could not return unchanged (M7).
 
     Raises:
         ValueError: empty, NUL, a backslash, a semicolon, a lone surrogate, or too long for ``cn`` and
@@ -176,7 +176,7 @@ def check_stored_name(name: str) -> None:
 
 
 def _head_length(widths: Iterable[int]) -> int | None:
-    """How many characters fill exactly HEAD_UNITS units; None if one stretches across the cut."""
+    """Return the number of characters that fill HEAD_UNITS units; None if one crosses the cut."""
     total = 0
     for count, width in enumerate(widths):
         if total >= HEAD_UNITS:
@@ -186,7 +186,7 @@ def _head_length(widths: Iterable[int]) -> int | None:
 
 
 def _windows_form(name: str) -> QueueRdn | None:
-    """What Windows makes of a name, with its backslashes; None where that names nothing legal (M7)."""
+    """Return the form that Windows stores, with its backslashes; None where it is not legal (M7)."""
     widths = [(c in _BACKSLASHED) + 1 + (c > "\uffff") for c in name]
     if sum(widths) <= WHOLE_NAME_UNITS_MAX:
         return QueueRdn(name, None)
@@ -198,7 +198,7 @@ def _windows_form(name: str) -> QueueRdn | None:
 
 
 def _raw_form(name: str) -> QueueRdn:
-    """The split of the bare name; the cut moves one unit ahead of a surrogate pair (M7)."""
+    """Split the bare name; the cut moves one unit ahead of a surrogate pair (M7)."""
     if units_of(name) <= WHOLE_NAME_UNITS_MAX:
         return QueueRdn(name, None)
     widths = [1 + (c > "\uffff") for c in name]
@@ -209,5 +209,5 @@ def _raw_form(name: str) -> QueueRdn:
 
 
 def _backslashed(name: str) -> str:
-    """The name with a backslash before each special character ([MS-MQDSSM] 3.1.6.1.2.5 step 3)."""
+    """Put a backslash before each special character of a name ([MS-MQDSSM] 3.1.6.1.2.5 step 3)."""
     return "".join("\\" + c if c in _BACKSLASHED else c for c in name)

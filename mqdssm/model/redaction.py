@@ -1,7 +1,7 @@
-"""Texts without secrets, for error messages, logs and support bundles.
+"""Removal of secrets from texts for error messages, logs and support bundles.
 
-A pattern cannot know every secret. It removes values of settings that are named like one, user information of
-addresses, and tokens of HTTP headers. Where a password is known, its exact text is removed besides.
+Patterns cannot find every secret. They find values of settings with the name of a secret, user information in
+addresses, and tokens of HTTP headers. Where a password is known, its exact text is removed too.
 """
 
 import re
@@ -31,7 +31,7 @@ _BEARER: Final = re.compile(r"(?i)(\bbearer\s+)[\w.~+/=\-]{12,}")
 
 
 def is_secret_setting(name: str) -> bool:
-    """Return True if a setting of this name holds a secret, as ``spark.hadoop.fs.s3a.secret.key``."""
+    """Return True if a setting holds a secret, by its name, as ``spark.hadoop.fs.s3a.secret.key``."""
     return _SECRET_SETTING.fullmatch(name) is not None
 
 
@@ -48,5 +48,5 @@ def redact(text: str) -> str:
 
 
 def redact_strictly(text: str) -> str:
-    """Remove secrets from a text that is given away, ``password: x`` included."""
+    """Remove secrets from a text that leaves the organisation, ``password: x`` included."""
     return _COLON.sub(rf"\1{REMOVED}", redact(text))

@@ -38,19 +38,19 @@ class Service(IntFlag):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryPartition:
-    """The persisted half of a partition's replication state ([MC-MQDSRP] 3.1.1.2.3).
+    """Persistent half of a partition's replication state ([MC-MQDSRP] 3.1.1.2.3).
 
     Attributes:
         partition_id: GUID_NULL for the enterprise, else the site's identifier.
         authority_name: machine name of the object authority.
-        owned: whether this server is the authority: decides, whatever names say (decision R30).
-        last: LastSeqNumber. Of an owned partition the store may know a higher one (`Recovered`).
+        owned: True if this server is the authority, whatever the names are (decision R30).
+        last: LastSeqNumber. The store may know a higher one of an owned partition (`Recovered`).
         purged: PurgedSeqNumber.
         allowed_purge: AllowedPurgeSeqNumber.
-        purge_state: where a full synchronization stands.
-        predecessor: of an owned partition: the machine that handed it over, until the enterprise knows of it.
-        is_new: of our site and the enterprise: our copy began empty or as an older one, and has not been
-            whole since: what we owned may be lost (decisions R140, R160).
+        purge_state: progress of a full synchronization.
+        predecessor: former authority of an owned partition, until the whole enterprise knows the new one.
+        is_new: of our site and the enterprise: our copy began empty or from older data and has not been
+            complete since; objects that we owned may be lost (decisions R140, R160).
     """
 
     partition_id: Guid
@@ -66,15 +66,15 @@ class DirectoryPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryNeighbor:
-    """The persisted half of a neighbour ([MC-MQDSRP] 3.1.1.2.4).
+    """Persistent half of a neighbour's state ([MC-MQDSRP] 3.1.1.2.4).
 
     Attributes:
-        partition_id: the site it belongs to.
-        machine_name: its machine.
-        is_bsc: a backup controller of our site; else the primary one of another site.
-        acked: AckedSeqNumber, of the site partition that is ours.
-        acked_pec: AckedPECSeqNumber, of the enterprise partition, if that is ours.
-        last_acked_time: LastAckedTime of a BSC, seconds since 1970; 0 is never.
+        partition_id: the neighbour's site.
+        machine_name: the neighbour's machine.
+        is_bsc: True for a backup controller of our site, False for the primary controller of another site.
+        acked: AckedSeqNumber, of our own site partition.
+        acked_pec: AckedPECSeqNumber, of the enterprise partition, if we own it.
+        last_acked_time: LastAckedTime of a BSC, seconds since 1970; 0: never.
     """
 
     partition_id: Guid
@@ -85,13 +85,13 @@ class DirectoryNeighbor:
     last_acked_time: float = 0.0
 
     def acked_of(self, partition_id: Guid) -> SequenceNumber:
-        """Return what a PSC has acknowledged of a partition of ours."""
+        """Return the number that the neighbour has acknowledged of a partition of ours."""
         return self.acked_pec if partition_id == PEC_PARTITION_ID else self.acked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletedObject:
-    """A tombstone ([MC-MQDSRP] 3.1.1.2.2)."""
+    """Tombstone of a deleted object ([MC-MQDSRP] 3.1.1.2.2)."""
 
     identifier: Guid
     partition_id: Guid

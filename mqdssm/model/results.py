@@ -1,12 +1,12 @@
-"""How a directory operation ended ([MS-MQDMPR] 3.1.1.17)."""
+"""Results of directory operations ([MS-MQDMPR] 3.1.1.17)."""
 
 from enum import Enum
 
 
 class DirectoryOperationResult(Enum):
-    """The result of a directory operation ([MS-MQDMPR] 3.1.1.17, [MS-MQDSSM] 2.2).
+    """Result of a directory operation ([MS-MQDMPR] 3.1.1.17, [MS-MQDSSM] 2.2).
 
-    The value is the specification's own name; each member can also be reached by that name.
+    The value is the specification's own name; it is also an alias of the member.
     """
 
     SUCCESS = "Success"

@@ -10,21 +10,21 @@ _DIGITS: Final = re.compile(r"[0-9]{1,20}", re.ASCII)
 
 
 class SequenceNumber(int):
-    """SEQUENCE_NUMBER ([MC-MQDSRP] 2.2.2): eight bytes, the last one least significant (decision R1).
+    """Sequence number, SEQUENCE_NUMBER ([MC-MQDSRP] 2.2.2): eight bytes, big-endian (decision R1).
 
-    An unsigned 64-bit number, compared as such; `str` gives decimal digits, `bytes` the big-endian bytes.
-    `next`, `plus` and `minus` stay between `MIN` and `MAX` instead of wrapping (decisions R2, R22); `+` and
-    `-` are those of plain numbers, and give such.
+    An unsigned 64-bit number, also in comparisons; `str` gives decimal digits, `bytes` the big-endian bytes.
+    `next`, `plus` and `minus` stay between `MIN` and `MAX` instead of wrapping (decisions R2, R22). `+` and
+    `-` are those of `int`, and return an `int`.
 
     Raises:
-        ValueError: a number that is no unsigned 64-bit one.
-        TypeError: no whole number.
+        ValueError: the number is negative or needs more than 64 bits.
+        TypeError: not a whole number.
     """
 
     __slots__ = ()
 
     def __new__(cls, number: int = 0) -> Self:
-        """Check the number."""
+        """Check the range of the number."""
         number = index(number)
         if not 0 <= number <= _LAST:
             raise ValueError(f"{number} is no unsigned 64-bit number")
@@ -43,7 +43,7 @@ class SequenceNumber(int):
 
     @classmethod
     def unpack(cls, packet: bytes) -> Self:
-        """Read the eight bytes.
+        """Read a sequence number from its eight bytes.
 
         Raises:
             ValueError: other than 8 bytes.
@@ -53,16 +53,16 @@ class SequenceNumber(int):
         return int.__new__(cls, int.from_bytes(packet, "big"))
 
     def next(self) -> Self:
-        """The number behind it: the specification's Increment; `MAX` stays `MAX`."""
+        """Return the following number, the specification's Increment; `MAX` stays `MAX`."""
         return self.plus(1)
 
     def plus(self, count: int) -> Self:
-        """The number `count` (not negative) behind it, at most `MAX`: the specification's Addition."""
+        """Return the number `count` (not negative) higher, at most `MAX`: the specification's Addition."""
         number = int.__add__(self, count)
         return type(self)(min(number, _LAST))
 
     def minus(self, count: int) -> Self:
-        """The number `count` (not negative) before it, at least `MIN`: a window's lower end (decision R2)."""
+        """Return the number `count` (not negative) lower, at least `MIN`: a window's lower end (R2)."""
         number = int.__sub__(self, count)
         return type(self)(max(number, 0))
 

@@ -1,7 +1,7 @@
-r"""Messages as queue managers carry them ([MS-MQDMPR] 3.1.1.12), and the queues that our protocols use.
+r"""Messages of queue managers ([MS-MQDMPR] 3.1.1.12), and the queues of our protocols.
 
-Attributes have the specification's names in Python's spelling, and its defaults. Those that no protocol of
-ours sets or reads (transactions, tracing, encryption, dead-letter queues) are not there.
+Attributes have the specification's names in Python's spelling, and its defaults. Attributes that none of our
+protocols sets or reads (transactions, tracing, encryption, dead-letter queues) are left out.
 """
 
 from dataclasses import dataclass
@@ -12,24 +12,24 @@ from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.names import DirectFormatName, DirectProtocol, FormatName, PathKind, PrivateFormatName
 
 INFINITE: Final = 0xFFFF_FFFF
-"""Of a time in seconds: it never runs out ([MS-MQQB] 2.2, BaseHeader)."""
+"""A time in seconds without an end ([MS-MQQB] 2.2, BaseHeader)."""
 TIME_TO_REACH_QUEUE_S: Final = 345_600
-"""Four days ([MS-MQDMPR] 3.1.1.12)."""
+"""Default time to reach the queue: four days ([MS-MQDMPR] 3.1.1.12)."""
 PRIORITY_MAX: Final = 7
 DEFAULT_PRIORITY: Final = 3
 LABEL_CHARS_MAX: Final = 249
 """Longest label, in UTF-16 code units; a NUL follows it on the wire ([MS-MQMQ] 2.2.19.3)."""
 BODY_BYTES_MAX: Final = 4 << 20
-"""No packet is longer than 4 MiB ([MS-MQMQ] 2.2.19.1, PacketSize)."""
+"""Largest packet, 4 MiB ([MS-MQMQ] 2.2.19.1, PacketSize)."""
 
 REPLICATION_QUEUE: Final = "mqis_queue$"
 """Name of the private queue for directory replication ([MC-MQDSRP] 1.9)."""
 REPLICATION_QUEUE_NUMBER: Final = 1
-"""Its number ([MC-MQDSRP] 1.9)."""
+"""Number of the queue for directory replication ([MC-MQDSRP] 1.9)."""
 NOTIFICATION_QUEUE: Final = "notify_queue$"
 """Name of the private queue for change notifications ([MS-MQCN] 1.9)."""
 NOTIFICATION_QUEUE_NUMBER: Final = 3
-"""Its number ([MS-MQCN] 1.9)."""
+"""Number of the queue for change notifications ([MS-MQCN] 1.9)."""
 
 
 class MessageClass(IntEnum):
@@ -61,13 +61,13 @@ class MessageClass(IntEnum):
 
 
 def is_nack(message_class: int) -> bool:
-    """Tell a Nack class: NackBadDestQueue to NackReceiveTimeoutAtSender ([MC-MQDSRP] 3.1.5.1)."""
+    """Return True for a Nack class, NackBadDestQueue to NackReceiveTimeoutAtSender ([MC-MQDSRP] 3.1.5.1)."""
     first, last = MessageClass.NACK_BAD_DEST_QUEUE, MessageClass.NACK_RECEIVE_TIMEOUT_AT_SENDER
     return first <= message_class <= last
 
 
 def is_acknowledgement(message_class: int) -> bool:
-    """Tell the classes of acknowledgements; queue managers make them, unsigned ([MS-MQQB] 3.1.7.15)."""
+    """Return True for a class of acknowledgement; queue managers make them, unsigned ([MS-MQQB] 3.1.7.15)."""
     negative = MessageClass.NACK_BAD_DEST_QUEUE <= message_class <= MessageClass.NACK_RECEIVE_REJECTED
     return negative or message_class in _ASKED_FOR
 
@@ -93,7 +93,7 @@ class DeliveryGuarantee(IntEnum):
 
 
 class SenderIdentifierType(IntEnum):
-    """What Message.SenderIdentifier is ([MS-MQMQ] 2.2.20.6)."""
+    """Kind of Message.SenderIdentifier ([MS-MQMQ] 2.2.20.6)."""
 
     NONE = 0
     SID = 1
@@ -101,7 +101,7 @@ class SenderIdentifierType(IntEnum):
 
 
 class AuthenticationLevel(IntEnum):
-    """How a message is signed: by which list of fields ([MS-MQMQ] 2.5, 2.2.20.6)."""
+    """List of the fields that a message's signature covers ([MS-MQMQ] 2.5, 2.2.20.6)."""
 
     NONE = 0
     SIG10 = 1
@@ -109,7 +109,7 @@ class AuthenticationLevel(IntEnum):
 
 
 class HashAlgorithm(IntEnum):
-    """Message.HashAlgorithm, those that can be signed with ([MS-MQMQ] 2.2.19.3)."""
+    """Message.HashAlgorithm: the algorithms for signing ([MS-MQMQ] 2.2.19.3)."""
 
     MD5 = 0x8003
     SHA1 = 0x8004
@@ -119,7 +119,7 @@ class HashAlgorithm(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class MessageId:
-    """OBJECTID: a message by the queue manager that sent it, and its number there ([MS-MQMQ] 2.2.8)."""
+    """OBJECTID: a message by its sending queue manager and its number there ([MS-MQMQ] 2.2.8)."""
 
     source: Guid = NULL_GUID
     number: int = 0
@@ -133,30 +133,30 @@ class Message:
     """A message ([MS-MQDMPR] 3.1.1.12).
 
     Attributes:
-        message_class: a `MessageClass`, or the number of an application's own.
-        body: what it carries.
+        message_class: a `MessageClass`, or an application's own number.
+        body: the content.
         body_type: variant type (``VT_…``) of the body.
         label: a text for people, up to 249 UTF-16 code units.
-        application_tag: a number of the application's, 32 bits.
-        delivery: whether it survives a restart.
+        application_tag: an application's own number, 32 bits.
+        delivery: `RECOVERABLE` survives a restart.
         priority: 0 to 7, 7 goes first.
         time_to_reach_queue_s: whole seconds from `sent_at`, or `INFINITE`.
         time_to_be_received_s: whole seconds from `sent_at`, or `INFINITE`.
-        acknowledgements: which are asked for, at `administration_queue`.
-        administration_queue: where acknowledgements go.
-        response_queue: where answers go; of an acknowledgement the queue that the message was for.
-        correlation: of an acknowledgement the message that it acknowledges.
-        positive_journaling: keep a copy when it has arrived.
-        negative_journaling: keep a copy when it could not arrive.
+        acknowledgements: the requested kinds, sent to `administration_queue`.
+        administration_queue: the queue for acknowledgements.
+        response_queue: the queue for answers; of an acknowledgement, the destination of the original message.
+        correlation: of an acknowledgement, the identifier of the original message.
+        positive_journaling: keep a copy after delivery.
+        negative_journaling: keep a copy after a failed delivery.
         connector_type: of a message through a connector; else GUID_NULL.
-        sender_type: what `sender` is.
+        sender_type: the kind of `sender`.
         sender: SenderIdentifier: a SID's bytes or a queue manager's GUID.
-        authentication_level: sending: how to sign it; received: how its signature was found good, NONE else.
-        hash_algorithm: what is signed is a digest of this kind.
+        authentication_level: sending: how to sign; received: kind of the verified signature, else NONE.
+        hash_algorithm: algorithm of the digest that is signed.
         signature: as on the wire.
-        identifier: who sent it and its number there; set by the sending queue manager.
+        identifier: sending queue manager and number there; set by the sending queue manager.
         sent_at: seconds since 1970; set by the sending queue manager.
-        destination: the queue it is for; set by the sending queue manager.
+        destination: the receiving queue; set by the sending queue manager.
 
     Raises:
         ValueError: a number, label or body out of its limits.
@@ -200,12 +200,12 @@ class Message:
 
     @property
     def reach_deadline(self) -> float | None:
-        """When it has to be in its queue, in seconds since 1970; None: some day."""
+        """Latest time of arrival in the queue, in seconds since 1970; None: no limit."""
         return _deadline(self.sent_at, self.time_to_reach_queue_s)
 
     @property
     def receive_deadline(self) -> float | None:
-        """When it has to be received, in seconds since 1970; None: some day."""
+        """Latest time of the receipt, in seconds since 1970; None: no limit."""
         return _deadline(self.sent_at, self.time_to_be_received_s)
 
 
@@ -224,7 +224,7 @@ _ASKED_FOR: Final = {
 
 
 def _deadline(sent_at: int, seconds: int) -> float | None:
-    """When more than so many whole seconds have passed ([MS-MQQB] 3.1.7.1): `sent_at` is no full second."""
+    """Return the end of a period ([MS-MQQB] 3.1.7.1), one second late: `sent_at` is rounded down."""
     return None if seconds == INFINITE else float(sent_at + seconds + 1)
 
 
@@ -233,10 +233,10 @@ def _units(text: str) -> int:
 
 
 def acknowledgement(message: Message, message_class: MessageClass) -> Message | None:
-    """The acknowledgement that a message's sender asked for ([MS-MQQB] 3.1.7.15); None: not asked for.
+    """Make the acknowledgement that a message requests ([MS-MQQB] 3.1.7.15); None: not requested.
 
-    A negative one carries the body, and none is signed. Classes from NackQueueDeleted on are about
-    receiving, those below about reaching the queue ([MS-MQMQ] 2.2.18.1.6).
+    A negative one carries the body; none is signed. Classes from NackQueueDeleted on concern the
+    receipt, lower ones the arrival in the queue ([MS-MQMQ] 2.2.18.1.6).
     """
     negative = message_class >= MessageClass.NACK_BAD_DEST_QUEUE
     receiving = message_class >= MessageClass.NACK_QUEUE_DELETED
@@ -257,19 +257,19 @@ def acknowledgement(message: Message, message_class: MessageClass) -> Message | 
 
 
 def replication_queue(machine_name: str) -> DirectFormatName:
-    r"""REPLICATION_QUEUE_DIRECT: ``DIRECT=OS:<machine>\private$\mqis_queue$`` ([MC-MQDSRP] 1.9).
+    r"""Return REPLICATION_QUEUE_DIRECT: ``DIRECT=OS:<machine>\private$\mqis_queue$`` ([MC-MQDSRP] 1.9).
 
     Raises:
-        ValueError: no machine name.
+        ValueError: an invalid machine name.
     """
     return DirectFormatName(DirectProtocol.OS, machine_name, REPLICATION_QUEUE, PathKind.PRIVATE)
 
 
 def own_replication_queue(queue_manager: Guid) -> PrivateFormatName:
-    r"""REPLICATION_QUEUE_PRIVATE: ``PRIVATE=<queue manager>\1`` ([MC-MQDSRP] 1.9)."""
+    r"""Return REPLICATION_QUEUE_PRIVATE: ``PRIVATE=<queue manager>\1`` ([MC-MQDSRP] 1.9)."""
     return PrivateFormatName(queue_manager.uuid, REPLICATION_QUEUE_NUMBER)
 
 
 def notification_queue(queue_manager: Guid) -> PrivateFormatName:
-    r"""NOTIFY_QUEUE_PRIVATE: ``PRIVATE=<queue manager>\3`` ([MS-MQCN] 1.9)."""
+    r"""Return NOTIFY_QUEUE_PRIVATE: ``PRIVATE=<queue manager>\3`` ([MS-MQCN] 1.9)."""
     return PrivateFormatName(queue_manager.uuid, NOTIFICATION_QUEUE_NUMBER)

@@ -12,7 +12,7 @@ from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
 
 LDAP_MARK: Final = "ldap:"
-"""Stands before the name of an attribute that the abstract model does not have: ``ldap:mSMQMigrated``."""
+"""Prefix for the name of an attribute that the abstract model does not have: ``ldap:mSMQMigrated``."""
 
 
 class ChangeEvent(StrEnum):
@@ -25,7 +25,7 @@ class ChangeEvent(StrEnum):
 
 
 class Unknown(Enum):
-    """The one value for "there is a value, and nobody kept it": never equal to a value, unlike None."""
+    """Marker for a value that was not kept: never equal to a value, unlike None."""
 
     UNKNOWN = "unknown"
 
@@ -47,7 +47,7 @@ class AttributeChange(NamedTuple):
 
 
 ElementClass: TypeAlias = type[DirectoryObject]
-"""The class of an element."""
+"""Class of an element."""
 
 WATCHED_TYPES: Final[Mapping[str, ElementClass]] = MappingProxyType(
     {
@@ -59,26 +59,26 @@ WATCHED_TYPES: Final[Mapping[str, ElementClass]] = MappingProxyType(
         "user": User,
     }
 )
-"""What can be watched: the element of each type, by its name on the command line."""
+"""Types that can be watched: the element of each type, by its name on the command line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectChange:
-    """One object of the directory was created, changed or deleted.
+    """Creation, change or deletion of one directory object.
 
-    It tells the difference between two states of the object: of several writes in quick succession, and of
-    all that was written while nobody watched, there may be one change.
+    A change is the difference between two states of the object. Several writes in quick succession, or while
+    no watcher ran, may give one change.
 
     Attributes:
-        event: what happened.
+        event: the kind of change.
         type: the type of object, as on the command line: ``"queue-manager"``; a key of `WATCHED_TYPES`.
-        dn: its name in the directory, after the change; of a deleted object the last one that is known.
-        guid: its objectGUID; None if it has none that can be read.
-        id: names the change, in ASCII; a change that is told again has the id that it had.
-        time: when the watcher saw it, in UTC; None: no watcher did.
-        changes: specification's name of an attribute -> its value before and after. What the model does not
-            have stands under `LDAP_MARK` and its LDAP name, as texts or bytes. Of a created object every
-            attribute that the directory holds, of a deleted one every value that was kept.
+        dn: its name in the directory, after the change; of a deleted object the last known one.
+        guid: its objectGUID; None if it has no readable one.
+        id: identifier of the change, in ASCII; a repeated change has the same id.
+        time: when the watcher saw it, in UTC; None: no watcher saw it.
+        changes: specification's name of an attribute -> its value before and after. Attributes that the model
+            does not have stand under `LDAP_MARK` and their LDAP name, as texts or bytes. A created object has
+            every attribute that the directory holds, a deleted one every value that was kept.
     """
 
     event: ChangeEvent
@@ -91,5 +91,5 @@ class ObjectChange:
 
     @property
     def element(self) -> ElementClass:
-        """The class of the object's element."""
+        """Class of the object's element."""
         return WATCHED_TYPES[self.type]
