@@ -29,7 +29,7 @@ _TYPES: Final = {
 
 
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
-    """Give the Arrow schema of some columns, exactly as Spark expects it from a data source."""
+    """Return the Arrow schema of some columns, exactly as Spark expects it from a data source."""
     return pa.schema([pa.field(column.name, arrow_type(column)) for column in columns])
 
 
@@ -40,7 +40,7 @@ def batches(
     rows_max: int = BATCH_ROWS,
     bytes_max: int = BATCH_BYTES_MAX,
 ) -> Iterator[pa.RecordBatch]:
-    """Turn a stream of objects into record batches; never holds more than one batch.
+    """Convert a stream of objects into record batches; at most one batch is held in memory.
 
     Args:
         objects: what a search yields. An attribute that is not populated becomes NULL.
@@ -66,7 +66,7 @@ def batches(
 
 
 def arrow_type(column: Column) -> pa.DataType:
-    """Give the Arrow type of a column."""
+    """Return the Arrow type of a column."""
     one = _TYPES[column.kind]
     found = pa.list_(pa.field("element", one)) if column.many else one
     return pa.map_(pa.string(), found) if column.named else found
@@ -96,7 +96,7 @@ def _batch(
 
 
 def array_of(values: list[Any], column: Column, arrow: pa.DataType) -> pa.Array:
-    """Make an array of abstract values; None is NULL.
+    """Convert abstract values into an array; None is NULL.
 
     Raises:
         pa.ArrowException, OverflowError, UnicodeError, TypeError: a value that the column cannot hold.
@@ -119,7 +119,7 @@ def _blame(
     arrow: pa.DataType,
     error: Exception,
 ) -> MappingError:
-    """Find the one value that spoilt a column of a batch."""
+    """Return an error that names the first value that its column cannot hold."""
     for found, value in zip(objects, values, strict=True):
         try:
             array_of([value], column, arrow)

@@ -1,4 +1,4 @@
-"""Functions of Spark SQL on Arrow arrays, where Arrow has none that means exactly the same."""
+"""Functions of Spark SQL on Arrow arrays, for which Arrow has none with exactly the same meaning."""
 
 import re
 from collections.abc import Callable
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 FIRST_RDN: Final = r"^(?:[^,\\]|\\.)*,"
 """The first part of a DN with its comma, as rules write it."""
 
-# what Java and RE2 understand alike, if no set of characters is left to them: no dot, no \d, \w, \s, \b, no $
+# syntax with one meaning in Java and RE2, without sets of characters that differ: no dot, \d, \w, \s, \b, $
 _ALIKE: Final = re.compile(
     r"\^?(?:[^\\.$^\[\]]|\\[-\\.$()\[\]{}|*+?nz0/]|\[\^?(?:[^\\\[\]&]|\\[-\\.$()\[\]{}|*+?n])+\]|\\x[0-9a-f]{2})*"
 )
 
 
 def checked_pattern(pattern: str) -> str | None:
-    r"""Give a regular expression as RE2 takes it, if it means the same in Java; else None.
+    r"""Return a regular expression for RE2 if it has the same meaning in Java, else None.
 
-    ``\z`` is the only end that both know; in sets ``\xhh`` may stand, too.
+    ``\z`` is the only end that both know; sets may contain ``\xhh``, too.
     """
     plain = re.sub(r"\\x[0-9a-f]{2}", "-", pattern)
     if _ALIKE.fullmatch(plain) is None or "(?" in plain.replace("(?:", ""):
@@ -38,43 +38,43 @@ def checked_pattern(pattern: str) -> str | None:
 
 
 def decoded(found: Any) -> Any:
-    """The plain values of a column that may be a dictionary."""
+    """Return the plain values of a column that may be dictionary-encoded."""
     return found.dictionary_decode() if isinstance(found, pa.DictionaryArray) else found
 
 
 def of_distinct(function: Callable[[Any], Any], found: Any) -> Any:
-    """Compute a function of single values; of a dictionary once for each distinct one."""
+    """Apply a function to single values; to a dictionary-encoded array once for each distinct value."""
     if isinstance(found, pa.DictionaryArray):
         return function(found.dictionary).take(found.indices)
     return function(found)
 
 
 def equal_or_both_null(left: Any, right: Any) -> Any:
-    """SQL's ``<=>``: NULL equals NULL."""
+    """Compare as SQL's ``<=>`` does: NULL equals NULL."""
     both = pc.and_(pc.is_null(left), pc.is_null(right))
     return pc.or_(both, pc.fill_null(pc.equal(left, right), False))
 
 
 def is_in(found: Any, values: pa.Array) -> Any:
-    """SQL's ``in``: of NULL it is not known."""
+    """Test as SQL's ``in`` does: NULL gives NULL."""
     return pc.if_else(pc.is_valid(found), pc.is_in(found, value_set=values), pa.scalar(None, pa.bool_()))
 
 
 def contains(found: Any, pattern: str) -> Any:
-    """SQL's ``contains``; where the whole column shows that no value has it, no value is looked at."""
+    """Test as SQL's ``contains`` does; a column without some character of the pattern is not searched."""
     if isinstance(found, pa.StringArray) and _has_nowhere(found, pattern):
         return _no(len(found)) if not found.null_count else pc.if_else(found.is_valid(), False, _UNKNOWN)
     return pc.match_substring(found, pattern)
 
 
 def _has_nowhere(values: pa.StringArray, pattern: str) -> bool:
-    """Whether some character of a pattern is in no value: characters one by one are found fastest."""
+    """Return True if no value contains some character of a pattern: single characters are found fastest."""
     octets = spread(values)[1].tobytes()
     return any(octets.find(sign) < 0 for sign in {bytes([one]) for one in pattern.encode()} - _COMMON)
 
 
 def spread(values: Any) -> "tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]":
-    """Where each text or blob of an array begins, and the last one ends; and the octets of all of them."""
+    """Return the start of each text or blob of an array, with the end of the last one, and all octets."""
     _, offsets, data = values.buffers()
     if not len(values):
         return np.zeros(1, np.int32), np.empty(0, np.uint8)
@@ -91,12 +91,12 @@ _UNKNOWN: Final = pa.scalar(None, pa.bool_())
 
 
 def lower(found: Any) -> Any:
-    """SQL's ``lower``: with the full mappings of Unicode, as Python has them and Arrow has not."""
+    """Convert as SQL's ``lower`` does: with the full mappings of Unicode, from Python; Arrow has none."""
     return _changed_case(found, pc.ascii_lower, str.lower)
 
 
 def upper(found: Any) -> Any:
-    """SQL's ``upper``, as `lower`."""
+    """Convert as SQL's ``upper`` does; see `lower`."""
     return _changed_case(found, pc.ascii_upper, str.upper)
 
 
@@ -112,7 +112,7 @@ def _changed_case(found: Any, of_ascii: Callable[[Any], Any], of_text: Callable[
 
 
 def utf16_octets(found: Any) -> Any:
-    """Octets of a text in UTF-16: two for each character, four for those outside the first plane."""
+    """Return the octets that a text takes in UTF-16: two a character, four beyond the first plane."""
     if isinstance(found, pa.Scalar):
         text = found.as_py()
         return pa.scalar(None if text is None else len(text.encode("utf-16-be")), pa.int64())
@@ -125,20 +125,20 @@ def utf16_octets(found: Any) -> Any:
 
 
 def part_of(found: Any, delimiter: str, *, first: bool) -> Any:
-    """What stands before the first delimiter, or behind the last one; all of it where there is none."""
+    """Return the text before the first delimiter, or behind the last one; without one the whole text."""
     values = _as_array(found)
     pieces = pc.split_pattern(values, delimiter, max_splits=1, reverse=not first)
     return _as_found(_ends(pieces, first=first), found)
 
 
 def without_first_rdn(found: Any) -> Any:
-    """A DN without its first part: `FIRST_RDN` replaced by nothing; all of it where it has no comma."""
+    """Return a DN without its first RDN (`FIRST_RDN`); the whole DN if it has no comma."""
     values = _as_array(found)
     pieces = pc.split_pattern(values, ",", max_splits=1)
     rest = _ends(pieces, first=False)
     if _has_nowhere(values, "\\"):
         return _as_found(rest, found)
-    # an escaped comma, or one behind an escaped backslash: only the expression itself tells
+    # a comma after a backslash may be escaped or not: the expression decides
     tricky = pc.fill_null(pc.match_substring(_ends(pieces, first=True), "\\"), False)
     if tricky.true_count:
         cut = [_FIRST_RDN.sub("", text, count=1) for text in values.filter(tricky).to_pylist()]
@@ -146,7 +146,7 @@ def without_first_rdn(found: Any) -> Any:
     return _as_found(rest, found)
 
 
-# Java's dot is no line end: of these Python's knows only the first
+# Java's dot matches no line end; Python's dot excludes only the first of these
 _FIRST_RDN: Final = re.compile(r"^(?:[^,\\]|\\[^\n\r\x85\u2028\u2029])*,")
 
 
@@ -159,14 +159,14 @@ def _as_found(values: pa.Array, found: Any) -> Any:
 
 
 def _ends(pieces: pa.Array, *, first: bool) -> pa.Array:
-    """The first or last piece of each row of a list, which has at least one where it is not NULL."""
+    """Return the first or last piece of each row of a list; a row that is not NULL has at least one."""
     starts = pieces.offsets.slice(0, len(pieces)) if first else pc.subtract(pieces.offsets.slice(1), 1)
     valid = pc.is_valid(pieces)
     return pieces.values.take(pc.if_else(valid, starts, pa.scalar(None, pa.int32())))
 
 
 def any_of(found: Any, test: Callable[[pa.Array], pa.Array]) -> Any:
-    """SQL's ``exists``: true if one element passes, else NULL if one is not known; NULL of NULL."""
+    """Test as SQL's ``exists`` does: true if an element passes, else NULL if one is unknown; NULL of NULL."""
     values = _as_array(found)
     parents = pc.list_parent_indices(values)
     results = test(pc.list_flatten(values))
@@ -189,7 +189,7 @@ def _no(rows: int) -> pa.Array:
 
 
 def shown(kind: pa.DataType, chars_max: int) -> Callable[[Any], Any] | None:
-    """How values of a type are shown in a message; None: they are not."""
+    """Return the function that makes values of a type text for messages; None if they are not shown."""
     if kind == pa.string():
         return lambda found: pc.utf8_slice_codeunits(found, 0, chars_max)
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
@@ -202,7 +202,7 @@ def shown(kind: pa.DataType, chars_max: int) -> Callable[[Any], Any] | None:
 
 
 def _time(found: Any) -> Any:
-    """A moment in whole seconds; with a finer unit Arrow would show the fraction."""
+    """Format a time in whole seconds; with a finer unit Arrow would show the fraction."""
     whole = pc.floor_temporal(found, unit="second").cast(pa.timestamp("s", "UTC"))
     return pc.strftime(whole, "%Y-%m-%dT%H:%M:%SZ")
 
@@ -231,13 +231,13 @@ def _codes(values: pa.Array, distinct: pa.Array) -> "npt.NDArray[np.int64]":
 
 
 def first_of_pairs(parents: pa.Array, values: pa.Array) -> pa.Array:
-    """Row numbers of the first of each pair of a number and a value, in their order."""
+    """Return, in order, the row numbers at which a pair of a number and a value occurs first."""
     codes = pc.fill_null(values.dictionary_encode().indices, -1).to_numpy(zero_copy_only=False)
     pairs = parents.to_numpy(zero_copy_only=False).astype(np.int64) * (len(values) + 1) + codes
     return of_numbers(np.sort(np.unique(pairs, return_index=True)[1]))
 
 
 def of_numbers(numbers: "npt.NDArray[Any]") -> pa.Array:
-    """Numbers of numpy as an array of 64 bits; Arrow's own way imports numpy's masked arrays."""
+    """Convert numbers of numpy into a 64-bit array; Arrow's own conversion imports numpy's masked arrays."""
     whole = np.ascontiguousarray(numbers, dtype=np.int64)
     return pa.Array.from_buffers(pa.int64(), len(whole), [None, pa.py_buffer(whole)])

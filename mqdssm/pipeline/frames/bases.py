@@ -1,4 +1,4 @@
-"""Where the objects of a type are searched for, and what it means when there is no such place."""
+"""Bases of the searches for the objects of a type, and the meaning of a missing base."""
 
 import contextlib
 from collections.abc import Iterator
@@ -13,11 +13,11 @@ from mqdssm.tables.places import search_base
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """Where a search begins.
+    """Base of a search.
 
     Attributes:
         dn: its name.
-        named_by: how somebody named it; empty: nobody did, it is where such objects are.
+        named_by: how the user named it; empty if the user did not, and the type decides.
     """
 
     dn: DN
@@ -25,11 +25,11 @@ class Base:
 
     @contextlib.contextmanager
     def perhaps_absent(self) -> Iterator[None]:
-        """Search there: below what does not exist there are no objects ([MS-MQDSSM] 3.1.6.4.x.2).
+        """Search below the base: without its entry there are no objects ([MS-MQDSSM] 3.1.6.4.x.2).
 
         Raises:
-            ObjectNotFound: somebody named it. What was mistyped must not look like a directory without
-                objects.
+            ObjectNotFound: the user named the base. A mistyped base must not look like a directory
+                without objects.
         """
         try:
             yield
@@ -46,7 +46,7 @@ class Base:
 
 
 def bases_of(session: Session, frame: FrameType, chosen: str | DN | None = None) -> tuple[Base, ...]:
-    """Where the objects of a type are ([MS-MQDSSM] 3.1.6.15): one place, or several for raw entries.
+    """Return the bases of the objects of a type ([MS-MQDSSM] 3.1.6.15): several only for raw entries.
 
     Args:
         session: with the server.

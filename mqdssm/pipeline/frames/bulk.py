@@ -1,7 +1,7 @@
-"""Objects of a directory as Arrow record batches, from the octets of LDAP: what exports and the source read.
+"""Record batches of the objects of a directory, made from the octets of LDAP for exports and the source.
 
-What comes out equals `batches(directory.search(element))`, without a Python object for an element and hardly
-one for a value. Memory is bounded: one batch and one page.
+The result equals `batches(directory.search(element))`, without a Python object for an element and hardly
+one for a value. Memory is bounded by one batch and one page.
 """
 
 import logging
@@ -51,11 +51,11 @@ def read_batches(
     rows_max: int = BATCH_ROWS,
     bytes_max: int = BATCH_BYTES_MAX,
 ) -> Iterator[pa.RecordBatch]:
-    """Read all objects of a type; closing the iterator ends the search.
+    """Read all objects of a type as record batches; closing the iterator ends the search.
 
-    Only the LDAP attributes are asked for that the columns need. One object cannot stop the others: a value
-    that cannot be decoded is NULL, and column `Unreadable` says which and why; without that column a warning
-    is logged.
+    Only the LDAP attributes that the columns need are requested. One object cannot stop the others: a value
+    that cannot be decoded is NULL, and column `Unreadable` names it and the reason. Without that column a
+    warning is logged.
 
     Args:
         directory: where to read.
@@ -92,7 +92,7 @@ def read_batches(
 
 
 def _refuse_catalogs(session: Session) -> None:
-    """A global catalog lacks attributes that objects have: they would look as if they were not set (M73).
+    """Refuse a global catalog: attributes that it lacks would look as if they were not set (M73).
 
     Raises:
         ConfigError: the session reads one, or the whole forest.
@@ -105,7 +105,7 @@ def _refuse_catalogs(session: Session) -> None:
 
 
 def wanted_of(session: Session, frame: FrameType, where: LdapFilter | None) -> LdapFilter:
-    """The LDAP filter for the objects of a type (decision M32)."""
+    """Return the LDAP filter for the objects of a type (decision M32)."""
     if frame.ldap_class is None:
         return where or TRUE
     of_class = session.profile.class_filter(frame.ldap_class)
@@ -126,14 +126,14 @@ def _entries(session: Session, base: Base, wanted: LdapFilter, needs: Needs) -> 
 
 
 class BatchMaker:
-    """Makes the record batches of a frame.
+    """Maker of the record batches of a frame.
 
     Attributes:
         needs: the LDAP attributes to ask for.
     """
 
     def __init__(self, session: Session, frame: FrameType, columns: Sequence[Column]) -> None:
-        """Find out how each column is made on this kind of server.
+        """Choose how each column is made on this kind of server.
 
         Args:
             session: with the server.
@@ -155,13 +155,13 @@ class BatchMaker:
 
     @property
     def takes_columns(self) -> bool:
-        """Whether entries may come as columns: no attribute has several values, nothing is brought along."""
+        """True if entries may come as columns: no multi-valued attribute, no referenced entries."""
         return not (self.needs.multi or self.needs.referring)
 
     def batches(
         self, portions: Iterable[EntryColumns], rows_max: int, bytes_max: int
     ) -> Iterator[pa.RecordBatch]:
-        """The record batches of entries that come as columns.
+        """Make record batches of entries that come as columns.
 
         Args:
             portions: the entries, a page at a time.
@@ -173,7 +173,7 @@ class BatchMaker:
             yield self._batch(EntryBatch(entries.names, columns, self.needs, self._references))
 
     def batch(self, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
-        """The record batch of some entries: rows of `needs`, as `Session.rows` yields them."""
+        """Make the record batch of some entries: rows of `needs`, as `Session.rows` yields them."""
         names, *columns, brought = zip(*rows, strict=True)
         return self._batch(EntryBatch(names, columns, self.needs, self._references), brought)
 
@@ -189,14 +189,14 @@ class BatchMaker:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _prefetch(self, batch: EntryBatch, brought: Sequence[Any]) -> None:
-        """Look up what the entries refer to, and their computers."""
+        """Look up the entries' references, and their computers."""
         if brought:
             values = zip(*map(batch.values, range(len(self.needs.columns))), strict=True)
             self.needs.prefetch(list(zip(batch.dns, values, brought, strict=True)), self._references)
         else:
             found = different_parents(batch.names)
             if self._prefetched.issuperset(found):
-                return  # what was forgotten since is looked up one by one
+                return  # entries dropped from the memory are looked up one by one
             self.needs.prefetch([(dn, (), None) for dn in found.values()], self._references)
             if len(self._prefetched) + len(found) > REMEMBERED_MAX:
                 self._prefetched.clear()
@@ -210,7 +210,7 @@ class BatchMaker:
 
 
 def _technical_rows(profile: Profile) -> dict[Column, Row]:
-    """Where this kind of server keeps what no element has; it need not keep all of it."""
+    """Return the rows of columns that no element has, as far as this kind of server stores their values."""
     found = {}
     if profile.original_guid is not None:
         found[ORIGINAL_IDENTIFIER] = RowMaker(read="3.1.6.19")(
@@ -224,7 +224,7 @@ def _technical_rows(profile: Profile) -> dict[Column, Row]:
 
 
 class _Table:
-    """A frame as `Needs` knows tables: by the name of the element."""
+    """Name and LDAP class of a frame, as `Needs` reads them from a table."""
 
     def __init__(self, frame: FrameType) -> None:
         self.name = frame.name if frame.element is None else frame.element.element_name
@@ -232,7 +232,7 @@ class _Table:
 
 
 def _maker_for(column: Column, row: Row, needs: Needs) -> ColumnMaker:
-    """How a column is made; what it needs is asked for from now on."""
+    """Return the maker of a column, and add the attributes that it needs to the request."""
     maker, places = needs.add(row)
     if maker is None:
         return Copied(column, row, places[0], listed=row.multi or row.one_of_set)

@@ -1,9 +1,9 @@
-"""Columns of a frame out of the octets of many entries.
+"""Columns of a frame, made from the octets of many entries.
 
-Every value is what the events make of the same octets: single values by the mapping table, computed ones by
-the events' own functions, called once for each different input where it is the entry's attributes alone.
-What a whole column cannot be converted for is found value by value: that cell is NULL, and `Unreadable` says
-which and why.
+Every value equals what the events make of the same octets: single values by the mapping table, computed
+values by the events' own functions. A value that depends on the entry's attributes alone is computed once for
+each different input. If a whole column cannot be converted, it is converted value by value: a value that
+cannot be decoded is NULL, and `Unreadable` names it and the reason.
 """
 
 from abc import ABC, abstractmethod
@@ -51,11 +51,11 @@ from mqdssm.tables.syntax import (
 )
 
 REMEMBERED_MAX: Final = 1024
-"""Inputs whose computed value is remembered, of one column: security descriptors are the largest of them."""
+"""Number of inputs of a column whose computed value is remembered; security descriptors are the largest."""
 Outcome: TypeAlias = tuple[Any, Sequence[str]]
-"""A cell, and what could not be decoded."""
+"""A cell, and the reasons for what could not be decoded."""
 REFUSALS: Final = (MappingError, DecodeError, ValueError, pa.ArrowException, OverflowError)
-"""What says that a value is not as it should be."""
+"""Errors that mean that a value is invalid."""
 
 _CONVERT: Final[dict[Syntax[Any], Convert]] = {
     UNICODE: texts,
@@ -71,21 +71,21 @@ _CONVERT: Final[dict[Syntax[Any], Convert]] = {
 
 
 Cells: TypeAlias = "Sequence[Any] | pa.Array"
-"""A column of entries, as a reader gave it: values, or an array of octets."""
+"""A column of entries from a reader: values, or an array of octets."""
 
 
 class EntryBatch:
-    """Some entries while their columns are made.
+    """Some entries whose columns are being made.
 
     Attributes:
-        needs: what was asked for.
+        needs: the attributes that were requested.
         references: the memory of this operation.
         problems: number of the entry -> ``Attribute: reason`` of each value that could not be decoded.
-        shared: what several columns are made of, by names of their own.
+        shared: intermediate arrays that several columns use, by names of their own.
     """
 
     def __init__(self, names: Cells, columns: Sequence[Cells], needs: Needs, references: References) -> None:
-        """Make it.
+        """Keep the entries of a batch.
 
         Args:
             names: the DN of each entry.
@@ -107,23 +107,23 @@ class EntryBatch:
 
     @cached_property
     def dns(self) -> Sequence[str]:
-        """The DN of each entry, as the server wrote it."""
+        """DN of each entry, as the server wrote it."""
         return _listed(self._names)
 
     @cached_property
     def names(self) -> pa.Array:
-        """The same as an array."""
+        """DN of each entry as an array."""
         return self._names if isinstance(self._names, pa.Array) else pa.array(self._names, pa.string())
 
     def values(self, place: int) -> Sequence[Any]:
-        """Of each entry the value, the values, or None of the LDAP attribute at a place."""
+        """Return for each entry the value, the values, or None of the LDAP attribute with a number."""
         found = self._values.get(place)
         if found is None:
             found = self._values[place] = _listed(self._columns[place])
         return found
 
     def octets(self, place: int) -> pa.Array:
-        """Of each entry the value of the LDAP attribute at a place as an array, NULL where there is none."""
+        """Return for each entry the value of the LDAP attribute with a number, as an array; NULL if none."""
         found = self._octets.get(place)
         if found is None:
             cells = self._columns[place]
@@ -132,12 +132,12 @@ class EntryBatch:
         return found
 
     def source(self, number: int) -> EntrySource:
-        """An entry as the makers take it."""
+        """Return an entry in the form that the events' functions take."""
         values = [self.values(place)[number] for place in range(len(self._columns))]
         return self.needs.source(self.dns[number], values, self.references)
 
     def refuse(self, number: int, column: str, reason: object) -> None:
-        """Note that a value could not be decoded."""
+        """Record that a value could not be decoded."""
         self.problems.setdefault(number, []).append(f"{column}: {reason}")
 
 
@@ -146,10 +146,10 @@ def _listed(cells: Cells) -> Sequence[Any]:
 
 
 class ColumnMaker(ABC):
-    """Makes one column."""
+    """Maker of one column."""
 
     def __init__(self, column: Column, row: Row) -> None:
-        """Make it.
+        """Keep the column and the row of the table with its syntax.
 
         Args:
             column: of the frame.
@@ -162,34 +162,34 @@ class ColumnMaker(ABC):
 
     @abstractmethod
     def quickly(self, batch: EntryBatch) -> pa.Array:
-        """The column, all of it at a time.
+        """Make the whole column at once.
 
         Raises:
-            MappingError, DecodeError, ValueError, pa.ArrowException, OverflowError: some value is not plainly
-                right.
+            MappingError, DecodeError, ValueError, pa.ArrowException, OverflowError: some value may be
+                invalid.
         """
 
     @abstractmethod
     def one(self, batch: EntryBatch, number: int) -> Any:
-        """The abstract value of one entry, or UNSET.
+        """Return the abstract value of one entry, or UNSET.
 
         Raises:
             MappingError, DecodeError, ValueError: it cannot be decoded.
         """
 
     def array(self, batch: EntryBatch) -> pa.Array:
-        """The column; what cannot be decoded is NULL and noted."""
+        """Make the column; a value that cannot be decoded is NULL and recorded."""
         try:
             return self.quickly(batch)
         except REFUSALS:
             return self.one_by_one(batch)
 
     def one_by_one(self, batch: EntryBatch) -> pa.Array:
-        """The column, value by value."""
+        """Make the column value by value."""
         return pa.array(self.cells(batch, range(len(batch))), self.type)
 
     def cells(self, batch: EntryBatch, numbers: Iterable[int]) -> list[Any]:
-        """What the column holds of some entries; what could not be decoded is noted."""
+        """Return the cells of some entries; a value that cannot be decoded is None and recorded."""
         cells = []
         for number in numbers:
             cell, reasons = self.outcome(batch, number)
@@ -199,18 +199,18 @@ class ColumnMaker(ABC):
         return cells
 
     def outcome(self, batch: EntryBatch, number: int) -> Outcome:
-        """What the column holds of one entry, None where it cannot be decoded; and what is wrong with it."""
+        """Return the cell of one entry, None if it cannot be decoded, and the reasons."""
         try:
             value = self.one(batch, number)
             cell = self.default if value is UNSET else cell_of(self.column, value)
-            pa.scalar(cell, self.type)  # what Arrow cannot hold is found here
+            pa.scalar(cell, self.type)  # finds values that Arrow cannot hold
         except (*REFUSALS, TypeError) as error:
             return None, (str(error),)
         return cell, ()
 
 
 def cell_of(column: Column, value: Any) -> Any:
-    """An abstract value as Arrow takes it."""
+    """Convert an abstract value into the form that Arrow takes."""
     if value is None:
         return None
     if column.kind is Kind.TIME:
@@ -227,7 +227,7 @@ class Copied(ColumnMaker):
     """A column that is copied from one LDAP attribute."""
 
     def __init__(self, column: Column, row: Row, place: int, *, listed: bool) -> None:
-        """Make it.
+        """Choose the conversion for the row's syntax.
 
         Args:
             column: of the frame.
@@ -260,10 +260,10 @@ class Copied(ColumnMaker):
 
 
 class ComputedColumn(ColumnMaker):
-    """A column that the events compute, entry by entry."""
+    """A column computed by the events' function, entry by entry."""
 
     def __init__(self, column: Column, row: Row, maker: Maker, places: tuple[int, ...]) -> None:
-        """Make it.
+        """Keep the events' function and the numbers of its LDAP attributes.
 
         Args:
             column: of the frame.
@@ -284,7 +284,7 @@ class ComputedColumn(ColumnMaker):
         return self._maker(self.row, batch.source(number))
 
     def outcome(self, batch: EntryBatch, number: int) -> Outcome:
-        """See ColumnMaker; of a list also what was left out of it (decision M40)."""
+        """See ColumnMaker; the reasons include values that were left out of a list (decision M40)."""
         source = batch.source(number)
         try:
             value = self._maker(self.row, source)
@@ -295,7 +295,7 @@ class ComputedColumn(ColumnMaker):
 
 
 class Timed(ComputedColumn):
-    """A time, from the first of several LDAP attributes that is there (decision M35)."""
+    """A time, from the first of several LDAP attributes that is set (decision M35)."""
 
     def quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
@@ -303,17 +303,17 @@ class Timed(ComputedColumn):
 
 
 class Remembered(ComputedColumn):
-    """A column that depends on attributes of the entry alone: computed once for each different input."""
+    """A column that depends only on attributes of its entry: computed once for each different input."""
 
     def __init__(self, column: Column, row: Row, maker: Maker, places: tuple[int, ...]) -> None:
-        """See Made."""
+        """See ComputedColumn."""
         super().__init__(column, row, maker, places)
         self._known: dict[Any, Outcome] = {}
 
     def quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
         if len(self._known) > REMEMBERED_MAX or self.row.computed in REFERRED_CLASSES:
-            self._known = {}  # what is referred to may come and go
+            self._known = {}  # referenced entries may appear and disappear
         known, cells = self._known, []
         for number, key in enumerate(self._inputs(batch)):
             found = known.get(key)
@@ -325,7 +325,7 @@ class Remembered(ComputedColumn):
         return pa.array(cells, self.type)
 
     def _inputs(self, batch: EntryBatch) -> Iterable[Any]:
-        """What each entry has of the attributes, so that it can be looked up."""
+        """Return for each entry the values of the attributes, as a key."""
         columns = [
             [tuple(value) if isinstance(value, list) else value for value in batch.values(place)]
             for place in self._places

@@ -27,7 +27,7 @@ def raw_entries(
     bases: Sequence[Base],
     attributes: Sequence[str],
 ) -> Iterator[Spelt]:
-    """Read entries.
+    """Read raw entries below some bases.
 
     Args:
         session: where to read.
@@ -48,12 +48,12 @@ def raw_entries(
 
 
 def entry_bytes(entry: Spelt) -> int:
-    """Octets of the values of an entry."""
+    """Return the number of octets of the values of an entry."""
     return sum(sum(map(len, values)) for values in entry[1].values())
 
 
 def raw_batch(entries: Sequence[Spelt], columns: Sequence[Column]) -> pa.RecordBatch:
-    """Make a record batch of entries."""
+    """Convert raw entries into a record batch."""
     others, classes = [], []
     for _, attributes in entries:
         key = next((name for name in attributes if name.lower() == _OBJECT_CLASS_KEY), None)
@@ -68,7 +68,7 @@ def raw_batch(entries: Sequence[Spelt], columns: Sequence[Column]) -> pa.RecordB
 
 
 def _maps(entries: Sequence[dict[str, list[bytes]]]) -> pa.Array:
-    """Maps from descriptions to values, in the entry's order."""
+    """Make maps from descriptions to values, in the entry's order."""
     names = [name for entry in entries for name in entry]
     values = lists([value for entry in entries for value in entry.values()], octets, empty=True)
     offsets = np.zeros(len(entries) + 1, np.int32)

@@ -1,13 +1,13 @@
-"""Entries of a page straight to Arrow columns: all entries at a time, no Python object for a value.
+"""Decoder of pages of entries into Arrow columns: all entries at once, without a Python object for a value.
 
-The attributes of an entry lie one behind the other, each as ``30 len 04 len NAME 31 len 04 len VALUE``. All
+The attributes of an entry stand one after the other, each as ``30 len 04 len NAME 31 len 04 len VALUE``. All
 entries of a page take the same step together: numpy reads the lengths and names of the first attribute of
-every entry, then those of the second, and notes where the values lie. Every tag and every length is checked
-against those around it. An entry that is not plainly of this form (several values, an option, an attribute
-that nobody asked for, a length that does not fit) goes to `mqdssm.directory.rows`, which is the reference.
+every entry, then those of the second, and records the positions of the values. Every tag and every length is
+checked against those around it. An entry of any other form (several values, an option, an attribute that was
+not requested, a length that does not fit) goes to `mqdssm.directory.rows`, which is the reference.
 
-What is noted are only places. One Arrow array over the whole page, whose values are by turns what we want and
-what lies between, gives each column by one `take`.
+Only positions are recorded. One Arrow array over the whole page, in which wanted values and the octets
+between them alternate, gives each column by one `take`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,16 +29,16 @@ Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
 _BEHIND: Final = bytes(512)
-"""Octets behind the last entry: what is looked at before it is compared with the end of its entry."""
+"""Padding behind the last entry: octets are read before their position is compared with the entry's end."""
 _PAGE_BYTES_MAX: Final = 2**31 - 1
-"""As far as the 32-bit places of Arrow reach."""
+"""Limit of the 32-bit positions of Arrow."""
 _LENGTH_OCTETS_MAX: Final = 4
 _NAME_BYTES_MAX: Final = 0x7F
 _NAMES_MAX: Final = 12
-"""Different names at the same step; entries with yet others go to the reference."""
+"""Limit of different names at one step; entries with further names go to the reference."""
 _SHORT: Final = 0x80
 _WORD: Final = 8
-"""Octets of a name that are compared at a time."""
+"""Octets of a name that are compared at once."""
 _BYTE, _THREE_BYTES, _LOW = np.uint64(8), np.uint64(24), np.uint64(0xFF)
 _TAGS, _TAGS_WANTED = np.uint64(0xFF00FF), np.uint64(OCTET_STRING << 16 | SET)
 
@@ -73,7 +73,7 @@ class EntryColumns:
         return EntryColumns(self.names.take(places), columns, self.identity, self.size)
 
     def slice(self, start: int, stop: int) -> "EntryColumns":
-        """Those from one number to before another."""
+        """Return the entries from one number up to, but not including, another."""
         if start == 0 and stop >= len(self):
             return self
         columns = tuple(column[start:stop] for column in self.columns)
@@ -81,20 +81,20 @@ class EntryColumns:
         return EntryColumns(self.names[start:stop], columns, self.identity, size)
 
     def until(self, size: int) -> int:
-        """How many of them have that many octets together, the last one included."""
+        """Return the number of first entries that reach a size in octets; all if they are smaller."""
         if self.size < size:
             return len(self)
         return int(np.searchsorted(np.cumsum(self._octets()), size)) + 1
 
     def _octets(self) -> Numbers:
-        """Octets of the values of each."""
+        """Return for each entry the octets of its values."""
         lengths = (pc.fill_null(pc.binary_length(column), 0) for column in self.columns)
         octets: Numbers = np.sum([np.asarray(one, np.int64) for one in lengths], axis=0, dtype=np.int64)
         return octets
 
 
 def gathered(portions: Iterable[EntryColumns], rows_max: int, bytes_max: int) -> Iterator[EntryColumns]:
-    """Pages put together to batches.
+    """Combine pages into batches of bounded size.
 
     Args:
         portions: the pages.
@@ -125,7 +125,7 @@ def _together(some: Sequence[EntryColumns]) -> EntryColumns:
 
 
 class EntryDecoder:
-    """Decodes pages to columns. One reader uses it at a time.
+    """Decoder of pages into columns, for one reader at a time.
 
     Args:
         columns: attribute names, objectGUID among them; compared without regard to case.
@@ -148,7 +148,7 @@ class EntryDecoder:
             GenericDirectoryError: a page of more than 2 GiB.
         """
         joined = b"".join([*(buffer for buffer, _ in parts), _BEHIND])
-        if len(joined) > _PAGE_BYTES_MAX:  # places would wrap, and show other octets
+        if len(joined) > _PAGE_BYTES_MAX:  # positions would overflow, and show other octets
             raise GenericDirectoryError(
                 f"a page of {len(joined)} octets is too large to be read",
                 hint="ask for fewer entries at once (option pagesize, page_size=)",
@@ -171,7 +171,7 @@ class EntryDecoder:
         data = pa.py_buffer(joined)
         try:
             names = _column(data, walk.name_begin[quick], walk.name_stop[quick]).cast(pa.string())
-        except pa.ArrowInvalid:  # one is no UTF-8: the reference says which
+        except pa.ArrowInvalid:  # an invalid UTF-8 name: the reference finds which
             quick, names = quick[:0], pa.array([], pa.string())
         columns = [
             _column(data, begin[quick], stop[quick])
@@ -192,20 +192,20 @@ class EntryDecoder:
 
 
 def _column(data: pa.Buffer, begin: Numbers, stop: Numbers) -> pa.Array:
-    """The values that lie at some places, in ascending order; NULL where the place is negative."""
+    """Return the values between positions, in ascending order; NULL where the position is negative."""
     there = begin >= 0
     count = int(np.count_nonzero(there))
     if not count:
         return pa.nulls(len(begin), pa.binary())
     offsets = np.empty(2 * count, np.int32)
     offsets[0::2], offsets[1::2] = begin[there], stop[there]
-    # by turns a value, and what lies between it and the next one
+    # values alternate with the octets between them
     all_of = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(offsets), data])
     return all_of.take(pa.array(2 * (np.cumsum(there) - 1), mask=~there))
 
 
 class _Walk:
-    """All entries of a page on their way through their attributes.
+    """A walk through the attributes of all entries of a page.
 
     Args:
         joined: the page, with `_BEHIND` behind it.
@@ -215,7 +215,7 @@ class _Walk:
         expected: the attribute that most entries of the page before had at each step; it is kept up to date.
 
     Attributes:
-        good: which entries are plainly right.
+        good: which entries have the plain form.
         name_begin, name_stop: where the DN of each lies.
         begin, stop: for each column where the value of each entry lies; -1: it has none.
     """
@@ -239,7 +239,7 @@ class _Walk:
         self.stop = np.zeros((len(places), len(starts)), np.int64)
 
     def run(self) -> None:
-        """Go through all of them."""
+        """Walk through all attributes of all entries."""
         size, begin, right = self._length(self._starts + 1)
         self.name_begin, self.name_stop = begin, begin + size
         right &= (self._octets[self._starts] == OCTET_STRING) & (size <= NAME_BYTES_MAX)
@@ -257,9 +257,9 @@ class _Walk:
             number += 1
 
     def _plain_step(self, number: int, who: Numbers, at: Numbers) -> tuple[Numbers, Numbers]:
-        """As `_step`, quickly for the attribute that was expected, where its lengths are short.
+        """Do as `_step`, faster, for the expected attribute with short lengths.
 
-        Its header is compared as a whole, but for its length; behind it are the four octets 31 len 04 len.
+        The header is compared as a whole, except its length; the four octets 31 len 04 len follow it.
         """
         name = self._expected.get(number, b"")
         column = self._places.get(name.lower())
@@ -286,12 +286,12 @@ class _Walk:
         return np.concatenate([some[more], others]), np.concatenate([ends[more], next_ones])
 
     def _expect(self, number: int, at: Numbers) -> None:
-        """Expect at a step what the first of some entries has there."""
+        """Expect at a step the attribute that the first of some entries has."""
         start = int(at[0]) + 4
         self._expected[number] = self._octets[start : start + int(self._octets[start - 1])].tobytes()
 
     def _step(self, who: Numbers, at: Numbers) -> tuple[Numbers, Numbers]:
-        """Take one attribute of each entry; gives those that have more, and where.
+        """Read one attribute of each entry; return the entries with further attributes, and their positions.
 
         Args:
             who: numbers of entries.
@@ -318,7 +318,7 @@ class _Walk:
     def _assign(
         self, who: Numbers, right: Mask, names: tuple[Numbers, Numbers], values: tuple[Numbers, Numbers]
     ) -> None:
-        """Note the values of entries under the column that their attribute is; `right` loses the others."""
+        """Record values in their attributes' columns; clear `right` for entries that go to the reference."""
         left = np.flatnonzero(right)
         for _ in range(_NAMES_MAX):
             if not len(left):
@@ -329,7 +329,7 @@ class _Walk:
             some, left = left[same], left[~same]
             column = self._places.get(name.lower())
             if column is None:
-                right[some] = False  # nobody asked for it, or it has options
+                right[some] = False  # not requested, or it has options
                 continue
             begin, stop = self.begin[column], self.stop[column]
             twice = begin[who[some]] >= 0
@@ -339,7 +339,7 @@ class _Walk:
         right[left] = False
 
     def _are(self, octets: bytes, at: Numbers, free: int = -1) -> Mask:
-        """Where some octets stand; that of number `free`, one of the first eight, may be any."""
+        """Test positions for some octets; octet number `free`, one of the first eight, may have any value."""
         same = np.ones(len(at), np.bool_)
         for place in range(0, len(octets), _WORD):
             piece = octets[place : place + _WORD]
@@ -352,7 +352,7 @@ class _Walk:
         return same
 
     def _length(self, at: Numbers) -> tuple[Numbers, Numbers, Mask]:
-        """Length octets at some places: the lengths, the places behind them, and which are lengths."""
+        """Read BER lengths at some positions: the lengths, the positions behind them, and which are valid."""
         first = self._octets[at]
         size, behind = first.astype(np.int64), at + 1
         right = first < _SHORT

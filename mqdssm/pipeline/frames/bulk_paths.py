@@ -1,7 +1,7 @@
-"""Paths and names that follow from an entry's DN, for many plain ASCII names at a time.
+"""Paths and names computed from the DNs of entries, for many plain ASCII names at once.
 
-Of a DN that needs no thought (no escapes, no letters beyond ASCII, no extension of the queue's name) Arrow
-cuts the parts out; all others go to the events' own function, one by one.
+Arrow cuts the parts out of a plain DN (no escapes, only ASCII letters, no extension of the queue's name). All
+other DNs go to the events' own function, one by one.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from mqdssm.pipeline.frames.columns import Column
 from mqdssm.tables import compute
 from mqdssm.tables.row import Computed, Row
 
-# printable ASCII but what separates names, or makes a DN one that has to be parsed: " # + , \
+# printable ASCII without the characters that separate RDNs or need a parser: " # + , \
 _PLAIN: Final = r" !$-*\--\[\]-~"
 _QUEUE_DN: Final = (
     rf"^[A-Za-z]+=(?P<queue>[{_PLAIN}]+),[A-Za-z]+=[{_PLAIN}]*,"
@@ -29,14 +29,14 @@ _QUEUE_DN: Final = (
 
 
 def different_parents(names: pa.Array) -> dict[str, str]:
-    """What is above many DNs -> one of those below it; a DN that is not plain is a case of its own."""
+    """Return parent DN -> one DN below it; a DN that is not plain stands for itself."""
     above = pc.replace_substring_regex(names, rf"^[A-Za-z]+=[{_PLAIN}]*,", "").dictionary_encode()
     _, first = np.unique(above.indices, return_index=True)
     return dict(zip(above.dictionary.to_pylist(), names.take(pa.array(first)).to_pylist(), strict=True))
 
 
 class FullPath(ComputedColumn):
-    """The DN."""
+    """Column with the DN."""
 
     def quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
@@ -44,7 +44,7 @@ class FullPath(ComputedColumn):
 
 
 class DirectoryPath(ComputedColumn):
-    """The DN as an LDAP URL (decision M15)."""
+    """Column with the DN as an LDAP URL (decision M15)."""
 
     def quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
@@ -52,7 +52,7 @@ class DirectoryPath(ComputedColumn):
 
 
 class Pathname(ComputedColumn):
-    r"""``computer\queue``; of plain names only the case changes ([MS-MQDSSM] 3.1.6.11.2.1)."""
+    r"""Column ``computer\queue``; plain names are only put in lower case ([MS-MQDSSM] 3.1.6.11.2.1)."""
 
     def quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
@@ -68,16 +68,16 @@ class Pathname(ComputedColumn):
         return pc.replace_with_mask(array, pa.array(needs_thought), pa.array(cells, self.type))
 
     def _first(self, batch: EntryBatch, parts: pa.Array) -> pa.Array:
-        """What stands before the backslash; NULL where that needs thought."""
-        del batch  # the other one needs it
+        """Return the part before the backslash; NULL if the events' function has to decide."""
+        del batch  # used by the subclass only
         return _part(parts, "computer")
 
 
 class QualifiedPathname(Pathname):
-    r"""``dns-name\queue`` ([MS-MQDSSM] 3.1.6.11.2.2): a computer is looked at once for all its queues."""
+    r"""Column ``dns-name\queue`` ([MS-MQDSSM] 3.1.6.11.2.2); a computer is read once for all its queues."""
 
     def __init__(self, column: Column, row: Row, maker: Maker, places: tuple[int, ...]) -> None:
-        """See Made."""
+        """See ComputedColumn."""
         super().__init__(column, row, maker, places)
         self._hosts: dict[str, str | None] = {}
 
@@ -95,7 +95,7 @@ class QualifiedPathname(Pathname):
 
 
 def _queue_dns(batch: EntryBatch) -> pa.Array:
-    """The parts of plain DNs of queues, cut out once for all columns that need them."""
+    """Return the parts of plain DNs of queues, cut out once for all columns that need them."""
     found = batch.shared.get(_QUEUE_DN)
     if found is None:
         found = batch.shared[_QUEUE_DN] = pc.extract_regex(batch.names, _QUEUE_DN)
@@ -107,7 +107,7 @@ def _part(parts: pa.Array, name: str) -> pa.Array:
 
 
 def _host(references: References, computer_dn: str) -> str | None:
-    """The DNS name of a computer where that is plain ASCII; else None: the events' function decides."""
+    """Return the DNS name of a computer if it is plain ASCII; else None, and the events' function decides."""
     computer = references.computer(computer_dn)
     raw = None if computer is None else computer.first("dNSHostName")
     if raw is None:

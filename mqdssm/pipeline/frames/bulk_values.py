@@ -1,8 +1,7 @@
-"""Octets of LDAP values to what columns hold, a whole batch at a time.
+"""Conversion of octets of LDAP values into values of columns, a whole batch at once.
 
-Each function takes the values that are there, an array of octets without NULL, and raises when one of them is
-not plainly right: the caller then asks the mapping table value by value, which knows what is wrong and with
-which.
+Each function takes an array of octets without NULL, and raises an error if some value may be invalid. The
+caller then converts value by value with the mapping table, which finds the invalid value and the reason.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,14 +15,14 @@ from mqdssm.errors import MappingError
 from mqdssm.tables.syntax import GUID_BYTES, TIME_SECONDS_MIN
 
 Convert: TypeAlias = Callable[[pa.Array], pa.Array]
-"""Octets of values that are there -> an array of as many, without NULL."""
+"""Octets of existing values -> an array of equal length, without NULL."""
 
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 Letters: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
 
 _HEX: Final = np.frombuffer(b"0123456789abcdef", np.uint8)
 _GUID_CHARACTERS: Final = 36
-# places of the digits in 8-4-4-4-12, and the octets they show: the first three fields are little-endian
+# positions of the digits in 8-4-4-4-12, and their octets: the first three fields are little-endian
 _DIGITS: Final = np.array([place for place in range(_GUID_CHARACTERS) if place not in {8, 13, 18, 23}])
 _OCTETS: Final = np.array([3, 2, 1, 0, 5, 4, 7, 6, *range(8, 16)])
 _SHORT_TIME, _LONG_TIME_MIN = len("20240229123456Z"), len("20240229123456.0Z")
@@ -35,7 +34,7 @@ _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 
 
 def texts(values: pa.Array) -> pa.Array:
-    """UTF-8 text, checked.
+    """Convert values into UTF-8 text, checked.
 
     Raises:
         pa.ArrowInvalid: a value that is none.
@@ -44,12 +43,12 @@ def texts(values: pa.Array) -> pa.Array:
 
 
 def octets(values: pa.Array) -> pa.Array:
-    """The octets themselves."""
+    """Return the octets unchanged."""
     return values
 
 
 def _letters(values: pa.Array, size: int) -> "Letters | None":
-    """The octets of values that have so many each, a row for each value; None if one has not."""
+    """Return the octets of values of one size, a row for each value; None if a value has another size."""
     _, offsets, data = values.buffers()
     bounds = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
     if (np.diff(bounds) != size).any():
@@ -58,7 +57,7 @@ def _letters(values: pa.Array, size: int) -> "Letters | None":
 
 
 def guids(values: pa.Array) -> pa.Array:
-    """GUIDs as text: lower case with hyphens.
+    """Convert GUIDs into text: lower case with hyphens.
 
     Raises:
         MappingError: a value that has not 16 octets.
@@ -78,7 +77,7 @@ def guids(values: pa.Array) -> pa.Array:
 
 
 def times(values: pa.Array) -> pa.Array:
-    """Whole seconds of GeneralizedTime in UTC, all written in one form: a fraction is cut off.
+    """Convert GeneralizedTime in UTC, all in one form, into whole seconds: a fraction is cut off.
 
     Raises:
         MappingError: a value that is none, a day that is not, or forms that differ.
@@ -126,7 +125,7 @@ def _seconds(digits: Numbers) -> Numbers:
 
 
 def integers(low: int, high: int, mask: int = -1) -> Convert:
-    """Numbers, all different perhaps.
+    """Return the conversion for integers, of which many may be different.
 
     Args:
         low: the least of them.
@@ -148,7 +147,7 @@ def integers(low: int, high: int, mask: int = -1) -> Convert:
 
 
 def distinct(load: Callable[[bytes], Any], arrow: pa.DataType) -> Convert:
-    """Convert each different value once, by a function of the mapping's; few values come often.
+    """Return a conversion that calls a function of the mapping once for each different value.
 
     Args:
         load: a value to what the array holds of it; what it raises goes through.
@@ -164,7 +163,7 @@ def distinct(load: Callable[[bytes], Any], arrow: pa.DataType) -> Convert:
 
 
 def with_gaps(values: pa.Array, convert: Convert, default: Any) -> pa.Array:
-    """Convert the values that are there; the others become the default, or NULL if that is None."""
+    """Convert the existing values; the others become the default, or NULL if that is None."""
     if not values.null_count:
         return convert(values)
     array = convert(values.drop_null())

@@ -1,6 +1,6 @@
-"""Columns of the elements as data frames, derived from the mapping table: no attribute is named here.
+"""Columns of the data frames of elements, derived from the mapping table: no attribute is named here.
 
-A column is called as the specification calls the attribute, and its type follows from the element's model:
+A column has the specification's name of its attribute, and its type follows from the element's model:
 
 =====================  =========================  =================================================
 abstract value         column                     remark
@@ -17,12 +17,12 @@ list                   array of the above
 all attributes         map of arrays of binary    of raw entries; the server's spelling and order
 =====================  =========================  =================================================
 
-Times are timestamps, not seconds: whoever opens the Parquet file elsewhere sees an instant that needs no
-explanation, compares it with a date and is not asked for the unit.
+Times are timestamps, not seconds: other programs that open the Parquet file can compare them with dates,
+without knowledge of the unit.
 
-Behind these come columns that no attribute of the abstract model has: what could not be decoded, and what an
-entry says besides. There are frames of the elements, of the objects that queue managers need (settings,
-computers), and of raw entries (``ldap``).
+After these there are columns that no attribute of the abstract model has: values that could not be decoded,
+and further contents of an entry. There are frames of the elements, of the objects that queue managers need
+(settings, computers), and of raw entries (``ldap``).
 """
 
 import types
@@ -96,7 +96,7 @@ class FrameType:
         return frame_type, (self.name,)
 
     def select(self, names: Sequence[str] | None = None) -> tuple[Column, ...]:
-        """The columns of some names, in the order asked for; None is all.
+        """Return the columns with some names, in the order of the names; all for None.
 
         Raises:
             ValueError: a column that there is not, or one named twice.
@@ -109,7 +109,7 @@ class FrameType:
         for name in names:
             if name not in known:
                 if self.element is not None:
-                    # names the likely one where the attribute does not exist at all
+                    # suggests a similar name if the attribute does not exist at all
                     self.element.field_name(name)
                     raise ValueError(f"{self.element.element_name}.{name} cannot be read")
                 raise ValueError(f"{self.name} has no column {name!r}; it has {', '.join(known)}")
@@ -117,7 +117,7 @@ class FrameType:
 
 
 def columns_of(element: type[DirectoryObject], names: Sequence[str] | None = None) -> tuple[Column, ...]:
-    """List the columns of an element, in the order of the mapping table or as asked for.
+    """Return the columns of an element, in the order of the mapping table or of the names.
 
     Args:
         element: a class of the abstract model.
@@ -137,27 +137,27 @@ def columns_of(element: type[DirectoryObject], names: Sequence[str] | None = Non
         raise ValueError(f"a column is named twice: {', '.join(names)}")
     for name in names:
         if name not in columns:
-            element.field_name(name)  # names the likely one where the attribute does not exist at all
+            element.field_name(name)  # suggests a similar name if the attribute does not exist at all
             raise ValueError(f"{element.element_name}.{name} cannot be read")
     return tuple(columns[name] for name in names)
 
 
 def enum_name(value: Any) -> str:
-    """Name a value of an enumeration as the specification does; an unknown number stays a number."""
+    """Return the specification's name of an enumeration value; an unknown number as text."""
     return spec_name(value) if isinstance(value, Enum) else str(value)
 
 
 CONVERT: Final[Mapping[Kind, Callable[[Any], Any]]] = types.MappingProxyType(
     {Kind.GUID: str, Kind.ENUMERATION: enum_name}
 )
-"""How values become what their column holds; the others are it already."""
+"""Functions that convert values into their column's form; kinds without one need no conversion."""
 
 UNREADABLE: Final = Column("Unreadable", "unreadable", Kind.TEXT, many=True)
-"""``Attribute: reason`` for each value that could not be decoded; NULL when all is well."""
+"""``Attribute: reason`` for each value that could not be decoded; NULL if there is none."""
 ORIGINAL_IDENTIFIER: Final = Column("OriginalIdentifier", "original_identifier", Kind.GUID)
-"""The GUID that the object had before it was migrated to a server that makes GUIDs itself (decision M37)."""
+"""The object's GUID before it was migrated to a server that makes GUIDs itself (decision M37)."""
 STORED_SECURITY: Final = Column("StoredSecurity", "stored_security", Kind.BYTES)
-"""The descriptor as the server holds it, where Security is a translation of it (decision M31); else NULL."""
+"""The descriptor as the server holds it, if Security is a translation (decision M31); else NULL."""
 RAW_TYPE: Final = "ldap"
 """The type of raw entries, which are of any class."""
 DN_COLUMN: Final = Column("dn", "dn", Kind.DN)
@@ -169,19 +169,19 @@ ATTRIBUTES: Final = Column("attributes", "attributes", Kind.BYTES, many=True, na
 NAME_EXTENSION: Final = RowMaker(read="3.1.6.11.2.1")(
     _STORED_EXTENSION, _STORED_EXTENSION, UNICODE, "R", Missing.UNPOPULATED, propid=None
 )
-"""The stored second part of a long queue name: what `Pathname` is made of, as it is."""
+"""The stored second part of a long queue name, from which `Pathname` is computed."""
 SERVICE_TYPE: Final = RowMaker(read="3.1.6.1.1.5")(
     "mSMQServiceType", "mSMQServiceType", UINT32, "R", 0, propid=None
 )
-"""The stored roles of a queue manager, which its flags say, too."""
+"""The stored roles of a queue manager, which its flags repeat."""
 _STORED: Final[Mapping[str, Row]] = types.MappingProxyType(
     {TABLES[Queue].ldap_class: NAME_EXTENSION, TABLES[QueueManager].ldap_class: SERVICE_TYPE}
 )
-"""What elements are made of, as it is stored: by LDAP class."""
+"""Rows for stored attributes from which elements are computed, by LDAP class."""
 _PLACE: Final = RowMaker(read="2.2.1")(
     "FullPath", "distinguishedName", DN_TEXT, "R", Missing.ERROR, propid=None, computed=Computed.FULL_PATH
 )
-"""Where an object is, for the element that does not say it: the enterprise."""
+"""Row for the DN of an object, for the element without such an attribute: the enterprise."""
 
 
 def _column(row: Row) -> Column:
@@ -189,7 +189,7 @@ def _column(row: Row) -> Column:
 
 
 def _frame(name: str, table: ElementTable | CompanionTable) -> FrameType:
-    """The frame of a table: its rows that can be read, then what else an entry says."""
+    """Return the frame of a table: its rows that can be read, then further contents of an entry."""
     rows = [row for row in table.rows if Access.READ in row.access]
     if table.ldap_class in _STORED:
         rows.append(_STORED[table.ldap_class])
@@ -217,7 +217,7 @@ FRAME_TYPES: Final[Mapping[str, FrameType]] = types.MappingProxyType(
         RAW_TYPE: FrameType(RAW_TYPE, (DN_COLUMN, OBJECT_CLASS, ATTRIBUTES)),
     }
 )
-"""All types of frames; the last one, raw entries, is of no class."""
+"""All types of frames; the last one, raw entries, is not limited to an LDAP class."""
 
 
 def frame_type(name: str) -> FrameType:

@@ -1,4 +1,4 @@
-"""Rows of frames as elements of the abstract model: what comes in columns goes back into a directory."""
+"""Rows of frames as elements of the abstract model, to be written back into a directory."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,5 +28,5 @@ def element_of(frame: FrameType, row: Mapping[str, Any]) -> DirectoryObject:
 
 
 def _is_said(row: Row) -> bool:
-    """Whether an attribute is said by whoever makes the object, rather than found out by a server."""
+    """Return True if the creator of an object can set an attribute, False if only a server computes it."""
     return row.computed is None or bool(row.access & (Access.CREATE | Access.WRITE | Access.NAME))

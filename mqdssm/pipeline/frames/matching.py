@@ -1,7 +1,7 @@
-"""What a server can compare: the matching rules of its attributes, from its schema (RFC 4512 4.2).
+"""Comparisons that a server supports: the matching rules of its attributes, from its schema (RFC 4512 4.2).
 
-A filter that a server cannot evaluate is no error to it but "undefined", and finds nothing. So a filter is
-only sent where the schema says that it means something.
+A server evaluates a filter that it does not support to "undefined", without an error, and finds nothing. So a
+filter is only sent if the schema says that the server can evaluate it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,12 +12,12 @@ from mqdssm.directory.session import Session
 from mqdssm.errors import DirectoryError
 from mqdssm.tables.schema_compare import Description, parse_description
 
-_SUPERIORS_MAX = 20  # attribute types have a few; more is a circle
+_SUPERIORS_MAX = 20  # attribute types have a few; more is a cycle
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """The attributes that a server knows, and by what it compares them.
+    """Attributes that a server knows, and the matching rules for them.
 
     Attributes:
         types: lower-case name -> definition; none where the server does not publish its schema.
@@ -30,7 +30,7 @@ class Matching:
 
     @classmethod
     def of(cls, session: Session, names: Iterable[str]) -> Self:
-        """Ask a server.
+        """Read the definitions of some attributes from a server.
 
         Args:
             session: with the server.
@@ -41,13 +41,13 @@ class Matching:
             return cls({}, publishes_rules=False)
         try:
             entry = session.get(subschema.decode(errors="replace"), ["attributeTypes"])
-        except DirectoryError:  # hidden from this user: then nothing is known
+        except DirectoryError:  # hidden from this user: nothing is known
             return cls({}, publishes_rules=False)
         return cls.parse([raw.decode(errors="replace") for raw in entry.all("attributeTypes")], names)
 
     @classmethod
     def parse(cls, definitions: Iterable[str], names: Iterable[str]) -> Self:
-        """Read the definitions of some attributes, and of those that they inherit from."""
+        """Parse the definitions of some attributes, and of their supertypes."""
         texts: dict[str, str] = {}
         rules = False
         for text in definitions:
@@ -68,7 +68,7 @@ class Matching:
         return cls(types, rules)
 
     def knows(self, attribute: str, rule: str) -> bool:
-        """Whether the server compares an attribute by a kind of rule.
+        """Return True if the server compares an attribute by a kind of rule.
 
         Args:
             attribute: its name.
@@ -89,7 +89,7 @@ class Matching:
 
 
 def _names(definition: str) -> list[str]:
-    """The names of a definition, in lower case, without reading all of it: a server has thousands."""
+    """Return the names in a definition, in lower case, without parsing all of it: a server has thousands."""
     _, _, behind = definition.partition(" NAME ")
     text = behind.lstrip()
     if text.startswith("("):

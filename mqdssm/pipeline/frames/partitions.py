@@ -1,9 +1,9 @@
-"""Splitting a frame into several searches that find every object exactly once.
+"""Division of a frame into several searches that find every object exactly once.
 
-The split goes by ranges of an attribute that never changes and that the server orders, the profile's
+The frame is divided by ranges of an attribute that never changes and that the server orders, the profile's
 `split_key`: the entryUUID of slapd, the uSNCreated of a domain controller. A scan of this attribute alone
-finds the bounds, and proves that this user may see it of every object; else one search reads all. The first
-range is "not at or above its end", so that what has no such attribute would be in it.
+finds the bounds, and proves that the user may read it on every object; else one search reads all objects. The
+first range is "not at or above its end", so that it includes objects without the attribute.
 """
 
 import logging
@@ -21,7 +21,7 @@ from mqdssm.pipeline.frames.bulk import wanted_of
 from mqdssm.pipeline.frames.columns import FrameType
 
 SAMPLE_MAX: Final = 20_000
-"""Keys that are remembered to find the bounds."""
+"""Limit of the keys that are kept to find the bounds."""
 _NAME_ATTRIBUTE: Final = "dsServiceName"
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SearchSlice:
-    """One search of several. Holds no secret: it is shown and pickled.
+    """One search of several. Holds no secret: it is logged and pickled.
 
     Attributes:
         server: the URL where the bounds were found: keys, and what is there, differ from server to server.
@@ -48,7 +48,7 @@ class SearchSlice:
 
     @property
     def wanted(self) -> LdapFilter | None:
-        """The LDAP filter of its objects; None: all."""
+        """LDAP filter for the slice's objects; None for all."""
         terms: list[LdapFilter] = []
         if self.low is not None:
             terms.append(GreaterOrEqual(self.key, self.low))
@@ -57,7 +57,7 @@ class SearchSlice:
         return all_of(*terms) if terms else None
 
     def refuse_other(self, session: Session) -> None:
-        """Refuse a server whose keys are not those of the bounds: objects would be lost or come twice.
+        """Refuse a server with other keys than the bounds: objects would be lost or read twice.
 
         Raises:
             GenericDirectoryError: the URL led to another one.
@@ -73,7 +73,7 @@ class SearchSlice:
 
 
 def refuse_other(session: Session, name: bytes, *, why: str, hint: str) -> None:
-    """Refuse a server that calls itself otherwise than the one that was read before.
+    """Refuse a server with another name than the server that was read before.
 
     Args:
         session: to the server.
@@ -101,7 +101,7 @@ def slices(
     where: LdapFilter | None = None,
     base: str | None = None,
 ) -> list[SearchSlice]:
-    """Split the objects of a type into slices of about the same size.
+    """Divide the objects of a type into slices of about the same size.
 
     Args:
         directory: where they are.
@@ -135,7 +135,7 @@ def slices(
 
 
 def _own_name(session: Session) -> bytes | None:
-    """What a domain controller calls itself; other servers have no such thing, and share their keys."""
+    """Return a domain controller's name; None on other servers, whose replicas share their keys."""
     return session.get("", [_NAME_ATTRIBUTE]).first(_NAME_ATTRIBUTE)
 
 
@@ -153,7 +153,7 @@ class Sample:
         self._seen = 0
 
     def take(self, keys: Iterable[bytes | None]) -> None:
-        """Look at the keys of some objects."""
+        """Add the keys of some objects to the sample."""
         for key in keys:
             if key is None:
                 self.hidden = True
@@ -166,7 +166,7 @@ class Sample:
             self._seen += 1
 
     def bounds(self, count: int) -> list[bytes]:
-        """Say what divides the keys into parts of the same size: one less than parts."""
+        """Return the keys that divide the sample into parts of the same size: one less than parts."""
         ordered = sorted(self._keys, key=lambda key: (len(key), key.lower()))
         places = [len(ordered) * part // count for part in range(1, count)]
         return list(dict.fromkeys(ordered[place] for place in places if 0 < place < len(ordered)))

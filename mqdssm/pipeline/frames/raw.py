@@ -10,15 +10,15 @@ from mqdssm.directory.session import Session
 from mqdssm.pipeline.frames.bases import Base
 
 STORED: Final = ("*", "nTSecurityDescriptor")
-"""What users write of an object, so that it can be added again; a domain controller wants to hear of the
-descriptor by its name."""
+"""Attributes that users write, enough to add an object again; a domain controller returns the security
+descriptor only if it is named."""
 _GUID: Final = "objectguid"
 _GUID_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class RawEntry:
-    """One object.
+    """One object as stored.
 
     Attributes:
         dn: where it is.
@@ -30,17 +30,17 @@ class RawEntry:
 
     @property
     def guid(self) -> str | None:
-        """Its objectGUID as text; None if it has none, or one that is damaged."""
+        """The objectGUID as text; None if there is none or it is damaged."""
         return next((guid_text(values[0]) for name, values in self.attributes if name.lower() == _GUID), None)
 
 
 def guid_text(guid: bytes | None) -> str | None:
-    """An objectGUID as text; None if there is none, or one that is damaged."""
+    """Convert an objectGUID into text; None if there is none or it is damaged."""
     return str(UUID(bytes_le=guid)) if guid is not None and len(guid) == _GUID_BYTES else None
 
 
 def raw_entries(session: Session, base: Base, wanted: LdapFilter) -> Iterator[RawEntry]:
-    """The objects below a base, streamed.
+    """Yield the objects below a base, as a stream.
 
     Raises:
         DirectoryError: while iterating.

@@ -1,4 +1,4 @@
-"""Streams of entries cut into batches that fit into memory."""
+"""Division of streams of entries into batches that fit into memory."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 def row_bytes(row: tuple[Any, ...]) -> int:
-    """Octets of the values of an entry."""
+    """Return the number of octets of the values of an entry."""
     size = 0
     for value in row[1:-1]:
         if isinstance(value, bytes):
@@ -24,7 +24,7 @@ def sized(
     rows_max: int,
     bytes_max: int,
 ) -> Iterator[list[T]]:
-    """Cut a stream of entries into batches of bounded size.
+    """Divide a stream of entries into batches of bounded size.
 
     Args:
         found: the entries.

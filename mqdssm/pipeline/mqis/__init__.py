@@ -1,4 +1,4 @@
-"""Where the tables of MQIS come from: a folder of files, or a database over JDBC.
+"""Sources of the tables of MQIS: a folder of files, or a database over JDBC.
 
-Both are read into cells as text (`mqdssm.tables.mqis`), the one form that whatever follows knows.
+Both are read into cells as text (`mqdssm.tables.mqis`), so that later steps know only that form.
 """

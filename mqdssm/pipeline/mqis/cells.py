@@ -1,6 +1,6 @@
-"""Values of files and databases as cells in text form (`mqdssm.tables.mqis`): nothing is judged here.
+"""Conversion of values of files and databases into cells in text form (`mqdssm.tables.mqis`).
 
-What has no text form stays as near to it as can be: the step that judges cells refuses it by its name.
+No value is judged here. A value without a text form stays similar; the step that judges cells refuses it.
 """
 
 import json
@@ -23,7 +23,7 @@ CellMaker = Callable[[Any], str | None]
 
 
 def cell_maker(column: MqisColumn, *, code_page: str = "utf-8", guid_bytes: str = "windows") -> CellMaker:
-    """How values of a column become cells.
+    """Return a function that converts values of a column into cells.
 
     Args:
         column: which one.
@@ -56,7 +56,9 @@ def cell_maker(column: MqisColumn, *, code_page: str = "utf-8", guid_bytes: str 
 
 
 def bcp_maker(column: MqisColumn, *, guid_bytes: str = "windows") -> CellMaker:
-    """How texts that bcp wrote become cells: octets are hexadecimal digits, NUL is an empty text.
+    """Return a function that converts texts that bcp wrote into cells.
+
+    Octets are hexadecimal digits, and NUL is an empty text.
 
     Args:
         column: which one.
@@ -68,7 +70,7 @@ def bcp_maker(column: MqisColumn, *, guid_bytes: str = "windows") -> CellMaker:
         if value == "\0":
             return ""
         if column.variant in BLOBS or (column.variant in GUIDS and len(value) == 2 * GUID_BYTES):
-            with suppress(ValueError):  # what is no number stays as it is, and is refused as such
+            with suppress(ValueError):  # text that is not hexadecimal stays, and is refused later
                 return of_octets(bytes.fromhex(value))
         return str(value)
 
@@ -76,7 +78,7 @@ def bcp_maker(column: MqisColumn, *, guid_bytes: str = "windows") -> CellMaker:
 
 
 def text_maker(column: MqisColumn) -> CellMaker:
-    """How values of JSON become cells: lists and numbers as text."""
+    """Return a function that converts JSON values into cells: lists and numbers as text."""
     whole = column.variant in {Variant.CLSIDS, Variant.LPWSTRS}
 
     def cell(value: Any) -> str | None:

@@ -15,7 +15,7 @@ def is_jdbc(source: str) -> bool:
 
 
 def spark_settings(mapping: SourceMapping) -> dict[str, str]:
-    """What the session must know before it starts: the files of the driver.
+    """Return the Spark settings that name the JAR files of the JDBC driver; empty without any.
 
     Raises:
         ConfigError: one is not there.
@@ -27,5 +27,5 @@ def spark_settings(mapping: SourceMapping) -> dict[str, str]:
 
 
 def shown_url(url: str) -> str:
-    """A URL as messages and the plan show it: without what may follow the name of the database."""
+    """Return a URL without the part after the name of the database, for messages and the plan."""
     return re.split(r"[?;]", url, maxsplit=1)[0]

@@ -1,4 +1,4 @@
-"""Files of MQIS tables: which there are, and the names of their columns."""
+"""Files of MQIS tables, and the names of their columns."""
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,10 +14,10 @@ from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 
 FORMS: Final = ("parquet", "csv", "jsonl")
 HEADER_CHARS_MAX: Final = 1 << 20
-"""Of the line with the names of columns: a thousand of them take some ten thousand."""
+"""Limit of the line with the names of columns: a thousand names take some ten thousand characters."""
 TAB: Final = "\t"
 _CLOSE: Final = 0.8
-"""How much of a name must be that of a table: ``Machines``, ``Queus``."""
+"""Similarity to the name of a table from which a name counts as misspelt: ``Machines``, ``Queus``."""
 _BY_NAME: Final = {name.lower(): table for name, table in MQIS_TABLES.items()}
 _EXPECTED: Final = (
     f"expected are {', '.join(f'{name}.{FORMS[0]}' for name in MQIS_TABLES)} (or .csv, .jsonl, or folders of "
@@ -79,7 +79,7 @@ def find_named(folder: Path, names: Mapping[str, MqisTable]) -> dict[str, TableF
 
 
 def not_read(folder: Path, names: Mapping[str, MqisTable]) -> list[Path]:
-    """What a folder holds beside its tables.
+    """Return the files and folders that are no tables; hidden ones are left out.
 
     Args:
         folder: that `find_named` has found tables in.
@@ -90,7 +90,7 @@ def not_read(folder: Path, names: Mapping[str, MqisTable]) -> list[Path]:
 
 
 def _table_of(path: Path, names: Mapping[str, MqisTable]) -> MqisTable | None:
-    """The table that a file or folder holds, by its name."""
+    """Return the table that a file or folder holds, by its name; None if it holds none."""
     stem, _, ending = path.name.partition(".")
     if (ending and ending.lower() not in FORMS) or (path.is_file() and not ending):
         return None
@@ -98,7 +98,7 @@ def _table_of(path: Path, names: Mapping[str, MqisTable]) -> MqisTable | None:
 
 
 def _refuse_misspelt(others: Sequence[Path], missing: Mapping[str, MqisTable]) -> None:
-    """Refuse what was most likely meant as a table: to leave it out would lose what it holds.
+    """Refuse files and folders that are probably misspelt tables, whose rows would be lost.
 
     Raises:
         ConfigError: it is called nearly as a table that is not there.
@@ -129,7 +129,7 @@ def _files_of(table: MqisTable, path: Path) -> TableFiles:
 
 
 class CsvHeader(NamedTuple):
-    """The first line of a CSV file.
+    """Columns that the first line of a CSV file names.
 
     Attributes:
         names: of the columns.
@@ -141,7 +141,7 @@ class CsvHeader(NamedTuple):
 
 
 def csv_header(lines: TextIO) -> CsvHeader:
-    """Read the first line of a CSV file; of a file without line ends no more is read.
+    """Read the first line of a CSV file, at most `HEADER_CHARS_MAX` characters.
 
     Raises:
         csv.Error: the line is no CSV, or longer than `HEADER_CHARS_MAX`.
@@ -162,7 +162,7 @@ def _bounded(lines: TextIO) -> Iterator[str]:
 
 
 def known_columns(files: TableFiles, names: Sequence[str]) -> Mapping[str, str]:
-    """The table's names of columns, and how they are written in the file.
+    """Return the table's names of columns -> their spelling in the file.
 
     Raises:
         ConfigError: a column is there twice, or one like a property's that the table has not.
@@ -176,7 +176,7 @@ def known_columns(files: TableFiles, names: Sequence[str]) -> Mapping[str, str]:
         if wanted in of_table:
             known[wanted] = name
         elif wanted.startswith(PREFIX):
-            # most likely misspelt: to leave it out would lose what it holds
+            # probably misspelt: its values would be lost
             close = get_close_matches(wanted, of_table, 1)
             hint = f": did you mean {close[0]}?" if close else ""
             raise ConfigError(f"{files.path} has column {name}, which table {files.table.name} has not{hint}")

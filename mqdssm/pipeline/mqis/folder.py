@@ -1,4 +1,4 @@
-"""Tables in files, read by workers themselves: Parquet, CSV or JSON Lines, row by row as cells."""
+"""Reader of MQIS tables in files, used by workers: Parquet, CSV or JSON Lines, row by row as cells."""
 
 import csv
 import io
@@ -32,21 +32,21 @@ from mqdssm.tables.mqis import MQIS_TABLES, MqisColumn, MqisTable
 
 BATCH_ROWS: Final = 5_000
 LINE_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Of a line of JSON: certificates reach 1 MiB each, and a line without end is no row."""
+"""Limit of a line of JSON: certificates reach 1 MiB each, and a line without end is no row."""
 BLOCK_BYTES: Final = 16 * 1024 * 1024
-"""Of CSV: no row may be longer."""
+"""Limit of a row of CSV."""
 SHOWN_CHARS_MAX: Final = 200
 ROW: Final = ""
-"""Stands for the whole row where columns are named."""
+"""Key of a problem that concerns the whole row, where otherwise a column is named."""
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _DAY_S: Final = 86_400
 _UNITS: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _ROW_GROUP_ROWS: Final = 10_000
-"""Rows of Parquet that one worker reads, at least: tables shall keep all cores busy."""
+"""Least number of rows of Parquet that one worker reads: tables shall keep all cores busy."""
 
 
 Makers = Mapping[str, tuple[str, CellMaker]]
-"""Column as the source calls it -> PROPID, and what makes cells of its values."""
+"""Column as the source calls it -> PROPID, and the function that converts its values into cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class SourceTable:
 
 
 def find_files(folder: Path, mapping: SourceMapping) -> dict[str, TableFiles]:
-    """The files of the tables of a folder, by what the mapping calls them.
+    """Return the files of the tables in a folder, by the names that the mapping gives them.
 
     Raises:
         ConfigError: as `mqis_files.find_named`, with what is expected.
@@ -118,7 +118,7 @@ def find_files(folder: Path, mapping: SourceMapping) -> dict[str, TableFiles]:
 
 
 def left_out(folder: Path | None, tables: Sequence[SourceTable], mapping: SourceMapping) -> Iterator[str]:
-    """What a source holds and MQIS does not know, for people: nothing of that is read.
+    """Describe, for people, the files and columns of a source that MQIS does not have and that are not read.
 
     Args:
         folder: of files; None: the tables are those of a database.
@@ -139,7 +139,7 @@ def _names_in(mapping: SourceMapping) -> dict[str, MqisTable]:
 
 
 def source_table(files: TableFiles, mapping: SourceMapping) -> SourceTable:
-    """Look at the columns of a table, and cut it into what single workers read.
+    """Read the columns of a table, and divide it into parts for single workers.
 
     Raises:
         ConfigError: it cannot be read, its parts differ, or the column of the objects' GUIDs is missing.
@@ -167,7 +167,7 @@ def source_table(files: TableFiles, mapping: SourceMapping) -> SourceTable:
 
 
 def _as_one(parts: Iterable[SourceFile], shown: str) -> Iterator[SourceFile]:
-    """Name the parts of a copied table after the table, with rows that are counted through all of them."""
+    """Name the parts of a copied table after the table, and number their rows through all parts."""
     counted: dict[Path, int] = {}
     for part in parts:
         if part.path not in counted:
@@ -176,7 +176,7 @@ def _as_one(parts: Iterable[SourceFile], shown: str) -> Iterator[SourceFile]:
 
 
 def _called(files: TableFiles, mapped: TableMapping, names: tuple[str, ...]) -> dict[str, str]:
-    """PROPID -> column of the file."""
+    """Return PROPID -> column of the file."""
     own = {propid: one.column for propid, one in mapped.columns.items()}
     by_lower = {name.strip().lower(): name for name in names}
     found = {}
@@ -200,7 +200,7 @@ def _called(files: TableFiles, mapped: TableMapping, names: tuple[str, ...]) -> 
 
 
 def _header(file: Path, form: str, encoding: str, bcp: tuple[str, ...]) -> CsvHeader:
-    """The names of the columns of a file, and what stands between values of CSV."""
+    """Return the names of the columns of a file, and the separator of CSV."""
     try:
         match form:
             case "parquet":
@@ -221,7 +221,7 @@ def _header(file: Path, form: str, encoding: str, bcp: tuple[str, ...]) -> CsvHe
 def _json_names(file: Path, encoding: str) -> tuple[str, ...]:
     names: dict[str, None] = {}
     with open_text(file, encoding) as (lines, found):
-        # a piece of a line that is too long is no object: who reads the rows says so
+        # a part of a line that is too long is no object: the reader of the rows reports it
         for line in iter(lambda: lines.readline(LINE_BYTES_MAX), b""):
             row = _object(line, found)
             if isinstance(row, dict):
@@ -230,7 +230,7 @@ def _json_names(file: Path, encoding: str) -> tuple[str, ...]:
 
 
 def _parts(files: TableFiles, file: Path, columns: Mapping[str, str]) -> Iterator[SourceFile]:
-    """A Parquet file is cut between row groups; text cannot be cut before it is read."""
+    """Divide a Parquet file between row groups; text cannot be divided before it is read."""
     name = files.table.name
     if files.form != "parquet":
         yield SourceFile(name, file, files.form, columns, shown=file.name)
@@ -250,7 +250,7 @@ def _parts(files: TableFiles, file: Path, columns: Mapping[str, str]) -> Iterato
 
 
 def read_rows(part: SourceFile, mapping: SourceMapping) -> Iterator[SourceRow]:
-    """The rows of a file.
+    """Read the rows of a file, or of a part of a Parquet file.
 
     Raises:
         ConfigError: the file cannot be read at all.
@@ -317,13 +317,13 @@ def _parquet_rows(part: SourceFile, makers: Makers) -> Iterator[SourceRow]:
 
 
 def _in_seconds(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Times as seconds since 1970: Python has none of the year 0, and one of them would end it all."""
+    """Convert times to seconds since 1970: Python has no year 0, and one such value would stop the read."""
     arrays = []
     for column in batch.columns:
         if pa.types.is_timestamp(column.type):
             per_second = _UNITS[column.type.unit]
             whole = column.cast(pa.int64())
-            down = pc.less(whole, 0).cast(pa.int64())  # divided towards zero, that is upwards before 1970
+            down = pc.less(whole, 0).cast(pa.int64())  # `divide` rounds towards 0: upwards before 1970
             arrays.append(pc.subtract(pc.divide(pc.add(whole, down), per_second), down))
         elif pa.types.is_date(column.type):
             days = column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
@@ -334,7 +334,7 @@ def _in_seconds(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _csv_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[SourceRow]:
-    """Rows of CSV: nothing at all is NULL, two quotes are an empty text ([RFC4180])."""
+    """Read rows of CSV: an empty field is NULL, two quotes are an empty text ([RFC4180])."""
     first = 0 if part.bcp else 1  # its row 1 may be the header
     broken: dict[int, str] = {}
 
@@ -343,7 +343,7 @@ def _csv_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[Sourc
         broken[row.number - first] = f"{said}: {(row.text or '')[:SHOWN_CHARS_MAX]}"
         return "skip"
 
-    # all octets are letters of Latin-1: so each cell is decoded by itself, whatever is in the others
+    # read as Latin-1, which has a letter for each octet, so that each cell is decoded by itself
     with open_text(part.path, encoding) as (file, found):
         named = {_as_latin(name, found): propid for name, propid in part.columns.items()}
         reader = pcsv.open_csv(
@@ -404,7 +404,7 @@ def _text_row(number: int, values: Mapping[str, bytes | None], encoding: str) ->
 
 
 def _bcp_row(row: SourceRow, makers: Makers) -> SourceRow:
-    """A row as bcp means it."""
+    """Return a row with the cells that bcp's text stands for."""
     by_propid = dict(makers.values())
     cells = {
         propid: cell if propid in row.problems else by_propid[propid](cell) or ""
@@ -424,7 +424,7 @@ def _json_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[Sour
 
 
 def _object(line: bytes, encoding: str) -> dict[str, Any] | str:
-    """A line of JSON; what is wrong with it, or nothing for an empty line."""
+    """Return the object of a line of JSON, or a message about the error; "" for an empty line."""
     try:
         text = line.decode(encoding, "strict").removeprefix("\ufeff").strip()
         found = json.loads(text) if text else None

@@ -1,4 +1,4 @@
-"""The mapping file: how a source calls the tables and columns of MQIS, and how it holds values (TOML)."""
+"""Mapping file (TOML): names of a source for the tables and columns of MQIS, and the form of its values."""
 
 import codecs
 import os
@@ -24,13 +24,13 @@ _SECRET: Final = re.compile(
     r"password|passwd|pwd|secret|token|credential|api_?key|://[^/@?;]*:[^/@?;]*@|oracle:[^/@]*/[^@]*@",
     re.IGNORECASE,
 )
-"""Names of properties that hold one, and the ways in which URLs say user and password in front of a host."""
+"""Property names that suggest a secret, and URLs with user and password before the host."""
 _CONFIG: Final = ConfigDict(frozen=True, extra="forbid")
 _TEXTS: Final = frozenset({Variant.LPWSTR, Variant.LPWSTRS})
 
 
 class ColumnMapping(BaseModel):
-    """How a source holds one column.
+    """Name and form of one column in a source.
 
     Attributes:
         column: what the source calls it.
@@ -51,7 +51,7 @@ class ColumnMapping(BaseModel):
 
 
 class TableMapping(BaseModel):
-    """How a source holds one table.
+    """Name and columns of one table in a source.
 
     Attributes:
         table: what the source calls it: a table or view, or a file or folder without its ending.
@@ -90,7 +90,7 @@ class TableMapping(BaseModel):
 
 
 class JdbcMapping(BaseModel):
-    """How to reach a database. Holds no secret: of a password only where it is.
+    """Access to a database. Holds no password, only the place where it can be read.
 
     Attributes:
         driver: class of the JDBC driver; else what the URL suggests.
@@ -122,7 +122,7 @@ class JdbcMapping(BaseModel):
         return self
 
     def password(self) -> str | None:
-        """The password, read now and not kept; None where none is needed.
+        """Return the password, read now and not kept; None if none is configured.
 
         Raises:
             ConfigError: it is not where it is said to be.
@@ -171,15 +171,15 @@ class SourceMapping(BaseModel):
         return self
 
     def table(self, table: MqisTable) -> TableMapping:
-        """How the source holds a table."""
+        """Return the mapping of a table; an empty one if the file has none."""
         return self.tables.get(table.name, TableMapping())
 
     def name_of(self, table: MqisTable) -> str:
-        """What the source calls a table."""
+        """Return the name of a table in the source."""
         return self.table(table).table or table.name
 
     def relative_to(self, folder: Path) -> Self:
-        """The same, its paths seen from a folder."""
+        """Return a copy whose relative paths start from a folder."""
         moved = self.jdbc.model_copy(
             update={
                 "jars": tuple(folder / jar for jar in self.jdbc.jars),
@@ -192,7 +192,7 @@ class SourceMapping(BaseModel):
 
 
 def load_mapping(path: Path) -> SourceMapping:
-    """Read a mapping file; its relative paths are seen from its folder.
+    """Read a mapping file; its relative paths start from its folder.
 
     Raises:
         ConfigError: it cannot be read or used; naming what is wrong and where.
@@ -214,7 +214,7 @@ def load_mapping(path: Path) -> SourceMapping:
 
 
 def refuse_secret(url: str) -> None:
-    """Refuse a JDBC URL that holds a password: it would be seen in the list of processes, plans and logs.
+    """Refuse a JDBC URL that holds a password, since the list of processes, plans and logs would show it.
 
     Raises:
         ConfigError: it does.

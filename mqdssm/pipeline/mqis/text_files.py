@@ -1,4 +1,4 @@
-"""Text files of tables: their encoding, by a byte order mark or as a mapping says, and their octets in it."""
+"""Text files of tables: their encoding, from a byte order mark or a mapping, and their octets."""
 
 import codecs
 import contextlib
@@ -11,7 +11,7 @@ from mqdssm.errors import ConfigError
 
 UTF8: Final = "utf-8"
 _MARKS: Final = (
-    (codecs.BOM_UTF32_LE, "utf-32-le"),  # begins as the mark of UTF-16 does
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # begins with the byte order mark of UTF-16
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF8, UTF8),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -22,7 +22,7 @@ _READ_BYTES: Final = 256 * 1024
 
 
 class Encoded(NamedTuple):
-    """An open file.
+    """An open file and its encoding.
 
     Attributes:
         octets: the file behind its byte order mark; UTF-16 has become UTF-8.
@@ -35,7 +35,7 @@ class Encoded(NamedTuple):
 
 @contextlib.contextmanager
 def open_text(path: Path, encoding: str) -> Iterator[Encoded]:
-    """Open a text file; a byte order mark counts more than what was said.
+    """Open a text file; a byte order mark overrides the given encoding.
 
     Args:
         path: of the file.
@@ -58,10 +58,10 @@ def open_text(path: Path, encoding: str) -> Iterator[Encoded]:
 
 
 def _check(path: Path, head: bytes, encoding: str) -> None:
-    """Compare the beginning of a file, where names of columns stand, with an encoding.
+    """Check the beginning of a file, which holds names of columns, for an encoding.
 
     Raises:
-        ConfigError: it is of another one.
+        ConfigError: the file has another encoding.
     """
     if encoding.startswith("utf-32"):
         raise ConfigError(f"{path} is in UTF-32: convert it to UTF-8 or UTF-16 first")
@@ -79,7 +79,7 @@ def _check(path: Path, head: bytes, encoding: str) -> None:
 
 
 def _wide(head: bytes) -> str:
-    """Name the UTF-16 that octets are; empty if they are none: of ASCII letters every second octet is 0."""
+    """Return the UTF-16 encoding of octets, "" if they are none: every second octet of ASCII text is 0."""
     low, high = head[0::2].count(0), head[1::2].count(0)
     if 4 * max(low, high) < len(head):
         return ""
@@ -87,11 +87,11 @@ def _wide(head: bytes) -> str:
 
 
 class _AsUtf8(io.RawIOBase):
-    """A file in UTF-16 as octets of UTF-8; half of a surrogate pair stays one, and is no UTF-8."""
+    """A file in UTF-16 read as octets of UTF-8; half of a surrogate pair is kept, as invalid UTF-8."""
 
     def __init__(self, file: BinaryIO, encoding: str) -> None:
         self._file = file
-        # without a mark it is the one of Windows
+        # little-endian without a mark, as on Windows
         order = "utf-16-be" if encoding == "utf-16-be" else "utf-16-le"
         self._decoder = codecs.getincrementaldecoder(order)("surrogatepass")
         self._left = b""
