@@ -1,4 +1,4 @@
-"""How much an engine keeps: nothing may grow without end (TigerBeetle's “put a limit on everything”)."""
+"""Sizes of an engine's collections: each must have a limit (TigerBeetle's “put a limit on everything”)."""
 
 import gc
 from collections import deque
@@ -11,7 +11,7 @@ _OUTSIDE: Final = (type, ModuleType, FunctionType, GeneratorType)
 
 
 def largest(engine: object) -> int:
-    """The size of the largest collection that can be reached from an engine."""
+    """Return the size of the largest collection that can be reached from an engine."""
     size = 0
     seen = {id(engine)}
     waiting = [engine]

@@ -1,4 +1,4 @@
-"""What goes wrong, and when: crashes, cuts, and the hardships of one server at a time."""
+"""Faults at random times: crashes, network cuts, and hardships of one server at a time."""
 
 from collections.abc import Callable
 from typing import Final
@@ -10,15 +10,15 @@ from mqdssm.testing.simulation.stores import changes_of
 from mqdssm.testing.simulation.world import World
 
 _ACTIONS_MAX: Final = 12
-"""A crash comes behind fewer actions of an engine."""
+"""A crash comes after fewer actions of an engine than this."""
 _MOMENTS_MAX: Final = 6
 """A crash comes within the first three writes of an operation."""
 _MANY_MOMENTS_MAX: Final = 40
-"""The same for operations that write much."""
+"""A crash comes within the first twenty writes of an operation that writes much."""
 
 
 class Chaos:
-    """Lets things go wrong until the world has no faults any more.
+    """Source of faults, as long as the world is faulty.
 
     Args:
         world: the enterprise.
@@ -35,7 +35,7 @@ class Chaos:
         self.counts: dict[str, int] = {}
 
     def begin(self) -> None:
-        """Begin, if that has not been done."""
+        """Begin the faults; do nothing if they have begun."""
         if self._world.is_faulty:
             return
         self._world.begin_faults()
@@ -48,7 +48,7 @@ class Chaos:
         self._again(hardships.jump_every_s, self._set_a_clock, self._later)
 
     def _again(self, every_s: int, action: Callable[[], None], dice: Dice) -> None:
-        """Do something about so often; 0 is never."""
+        """Run an action repeatedly, after random times of a given average; 0 means never."""
         if not every_s:
             return
 
@@ -74,7 +74,7 @@ class Chaos:
                 server.crash_soon(Doom(actions=self._dice.below(_ACTIONS_MAX)))
             case 2 | 3:
                 server.crash_soon(Doom(moments=self._dice.below(_MOMENTS_MAX), operations=CHANGING))
-            case 4:  # whoever does that next: it is rare
+            case 4:  # these operations are rare: let all servers crash in their next one
                 for one in up:
                     moments = self._dice.below(_MANY_MOMENTS_MAX)
                     one.crash_soon(Doom(moments=moments, operations=RESETTING))
@@ -95,7 +95,7 @@ class Chaos:
         return self._later.of(up) if up else None
 
     def _fill_somebody(self) -> None:
-        """The disk of a server is full, until somebody makes room."""
+        """Fill the disk of a random server, and free space after a random time."""
         server = self._somebody()
         if server is None:
             return
@@ -106,7 +106,7 @@ class Chaos:
         self._world.schedule.after(float(length_s), lambda: server.set_room(DiskSpace.PLENTY))
 
     def _damage_somebody(self) -> None:
-        """Another program makes the number of an entry unreadable; the operator mends it."""
+        """Make the number of an entry unreadable, as another program may; mend it after a random time."""
         server = self._somebody()
         partitions = list(server.persisted) if server is not None else []
         if server is None or not partitions:
@@ -114,7 +114,7 @@ class Chaos:
         changes = changes_of(server.store, self._later.of(partitions))
         if not changes:
             return
-        newest = self._later.one_in(2)  # there it hurts most
+        newest = self._later.one_in(2)  # the newest number matters most
         entry = server.damage.add(changes[-1] if newest else self._later.of(changes))
         if entry is not None:
             self._count("damaged entries")

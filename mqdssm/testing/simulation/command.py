@@ -1,4 +1,4 @@
-"""Many runs on several processors, and what came of them: `make simulate`."""
+"""`make simulate`: many runs in several processes, and a summary."""
 
 import logging
 import sys
@@ -15,12 +15,12 @@ _CHUNK: Final = 4  # seeds that a process takes at a time
 
 
 def replay(seed: int) -> str:
-    """How to see a run again."""
+    """Return the command that repeats a run."""
     return f"make simulate SEEDS=1 FIRST={seed} VERBOSE=1"
 
 
 def run_seeds(first: int, count: int) -> Iterator[RunReport]:
-    """Run some seeds, on all processors; reports come in the order of the seeds."""
+    """Run a range of seeds in several processes; yield the reports in the order of the seeds."""
     seeds = range(first, first + count)
     if count == 1:
         yield simulate(first)
@@ -30,12 +30,12 @@ def run_seeds(first: int, count: int) -> Iterator[RunReport]:
 
 
 def main(seeds: int, first: int, *, verbose: bool) -> int:
-    """Run seeds, tell of each violation how to see it again, and count.
+    """Run seeds; print each violation with the command that repeats it, and a summary.
 
     Args:
         seeds: how many.
         first: the first one.
-        verbose: tell everything that happens; for one seed.
+        verbose: print the trace of a single seed, or a line for each seed; and the counts.
 
     Returns:
         The exit code: 1 if there was a violation.

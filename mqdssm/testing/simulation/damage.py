@@ -1,6 +1,6 @@
-"""Entries that another program has damaged (R83): their numbers cannot be read until they are mended.
+"""Entries that another program has damaged (R83): their numbers are unreadable until they are mended.
 
-The store below has them as they were, so that checks see what is there; only a server's own operations fail.
+The store itself keeps the intact entries, for the checks; only operations of the server fail.
 """
 
 from collections.abc import Iterable
@@ -53,7 +53,7 @@ class Damage:
         return len(self._entries)
 
     def add(self, change: DirectoryChange) -> DamagedEntry | None:
-        """Damage the entry of an object, as a look-up of changes gave it; None: it is no object."""
+        """Damage the entry of the object in a change; return None if the change names no object."""
         kind, identifier = change.object_type, change.guid_identifier
         if kind is None or identifier is None:
             return None
@@ -64,7 +64,7 @@ class Damage:
         return made
 
     def mend(self, entry: DamagedEntry) -> None:
-        """Give an entry its number again."""
+        """Make the number of an entry readable again."""
         self._entries.pop((entry.partition_id, entry.identifier), None)
 
     def clear(self) -> None:
@@ -72,10 +72,10 @@ class Damage:
         self._entries.clear()
 
     def stops(self, operation: Operation) -> tuple[Operation | None, Result | None]:
-        """Say what damage makes of an operation.
+        """Determine how the damaged entries affect an operation.
 
         Returns:
-            What is performed nevertheless, and what the engine is told; None: whatever comes of it.
+            The operation to perform, if any, and the result for the engine; None: the store's result.
         """
         if not self._entries:
             return operation, None
@@ -97,14 +97,14 @@ class Damage:
         return self._of_partition(operation)
 
     def doubt(self, operation: Operation, result: Result) -> Result:
-        """Add to a result which number a damaged entry may have had (decision R110)."""
+        """Add the highest number that a damaged entry may have had to a `Recovered` result (decision R110)."""
         if not isinstance(operation, ops.Recover) or not isinstance(result, ops.Recovered):
             return result
         numbers = [one.number | _BUCKET for one in self._in(operation.partition_id)]
         return replace(result, doubtful=SequenceNumber(max(numbers, default=MIN)))
 
     def hide(self, operation: Operation, result: Result, store: SimulatedStore) -> Result:
-        """Take the numbers out of a result that cannot be read."""
+        """Replace the highest number in a `Recovered` result if it is the number of a damaged entry."""
         if not isinstance(operation, ops.Recover) or not isinstance(result, ops.Recovered):
             return result
         hidden = {one.number for one in self._in(operation.partition_id)}

@@ -1,4 +1,4 @@
-"""Events, operations and messages in few words, for a reader of a run."""
+"""Short descriptions of events, operations and messages, for the trace of a run."""
 
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
@@ -22,7 +22,7 @@ _SHORT: Final = {
 
 
 def describe(value: object) -> str:
-    """A value in few words: names of fields, what is not as usual, GUIDs by their beginning."""
+    """Describe a value briefly: fields that differ from their defaults, GUIDs by their first digits."""
     if isinstance(value, Guid):
         return str(value)[:_GUID_CHARS]
     if isinstance(value, Enum):

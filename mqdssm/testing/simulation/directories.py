@@ -1,4 +1,4 @@
-"""Stores on simulated LDAP directories: the store that ships, with our own LDAP client (decision R146)."""
+"""Stores on simulated LDAP directories: the product's store and LDAP client (decision R146)."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ from mqdssm.testing.simulation.stores import WatchedStore, crash_after
 
 ROOT: Final = "dc=example,dc=com"
 _WRITTEN_AT_S: Final = 1_700_000_000.0
-"""What the clocks of all directories show: writes are told apart by their counts."""
+"""Constant time of all directories' clocks; writes are distinguished by their counts."""
 
 
 class DirectoryStore(WatchedStore):
@@ -36,7 +36,7 @@ class DirectoryStore(WatchedStore):
 
     @property
     def room(self) -> DiskSpace:
-        """How much its disk takes."""
+        """Free space on the disk."""
         return self.directory.room
 
     @room.setter
@@ -50,11 +50,11 @@ class DirectoryStore(WatchedStore):
         return result
 
     def perform_torn(self, operation: Operation, moments: int) -> None:
-        """Perform an operation up to a moment around an LDAP write, and open the store anew.
+        """Perform an operation until a power loss before or after an LDAP write, and reopen the store.
 
         Args:
             operation: the operation.
-            moments: there are two around each write; if it has fewer, it is done whole.
+            moments: moments before the power loss, two for each write; an operation with fewer is completed.
         """
         self.forget()
         self.directory.on_write = crash_after(moments)
@@ -67,7 +67,7 @@ class DirectoryStore(WatchedStore):
             self.reopen()
 
     def reopen(self) -> None:
-        """Open the store as the next start does; its containers are there, and need no room."""
+        """Reopen the store as the next start does; its containers exist, and need no space."""
         self.forget()
         self.store.close()
         self.store = self._opened()

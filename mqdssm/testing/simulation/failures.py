@@ -1,6 +1,6 @@
-"""Operations of stores that fail, after they have done all, a part or nothing (decisions R66, R83).
+"""Simulated failures of store operations, after all, a part or none of the work (decisions R66, R83).
 
-A directory may be full, or hold what another program has damaged: what was written before that is there.
+A directory may be full, or another program may have damaged entries. Earlier writes of the operation stay.
 """
 
 from collections.abc import Callable
@@ -15,22 +15,22 @@ from mqdssm.samples.seeded_random import Dice
 from mqdssm.testing.simulation.stores import SimulatedStore, changes_of
 
 _MOMENTS_MAX: Final = 8
-"""A failure comes within the first four writes of an operation, or behind all of them."""
+"""A failure comes within the first four writes of an operation, or after all of them."""
 _FAILED: Final = ops.Failed(reason="simulated")
 _STATUSES: Final = (Hresult.MQ_ERROR_DS_IS_FULL, Hresult.MQ_ERROR_DS_ERROR)
 
 
 def fail(store: SimulatedStore, operation: Operation, dice: Dice, on_torn: Callable[[], None]) -> Result:
-    """Let an operation fail.
+    """Perform all, a part or none of an operation, and return a failure.
 
     Args:
-        store: what performs it.
+        store: the store that performs the operation.
         operation: the operation.
         dice: chance.
-        on_torn: called before something of it is done.
+        on_torn: called before the operation begins.
 
     Returns:
-        What the engine is told.
+        The result for the engine.
     """
     moments = dice.below(_MOMENTS_MAX)
     on_torn()
@@ -48,7 +48,7 @@ def fail(store: SimulatedStore, operation: Operation, dice: Dice, on_torn: Calla
 
 
 def _fail_changes(store: SimulatedStore, operation: ops.ApplyChanges, dice: Dice, moments: int) -> Result:
-    """Apply some changes of several, and a part of the others."""
+    """Apply the first changes of a batch and a part of the rest; return a failure."""
     if not operation.changes:
         return _FAILED
     count = dice.below(len(operation.changes))

@@ -1,4 +1,4 @@
-"""Faults of disks, entries and clocks, servers of other make, hostile servers: what a seed has of them."""
+"""Options of a seed: faults of disks, entries and clocks, foreign servers, hostile servers."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -7,12 +7,12 @@ from mqdssm.samples.seeded_random import Dice
 from mqdssm.testing.simulation.generations import Generation
 
 _HOSTILE_EVERY: Final = 3
-"""One run of so many has a hostile server."""
+"""One run in this number has a hostile server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardships:
-    """What happens to one server at a time; 0 is never.
+    """Rates and limits of faults that hit one server at a time; 0 means never.
 
     Attributes:
         full_every_s: about so often the disk of a server is full.
@@ -21,11 +21,11 @@ class Hardships:
         damaged_max_s: how long at most, until the entry is mended.
         jump_every_s: about so often the clock of a server that runs is set.
         jump_max_s: how far at most, forward or back.
-        mixed: each server has settings of its own, as servers of several versions have.
-        windows: so many servers of a thousand propagate as Windows does, with its timers.
-        trespassed: clients ask for what may not be, too.
-        lies_every_ms: about so often a hostile server says something; 0: there is none.
-        bent: chance in a thousand that the hostile server says something else than its engine wants.
+        mixed: servers have different settings, as servers of several versions do.
+        windows: number of servers in a thousand that propagate as Windows does, with its timers.
+        trespassed: clients also ask for forbidden changes.
+        lies_every_ms: average time between two lies of a hostile server; 0: there is no such server.
+        bent: chance in a thousand that the hostile server falsifies a message of its engine.
         is_liar_removed: in the end the administrator takes the hostile server away.
     """
 
@@ -52,7 +52,7 @@ NONE: Final = Hardships()
 
 
 def hardships_of(seed: int, generation: Generation) -> Hardships:
-    """Return the hardships of a seed: each has some of them and not others."""
+    """Return the hardships of a seed; each seed draws only some of them."""
     if generation < Generation.HARDSHIPS:
         return NONE
     dice = Dice("hardships", seed)
@@ -85,5 +85,5 @@ def _with_liar(hardships: Hardships, dice: Dice) -> Hardships:
 
 
 def _sometimes(dice: Dice, choices: tuple[int, ...]) -> int:
-    """Return one of some numbers, or, two times of three, 0."""
+    """Return one of the choices, or 0 in two of three cases."""
     return dice.of(choices) if dice.one_in(3) else 0

@@ -1,6 +1,6 @@
-"""Clients that ask for what may not be: authorities refuse it (decisions R34, R95, R96).
+"""Clients that ask for forbidden changes, which authorities refuse (decisions R34, R95, R96).
 
-What they ask for is refused at any time, whatever else goes on.
+These changes are refused at any time, in every state of the enterprise.
 """
 
 from collections.abc import Callable
@@ -17,11 +17,11 @@ from mqdssm.testing.simulation.world import World
 
 _NOBODY: Final = "nobody"
 _PACE_MS: Final = 20_000
-"""About so often one of them asks for something."""
+"""Average time between two forbidden requests."""
 
 
 class Trespassers:
-    """Clients that know no rules.
+    """Clients that send forbidden requests.
 
     Args:
         world: the enterprise.
@@ -34,7 +34,7 @@ class Trespassers:
         self._dice = Dice("trespassers", world.options.seed)
 
     def run(self) -> None:
-        """Ask for something now, and again after a while, as long as clients are at work."""
+        """Send a forbidden request now, and again after random times, as long as clients are busy."""
         if not self._world.options.hardships.trespassed or not self._clients.busy:
             return
         server = self._clients.any_server()
@@ -53,7 +53,7 @@ class Trespassers:
         self._dice.of(ways)(server, enterprise)
 
     def _remove_site(self, server: SimulatedServer, enterprise: PartitionLedger) -> None:
-        """A site with its controller is not removed."""
+        """Ask to remove a site that still has objects, such as its controller."""
         sites = [one for one in enterprise.live(ObjectType.SITE) if self._has_controller(one)]
         if sites:
             site = self._dice.of(sites)
@@ -66,7 +66,7 @@ class Trespassers:
         )
 
     def _add_controller(self, server: SimulatedServer, _enterprise: PartitionLedger) -> None:
-        """A site has one primary controller; another one does not come with its machine."""
+        """Ask to create the machine object of a second primary controller in a site."""
         site = self._site()
         if site is not None:
             service = self._dice.of((Service.PSC, Service.PEC))
@@ -75,7 +75,7 @@ class Trespassers:
             )
 
     def _move_machine(self, server: SimulatedServer, _enterprise: PartitionLedger) -> None:
-        """A machine of another site is no machine of this one."""
+        """Ask to update or create a machine object so that it names another site than its partition."""
         site, other = self._site(), self._world.guid("nowhere")
         if site is None:
             return
@@ -95,7 +95,7 @@ class Trespassers:
             self._create(server, ObjectType.MACHINE, site, machine_properties(other, 0))
 
     def _change_enterprise(self, server: SimulatedServer, enterprise: PartitionLedger) -> None:
-        """There is one enterprise, and its PEC is a PSC."""
+        """Ask to delete or add an enterprise object, or to make an unknown server the PEC."""
         live = enterprise.live(ObjectType.ENTERPRISE)
         if not live:
             return
@@ -117,7 +117,7 @@ class Trespassers:
                 )
 
     def _ask_for_nothing(self, server: SimulatedServer, enterprise: PartitionLedger) -> None:
-        """Requests that nobody can carry out: of another partition's type, of no partition, of no object."""
+        """Send a request with the wrong partition, an unknown partition, or an unknown or missing object."""
         machine = machine_properties(PEC_PARTITION_ID, 0)
         match self._dice.below(4):
             case 0:

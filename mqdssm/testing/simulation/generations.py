@@ -1,7 +1,7 @@
-"""Generations of options: a recorded seed keeps the options that were there when it was recorded.
+"""Generations of options: a recorded seed keeps the options that existed when it was recorded.
 
-Every other seed may draw every option. Whoever adds an option adds a generation, and has the option drawn
-from that generation on; a seed that is recorded (a regression, a mutant's, a test's) is entered here.
+All other seeds may draw every option. A new option needs a new generation, and is drawn from that generation
+on. Seeds of regressions, mutants and tests are recorded here.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Final
 
 
 class Generation(IntEnum):
-    """What seeds may draw: each generation has the options of those before it, too."""
+    """Set of options that a seed may draw; each generation includes the earlier ones."""
 
     FIRST = 1
     SERVICES = 2
@@ -61,5 +61,5 @@ RECORDED: Final[Mapping[int, Generation]] = dict(
 
 
 def generation_of(seed: int) -> Generation:
-    """Return the generation of a seed: all others than recorded ones may draw every option."""
+    """Return the generation of a seed; a seed that is not recorded may draw every option."""
     return RECORDED.get(seed, Generation.ALL)

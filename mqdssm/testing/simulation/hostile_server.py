@@ -1,6 +1,7 @@
-"""A hostile server: its signatures are good, every field of what it says may be a lie (decision R107).
+"""A hostile server: its signatures are valid, but any field of its messages may be false (decision R107).
 
-It may harm what it owns, and whoever has everything from it. Nothing is checked of that, and all of the rest.
+It may harm the partitions that it owns and the servers of its site. All other partitions and servers are
+checked.
 """
 
 from dataclasses import replace
@@ -21,14 +22,14 @@ _PRIORITY: Final = 3
 
 
 class Liar:
-    """Any server but the PEC, on which everything rests; honest until it begins.
+    """A random server that turns hostile; never the PEC, on which all other servers depend.
 
     Args:
         world: the enterprise.
         census: who is there.
 
     Attributes:
-        told: how many lies it told, by kind of message.
+        told: number of lies, by kind of message.
     """
 
     def __init__(self, world: World, census: Census) -> None:
@@ -39,7 +40,7 @@ class Liar:
         self.told: dict[str, int] = {}
 
     def begin(self) -> None:
-        """Choose who is hostile, if anybody is to be, and let it lie to the end of the run."""
+        """Choose the hostile server, if the options ask for one, and send lies until the run ends."""
         world = self._world
         servers = [one for one in self._census.controllers() if one is not world.pec]
         if not world.options.hardships.is_hostile or not servers:
@@ -62,7 +63,7 @@ class Liar:
         self._world.schedule.after(self._dice.between(1, 2 * pace) / 1000, lambda: self._run(server))
 
     def _lie(self, server: SimulatedServer) -> None:
-        """Say something to somebody."""
+        """Send a lie to a random server."""
         others = [one for one in self._world.servers if one is not server and not one.retired]
         if self._lies is None or not others:
             return
@@ -84,7 +85,7 @@ class Liar:
                 self._world.network.send(server, sent)
 
     def _bend(self, action: Send) -> Send:
-        """Say something else than the engine wants."""
+        """Return a message of the engine, at random with a false field."""
         bent = self._world.options.hardships.bent
         if self._lies is None or self._dice.below(PER_MILLE) >= bent:
             return action

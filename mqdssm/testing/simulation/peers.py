@@ -1,4 +1,4 @@
-"""Servers of other make: one that propagates as Windows does, and settings of several versions."""
+"""Foreign servers: propagation as Windows does it, and settings of several versions."""
 
 from collections import OrderedDict
 from dataclasses import replace
@@ -14,7 +14,7 @@ from mqdssm.samples.seeded_random import Dice
 from mqdssm.testing.simulation.options import PER_MILLE, Options, Tuning, draw_tuning
 
 REMEMBERED_MAX: Final = 500
-"""Updates whose properties are known: more than ever wait for a neighbour."""
+"""Number of updates whose properties are remembered: more than ever wait for a neighbour."""
 WINDOWS: Final = Tuning(
     request_wait_s=10.0,
     intrasite_s=2.0,
@@ -36,27 +36,27 @@ WINDOWS: Final = Tuning(
 
 
 class PeerEngine(Protocol):
-    """As `mqdssm.testing.simulation.servers.SimulatedEngine`."""
+    """Interface of an engine, equal to `mqdssm.testing.simulation.servers.SimulatedEngine`."""
 
     def step(self, event: Event, now: float) -> list[Action]:
-        """Take an event, say what to do."""
+        """Process an event, and return the actions to perform."""
 
     def next_sequence_number(self, partition_id: Guid) -> SequenceNumber:
-        """What number a service beside it may give; MIN: none."""
+        """Return the number that a service beside the engine may assign; MIN: none."""
 
     def status(self, now: float) -> ServerStatus:
-        """Partitions and neighbours at a time in seconds since 1970."""
+        """Return the partitions and neighbours; `now` is in seconds since 1970."""
 
     @property
     def messages_waiting(self) -> int:
-        """How many of the messages that it was given wait behind the work that is under way."""
+        """Number of received messages that wait until the current work is done."""
 
 
 class WindowsEngine:
-    """An engine whose propagations carry an update as the properties that it set ([MC-MQDSRP] 3.1.7.1.2).
+    """Engine that propagates an update as the properties that it set ([MC-MQDSRP] 3.1.7.1.2).
 
     Args:
-        engine: what does all the rest.
+        engine: the engine that does all the rest.
     """
 
     def __init__(self, engine: PeerEngine) -> None:
@@ -64,23 +64,21 @@ class WindowsEngine:
         self._updates: OrderedDict[tuple[Guid, int], Properties] = OrderedDict()
 
     def next_sequence_number(self, partition_id: Guid) -> SequenceNumber:
-        """As the engine."""
+        """Return the engine's next sequence number for a partition."""
         return self._engine.next_sequence_number(partition_id)
 
     def status(self, now: float) -> ServerStatus:
-        """As the engine."""
+        """Return the engine's status."""
         return self._engine.status(now)
 
     @property
     def messages_waiting(self) -> int:
-        """As the engine."""
+        """Number of messages that wait in the engine."""
         return self._engine.messages_waiting
 
     def step(self, event: Event, now: float) -> list[Action]:
-        """As the engine, but for what it propagates."""
-        if isinstance(
-            event, PropagateChange
-        ):  # a service has the number now that a change of ours failed with
+        """Process an event in the engine, and convert its propagations."""
+        if isinstance(event, PropagateChange):  # the number of a failed change was used again, by a service
             self._updates.pop((event.partition_id, int(event.seq_number)), None)
         return [self._as_windows(action) for action in self._engine.step(event, now)]
 
@@ -90,7 +88,7 @@ class WindowsEngine:
             self._updates.popitem(last=False)
 
     def _look_at(self, operation: Operation) -> None:
-        """Remember what is set: at the authority, and at a PSC that passes it on."""
+        """Remember the properties that an operation sets, at an authority or a PSC that forwards changes."""
         if isinstance(operation, UpdateObject):
             self._remember(operation.partition_id, operation.seq_number, operation.properties)
         elif isinstance(operation, ApplyChanges):
@@ -122,7 +120,7 @@ def is_windows(options: Options, index: int) -> bool:
 def tuning_of(options: Options, index: int) -> Tuning:
     """Return the settings of one server."""
     if is_windows(options, index):
-        usual = options.tuning  # long messages would never be cut here
+        usual = options.tuning  # with the limits of Windows no message would ever be split
         return replace(
             WINDOWS,
             message_changes_max=usual.message_changes_max,

@@ -1,8 +1,9 @@
-"""What may be purged, and when ([MC-MQDSRP] 3.1.7.2.9): each rule is held against what stores hold.
+"""Checks of purging ([MC-MQDSRP] 3.1.7.2.9): each rule is compared with the contents of the stores.
 
-* An authority purges what every PSC has; a replica what its authority has purged; nobody the newest numbers.
-* What is purged is not there any more; a full synchronization begins with nothing that has a number.
-* An acknowledgement counts for the partition that it names, and nobody has acknowledged what it never had.
+* An authority purges numbers that every PSC has; a replica purges numbers that its authority has purged. No
+  server purges the newest numbers.
+* No purged tombstone is left. When a full synchronization begins, no object has a number.
+* An acknowledgement counts for the partition that it names. No server acknowledges numbers that it never had.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from mqdssm.testing.simulation.violation import Violation
 
 
 class PurgeRules:
-    """Looks at what is purged and acknowledged.
+    """Checks of purges and acknowledgements.
 
     Args:
         strict: a partition's ledger, if its rules hold without exception.
@@ -37,12 +38,12 @@ class PurgeRules:
         self._furthest: dict[tuple[int, Guid], int] = {}
 
     def reached(self, server: SimulatedServer, partition_id: Guid, last: int) -> None:
-        """Remember how far a server has ever come, whatever it loses later."""
+        """Record the highest number that a server has ever reached, even if it loses its directory later."""
         key = (server.index, partition_id)
         self._furthest[key] = max(last, self._furthest.get(key, 0))
 
     def purged(self, server: SimulatedServer, operation: PurgeDeletedObjects) -> None:
-        """Look at a purge that was performed.
+        """Check a purge that was performed.
 
         Raises:
             Violation: it was not allowed, or left something.
@@ -72,7 +73,7 @@ class PurgeRules:
                 raise Violation(f"{server.name} purges up to {operation.up_to}, but keeps {change}")
 
     def _check_acks(self, server: SimulatedServer, partition_id: Guid, up_to: int) -> None:
-        """An authority purges what all primary controllers that it knows have, no more."""
+        """Check that an authority purges only numbers that all known primary controllers have."""
         for (is_bsc, name), neighbor in server.neighbors.items():
             if is_bsc:
                 continue
@@ -85,7 +86,7 @@ class PurgeRules:
     def acknowledged(
         self, server: SimulatedServer, neighbor: DirectoryNeighbor, other: SimulatedServer
     ) -> None:
-        """Look at what a server knows of a neighbour.
+        """Check the acknowledged numbers that a server has saved of a neighbour.
 
         Raises:
             Violation: the neighbour never had that.
@@ -100,7 +101,7 @@ class PurgeRules:
                 )
 
     def marked(self, server: SimulatedServer, operation: MarkPartition) -> None:
-        """Look at a partition of which a full synchronization begins ([MC-MQDSRP] 3.3.7.10).
+        """Check a partition at the beginning of a full synchronization ([MC-MQDSRP] 3.3.7.10).
 
         Raises:
             Violation: something has kept its number.

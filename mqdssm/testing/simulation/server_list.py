@@ -1,4 +1,4 @@
-"""Who is there: sites, their controllers and machines, as the ledger has them."""
+"""Sites, controllers and machines that exist according to the ledger."""
 
 from mqdssm.model.guid import Guid
 from mqdssm.model.propids import ObjectType, Propid
@@ -9,7 +9,7 @@ from mqdssm.testing.simulation.world import World
 
 
 class Census:
-    """What an administrator knows of an enterprise.
+    """An administrator's view of an enterprise.
 
     Args:
         world: the enterprise.
@@ -21,7 +21,7 @@ class Census:
         self._closing = closing
 
     def open_sites(self) -> list[Guid]:
-        """Sites with a controller, that are to stay."""
+        """Return the sites with a controller, except sites that are being removed, lost or hostile."""
         partitions = self._world.ledger.partitions
         found = []
         for site in partitions[PEC_PARTITION_ID].live(ObjectType.SITE):
@@ -33,27 +33,27 @@ class Census:
         return found
 
     def owner(self, partition_id: Guid) -> SimulatedServer:
-        """The authority of a partition."""
+        """Return the authority of a partition."""
         return self._world.servers[self._world.ledger.partitions[partition_id].giver]
 
     def owned_by(self, server: SimulatedServer) -> list[PartitionLedger]:
-        """The partitions whose authority a server is."""
+        """Return the partitions of which a server is the authority."""
         return [one for one in self._world.ledger.partitions.values() if one.giver == server.index]
 
     def machine(self, server: SimulatedServer) -> NumberedChange | None:
-        """A server's machine object, if it is there."""
+        """Return the ledger's entry of a server's machine object; None if there is no such object."""
         partition = self._world.ledger.partitions.get(server.settings.site_id)
         found = partition.latest.get(server.settings.machine_id) if partition is not None else None
         return found if found is not None and found.content is not None else None
 
     def serves(self, server: SimulatedServer) -> int:
-        """What a server's machine object says that it is."""
+        """Return the `Service` bits of a server's machine object; 0 if there is no such object."""
         machine = self.machine(server)
         service = (machine.content or {}).get(Propid.QM_SERVICE) if machine is not None else 0
         return service if isinstance(service, int) else 0
 
     def bscs_of(self, site_id: Guid) -> list[SimulatedServer]:
-        """The backup controllers of a site, by its machine objects."""
+        """Return the backup controllers of a site, according to its machine objects."""
         return [
             one
             for one in self._world.servers
@@ -61,7 +61,7 @@ class Census:
         ]
 
     def controllers(self) -> list[SimulatedServer]:
-        """All directory servers that have a machine object."""
+        """Return the directory servers that have a machine object, except retired and hostile ones."""
         roles = CONTROLLER | Service.BSC
         return [one for one in self._world.servers if self._is_there(one) and self.serves(one) & roles]
 
@@ -69,7 +69,7 @@ class Census:
         return not server.retired and not self._world.is_foul(server)
 
     def all_know(self, site_id: Guid) -> bool:
-        """Whether every primary controller has the newest object of a site."""
+        """Return True if every primary controller has the newest object of a site."""
         entry = self._world.ledger.partitions[PEC_PARTITION_ID].latest.get(site_id)
         owners = [self.owner(one) for one in self.open_sites()]
         return entry is None or all(
@@ -77,7 +77,7 @@ class Census:
         )
 
     def site_names(self, site_id: Guid, server: SimulatedServer) -> bool:
-        """Whether a site's object names a server as its PSC."""
+        """Return True if a site's object names a server as its PSC, or if there is no such object."""
         site = self._world.ledger.partitions[PEC_PARTITION_ID].latest.get(site_id)
         content = site.content if site is not None else None
         return content is None or str(content.get(Propid.S_PSC)).casefold() == server.name.casefold()

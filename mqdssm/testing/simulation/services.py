@@ -1,6 +1,6 @@
-"""Services beside an authority that write to its directory themselves ([MC-MQDSRP] 3.1.7.1.2, 3.1.7.1.3).
+"""Services beside an authority that write to its directory directly ([MC-MQDSRP] 3.1.7.1.2, 3.1.7.1.3).
 
-They read the next sequence number, write, and say so to the engine. A server may stop in between.
+They read the next sequence number, write, and notify the engine. A server may stop in between.
 """
 
 from typing import Final, Protocol
@@ -27,21 +27,21 @@ from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.world import World
 
 _STOPS: Final = 6
-"""So often, of that many times, a server stops between a service's write and its word."""
+"""One time in this number, a server stops between a service's write and its notification."""
 
 
 class Makers(Protocol):
-    """What a service needs of the clients."""
+    """Source of request numbers and values: the clients."""
 
     def take_number(self) -> int:
-        """The number of a request that somebody else makes."""
+        """Return a new number for a request of another caller."""
 
     def values(self, object_type: ObjectType, number: int) -> Properties:
-        """Values of an object, of which one is unique."""
+        """Return property values of an object, one of which is unique."""
 
 
 class Services:
-    """Services of all authorities.
+    """Services beside all authorities.
 
     Args:
         world: the enterprise.
@@ -55,7 +55,7 @@ class Services:
         self.written = 0
 
     def run(self) -> None:
-        """Write something, at times."""
+        """Write an object in about one of three calls, if an authority is ready."""
         partitions = [one for one in self._world.ledger.partitions.values() if self._has_begun(one)]
         if not partitions or not self._dice.one_in(3):
             return
@@ -66,7 +66,7 @@ class Services:
             self._write(server, partition, number)
 
     def _has_begun(self, partition: PartitionLedger) -> bool:
-        """Whether a partition's authority has its machine: then only the store decides what may be done."""
+        """Return True if a partition's authority has its machine object: only the store refuses changes."""
         if partition.dead or partition.foul:
             return False
         if partition.partition_id == PEC_PARTITION_ID:

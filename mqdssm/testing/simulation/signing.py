@@ -1,7 +1,7 @@
-"""Real keys, and messages that somebody changed, forged or recorded (decision R147).
+"""Real keys, and messages that an intruder changes, forges or replays (decision R147).
 
-Signing and verifying are the driver's own. `WatchedVerifier` sees what a server believes: a message that was
-changed or forged, or the same one twice within one life of a server, breaks the run.
+The driver's own code signs and verifies. `WatchedVerifier` checks each accepted message: the run fails if a
+server accepts a message that was changed or forged, or accepts one message twice in one life.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ _INTRUDER: Final = -1
 _RECORDED_MAX: Final = 50
 _FORGED: Final = 1 << 30
 _REPEATED: Final = 1 << 29
-"""Added to the numbers of messages, so that they are others than those that were seen."""
+"""Added to the numbers of messages, so that their identifiers are new."""
 _SERVICES: Final = {Role.BSC: Service.BSC, Role.PSC: Service.PSC, Role.PEC: Service.PEC}
 
 
@@ -33,24 +33,24 @@ Content: TypeAlias = tuple[bytes, bytes]
 
 
 def content_of(message: Message) -> Content:
-    """Return what a signature is about, and the signature."""
+    """Return the signed body and the signature of a message."""
     return message.body, message.signature
 
 
 @cache
 def key_of(index: int) -> PrivateKey:
-    """Return the private key of a server, one for all runs of this process: making one takes long."""
+    """Return the private key of a server, the same in all runs of a process: generating keys is slow."""
     del index
     return PrivateKey.generate(KEY_BITS_MIN)
 
 
 def signer_of(index: int, machine_id: Guid) -> Signer:
-    """Return what signs the messages of a server."""
+    """Return the signer of a server's messages."""
     return Signer(machine_id, key_of(index))
 
 
 class LiveKeys:
-    """A key ring that knows every server as it is called now.
+    """Key ring with all servers under their current names.
 
     Args:
         find: a server's number, machine name and role by its identifier; None: there is none.
@@ -60,7 +60,7 @@ class LiveKeys:
         self._find = find
 
     def senders(self, queue_manager: Guid) -> Iterator[TrustedSender]:
-        """Return the server of an identifier (`mqdssm.drivers.keyring.KeyRing`)."""
+        """Yield the server with an identifier, if any (`mqdssm.drivers.keyring.KeyRing`)."""
         known = self._find(queue_manager)
         if known is not None:
             index, name, role = known
@@ -73,7 +73,7 @@ class LiveKeys:
 
 
 class WatchedVerifier(Verifier):
-    """The verifier of one life of a server, whose verdicts are checked.
+    """Verifier of one life of a server that checks each accepted message.
 
     Args:
         keys: who may sign.
@@ -88,7 +88,7 @@ class WatchedVerifier(Verifier):
         self._believed: set[bytes] = set()
 
     def verify(self, message: Message, now: float) -> Verified | Distrust:
-        """Verify a message, and break the run where it should not have been believed."""
+        """Verify a message; raise `Violation` if it is accepted wrongly."""
         verdict = super().verify(message, now)
         if isinstance(verdict, Verified):
             if content_of(message) in self._bad:
@@ -102,7 +102,7 @@ class WatchedVerifier(Verifier):
 
 
 class Intruder:
-    """Changes, forges and repeats the messages of others; it has a key that nobody knows.
+    """Intruder who changes, forges and replays messages; no server knows its key.
 
     Args:
         dice: chance.
@@ -119,12 +119,12 @@ class Intruder:
         self.counts: dict[str, int] = {}
 
     def record(self, target: str, message: Message) -> None:
-        """Keep a message on its way to a machine."""
+        """Record a message and its destination for a later replay."""
         self._recorded.append((target, message))
         del self._recorded[:-_RECORDED_MAX]
 
     def changed(self, message: Message) -> Message:
-        """Change a bit of a signed message, or of its signature."""
+        """Return a copy of a signed message with one bit of its body or signature changed."""
         self._count("changed messages")
         if self._dice.one_in(2):
             made = replace(message, body=self._flipped(message.body))
@@ -138,7 +138,7 @@ class Intruder:
         return data[:at] + bytes((data[at] ^ (1 << self._dice.below(8)),)) + data[at + 1 :]
 
     def forged(self, message: Message) -> Message:
-        """Make a message like another one, in its sender's name, signed with a key of one's own."""
+        """Return a copy of a message, in its sender's name, signed with the intruder's key."""
         self._count("forged messages")
         identifier = MessageId(message.identifier.source, message.identifier.number + _FORGED)
         bare = replace(message, identifier=identifier, signature=b"")
@@ -147,7 +147,7 @@ class Intruder:
         return made
 
     def replayed(self) -> tuple[str, Message] | None:
-        """Return a message that was sent before, and to whom; under its own identifier or another one."""
+        """Return a recorded message and its destination, with its own identifier or a new one."""
         if not self._recorded:
             return None
         self._count("replayed messages")

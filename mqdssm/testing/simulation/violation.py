@@ -1,5 +1,5 @@
-"""What the simulation looks for."""
+"""Exception for a broken property of a run."""
 
 
-class Violation(Exception):  # noqa: N818  it is a finding, as the summary calls it
-    """A property that every run has to have was broken: by the engine, or by the store."""
+class Violation(Exception):  # noqa: N818  the summary of runs calls it a violation
+    """An engine or a store broke a property that every run must have."""
