@@ -1,7 +1,7 @@
-"""Clients at all servers: they create, update and delete objects of all types ([MS-MQDS] 3.1.4).
+"""Clients that create, update and delete objects of all types at all servers ([MS-MQDS] 3.1.4).
 
-Names come again after their objects were deleted. Each change carries a value that no other one has, so that
-it can be told in the ledger.
+Names are used again after their objects were deleted. Each change has a unique value, which identifies it in
+the ledger.
 """
 
 from collections.abc import Callable
@@ -27,14 +27,14 @@ _TYPES: Final = (
     ObjectType.SITE,
     ObjectType.ENTERPRISE,
 )
-"""How often clients turn to which objects."""
+"""Types of the objects that clients change, repeated by frequency."""
 _SITE_TYPES: Final = frozenset({ObjectType.QUEUE, ObjectType.MACHINE})
 _UNNAMED: Final = frozenset({ObjectType.USER, ObjectType.ROUTING_LINK})
 _BITS: Final = 16  # of PROPID_S_INTERVAL1
 
 
 class SimulatedClients:
-    """People who change the directory.
+    """Clients of the whole enterprise.
 
     Args:
         world: the enterprise.
@@ -49,7 +49,7 @@ class SimulatedClients:
         self.services = Services(world, self)
 
     def run(self) -> None:
-        """Change something now, and again after a while, until `busy` ends."""
+        """Change an object now, and again after random times, while `busy` is set."""
         if not self.busy:
             return
         server = self.any_server()
@@ -61,7 +61,7 @@ class SimulatedClients:
         self._world.schedule.after(self._dice.between(1, 2 * pace) / 1000, self.run)
 
     def any_server(self) -> SimulatedServer | None:
-        """One of the servers that run."""
+        """Return a random server that runs; None if there is none."""
         up = [one for one in self._world.servers if one.is_up and not one.retired]
         return self._dice.of(up) if up else None
 
@@ -103,12 +103,12 @@ class SimulatedClients:
         return self._number
 
     def take_number(self) -> int:
-        """The number of a request that somebody else makes."""
+        """Return a new number for a request of another caller."""
         self._number += 1
         return self._number
 
     def next_number(self) -> int:
-        """The number that the next request will have."""
+        """Return the number of the next request."""
         return self._number + 1
 
     def create_probe(
@@ -118,7 +118,7 @@ class SimulatedClients:
         partition_id: Guid,
         then: Callable[[int], None],
     ) -> None:
-        """Create an object that nothing speaks against."""
+        """Create an object that conflicts with no other one."""
         number = self.next_number()
         more: Properties = ()
         if object_type is ObjectType.MACHINE:
@@ -134,7 +134,7 @@ class SimulatedClients:
             then=then,
         )
 
-    # -- what is changed
+    # -- choice of changes
 
     def _change_something(self, server: SimulatedServer) -> None:
         object_type = self._dice.of(_TYPES)
@@ -166,12 +166,12 @@ class SimulatedClients:
         return self._dice.of(open_sites) if open_sites else None
 
     def _is_free(self, entry: NumberedChange) -> bool:
-        """Whether clients may delete an object: machines of directory servers are the administrator's."""
+        """Return True if clients may delete an object: not the machines of directory servers."""
         service = (entry.content or {}).get(Propid.QM_SERVICE)
         return entry.object_type is not ObjectType.MACHINE or not service
 
     def _named(self, entry: NumberedChange) -> dict[str, object]:
-        """How to name an object: by its path name, if it has one, or by its identifier."""
+        """Return arguments that name an object: its path name, if it has one, or its identifier."""
         if entry.path and self._dice.one_in(2):
             path = entry.path.upper() if self._dice.one_in(4) else entry.path
             return {"path_name": path}
@@ -225,7 +225,7 @@ class SimulatedClients:
         return f"net{few}" if object_type is ObjectType.CN else None
 
     def values(self, object_type: ObjectType, number: int) -> Properties:
-        """Values of an object, of which one is unique."""
+        """Return property values of an object, one of which is unique."""
         mark: tuple[Propid, PropertyValue]
         match object_type:
             case ObjectType.QUEUE:
@@ -257,7 +257,7 @@ class SimulatedClients:
         return () if other is None else ((other, self._dice.below(1 << 8)),)
 
     def _more(self, partition: PartitionLedger, object_type: ObjectType) -> Properties:
-        """What a new object has to have besides ([MS-MQDS] 3.1.6.3)."""
+        """Return the other properties that a new object needs ([MS-MQDS] 3.1.6.3)."""
         match object_type:
             case ObjectType.QUEUE:
                 hidden = self._world.options.work.site_scope and self._dice.one_in(3)
@@ -275,7 +275,7 @@ class SimulatedClients:
 
 
 def machine_properties(site_id: Guid, service: int) -> Properties:
-    """What a machine has to have ([MS-MQDS] 3.1.6.3)."""
+    """Return the properties that a machine needs ([MS-MQDS] 3.1.6.3)."""
     return (
         (Propid.QM_SITE_ID, site_id),
         (Propid.QM_CNS, ()),

@@ -97,7 +97,7 @@ class Damage:
         return self._of_partition(operation)
 
     def doubt(self, operation: Operation, result: Result) -> Result:
-        """Add the highest number that a damaged entry may have had to a `Recovered` result (decision R110)."""
+        """Add the highest number that a damaged entry may have had to a `Recovered` result (R110)."""
         if not isinstance(operation, ops.Recover) or not isinstance(result, ops.Recovered):
             return result
         numbers = [one.number | _BUCKET for one in self._in(operation.partition_id)]

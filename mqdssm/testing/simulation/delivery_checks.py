@@ -1,7 +1,6 @@
-"""What servers owe each other while nothing goes wrong: changes arrive soon, tombstones go.
+"""Checks of delivery in a run without faults: changes arrive in time, tombstones are purged.
 
-A full comparison in the end does not see what comes late, or in another way than it should: synchronization
-makes good for everything that is never sent.
+The comparison at the end does not notice late or missing messages: synchronization makes up for them.
 """
 
 from collections.abc import Iterator
@@ -15,15 +14,15 @@ from mqdssm.testing.simulation.violation import Violation
 from mqdssm.testing.simulation.world import World
 
 _DRIFT: Final = 1.1
-"""Clocks are slower than the time, by less than that."""
+"""Clocks are slower than the simulated time by less than this factor."""
 _UNDER_WAY_S: Final = 2.0
-"""Longer than requests and messages are under way while nothing goes wrong."""
+"""Longer than requests and messages take without faults."""
 _QUIET_S: Final = 25.0
-"""Before that, after the beginning, nothing is changed."""
+"""Time after the beginning in which nothing is changed."""
 
 
 class Promises:
-    """What is to be kept from now on, until somebody changes the topology.
+    """Guarantees of delivery, valid from now on until the topology changes.
 
     Args:
         world: a whole enterprise, without faults.
@@ -43,19 +42,19 @@ class Promises:
 
     @property
     def soon_s(self) -> float:
-        """How long a change is under way at most, from its authority to a BSC of another site."""
+        """Longest time of a change from its authority to a BSC of another site, in seconds."""
         settings = [one.settings for one in self._servers]
         between, within = max(one.intersite_s for one in settings), max(one.intrasite_s for one in settings)
         return _late(between + within)
 
     @property
     def _is_late(self) -> bool:
-        """Old acknowledgements may still arrive, and take the place of new ones."""
+        """True if old acknowledgements may still arrive and replace new ones."""
         network = self._world.options.network
         return bool(network.late) and network.late_max_s > _QUIET_S
 
     def check_soon(self) -> None:
-        """Changes have arrived, without anybody's asking for them.
+        """Check that the new changes have arrived by propagation, without synchronization.
 
         Raises:
             Violation: one has not.
@@ -63,7 +62,7 @@ class Promises:
         settings = [one.settings for one in self._servers]
         kept = min(min(one.available_max, one.pending_max) for one in settings)
         if sum(last - before for _, before, last in self._new()) > kept:
-            return  # who has so many of them forgets some, and may wait for numbers
+            return  # servers drop changes above this limit, and may wait for announced numbers
         for partition_id, _, last in self._new():
             for server in self._servers:
                 saved = server.persisted[partition_id]
@@ -73,7 +72,7 @@ class Promises:
                     )
 
     def check_later(self) -> None:
-        """Numbers, acknowledgements and purging have come about.
+        """Check that numbers were announced, changes acknowledged and tombstones purged.
 
         Raises:
             Violation: something has not.
@@ -88,7 +87,7 @@ class Promises:
                     self._check_allowed(server, partition_id)
 
     def _new(self) -> Iterator[tuple[Guid, int, int]]:
-        """The partitions that were changed: the number before that, and the last one."""
+        """Yield the changed partitions: each with the number before its first change, and its last number."""
         for partition in self._world.ledger.partitions.values():
             numbers = [one.number for one in partition.entries.values() if one.at >= self._begun]
             if numbers and not partition.dead:
@@ -98,7 +97,7 @@ class Promises:
         return self._world.schedule.now - self._begun > _late(seconds)
 
     def _check_neighbors(self, server: SimulatedServer) -> None:
-        """Neighbours are told numbers at intervals, and BSCs say that they are alive."""
+        """Check that a server announces numbers to its neighbours, and that its BSCs acknowledge in time."""
         settings = server.settings
         for (is_bsc, name), neighbor in server.neighbors.items():
             timer_s = settings.intrasite_s if is_bsc else settings.intersite_s
@@ -115,9 +114,9 @@ class Promises:
                 raise Violation(f"{server.name} has not heard of {name} in time")
 
     def _check_acks(self, owner: SimulatedServer, partition_id: Guid, before: int, last: int) -> None:
-        """A PSC acknowledges each multiple of its interval ([MC-MQDSRP] 3.1.7.2.3).
+        """Check that PSCs acknowledge each multiple of their interval ([MC-MQDSRP] 3.1.7.2.3).
 
-        Of several acknowledgements the last one need not arrive last: one of the new ones has to count.
+        Acknowledgements may overtake each other: any one of the new ones is enough.
         """
         if self._is_late:
             return
@@ -132,7 +131,7 @@ class Promises:
                 )
 
     def _check_purging(self, server: SimulatedServer, partition_id: Guid, before: int, last: int) -> None:
-        """A server purges what it may whenever another interval of numbers is through (3.1.7.2.9)."""
+        """Check that a server has purged what it may, once for each interval of numbers (3.1.7.2.9)."""
         settings = server.settings
         tried_at = last - settings.purge_interval
         if tried_at <= before:
@@ -145,7 +144,7 @@ class Promises:
             raise Violation(f"{server.name} may purge up to {allowed} of {last}, but does not: {saved}")
 
     def _allowed(self, server: SimulatedServer, partition_id: Guid, last: int) -> int:
-        """Up to which number a server was allowed to purge when this began."""
+        """Return the number up to which a server was allowed to purge when the checks began."""
         saved = self._partitions[server.index, partition_id]
         if not saved.owned:
             return int(saved.allowed_purge)
@@ -159,7 +158,7 @@ class Promises:
         )
 
     def _check_allowed(self, owner: SimulatedServer, partition_id: Guid) -> None:
-        """What an authority has purged, all others may purge: its numbers say so (3.2.7.1)."""
+        """Check that all replicas may purge what the authority had purged, by its announcements (3.2.7.1)."""
         settings = [one.settings for one in self._servers]
         if not self._is_due(2 * max(one.header_s + one.intersite_s for one in settings)):
             return

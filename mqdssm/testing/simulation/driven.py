@@ -1,7 +1,7 @@
-"""A server of the simulation whose driver, store thread and queue manager are those that ship (R146, R147).
+"""A simulated server with the product's driver, store thread and queue manager (R146, R147).
 
-Their threads are left out: the simulation calls what the threads call, in simulated time. What the engine
-says goes through the driver; the server only looks at it, and lets the machine stop between two actions.
+There are no threads: the simulation calls their functions in simulated time. The engine's actions go through
+the driver; the server only checks them, and may crash between two actions.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ _SOON_S: Final = 0.001
 
 
 class _Machinery:
-    """What one life of a server consists of.
+    """Parts of a server in one life.
 
     Attributes:
         host: the queue manager.
@@ -55,7 +55,7 @@ class _Machinery:
 
 
 class DrivenServer(SimulatedServer):
-    """A server whose parts are those that ship; see `SimulatedServer`.
+    """Server with the parts of the product; see `SimulatedServer`.
 
     Args:
         network: the queue managers.
@@ -88,24 +88,24 @@ class DrivenServer(SimulatedServer):
         self._work(lambda: driver.take(Started()))
 
     def crash(self) -> None:
-        """Stop at once: what is not in the store is lost."""
+        """Stop at once; everything outside the store is lost."""
         machinery, self._machinery = self._machinery, None
         super().crash()
         if machinery is not None:
             self._network.disconnect(machinery.host)
 
     def set_clock(self, seconds: float) -> None:
-        """Set the system's clock: the driver's goes on until the next start."""
+        """Set the system's clock; the driver's clock keeps its time until the next start."""
         self.say(f"has its clock set by {seconds} s")
 
     def step(self, event: Event) -> None:
-        """Give the driver an event of a client or service."""
+        """Pass an event of a client or service to the driver."""
         machinery = self._machinery
         if machinery is not None:
             self._work(lambda: machinery.driver.take(event))
 
     def say_so(self, action: Send) -> None:
-        """Send what the engine does not say: a hostile server does."""
+        """Send a message that the engine did not send, for a hostile server."""
         machinery = self._machinery
         if machinery is not None:
             self._work(lambda: machinery.driver.perform(action))
@@ -113,7 +113,7 @@ class DrivenServer(SimulatedServer):
     # -- what threads do in a process of its own
 
     def _work(self, first: Callable[[], object]) -> None:
-        """Do something, and all that follows from it; arm a timer for what comes later."""
+        """Run a function and all work that follows from it; set a timer for later work."""
         machinery = self._machinery
         if machinery is None:
             return
@@ -129,7 +129,7 @@ class DrivenServer(SimulatedServer):
             self._wake("timers", max(wait / self._rate, _SOON_S), lambda: self._work(_nothing))
 
     def _turn(self, machinery: _Machinery) -> bool:
-        """Let each part do one thing; True if there was any."""
+        """Let each part do one piece of work; return True if there was any."""
         received = machinery.driver.receive(machinery.inbox)
         stored = machinery.is_working and self._turn_store(machinery)
         return machinery.driver.turn(0.0) or received or stored
@@ -157,7 +157,7 @@ class DrivenServer(SimulatedServer):
             self._work(_nothing)
 
     def _wake(self, part: str, seconds: float, action: Callable[[], None]) -> None:
-        """Let a part go on later, if this life still lasts and it does not go on sooner."""
+        """Schedule a part's next turn in this life, unless an earlier turn is scheduled."""
         now, life = self._world.schedule.now, self.life
         due = now + seconds
         if now <= self._alarms.get(part, -1.0) <= due:
@@ -171,10 +171,10 @@ class DrivenServer(SimulatedServer):
 
         self._world.schedule.after(seconds, go_on)
 
-    # -- what is seen
+    # -- checks of actions
 
     def _watched(self, actions: list[Action], event: Event) -> Iterator[Action]:
-        """Look at what the engine says, on its way to the driver."""
+        """Check the engine's actions on their way to the driver."""
         if isinstance(event, Performed):
             self._waits = False
         if isinstance(event, TimerFired):
@@ -187,7 +187,7 @@ class DrivenServer(SimulatedServer):
             yield self._seen(action)
 
     def _seen(self, action: Action) -> Action:
-        """Look at one action; return what the driver is to do."""
+        """Check one action; return the action that the driver is to perform."""
         match action:
             case Perform():
                 self._see_operation()
@@ -217,10 +217,10 @@ class DrivenServer(SimulatedServer):
             self._store_later(machinery, self._dice.below(faults.slow_max_ms + 1) / 1000)
 
     def _attempt(self, operation: Operation) -> Result:
-        """Attempt an operation, as the store thread has the store do it.
+        """Perform an operation for the store thread, with faults.
 
         Raises:
-            DirectoryNotConnected: the directory cannot be reached, or has no room; perhaps it is done.
+            DirectoryNotConnected: the directory is unreachable, or has no space; the operation may be done.
             Crash: the machine stops in the middle.
         """
         faults, doom = self.faults, self._doom
@@ -242,18 +242,18 @@ class DrivenServer(SimulatedServer):
 
 
 class _WatchedStore:
-    """The store as the store thread has it."""
+    """Store for the store thread, with faults and checks."""
 
     def __init__(self, attempt: Callable[[Operation], Result]) -> None:
         self._attempt = attempt
 
     def perform(self, operation: Operation) -> Result:
-        """Do one operation."""
+        """Perform one operation."""
         return self._attempt(operation)
 
 
 class _WatchedEngine:
-    """The engine as the driver has it."""
+    """Engine for the driver, whose actions are checked."""
 
     def __init__(
         self, engine: SimulatedEngine, watch: Callable[[list[Action], Event], Iterator[Action]]
@@ -262,18 +262,18 @@ class _WatchedEngine:
         self._watch = watch
 
     def step(self, event: Event, now: float) -> Iterator[Action]:
-        """Take one event."""
+        """Process one event, and yield the actions."""
         return self._watch(self._engine.step(event, now), event)
 
     @property
     def messages_waiting(self) -> int:
-        """How many of the messages that it was given wait behind the work that is under way."""
+        """Number of received messages that wait until the current work is done."""
         return self._engine.messages_waiting
 
     def status(self, now: float) -> ServerStatus:
-        """Partitions and neighbours at a time in seconds since 1970."""
+        """Return the partitions and neighbours; `now` is in seconds since 1970."""
         return self._engine.status(now)
 
 
 def _nothing() -> None:
-    """Do nothing first."""
+    """Do nothing."""

@@ -1,4 +1,4 @@
-"""What must hold once nothing goes wrong any more: each replica is a true copy ([MC-MQDSRP] 1.3.1.2)."""
+"""Checks after the end of all faults: each replica is a true copy ([MC-MQDSRP] 1.3.1.2)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,20 +21,20 @@ _IDENTIFYING: Final = frozenset(IDENTIFIERS.values())
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """What a store holds of a partition: objects, and deletions, by identifier."""
+    """Contents of a partition in a store: objects, and numbers of deletions, by identifier."""
 
     objects: Mapping[Guid, DirectoryChange]
     deletions: Mapping[Guid, int]
 
     @property
     def highest(self) -> int:
-        """The highest number in it."""
+        """Highest sequence number in the copy."""
         numbers = [int(one.seq_number) for one in self.objects.values()]
         return max([*numbers, *self.deletions.values()], default=0)
 
 
 def copy_of(server: SimulatedServer, partition_id: Guid) -> Copy:
-    """Read everything that a server has of a partition."""
+    """Read all objects and deletions of a partition from a server's store."""
     objects: dict[Guid, DirectoryChange] = {}
     deletions: dict[Guid, int] = {}
     for change in changes_of(server.store, partition_id):
@@ -48,7 +48,7 @@ def copy_of(server: SimulatedServer, partition_id: Guid) -> Copy:
 
 
 def ghosts_of(server: SimulatedServer, partition_id: Guid) -> list[Guid]:
-    """Objects that a full synchronization marked, and did not remove ([MC-MQDSRP] 3.3.7.11)."""
+    """Return objects that a full synchronization marked but did not remove ([MC-MQDSRP] 3.3.7.11)."""
     found: list[Guid] = []
     for object_type in IDENTIFIERS:
         listed = server.store.look(ListObjects(object_type=object_type, partition_id=partition_id))
@@ -58,12 +58,12 @@ def ghosts_of(server: SimulatedServer, partition_id: Guid) -> list[Guid]:
 
 
 def members(world: World) -> list[SimulatedServer]:
-    """The servers that belong to the enterprise: those of its sites, with a role."""
+    """Return the servers of the enterprise: servers in its sites that have a role."""
     return [one for one in world.servers if not one.retired and is_member(world, one)]
 
 
 def is_member(world: World, server: SimulatedServer) -> bool:
-    """Return True if a server belongs to the enterprise, by its site's object and its own."""
+    """Return True if a server belongs to the enterprise, according to its site and machine objects."""
     site = world.ledger.partitions.get(server.settings.site_id)
     if site is None or site.dead or world.is_foul(server):
         return False
@@ -75,7 +75,7 @@ def is_member(world: World, server: SimulatedServer) -> bool:
 
 
 def what_differs(world: World) -> str:
-    """The first thing that is not as it should be; empty: the enterprise is whole."""
+    """Return the first difference from a consistent enterprise; empty: there is none."""
     servers = members(world)
     for server in servers:
         if not server.is_up:
@@ -94,7 +94,7 @@ def what_differs(world: World) -> str:
 
 
 def _standing_differs(partition: PartitionLedger, servers: list[SimulatedServer]) -> str:
-    """What is wrong with the numbers of a partition, and with who gives them; empty: nothing."""
+    """Return a difference in the numbers of a partition or in its authority; empty: none."""
     partition_id = partition.partition_id
     owners = [one for one in servers if one.owns(partition_id)]
     if len(owners) != 1:
@@ -108,7 +108,7 @@ def _standing_differs(partition: PartitionLedger, servers: list[SimulatedServer]
 
 
 def _contents_differ(partition: PartitionLedger, servers: list[SimulatedServer]) -> str:
-    """What is wrong with the objects of a partition that has one authority; empty: nothing."""
+    """Return a difference in the objects of a partition that has one authority; empty: none."""
     partition_id = partition.partition_id
     owner = next(one for one in servers if one.owns(partition_id))
     for server in servers:
@@ -132,7 +132,7 @@ def _contents_differ(partition: PartitionLedger, servers: list[SimulatedServer])
 
 def _who_is_behind(partition: PartitionLedger, owner: SimulatedServer, servers: list[SimulatedServer]) -> str:
     last = partition.last if not partition.loose else copy_of(owner, partition.partition_id).highest
-    # whoever starts below it gets everything anew (decision R39)
+    # a replica below the purged number needs a full synchronization (decision R39)
     last = max(last, int(owner.persisted[partition.partition_id].purged))
     for server in servers:
         saved = server.persisted.get(partition.partition_id)
@@ -162,7 +162,7 @@ def _ledger_differs(partition: PartitionLedger, copy: Copy) -> str:
 
 
 def _vowed_differs(partition: PartitionLedger, copy: Copy) -> str:
-    """Of a partition that lost its authority: what its successor is known to have had is there (R70)."""
+    """Return a loss in a partition whose authority was lost: objects that its successor had (R70)."""
     for identifier, entry in partition.vowed.items():
         change = copy.objects.get(identifier)
         if entry.content is None:
@@ -204,7 +204,7 @@ def _name(change: DirectoryChange) -> str:
 
 
 def _neighbors_differ(world: World, servers: list[SimulatedServer]) -> str:
-    """A primary controller's neighbours are the others' and its own backup controllers (decision R36)."""
+    """Return a difference in neighbours: other primary controllers and own backup controllers (R36)."""
     owners = {one.settings.site_id: one for one in servers if one.owns(one.settings.site_id)}
     for site_id, server in owners.items():
         pscs = {one.name.casefold() for one in owners.values() if one is not server}
@@ -220,7 +220,7 @@ def _neighbors_differ(world: World, servers: list[SimulatedServer]) -> str:
 
 
 def _neighbors_of(world: World, server: SimulatedServer, expected: set[str]) -> tuple[set[str], set[str]]:
-    """Return the names of a server's PSCs and BSCs, but for those that a hostile server is or made up."""
+    """Return the names of a server's PSC and BSC neighbours, without those of a hostile server."""
     found: tuple[set[str], set[str]] = (set(), set())
     for (is_bsc, name), neighbor in server.neighbors.items():
         if name in expected or not world.is_foul_neighbor(neighbor):
@@ -229,7 +229,7 @@ def _neighbors_of(world: World, server: SimulatedServer, expected: set[str]) -> 
 
 
 def _sites_differ(world: World, owners: Mapping[Guid, SimulatedServer]) -> str:
-    """The objects of sites and enterprise name whoever is in charge."""
+    """Return a site or enterprise object that does not name its authority; empty: none."""
     enterprise = world.ledger.partitions[PEC_PARTITION_ID]
     for entry in enterprise.live(ObjectType.SITE):
         owner = owners.get(entry.identifier)

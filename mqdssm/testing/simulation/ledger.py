@@ -1,7 +1,7 @@
-"""What every object authority did: the truth that replicas and answers are held against.
+"""Record of all changes by object authorities, with which replicas and answers are compared.
 
-An entry is a sequence number that an authority gave ([MC-MQDSRP] 2.2.2), with the object as it was then.
-Entries are taken from what a store says it has done, not from what the engine believes.
+An entry is a sequence number that an authority assigned ([MC-MQDSRP] 2.2.2), with the object as it was then.
+Entries come from the results of stores, not from the engines.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ IDENTIFIERS: Final[Mapping[ObjectType, Propid]] = {
     ObjectType.USER: Propid.U_ID,
     ObjectType.ROUTING_LINK: Propid.L_ID,
 }
-"""The property that holds an object's GUID ([MS-MQDS] 3.1.4.21.3), stated again: no engine is trusted."""
+"""The property that holds an object's GUID ([MS-MQDS] 3.1.4.21.3), independent of the engines' table."""
 PATHS: Final[Mapping[ObjectType, Propid]] = {
     ObjectType.QUEUE: Propid.Q_PATHNAME,
     ObjectType.MACHINE: Propid.QM_PATHNAME,
@@ -40,14 +40,14 @@ CONTROLLER: Final = int(Service.PSC | Service.PEC)
 
 
 def content_of(object_type: ObjectType, properties: Properties) -> Content:
-    """What replicas have to agree on."""
+    """Return the properties that must be equal in all replicas: all but the identifier."""
     identifier = IDENTIFIERS[object_type]
     return {propid: value for propid, value in properties if propid != identifier}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberedChange:
-    """A sequence number, and the change that it was given to.
+    """Sequence number and its change.
 
     Attributes:
         number: the sequence number.
@@ -73,7 +73,7 @@ class NumberedChange:
 
     @property
     def is_site_scope(self) -> bool:
-        """Whether this is a queue of site scope ([MC-MQDSRP] 3.3.7.3); all servers have it nevertheless."""
+        """True for a queue of site scope ([MC-MQDSRP] 3.3.7.3), which all servers have nevertheless."""
         return self.content is not None and self.content.get(Propid.Q_SCOPE) == 0
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ class NumberedChange:
 
 @dataclass(slots=True)
 class PartitionLedger:
-    """Every number of a partition.
+    """All sequence numbers of a partition.
 
     Attributes:
         partition_id: the partition.
@@ -95,7 +95,7 @@ class PartitionLedger:
         dead: its site is deleted: nothing is promised any more.
         loose: its authority was lost, replaced or restored by an operator: only the end counts.
         foul: its authority is hostile: nothing is promised from now on.
-        vowed: what has to be there in the end nevertheless, by identifier; what is changed again is no more.
+        vowed: entries that must exist at the end nevertheless, by identifier; a new change removes one.
     """
 
     partition_id: Guid
@@ -116,7 +116,7 @@ class PartitionLedger:
         return not (self.dead or self.loose or self.foul)
 
     def live(self, object_type: ObjectType | None = None) -> list[NumberedChange]:
-        """The newest entries of objects that are there."""
+        """Return the newest entries of all objects that are not deleted."""
         return [
             one
             for one in self.latest.values()
@@ -124,7 +124,7 @@ class PartitionLedger:
         ]
 
     def loosen(self, known: int) -> None:
-        """Let its authority be lost; what it had given up to a number is known to who will own it."""
+        """Note the loss of the authority; its successor knows the changes up to a number."""
         if not self.loose:
             self.vowed = {one: entry for one, entry in self.latest.items() if entry.number <= known}
         else:
@@ -133,11 +133,11 @@ class PartitionLedger:
 
     @property
     def highest(self) -> int:
-        """What LastSeqNumber of a replica can be at most."""
+        """Highest possible LastSeqNumber of a replica."""
         return max(self.last, self.granted)
 
     def between(self, after: int, up_to: int) -> list[NumberedChange]:
-        """Entries with numbers above one, up to another."""
+        """Return the entries with numbers above `after` and up to `up_to`."""
         if up_to - after > len(self.entries):
             return [one for number, one in self.entries.items() if after < number <= up_to]
         found = (self.entries.get(number) for number in range(after + 1, up_to + 1))
@@ -145,17 +145,17 @@ class PartitionLedger:
 
 
 class Ledger:
-    """All partitions, and who may give numbers in them."""
+    """Ledgers of all partitions, with the authority of each."""
 
     def __init__(self) -> None:
         self.partitions: dict[Guid, PartitionLedger] = {}
 
     def found(self, partition_id: Guid, giver: int) -> PartitionLedger:
-        """A new partition, with its first authority."""
+        """Add a partition with its first authority."""
         return self.partitions.setdefault(partition_id, PartitionLedger(partition_id, giver))
 
     def record(self, partition_id: Guid, entry: NumberedChange, machine_id: Guid, name: str) -> None:
-        """Take in a number that a server gave.
+        """Record a number that a server has assigned.
 
         Args:
             partition_id: the partition.
@@ -164,7 +164,7 @@ class Ledger:
             name: its name now.
 
         Raises:
-            Violation: it may give none, or not this one.
+            Violation: the server must not assign this number, or any.
         """
         partition = self.partitions.get(partition_id)
         if partition is None:
@@ -195,7 +195,7 @@ class Ledger:
             partition.giver = entry.giver
 
     def _may_be(self, partition: PartitionLedger, entry: NumberedChange) -> None:
-        """What no authority may do, whoever asks for it (decisions R34, R96)."""
+        """Check rules that no authority may break, for any client (decisions R34, R96)."""
         in_site = entry.object_type in {ObjectType.QUEUE, ObjectType.MACHINE}
         if in_site is (partition.partition_id == PEC_PARTITION_ID):
             raise Violation(f"{entry.number} {entry} is in partition {partition.partition_id}")
@@ -221,7 +221,7 @@ class Ledger:
                 site.dead = entry.content is None
 
     def start_over(self, partition_id: Guid, left: Iterable[NumberedChange]) -> None:
-        """Take in what is left of a partition whose authority was lost.
+        """Record the remaining objects of a partition whose authority was lost.
 
         Args:
             partition_id: the partition.
@@ -235,7 +235,7 @@ class Ledger:
                 site.dead = site.dead or gone
 
     def site_of(self, partition_id: Guid) -> NumberedChange | None:
-        """The newest entry of a site's object."""
+        """Return the newest entry of a site's object."""
         return self.partitions[PEC_PARTITION_ID].latest.get(partition_id)
 
 
@@ -245,7 +245,7 @@ def _is_controller(machine: NumberedChange) -> bool:
 
 
 def is_baton(partition: PartitionLedger, machine_id: Guid, name: str) -> bool:
-    """Whether the last number of a partition hands it over to a server (decision R38)."""
+    """Return True if the last change of a partition hands it over to a server (decision R38)."""
     last = partition.entries.get(partition.last)
     if last is None or last.content is None:
         return False
@@ -256,5 +256,5 @@ def is_baton(partition: PartitionLedger, machine_id: Guid, name: str) -> bool:
 
 
 def describe(status: int | None) -> str:
-    """A client's answer."""
+    """Return the name of a status, for messages."""
     return "nothing yet" if status is None else name_of(status)

@@ -1,4 +1,4 @@
-"""What servers may say to each other: each message is held against what stores hold ([MC-MQDSRP] 2.2.6)."""
+"""Checks of messages between servers: each is compared with stores and ledger ([MC-MQDSRP] 2.2.6)."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -30,7 +30,7 @@ LONG_S: Final = 20 * 60
 
 
 class MessageChecks:
-    """Looks at every message that is sent.
+    """Checks of every message that is sent.
 
     Args:
         ledger: what authorities did.
@@ -50,10 +50,10 @@ class MessageChecks:
         }
 
     def sent(self, server: SimulatedServer, action: Send) -> None:
-        """Look at a message.
+        """Check a message.
 
         Raises:
-            Violation: it says what is not so.
+            Violation: it is wrong.
         """
         if not action.destination or action.timeout_s not in (SHORT_S, LONG_S):
             raise Violation(f"{server.name}: a message to nobody, or for a strange time: {action}")
@@ -63,7 +63,7 @@ class MessageChecks:
         resent = action.timeout_s == SHORT_S and not isinstance(
             action.message, ChangeRequestMessage | ChangeReplyMessage
         )
-        if not resent:  # a copy of what was looked at before: its signature was bad ([MC-MQDSRP] 3.3.7.9)
+        if not resent:  # a copy of a checked message, sent after a bad signature ([MC-MQDSRP] 3.3.7.9)
             self._rules[type(action.message)](server, action.message)
 
     def _strict(self, partition_id: Guid) -> PartitionLedger | None:
@@ -165,7 +165,7 @@ class MessageChecks:
 
 
 def is_header(message: ReplicationMessage) -> bool:
-    """Whether a message tells sequence numbers ([MC-MQDSRP] 2.2.6)."""
+    """Return True if a message announces sequence numbers ([MC-MQDSRP] 2.2.6)."""
     return isinstance(message, ChangePropagationMessage) and bool(
         message.seq_number_header.partition_seq_numbers
     )

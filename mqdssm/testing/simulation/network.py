@@ -1,4 +1,4 @@
-"""Express messages between servers, as Message Queuing delivers them, and what goes wrong ([MC-MQDSRP] 2.1).
+"""Delivery of express messages between servers as in Message Queuing, with faults ([MC-MQDSRP] 2.1).
 
 A message waits with its sender while its destination cannot be reached, and is lost when the sender stops.
 When its time to reach the queue runs out, or the destination refuses it, a negative acknowledgement comes
@@ -18,19 +18,19 @@ from mqdssm.testing.simulation.schedule import Schedule
 from mqdssm.testing.simulation.violation import Violation
 from mqdssm.wire.mqdsrp import decode, encode
 
-_SOON_MS: Final = 40  # what a message takes that is not held up
+_SOON_MS: Final = 40  # longest delay of a message that is not held up
 
 
 class Station(Protocol):
-    """What the network knows of a server."""
+    """Interface of a server for the network."""
 
     @property
     def index(self) -> int:
-        """Its number."""
+        """Index of the server."""
 
     @property
     def name(self) -> str:
-        """Its machine name now."""
+        """Current machine name."""
 
     @property
     def machine_id(self) -> Guid:
@@ -38,14 +38,14 @@ class Station(Protocol):
 
     @property
     def life(self) -> int:
-        """Which of its lives this is."""
+        """Number of the server's current life."""
 
     @property
     def is_up(self) -> bool:
-        """Whether it runs."""
+        """True if the server runs."""
 
     def step(self, event: Received | Nacked) -> None:
-        """Give its engine an event."""
+        """Pass an event to the server's engine."""
 
 
 @dataclass(slots=True)
@@ -53,12 +53,12 @@ class Parcel:
     """A message under way.
 
     Attributes:
-        sender: who sent it.
-        life: which of the sender's lives did; with its end the message is lost, unless it has left.
+        sender: the server that sent it.
+        life: the sender's life; when that life ends, a message that has not left is lost.
         sender_name: the sender's name then.
-        sent: what was sent.
-        expires_at: when its time to reach the queue is over.
-        message: what arrives.
+        sent: the engine's action.
+        expires_at: end of its time to reach the queue.
+        message: the message that arrives.
     """
 
     sender: Station
@@ -72,7 +72,7 @@ class Parcel:
 
 @dataclass(slots=True)
 class NetworkCounts:
-    """What the network did, for the trace and for proof that faults happen."""
+    """Counts of messages and faults, for the trace and as proof that faults happen."""
 
     sent: dict[Operation, int] = field(default_factory=dict)
     lost: int = 0
@@ -84,25 +84,25 @@ class NetworkCounts:
 
 
 def delay_of(dice: Dice, faults: NetworkFaults) -> tuple[float, bool]:
-    """Return how many seconds a message takes, and whether it is held up."""
+    """Return the delay of a message in seconds, and True if it is held up."""
     if faults.late > 0 and dice.below(PER_MILLE) < faults.late:
         return dice.between(_SOON_MS, faults.late_max_s * 1000) / 1000, True
     return dice.between(1, _SOON_MS) / 1000, False
 
 
 class SimulatedNetwork:
-    """Delivers messages, or does not.
+    """Simulated network that delivers messages, with faults.
 
     Args:
         schedule: the time.
         dice: chance.
-        faults: how often what goes wrong.
+        faults: the chances of faults.
         find: a server by the name of its machine.
-        trace: what tells a reader, or None.
+        trace: writes a line of the trace, or None.
 
     Attributes:
-        counts: what happened.
-        faults: how often what goes wrong now.
+        counts: counts of messages and faults.
+        faults: the current chances of faults.
     """
 
     def __init__(
@@ -124,29 +124,29 @@ class SimulatedNetwork:
         self.counts = NetworkCounts()
 
     def calm(self) -> None:
-        """Let nothing go wrong any more."""
+        """End all faults."""
         self.faults = NetworkFaults(coded=self.faults.coded)
         self.heal()
 
     def divide(self, side: frozenset[int], *, one_way: bool) -> None:
-        """Cut some servers off from the others; one way: only what they send is held up."""
+        """Cut some servers off from the others; one way: only messages from these servers are held up."""
         self.counts.cuts += 1
         self._side = side
         self._one_way = one_way
 
     def heal(self) -> None:
-        """Let all servers see each other again."""
+        """End the network cut."""
         self._side = frozenset()
         self.retry()
 
     def retry(self) -> None:
-        """Try again what waits: somebody may have come back."""
+        """Retry the waiting messages: a server may have started."""
         waiting, self._waiting = self._waiting, []
         for parcel in waiting:
             self._arrive(parcel)
 
     def send(self, sender: Station, sent: Send) -> None:
-        """Take a message that a server sends."""
+        """Send a message of a server."""
         operation = sent.message.operation
         self.counts.sent[operation] = self.counts.sent.get(operation, 0) + 1
         message = self._coded(sent.message) if self.faults.coded else sent.message

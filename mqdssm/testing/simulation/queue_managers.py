@@ -1,4 +1,4 @@
-"""The queue managers that ship, without their threads, and what goes wrong between them."""
+"""The product's queue managers without their threads, and faults between them."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -17,25 +17,25 @@ from mqdssm.testing.simulation.schedule import Schedule
 from mqdssm.testing.simulation.signing import Intruder, LiveKeys, WatchedVerifier, signer_of
 
 EPOCH_S: Final = 1_700_000_000
-"""What the clocks of all queue managers show when a run begins: seconds since 1970."""
+"""Time of all queue managers' clocks when a run begins, in seconds since 1970."""
 _AGAIN_S: Final = 1.0
 _FORGED: Final = 20
 _REPLAYED: Final = 20
-"""So many messages of a thousand are forged, or repeated, while there are faults."""
+"""Number of messages in a thousand that are forged, or replayed, while there are faults."""
 
 
 class QueueManagers(HostNetwork):
-    """A network of hosts in simulated time (as `mqdssm.testing.simulation.network.SimulatedNetwork`).
+    """Network of hosts in simulated time, used like `mqdssm.testing.simulation.network.SimulatedNetwork`.
 
     Args:
         schedule: the time.
         seed: where every choice comes from.
         find: a server's number, machine name and role by its identifier; None: there is none.
-        trace: what tells a reader, or None.
+        trace: writes a line of the trace, or None.
 
     Attributes:
-        counts: what happened.
-        faults: how often what goes wrong now.
+        counts: counts of messages and faults.
+        faults: the current chances of faults.
         intruder: changes, forges and repeats messages.
     """
 
@@ -59,7 +59,7 @@ class QueueManagers(HostNetwork):
         self.counts = NetworkCounts()
 
     def connect(self, station: Station, on_work: Callable[[], None]) -> Host:
-        """Start the queue manager of a server, for one life of it."""
+        """Start the queue manager of a server, for one life of the server."""
         host = self.add(
             station.name,
             station.machine_id,
@@ -71,36 +71,36 @@ class QueueManagers(HostNetwork):
         return host
 
     def disconnect(self, host: Host) -> None:
-        """Stop a queue manager: what waits there is gone."""
+        """Stop a queue manager; its waiting messages are lost."""
         del self._up[host.machine_name.casefold()]
         host.close()
 
     def calm(self) -> None:
-        """Let nothing go wrong any more."""
+        """End all faults."""
         self.faults = NetworkFaults()
         self.heal()
 
     def divide(self, side: frozenset[int], *, one_way: bool) -> None:
-        """Cut some servers off from the others; one way: only what they send is held up."""
+        """Cut some servers off from the others; one way: only messages from these servers are held up."""
         self.counts.cuts += 1
         self._side, self._one_way = side, one_way
 
     def heal(self) -> None:
-        """Let all servers see each other again."""
+        """End the network cut."""
         self._side = frozenset()
         self.wake()
 
     def retry(self) -> None:
-        """Try again what waits: somebody may have come back."""
+        """Retry the waiting messages: a server may have started."""
         self.wake()
 
     def send(self, _sender: Station, sent: Send) -> None:
-        """Count a message that a server sends: its queue manager has it already."""
+        """Count a message that a server sends; the driver has passed it to the queue manager already."""
         operation = sent.message.operation
         self.counts.sent[operation] = self.counts.sent.get(operation, 0) + 1
 
     def pass_on(self, source: Host, address: Address, message: Message) -> bool:
-        """Hand a message to the machine of an address; False: it cannot be reached."""
+        """Deliver a message to the machine with an address; return False if it cannot be reached."""
         if self._side and self._is_cut(source, address):
             return False
         return super().pass_on(source, address, message)
@@ -114,7 +114,7 @@ class QueueManagers(HostNetwork):
         return not self._one_way or index in self._side
 
     def _under_way(self, _source: str, target: str, message: Message) -> Iterable[Message]:
-        """Let a message arrive later, or not, or changed; nothing arrives at once."""
+        """Schedule the arrival of a message, with faults; return no messages to deliver at once."""
         faults = self.faults
         if is_acknowledgement(message.message_class):
             self._count_nack(message)
@@ -130,7 +130,7 @@ class QueueManagers(HostNetwork):
         return ()
 
     def _damaged(self, message: Message, target: str) -> Message | None:
-        """Return what arrives of a message; None: its queue is not there, and it is sent back."""
+        """Return a message as it arrives, perhaps changed; None: it was rejected (no such queue)."""
         if self._happens(self.faults.refused):
             _, host = self._up[target.casefold()]
             host.acknowledge(message, MessageClass.NACK_BAD_DEST_QUEUE)
@@ -149,7 +149,7 @@ class QueueManagers(HostNetwork):
                 self._deliver(*again)
 
     def _deliver(self, target: str, message: Message | None) -> None:
-        """Let a message arrive in a while; with the machine's life it is lost."""
+        """Deliver a message after a delay; it is lost if the machine is down then."""
         if message is None:
             return
         seconds, is_late = delay_of(self._dice, self.faults)

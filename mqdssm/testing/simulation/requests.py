@@ -1,4 +1,4 @@
-"""What clients asked for and were told, held against what authorities did ([MC-MQDSRP] 3.1.7.1.1, 3.3.7.1).
+"""Requests of clients and their answers, compared with the ledger ([MC-MQDSRP] 3.1.7.1.1, 3.3.7.1).
 
 MQ_OK: done, once. An error: not done. No answer, MQDS_NO_RSP_FROM_OWNER, or a server that stopped: done once
 or not at all (decision R61).
@@ -19,20 +19,20 @@ from mqdssm.testing.simulation.violation import Violation
 NOT_REACHED: Final = int(Hresult.MQDS_OWNER_NOT_REACHED)
 NO_RESPONSE: Final = int(Hresult.MQDS_NO_RSP_FROM_OWNER)
 OWN_PROPERTIES: Final = frozenset({Propid.QM_SERVICE, Propid.QM_PATHNAME, Propid.S_PSC, Propid.E_PECNAME})
-"""What authorities change without being asked, when one takes over from another or has another name."""
+"""Properties that authorities change by themselves, when one takes over from another or is renamed."""
 
 
 @dataclass(slots=True)
 class ClientRequest:
-    """A change that a client wants.
+    """Request of a client for a change.
 
     Attributes:
-        change: what it wants.
-        server: index of the server that it asked.
-        life: the server's life then: with its end the answer is lost.
-        asked_at: when, simulated seconds.
-        status: what it was told; None: nothing.
-        told_at: when.
+        change: the requested change.
+        server: index of the server that received the request.
+        life: the server's life then: when that life ends, the answer is lost.
+        asked_at: time of the request, simulated seconds.
+        status: the answer; None: no answer yet.
+        told_at: time of the answer.
         unsure: MQDS_OWNER_NOT_REACHED may be wrong: of two copies of a message one arrives.
     """
 
@@ -46,18 +46,18 @@ class ClientRequest:
 
     @property
     def may_be_done(self) -> bool:
-        """Whether the answer allows that it was carried out."""
+        """True if the answer permits that the change was made."""
         if self.status is None or self.status == NO_RESPONSE or not failed(self.status):
             return True
         return self.unsure and self.status == NOT_REACHED
 
     @property
     def must_be_done(self) -> bool:
-        """Whether the answer says that it was carried out."""
+        """True if the answer says that the change was made."""
         return self.status is not None and not failed(self.status)
 
     def fits(self, entry: NumberedChange) -> bool:
-        """Whether an entry of the ledger can be this request carried out."""
+        """Return True if an entry of the ledger can be the result of this request."""
         change = self.change
         if change.command is not entry.command or change.object_type is not entry.object_type:
             return False
@@ -83,7 +83,7 @@ class RequestBook:
     """All requests of a run.
 
     Args:
-        is_loose: whether a partition's authority was lost, and with it what it had promised.
+        is_loose: tells whether a partition's authority was lost; its answers are not checked then.
     """
 
     def __init__(self, is_loose: Callable[[Guid], bool]) -> None:
@@ -94,15 +94,15 @@ class RequestBook:
         self._by_object: dict[Guid | str, list[ClientRequest]] = {}
 
     def ask(self, request: ClientRequest) -> None:
-        """Take down a request."""
+        """Record a request."""
         self.requests[request.change.request] = request
         self._by_object.setdefault(_key(request.change), []).append(request)
 
     def told(self, number: int, status: int, now: float) -> ClientRequest:
-        """Take down an answer.
+        """Record an answer, and check it.
 
         Raises:
-            Violation: nobody asked; a second answer; an answer that is not true.
+            Violation: an unknown request; a second answer; a wrong answer.
         """
         request = self.requests.get(number)
         if request is None:
@@ -121,10 +121,10 @@ class RequestBook:
         return request
 
     def done(self, entry: NumberedChange) -> None:
-        """Take down what an authority did.
+        """Record a change that an authority made.
 
         Raises:
-            Violation: nobody wanted it.
+            Violation: no client asked for it.
         """
         if not is_own(entry) and not any(
             one.may_be_done and one.fits(entry) for one in self._candidates(entry)
@@ -137,10 +137,10 @@ class RequestBook:
             self._entries_of.setdefault(entry.path.casefold(), []).append(entry)
 
     def check(self) -> None:
-        """Everything that clients were told to be done was done, and nothing more often than asked for.
+        """Check that each confirmed request was carried out, and no request more than once.
 
         Raises:
-            Violation: not so.
+            Violation: a request is missing, or a change has no request.
         """
         entries = [one for one in self._entries if not is_own(one)]
         wanted = [[one for one in self._candidates(entry) if one.may_be_done] for entry in entries]
@@ -188,7 +188,7 @@ class RequestBook:
 
 
 def is_own(entry: NumberedChange) -> bool:
-    """Whether authorities do this without being asked."""
+    """Return True if authorities make a change like this by themselves."""
     asked = {propid for propid, _ in entry.asked}
     return entry.command is Command.UPDATE and bool(asked) and asked <= OWN_PROPERTIES
 
@@ -200,7 +200,7 @@ def _key(change: ChangeObject) -> Guid | str:
 
 
 def _match(edges: Sequence[Sequence[object]]) -> int | None:
-    """Give each left node a right node of its own (Kuhn); the first left node that goes without, or None."""
+    """Match each left node with its own right node (Kuhn); return the first unmatched one, or None."""
     holder: dict[int, int] = {}
 
     def find(left: int, seen: set[int]) -> bool:

@@ -1,4 +1,4 @@
-"""One run: an enterprise is founded, lives with faults, and must be whole soon after they end."""
+"""One run: an enterprise is installed, works with faults, and must be consistent soon after they end."""
 
 import traceback
 from collections.abc import Callable
@@ -28,23 +28,23 @@ from mqdssm.testing.simulation.violation import Violation
 from mqdssm.testing.simulation.world import EngineMaker, StoreMaker, Trace, World, real_engine
 
 _FOUNDING_S: Final = 4_000.0
-"""An enterprise without faults is founded in less."""
+"""Limit for the installation of an enterprise."""
 _LOOK_S: Final = 15.0
 _QUIET_S: Final = 25.0
-"""Longer than a server that has just started answers no change requests (decision R33)."""
+"""Longer than the time after its start in which a server answers no change requests (decision R33)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """What became of a run.
+    """Outcome of a run.
 
     Attributes:
-        seed: which one.
-        violation: what was broken; empty: nothing.
-        simulated_s: how long the run took in its own time.
-        steps: how many things happened.
-        requests: how many changes clients wanted.
-        counts: what else happened, by name.
+        seed: the seed.
+        violation: the broken property; empty: none.
+        simulated_s: simulated time of the run.
+        steps: number of simulated actions.
+        requests: number of changes that clients asked for.
+        counts: counts of other events, by name.
     """
 
     seed: int
@@ -60,9 +60,9 @@ class Simulation:
 
     Args:
         options: what kind of run.
-        make_engine: makes engines; the real one, or a changed one that the checks have to find out.
+        make_engine: makes engines; the real one, or a mutant that the checks have to detect.
         make_store: makes stores; None: those of the options.
-        trace: what tells a reader, or None.
+        trace: writes a line of the trace, or None.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Simulation:
         self._chaos = Chaos(self.world, self._dice)
 
     def run(self) -> RunReport:
-        """Run it to its end."""
+        """Run all phases, and return the report."""
         violation = ""
         try:
             self._found()
@@ -102,7 +102,7 @@ class Simulation:
     # -- phases
 
     def _found(self) -> None:
-        """Found the enterprise; faults may begin before that is done."""
+        """Install the enterprise; in one of four runs the faults begin first."""
         options = self.world.options
         if self._dice.one_in(4):
             self._chaos.begin()
@@ -122,7 +122,7 @@ class Simulation:
                 raise Violation("the enterprise is not founded in time")
 
     def _live(self) -> None:
-        """Clients and administrator at work, with faults."""
+        """Let clients and administrator work, with faults."""
         options = self.world.options
         self._chaos.begin()
         self._clients.run()
@@ -133,7 +133,7 @@ class Simulation:
         self._pass(float(options.work.duration_s))
 
     def _calm_down(self) -> None:
-        """No more faults: the enterprise must become whole."""
+        """End the faults, and wait until the enterprise is consistent."""
         self._clients.busy = False
         self._administrator.busy = False
         self.world.end_faults()
@@ -161,7 +161,7 @@ class Simulation:
             raise Violation(f"whole no more: {difference}")
 
     def _prove_alive(self) -> None:
-        """Each server can change each partition, and all the others get to know it."""
+        """Check that each server can change partitions, and that the changes reach all servers."""
         world = self.world
         promises = Promises(world)
         self._pass(_QUIET_S)
@@ -187,10 +187,10 @@ class Simulation:
         sites = {one.settings.site_id for one in members(self.world)}
         return [one for one in self.world.ledger.partitions if one in sites]
 
-    # -- what is checked last
+    # -- final checks
 
     def _check_answers(self) -> None:
-        """Every client whose server did not stop was answered."""
+        """Check that every client whose server did not stop got an answer."""
         for request in self.world.book.requests.values():
             server = self.world.servers[request.server]
             is_foul = self.world.is_foul(server)
@@ -198,7 +198,7 @@ class Simulation:
                 raise Violation(f"{request}: {server.name} never answered")
 
     def _check_bounds(self) -> None:
-        """Nothing in an engine grows without end."""
+        """Check that the collections of all engines are within their limit."""
         for server in self.world.servers:
             found = largest(server.engine)
             if found > CONTAINER_MAX:
@@ -240,5 +240,5 @@ class Simulation:
 
 
 def simulate(seed: int, trace: Trace | None = None) -> RunReport:
-    """Run what belongs to a seed."""
+    """Run the simulation of a seed."""
     return Simulation(options_of(seed), trace=trace).run()

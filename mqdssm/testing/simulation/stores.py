@@ -1,4 +1,4 @@
-"""Stores of the simulation: what survives a crash, and crashes between two writes of one operation."""
+"""Stores of the simulation, which survive crashes, also between two writes of one operation."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -27,17 +27,17 @@ from mqdssm.store.disk import Crash, DiskSpace, Moment
 from mqdssm.store.memory import MemoryStore
 
 ALL: Final = 1 << 30
-"""More than there are."""
+"""Limit above the number of changes and bytes of any partition."""
 _READING: Final = (ReadObject, ListObjects, LookupChanges, HasObjects)
 _STATE: Final = (SavePartition, SaveNeighbor, RemoveNeighbor)
-"""Operations that write no objects, but perhaps the number up to which is purged, which changes carry."""
+"""Operations that write no objects, but may change the purged number that changes carry."""
 
 
 class SimulatedStore(Protocol):
-    """What an engine's operations are performed on; it outlives a crash.
+    """Store for an engine's operations, which survives crashes of the server.
 
     Attributes:
-        room: how much its disk takes; an operation that finds none, and has no status, is a DirectoryError.
+        room: free space on the disk; without space, an operation that has no status raises DirectoryError.
     """
 
     room: DiskSpace
@@ -46,17 +46,17 @@ class SimulatedStore(Protocol):
         """Perform an operation."""
 
     def look(self, operation: Operation) -> Result:
-        """Perform a reading operation for the checks; its result stays while nobody writes."""
+        """Perform a reading operation for the checks; the result is cached until a write."""
 
     def perform_torn(self, operation: Operation, moments: int) -> None:
-        """Perform an operation up to a moment, then lose everything that is not durable."""
+        """Perform an operation until a power loss, then lose everything that is not durable."""
 
 
 def crash_after(moments: int) -> Callable[[Moment], None]:
-    """Return what lets a machine lose its power: it is called around each write, and raises `Crash`.
+    """Return a call-back for each moment before and after a write, which raises `Crash` at one moment.
 
     Args:
-        moments: so many are let pass; there are two around each write.
+        moments: number of moments that pass first; there are two for each write.
     """
     left = moments
 
@@ -70,7 +70,7 @@ def crash_after(moments: int) -> Callable[[Moment], None]:
 
 
 class WatchedStore(ABC):
-    """A store that the simulation's checks look at: what was read for them stays while nobody writes."""
+    """Store with a cache for the reads of the simulation's checks, which writes invalidate."""
 
     def __init__(self) -> None:
         self._objects: dict[Operation, Result] = {}
@@ -81,7 +81,7 @@ class WatchedStore(ABC):
         """Perform an operation."""
 
     def look(self, operation: Operation) -> Result:
-        """Perform a reading operation for the checks; its result stays while nobody writes."""
+        """Perform a reading operation for the checks; the result is cached until a write."""
         known = self._changes if isinstance(operation, LookupChanges) else self._objects
         seen = known.get(operation)
         if seen is None:
@@ -89,12 +89,12 @@ class WatchedStore(ABC):
         return seen
 
     def forget(self) -> None:
-        """Forget what was read for the checks."""
+        """Clear the cache of the checks."""
         self._objects.clear()
         self._changes.clear()
 
     def forget_after(self, operation: Operation) -> None:
-        """Forget what an operation may change."""
+        """Remove from the cache what an operation may change."""
         if isinstance(operation, _READING):
             return
         self._changes.clear()
@@ -111,7 +111,7 @@ class CrashingStore(WatchedStore):
 
     @property
     def room(self) -> DiskSpace:
-        """How much its disk takes."""
+        """Free space on the disk."""
         return self._store.disk.room
 
     @room.setter
@@ -125,11 +125,11 @@ class CrashingStore(WatchedStore):
         return result
 
     def perform_torn(self, operation: Operation, moments: int) -> None:
-        """Perform an operation up to a moment, and start anew from what was written.
+        """Perform an operation until a power loss, and reopen the store with what was written.
 
         Args:
             operation: the operation.
-            moments: there are two around each write; if it has fewer, it is done whole.
+            moments: moments before the power loss, two for each write; an operation with fewer is completed.
         """
         self.forget()
         self._store.disk.on_write = crash_after(moments)
@@ -148,7 +148,7 @@ def everything(
     up_to: SequenceNumber = MAX,
     enterprise_scope: bool = False,
 ) -> LookupChanges:
-    """What asks for all objects and tombstones of a partition, or those with numbers in a range."""
+    """Return a look-up of all objects and tombstones of a partition, or of a range of numbers."""
     return LookupChanges(
         partition_id=partition_id,
         after=after,
@@ -162,13 +162,13 @@ def everything(
 def changes_of(
     store: SimulatedStore, partition_id: Guid, *, after: SequenceNumber = MIN, up_to: SequenceNumber = MAX
 ) -> tuple[DirectoryChange, ...]:
-    """All objects and tombstones of a partition, or those with numbers in a range, as changes."""
+    """Return all objects and tombstones of a partition, or of a range of numbers, as changes."""
     found = store.look(everything(partition_id, after=after, up_to=up_to))
     return found.changes if isinstance(found, ChangesFound) else ()
 
 
 def copy_to(store: SimulatedStore, copy: SimulatedStore) -> None:
-    """Back a directory up: put everything that has a number into another, empty one."""
+    """Copy everything that has a number to another, empty store."""
     state = store.perform(LoadState())
     if not isinstance(state, PersistedState):
         return
