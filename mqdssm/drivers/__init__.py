@@ -1,4 +1,4 @@
-"""The thin drivers of the engines: threads, timers, queue managers, keys.
+"""Drivers that run the engines: threads, timers, queue managers, keys.
 
 Programs that replicate begin with `mqdssm.drivers.replication.ReplicationDriver`.
 """

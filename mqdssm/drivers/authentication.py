@@ -1,4 +1,4 @@
-"""Signing messages, and believing them ([MS-MQQB] 3.1.7.1.4, 3.1.5.8.3; [MC-MQDSRP] 3.1.7.2.1)."""
+"""Signing and verifying messages ([MS-MQQB] 3.1.7.1.4, 3.1.5.8.3; [MC-MQDSRP] 3.1.7.2.1)."""
 
 import hashlib
 import logging
@@ -38,9 +38,9 @@ SIGNATURE_BYTES_MAX: Final = 2048
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignaturePolicy:
-    """How a queue manager signs, and which signatures it takes.
+    """Settings for signing messages and for accepting signatures.
 
-    The defaults sign as [MC-MQDSRP] 3.1.7.2.1 says and take what [MS-MQQB] 3.1.5.8.3 takes. Among servers of
+    The defaults sign as [MC-MQDSRP] 3.1.7.2.1 says and accept what [MS-MQQB] 3.1.5.8.3 does. Among servers of
     mqdssm alone everything may be narrowed: SHA-256, `levels` of SIG20, `dated_only`.
 
     Attributes:
@@ -64,7 +64,7 @@ AS_SPECIFIED: Final = SignaturePolicy()
 
 
 class Distrust(StrEnum):
-    """Why a message is not believed."""
+    """Reasons for which a message is not accepted as authentic."""
 
     UNSIGNED = "not signed by a queue manager"
     REFUSED = "signed in a way that is not taken"
@@ -77,7 +77,7 @@ class Distrust(StrEnum):
 
     @property
     def is_bad_signature(self) -> bool:
-        """Whether the sender is to hear of it: NackBadSignature."""
+        """True if the sender receives NackBadSignature."""
         return self in _BAD_SIGNATURE
 
 
@@ -86,7 +86,7 @@ _BAD_SIGNATURE: Final = frozenset({Distrust.UNSIGNED, Distrust.REFUSED, Distrust
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """A message is believed.
+    """Result for an authentic message.
 
     Attributes:
         sender: who signed it.
@@ -130,7 +130,7 @@ class Signer:
 
 
 class Verifier:
-    """Says whether a message is believed ([MS-MQQB] 3.1.5.8.3); of one queue manager, from any thread.
+    """Verifies the messages of one queue manager ([MS-MQQB] 3.1.5.8.3); thread-safe.
 
     Args:
         keys: who may sign.
@@ -162,7 +162,7 @@ class Verifier:
             return problem
         try:
             verified, key = self._signed_by(message)
-        except (DirectoryError, MappingError) as error:  # an object that cannot be read is not ours to judge
+        except (DirectoryError, MappingError) as error:  # the directory or the object cannot be read
             log.warning("a message is dropped, its sender cannot be looked up: %s", error)
             return Distrust.UNAVAILABLE
         if key is not None and message.application_tag:
@@ -177,7 +177,7 @@ class Verifier:
         return verified
 
     def _at_first_sight(self, message: Message, now: float) -> Distrust | None:
-        """What is wrong with it before any key was looked up."""
+        """Return why a message is distrusted, before any key is looked up; None if nothing is wrong yet."""
         by_queue_manager = (
             message.sender_type is SenderIdentifierType.QUEUE_MANAGER and len(message.sender) == GUID_BYTES
         )
@@ -205,10 +205,10 @@ class Verifier:
 def _signing_key(
     message: Message, level: AuthenticationLevel, sender: TrustedSender
 ) -> "RSAPublicKey | None":
-    """Return the key of a sender that a message was signed with; None: it was none of them."""
+    """Return the key of a sender that a message was signed with; None if no key fits."""
     try:
         data = signed_bytes(message, level)
-    except ValueError:  # a queue that no signed message of ours has
+    except ValueError:  # a destination that cannot be signed
         return None
     keys = filter(None, map(_usable, sender.keys[:KEYS_TRIED_MAX]))
     good = (key for key in keys if is_signed(key, data, message.signature, message.hash_algorithm))
@@ -216,13 +216,13 @@ def _signing_key(
 
 
 def _fingerprint(key: "RSAPublicKey") -> str:
-    """Return a short text that stands for a key, in files too."""
+    """Return a short text that identifies a key, also in files."""
     numbers = key.public_numbers()
     return hashlib.sha256(f"{numbers.n:x} {numbers.e:x}".encode()).hexdigest()[:32]
 
 
 def _usable(key: PublicKey) -> "RSAPublicKey | None":
-    """A key that signatures can be verified with; short ones are none (decision R57)."""
+    """Return an RSA key for verifying signatures; None if it is too short or damaged (decision R57)."""
     try:
         public = key.rsa()
     except (DecodeError, ValueError):

@@ -45,7 +45,7 @@ class DiscoveryDriver:
         self._sockets: Final[dict[Network, socket.socket]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._running: asyncio.Future[DiscoveryResult | None] | None = None
-        self._waiting = 0  # for that
+        self._waiting = 0  # callers that wait for the result
         self._performers: Final[Mapping[type, Callable[..., None]]] = {
             do.Broadcast: self._broadcast,
             do.SearchFinished: self._finished,
@@ -74,7 +74,7 @@ class DiscoveryDriver:
                 self._close()
 
     def networks_changed(self, networks: Sequence[Network]) -> None:
-        """The computer is now connected to these networks; to be called in the event loop."""
+        """Tell the client that the computer is now connected to these networks; call it in the event loop."""
         self._take(do.NetworksChanged(networks=tuple(networks)))
 
     def _take(self, event: do.Event) -> None:
@@ -92,16 +92,16 @@ class DiscoveryDriver:
         try:
             opened = self._sockets.get(network) or self._open(network)
             opened.sendto(action.data, (network.address, network.port))
-        except (OSError, OverflowError, ValueError) as error:  # a port or an address that is none, too
+        except (OSError, OverflowError, ValueError) as error:  # also for an invalid port or address
             self.counts.add("request not sent")
             log.warning("nobody can be asked on %s: %s", network, getattr(error, "strerror", None) or error)
             asyncio.get_running_loop().call_soon(self._take, do.RequestSendFailed(network=network))
 
     def _open(self, network: Network) -> socket.socket:
-        """A socket of its own tells on which network a reply arrives.
+        """Open a socket for one network, so that replies can be assigned to it.
 
         Raises:
-            OSError: there can be none.
+            OSError: the socket cannot be opened.
         """
         opened = self._sockets[network] = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         opened.setblocking(False)
@@ -112,13 +112,13 @@ class DiscoveryDriver:
 
     def _read(self, network: Network, opened: socket.socket) -> None:
         for _ in range(DATAGRAMS_AT_ONCE):
-            if opened.fileno() < 0:  # an answer before was the last one
+            if opened.fileno() < 0:  # the previous answer ended the search
                 return
             try:
                 data, (source, _port) = opened.recvfrom(PACKET_BYTES_MAX + 1)
             except BlockingIOError:
                 return
-            except OSError:  # a router's word that nobody is there: others may answer
+            except OSError:  # ICMP says that a host is unreachable: others may answer
                 self.counts.add("network error")
                 return
             self._take(do.ReplyReceived(network=network, data=data, source=source))
@@ -129,7 +129,7 @@ class DiscoveryDriver:
         self._close_sockets()
 
     def _close(self) -> None:
-        """Also when nobody wants the answer any more: then the client has to end, too."""
+        """Stop the client, the timer and the sockets, also when no caller waits for the answer any more."""
         while self._client.state is not do.ClientState.IDLE:
             self._client.step(do.NetworksChanged(networks=()), asyncio.get_running_loop().time())
         if self._timer is not None:

@@ -1,4 +1,4 @@
-"""Knowledge of a discovery server, read from the directory and kept up to date ([MS-MQSD] 2.3, 3.2.1.1).
+"""Data of a discovery server, read from the directory and kept up to date ([MS-MQSD] 2.3, 3.2.1.1).
 
 The directory is read when the server starts, at an interval, and whenever somebody says that something has
 changed. While it cannot be read, what was known before counts.
@@ -44,11 +44,11 @@ _IPX_TYPE: Final = 3
 
 
 class WatchedChange(Protocol):
-    """Change that a watcher of the directory tells: `mqdssm.model.watching.ObjectChange`."""
+    """Change of an object in a watched directory: `mqdssm.model.watching.ObjectChange`."""
 
     @property
     def type(self) -> str:
-        """The type of object, as on the command line."""
+        """Type of the object, as on the command line."""
 
 
 def protocols_of(addresses: bytes) -> tuple[bool, bool]:
@@ -67,7 +67,7 @@ def protocols_of(addresses: bytes) -> tuple[bool, bool]:
 
 
 class DiscoveryReader:
-    """Reads what one server answers.
+    """Reads the data for the answers of one discovery server.
 
     Args:
         directory: connected.
@@ -83,7 +83,7 @@ class DiscoveryReader:
         self._networks = tuple(networks)
 
     def read(self) -> Knowledge:
-        """Read the knowledge of a server.
+        """Read the servers of the site and the connected networks.
 
         Raises:
             ObjectNotFound: there is no such site.
@@ -112,11 +112,11 @@ class DiscoveryReader:
         )
 
     def is_listed(self, knowledge: Knowledge) -> bool:
-        """Return True if the server's own computer is among the servers it tells of."""
+        """Return True if the server's own computer is among the servers in its answers."""
         return self._computer.casefold() in {server.name.casefold() for server in knowledge.servers}
 
     def _machines(self) -> Iterator[QueueManager]:
-        """Queue managers in the role of a directory server."""
+        """Search the queue managers that are directory servers."""
         wanted = [Filter("DirectoryServer", "==", True)]
         attributes = ["ComputerName", "FullPath", "SiteIdentifierList"]
         return self._directory.search(QueueManager, wanted, attributes=attributes)
@@ -142,7 +142,7 @@ class DiscoveryReader:
         return next((beside[dn][1] for dn in own if dn in beside), ())
 
     def _all_networks(self) -> Iterator[Guid]:
-        """Connected networks are objects of MQIS alone (decisions M44, S6)."""
+        """Yield the GUIDs of all connected networks; only MQIS has such objects (decisions M44, S6)."""
         session = self._directory.session
         of_class = Equal("objectClass", _NETWORK_CLASS.encode())
         try:
@@ -164,7 +164,7 @@ def _key(machine: QueueManager) -> str:
 
 
 def _entry(machine: QueueManager, addresses: bytes) -> Iterator[DirectoryServiceServer]:
-    """The entry of a server; none where its name is no NetBIOS name (decision S20)."""
+    """Yield the entry of a server, or nothing if its name is no NetBIOS name (decision S20)."""
     ip, ipx = protocols_of(addresses)
     try:
         check_netbios_name(machine.computer_name or "")
@@ -174,7 +174,7 @@ def _entry(machine: QueueManager, addresses: bytes) -> Iterator[DirectoryService
 
 
 class KnowledgeCache:
-    """Reads again and again, and passes on what it read; in an event loop.
+    """Reads the directory repeatedly, in an event loop, and passes on the result.
 
     Args:
         read: reads the directory; called in a thread.
@@ -201,7 +201,7 @@ class KnowledgeCache:
         self._stale: Final = asyncio.Event()
 
     async def refresh(self) -> Knowledge:
-        """Read once, and pass it on.
+        """Read the directory once, and pass on the result.
 
         Raises:
             DirectoryError: the directory cannot be read.
@@ -213,7 +213,7 @@ class KnowledgeCache:
         return knowledge
 
     async def run(self) -> None:
-        """Keep it true, until cancelled."""
+        """Read the directory at intervals and after changes, until cancelled."""
         self._loop = asyncio.get_running_loop()
         wait_s = self._refresh_s
         while True:
@@ -228,12 +228,12 @@ class KnowledgeCache:
                 log.warning("the directory cannot be read, what was known before counts: %s", error)
 
     def invalidate(self) -> None:
-        """Something may have changed: read again soon. From any thread."""
+        """Read the directory again soon, since it may have changed; from any thread."""
         if self._loop is not None:
-            with suppress(RuntimeError):  # the loop has ended: nobody wants to know
+            with suppress(RuntimeError):  # the event loop is closed
                 self._loop.call_soon_threadsafe(self._stale.set)
 
     def apply(self, change: WatchedChange) -> None:
-        """An object of the directory has changed: read again soon, if it concerns us. From any thread."""
+        """Read the directory again soon if a changed object is part of the answers; from any thread."""
         if change.type in CONCERNED:
             self.invalidate()

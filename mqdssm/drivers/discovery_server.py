@@ -58,7 +58,7 @@ _TODO: Final[Mapping[int, str]] = {
 
 
 class DiscoveryListener:
-    """One discovery server: its engine, and its socket.
+    """Discovery server on one address: its engine and its socket.
 
     Args:
         address: where it listens; port 0: any.
@@ -105,7 +105,7 @@ class DiscoveryListener:
             self._filter(self._muted)
 
     def dropped(self) -> int:
-        """Return how many datagrams the system has dropped."""
+        """Return the number of datagrams that the operating system has dropped."""
         now = 0 if self._socket is None else packet_filter.dropped(self._socket)
         return self._dropped_before + now
 
@@ -183,7 +183,7 @@ class DiscoveryListener:
             self._counts.add("answered briefly" if action.is_brief else "answered")
 
     def _mute(self, action: do.Mute) -> None:
-        """Filter a source for a while; its datagrams that are in the buffer already still arrive."""
+        """Drop the datagrams of a source for a while; those already in the buffer still arrive."""
         if len(self._muted) < packet_filter.SOURCES_MAX and action.source not in self._muted:
             self._filter(self._muted | {action.source})
             loop = asyncio.get_running_loop()
@@ -205,7 +205,7 @@ class DiscoveryListener:
 
 
 def _why(error: OSError) -> str:
-    """Return why an address cannot be listened on, and what to do."""
+    """Return the reason why an address cannot be listened on, with a remedy."""
     said = error.strerror or str(error)
     todo = _TODO.get(error.errno or 0)
     return said if todo is None else f"{said}; {todo}"
@@ -235,7 +235,7 @@ class DiscoveryService:
         allow_from: Sequence[IPv4Network] = (),
         on_report: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Listen nowhere yet; to be made in the event loop that it will run in.
+        """Initialize the servers without opening sockets; call it in the event loop that will run them.
 
         Raises:
             ValueError: no IPv4 address, or no port.
@@ -262,7 +262,7 @@ class DiscoveryService:
 
     @property
     def is_listening(self) -> bool:
-        """True if it listens on all of them."""
+        """True if the service listens on all addresses."""
         return all(one.is_listening for one in self._listeners)
 
     def start(self) -> None:
@@ -293,10 +293,10 @@ class DiscoveryService:
             self.stop()
 
     def _allow(self) -> None:
-        """Look at the networks of this computer, which come and go."""
+        """Read the networks of this computer again, and answer only allowed ones."""
         try:
             on_link = on_link_networks()
-        except ConfigError:  # this system does not tell
+        except ConfigError:  # not known on this system
             on_link = (LOOPBACK,)
         except OSError as error:
             log.warning("the networks of this computer cannot be read, they stay as they were: %s", error)
@@ -305,12 +305,12 @@ class DiscoveryService:
             one.allow(sources_of(one.address[0], on_link, self._allow_from))
 
     def seen(self) -> Mapping[str, int]:
-        """Return all counts until now, with what the system has dropped."""
+        """Return all counts, including datagrams dropped by the operating system."""
         dropped = sum(one.dropped() for one in self._listeners)
         return {**self.counts.seen(), **({DROPPED: dropped} if dropped else {})}
 
     def _report(self) -> None:
-        """Tell what was counted since the last time, if anything was."""
+        """Report the counts since the last report, if there are any."""
         seen = self.seen()
         new = {what: count - self._reported.get(what, 0) for what, count in seen.items()}
         self._reported = seen

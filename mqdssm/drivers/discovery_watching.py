@@ -1,4 +1,4 @@
-"""A watch of the directory that keeps what a discovery server knows true, without waiting for its time.
+"""Watch of the directory that updates the data of a discovery server at once.
 
 Where the server does not tell of changes, or not to this user, the interval of `KnowledgeCache` is left: that
 is said once, and tried again now and then, since the server may be another one tomorrow.
@@ -23,7 +23,7 @@ STOP_WAIT_S: Final = 2.0
 
 
 class KnowledgeWatch:
-    """Tells a cache of each change of a queue manager or site, from a thread of its own (decision S17).
+    """Passes changes of queue managers and sites to a cache, from a separate thread (decision S17).
 
     Args:
         directory: the one that is watched, by connections of the watch.
@@ -49,7 +49,7 @@ class KnowledgeWatch:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Watch as long as the block lasts."""
+        """Watch the directory while the block runs."""
         self._thread.start()
         try:
             yield
@@ -64,7 +64,7 @@ class KnowledgeWatch:
         while not self._stopped.is_set():
             try:
                 self._follow()
-            except ConfigError as error:  # with these options never
+            except ConfigError as error:  # these options can never work
                 self._say(error)
                 return
             except MqdssmError as error:
@@ -81,7 +81,7 @@ class KnowledgeWatch:
                 self._cache.apply(change)
 
     def _on_ready(self, url: str) -> None:
-        """What happened between the last reading and now is told by nobody."""
+        """Read the directory again: the watch does not report changes since the last reading."""
         log.info("%s is watched", url)
         self._told = ""
         self._cache.invalidate()

@@ -1,4 +1,4 @@
-"""The queue from which a program receives."""
+"""Local queue from which a program receives messages."""
 
 import time
 from collections import OrderedDict
@@ -20,7 +20,7 @@ def _size(arrival: Arrival) -> int:
 
 
 class HostInbox:
-    """A private queue of a queue manager's, open for receiving (`mqdssm.drivers.transport.Inbox`).
+    """Private queue of a local queue manager, open for receiving (`mqdssm.drivers.transport.Inbox`).
 
     Args:
         queue: its name, number and limits.
@@ -39,7 +39,7 @@ class HostInbox:
 
     @property
     def is_closed(self) -> bool:
-        """True if nothing will come any more."""
+        """True if the queue is closed for receiving."""
         return self._closed
 
     def receive(self, timeout_s: float) -> Arrival | None:
@@ -62,17 +62,17 @@ class HostInbox:
         return None
 
     def purge(self) -> None:
-        """Remove all messages: NackQueuePurged to who asked for it."""
+        """Remove all messages; senders receive NackQueuePurged if they asked for it."""
         self.empty(MessageClass.NACK_QUEUE_PURGED)
 
     def close(self) -> None:
-        """Receive no more; who waits in `receive` gets None."""
+        """Close the queue for receiving; waiting calls of `receive` return None."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def reopen(self) -> None:
-        """Receive again."""
+        """Open the queue for receiving again."""
         with self._changed:
             self._closed = False
 
@@ -89,12 +89,12 @@ class HostInbox:
         return number is not None
 
     def has_had(self, identifier: MessageId) -> bool:
-        """True if a message of that identifier came here; anybody may write another one's on his own."""
+        """Return True if a message with this identifier was received; identifiers can be forged."""
         with self._changed:
             return identifier in self._known
 
     def expire(self, now: float) -> float | None:
-        """Remove what was not received in time; when to look again, in seconds since 1970."""
+        """Remove expired messages; return the next deadline in seconds since 1970."""
         with self._changed:
             expired = self._waiting.expired(now)
             deadline = self._waiting.deadline
@@ -106,7 +106,7 @@ class HostInbox:
             self._acknowledge(late.message, MessageClass.NACK_RECEIVE_TIMEOUT)
 
     def empty(self, reason: MessageClass) -> None:
-        """Remove all messages, for a reason that their senders may have asked to hear of."""
+        """Remove all messages and send acknowledgements of the given class to senders that asked for it."""
         with self._changed:
             gone = self._waiting.clear()
         for one in gone:

@@ -1,4 +1,4 @@
-"""Queue managers in one process: a network of two hosts or fifty, for tests, demonstrations and simulations.
+"""Network of queue managers in one process, for tests, demonstrations and simulations.
 
 Each host has one thread, which sends what waits on it and takes in what arrives, as two queue managers do
 by [MS-MQQB] 3.1.5.8 and 3.1.7.1; the wire itself is left out. Links can be cut and healed, and a fault
@@ -40,7 +40,7 @@ RETRY_S: Final = 1.0
 """How long messages wait for a machine that is not there, before it is looked for again."""
 
 Fault: TypeAlias = Callable[[str, str, Message], Iterable[Message]]
-"""Says what arrives of a message that is under way between two machines: nothing, it, it twice, others."""
+"""Returns the messages that arrive for one that was sent: none, the message, a copy, or others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ _INSECURE: Final = frozenset({MessageClass.NACK_BAD_DEST_QUEUE, MessageClass.NAC
 
 
 class InProcessNetwork:
-    """Where hosts find each other, by machine name (in any case) or identifier.
+    """Network that delivers messages to hosts by machine name (in any case) or identifier.
 
     Args:
         clock: seconds since 1970, of all hosts.
@@ -120,18 +120,18 @@ class InProcessNetwork:
         return host
 
     def cut(self, one: str, other: str) -> None:
-        """Let no message pass between two machines."""
+        """Cut the link between two machines."""
         with self._lock:
             self._cut.add(frozenset({one.casefold(), other.casefold()}))
 
     def heal(self) -> None:
-        """Let messages pass everywhere."""
+        """Restore all links that were cut."""
         with self._lock:
             self._cut.clear()
         self.wake()
 
     def wake(self) -> None:
-        """Let every host look at its messages: the clock went on, or a machine can be reached again."""
+        """Let every host check its messages, after the clock advanced or a machine became reachable."""
         with self._lock:
             hosts = list(dict.fromkeys(self._hosts.values()))  # each has two addresses
         for host in hosts:
@@ -148,12 +148,12 @@ class InProcessNetwork:
                 closing.callback(host.close)
 
     def numbers(self, identifier: Guid) -> Iterator[int]:
-        """The numbers of a host's messages: those of its next life go on, or nobody would take them in."""
+        """Return the message numbers of a host; they continue after a restart, so that none is repeated."""
         with self._lock:
             return self._numbers.setdefault(identifier, count(1))
 
     def pass_on(self, source: "Host", address: Address, message: Message) -> bool:
-        """Hand a message to the machine of an address; False: it cannot be reached, or has no room."""
+        """Pass a message to the machine of an address; False if it is unreachable or full."""
         with self._lock:
             target = self._hosts.get(address)
             cut = target is None or _link(source, target) in self._cut
@@ -163,7 +163,7 @@ class InProcessNetwork:
         return target.offer(arriving)
 
     def forget(self, host: "Host") -> None:
-        """A host is closed."""
+        """Remove a closed host."""
         with self._lock:
             for address in (host.machine_name.casefold(), host.identifier):
                 if self._hosts.get(address) is host:
@@ -175,7 +175,7 @@ def _link(one: "Host", other: "Host") -> frozenset[str]:
 
 
 class Host:
-    """A queue manager of a `InProcessNetwork` (`mqdssm.drivers.transport.Transport`).
+    """Queue manager of an `InProcessNetwork` (`mqdssm.drivers.transport.Transport`).
 
     Attributes:
         counts: what was dropped or refused here.
@@ -215,7 +215,7 @@ class Host:
 
     @property
     def machine_name(self) -> str:
-        """Its name."""
+        """QueueManager.ComputerName."""
         return self._machine_name
 
     @property
@@ -224,11 +224,11 @@ class Host:
         return self._identifier
 
     def start(self) -> None:
-        """Start its thread."""
+        """Start the thread of the host."""
         self._thread.start()
 
     def open(self, queue: LocalQueue) -> HostInbox:
-        """Open one of its queues; made where there is none (as `Transport.open`)."""
+        """Open a queue of the host, creating it if necessary (see `Transport.open`)."""
         if queue.authenticated and self._verifier is None:
             raise ValueError(f"nobody verifies signatures for {queue.name} of {self._machine_name}")
         with self._lock:
@@ -243,7 +243,7 @@ class Host:
         return found
 
     def delete(self, queue: LocalQueue) -> None:
-        """Remove a queue and its messages: NackQueueDeleted to who asked for it ([MS-MQDMPR] 3.1.7.1.4)."""
+        """Remove a queue; senders receive NackQueueDeleted if they asked for it ([MS-MQDMPR] 3.1.7.1.4)."""
         with self._lock:
             inbox = self._inboxes.pop(queue.number, None)
         if inbox is not None:
@@ -251,7 +251,7 @@ class Host:
             inbox.empty(MessageClass.NACK_QUEUE_DELETED)
 
     def send(self, message: Message, destination: FormatName) -> MessageId:
-        """Take a message for a queue (as `Transport.send`)."""
+        """Accept a message for a queue (see `Transport.send`)."""
         address = _address(destination)
         with self._lock:
             identifier = MessageId(self._identifier, next(self._numbers))
@@ -267,14 +267,14 @@ class Host:
         return identifier
 
     def purge_waiting(self, destination: FormatName) -> None:
-        """Remove the messages that wait for a machine: NackPurged to who asked for it."""
+        """Remove the messages that wait for a machine; senders receive NackPurged if they asked for it."""
         with self._lock:
             gone = self._outgoing.purge(_address(destination))
         for message in gone:
             self.acknowledge(message, MessageClass.NACK_PURGED)
 
     def close(self) -> None:
-        """Stop; messages that wait are gone.
+        """Stop the host; waiting messages are lost.
 
         Raises:
             Exception: the defect that had stopped it already; once.
@@ -287,13 +287,13 @@ class Host:
             raise failure
 
     def wake(self) -> None:
-        """Look at the messages again."""
+        """Let the host check its messages again."""
         with self._lock:
             self._awake = True
             self._notify()
 
     def offer(self, messages: Iterable[Message]) -> bool:
-        """Take in what arrives from another machine; False: not now."""
+        """Accept messages from another machine; False if the host is full or closed."""
         with self._lock:
             if self._closed or len(self._arriving) >= ARRIVING_MAX:
                 self._refused = True
@@ -320,7 +320,7 @@ class Host:
             self._post(_address(target), sent)
 
     def _notify(self) -> None:
-        """Tell who does its work that there may be some; the lock is held."""
+        """Notify the thread or the `on_work` call-back; the lock is held."""
         if self._on_work is not None:
             self._on_work()
         self._lock.notify_all()
@@ -342,7 +342,7 @@ class Host:
     def _run(self) -> None:
         try:
             self._work()
-        except Exception as error:  # a defect: who receives sees the end, who closes the reason
+        except Exception as error:  # a defect: `receive` returns None, `close` raises the error
             log.critical("queue manager %s stops: a defect", self._machine_name, exc_info=True)
             self._failure = error
             self._stop()
@@ -367,7 +367,7 @@ class Host:
             wait = self.turn()
 
     def turn(self) -> float | None:
-        """Take in what has arrived, and send what waits; for its thread, or for who has it in place of one.
+        """Process arrived messages and send waiting ones; called by the thread, or instead of a thread.
 
         Returns:
             Seconds until there may be something to do again; None: when somebody wakes it.
@@ -384,7 +384,7 @@ class Host:
         return self._send_waiting()
 
     def _send_waiting(self) -> float | None:
-        """Send what can be sent, drop what is late; seconds until there may be something to do."""
+        """Send waiting messages and drop expired ones; return the seconds until the next check, or None."""
         with self._lock:
             addresses = self._outgoing.addresses
             inboxes = list(self._inboxes.values())
@@ -399,7 +399,7 @@ class Host:
         return min([*waits, RETRY_S] if blocked else waits, default=None)
 
     def _send_to(self, address: Address) -> bool:
-        """Send to one machine; whether some messages have to wait."""
+        """Send the messages for one machine; return True if some have to wait."""
         while True:
             with self._lock:
                 late, taken = self._outgoing.take(address, self._clock())
@@ -429,7 +429,7 @@ class Host:
             log.info("%s drops a message: %s", self._machine_name, refused.value)
 
     def _refusal(self, message: Message) -> MessageClass | Distrust | None:
-        """Put a message into its queue, or say why not, in the order of [MS-MQQB] 3.1.5.8."""
+        """Put a message into its queue, or return why not, in the order of [MS-MQQB] 3.1.5.8."""
         inbox = self._find(message.destination)
         if inbox is None:
             return MessageClass.NACK_BAD_DEST_QUEUE
@@ -452,16 +452,16 @@ class Host:
         return None
 
     def _verify(self, message: Message, queue: LocalQueue) -> Verified | Distrust | None:
-        """Whom a message is from; None: it need not be signed, and is not."""
+        """Verify the signature of a message; None if it needs no signature and has none."""
         needed = queue.authenticated and not is_acknowledgement(message.message_class)
         if self._verifier is None or not (needed or message.signature):
             return None
         return self._verifier.verify(message, self._clock())
 
     def _find(self, name: FormatName | None) -> HostInbox | None:
-        """The queue that a format name means, if it is here.
+        """Find the queue of a format name, if it is a queue of this host.
 
-        What was signed for another machine is not: somebody recorded it, and sends it to us.
+        A message that was signed for another machine may be a recorded one: it is not accepted.
         """
         if name is None or not self._is_here(name):
             return None
@@ -477,10 +477,10 @@ class Host:
 
 
 def _address(name: FormatName) -> Address:
-    """Which machine a format name leads to.
+    """Return the machine that a format name leads to.
 
     Raises:
-        ValueError: none that could be found here.
+        ValueError: messages cannot be sent to such a format name here.
     """
     match name:
         case PrivateFormatName(guid=guid, journal=False):

@@ -1,4 +1,4 @@
-"""The IPv4 networks that this computer is connected to.
+"""IPv4 networks that this computer is connected to.
 
 A client fills NetworkAddressList with them ([MS-MQSD] 3.1.4.1), a server answers them (decision S19). Linux
 alone is asked (SIOCGIFCONF and its relatives, netdevice(7)).
@@ -36,11 +36,11 @@ _ADDRESS: Final = slice(_NAME_BYTES + 4, _NAME_BYTES + 8)  # of struct sockaddr_
 _PAIR: Final = 2
 _EVERYWHERE: Final = "255.255.255.255"
 _NOBODY: Final = frozenset({"0.0.0.0", _EVERYWHERE})  # noqa: S104  no addresses to listen on
-"""Broadcast addresses that say nothing of the network: none was set, or one that the default route takes."""
+"""Broadcast addresses without information: none was set, or it goes to the default route."""
 
 
 def connected_networks(port: int = IP_PORT) -> tuple[Network, ...]:
-    """All networks of this computer, without its loopback; a point-to-point link is one of remote access.
+    """Return all networks of this computer but its loopback; point-to-point links count as remote access.
 
     Args:
         port: where servers listen.
@@ -56,7 +56,7 @@ def connected_networks(port: int = IP_PORT) -> tuple[Network, ...]:
 
 
 def on_link_networks() -> tuple[ipaddress.IPv4Network, ...]:
-    """Return the networks whose computers this one reaches without a router, its loopback among them.
+    """Return the networks that this computer reaches without a router, including its loopback.
 
     Raises:
         ConfigError: this system cannot be asked.
@@ -88,13 +88,13 @@ def _networks(asked: socket.socket, port: int) -> Iterator[Network]:
         try:
             found = _network(asked, request, port)
         except OSError:
-            continue  # the interface, or its address, has gone meanwhile: it is no network of ours any more
+            continue  # the interface or its address was removed meanwhile
         if found is not None:
             yield found
 
 
 def _network(asked: socket.socket, request: bytes, port: int) -> Network | None:
-    """The network of an address; None where nobody can be asked on it.
+    """Return the network of an interface address; None if no server can be asked on it.
 
     Raises:
         OSError: the address is not there any more.

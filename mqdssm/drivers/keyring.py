@@ -1,4 +1,4 @@
-"""Whose public key signs for a queue manager: what the directory and the administrator say."""
+"""Public keys that may sign for a queue manager: from the directory and from the administrator."""
 
 import logging
 import time
@@ -28,20 +28,20 @@ from mqdssm.wire.keys import PublicKey, PublicKeys
 log: Final = logging.getLogger(__name__)
 
 BELIEVED_S: Final = 60.0
-"""How long an answer of the directory counts: a new or withdrawn key is seen within a minute."""
+"""Seconds for which an answer of the directory is used: key changes are seen within a minute."""
 UNKNOWN_S: Final = 5.0
-"""How long the answer counts that there is nobody: new servers come, and nobody floods the directory."""
+"""Seconds for which an empty answer is used: new servers are found soon, the directory is not flooded."""
 OUTAGE_S: Final = 600.0
-"""How old an answer may be while the directory cannot be asked, or its store is busy with changes."""
+"""Maximum age of an answer while the directory is not reachable, or its store is busy with changes."""
 ANSWERS_MAX: Final = 1000
-"""Machines whose answers are kept; an enterprise has a few hundred directory servers at most."""
+"""Maximum number of cached machines; an enterprise has a few hundred directory servers at most."""
 KEYS_TRIED_MAX: Final = 8
-"""Keys of one machine that are tried: one for each provider that made some, and then some."""
+"""Maximum number of keys tried for one machine; it usually has one for each provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustedSender:
-    """Somebody who may sign.
+    """Machine that may sign messages, with its public keys.
 
     Attributes:
         machine_name: name of the machine.
@@ -58,20 +58,20 @@ class TrustedSender:
     site_id: Guid | None = None
 
     def is_called(self, machine_name: str) -> bool:
-        """Return True if a name is its own."""
+        """Return True if this is the name of the machine, in any case."""
         return self.machine_name.casefold() == machine_name.casefold()
 
     @property
     def is_directory_server(self) -> bool:
-        """Whether it is a BSC, PSC or PEC ([MS-MQMQ] 2.3.2.9)."""
+        """True if the machine is a BSC, PSC or PEC ([MS-MQMQ] 2.3.2.9)."""
         return bool(self.service & (Service.BSC | Service.PSC | Service.PEC))
 
 
 class KeyRing(Protocol):
-    """Knows who may sign as a queue manager."""
+    """Source of the machines and keys that may sign as a queue manager."""
 
     def senders(self, queue_manager: Guid) -> Iterable[TrustedSender]:
-        """Who may have signed a message whose SenderIdentifier is this one, the likeliest first.
+        """Return the senders that may have signed messages with this SenderIdentifier, the likeliest first.
 
         Raises:
             DirectoryError: it cannot be told now.
@@ -80,7 +80,7 @@ class KeyRing(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PinnedKeys:
-    """What the administrator says: how a new server knows its PEC and PSC before it has their objects.
+    """Keys that the administrator configured: a new server knows its PEC and PSC from them.
 
     Attributes:
         known: senders by QueueManager.Identifier.
@@ -89,26 +89,26 @@ class PinnedKeys:
     known: Mapping[Guid, TrustedSender]
 
     def senders(self, queue_manager: Guid) -> Iterator[TrustedSender]:
-        """The one that is pinned, if any."""
+        """Yield the configured sender with this identifier, if there is one."""
         if queue_manager in self.known:
             yield replace(self.known[queue_manager], machine_id=queue_manager)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRings:
-    """Several key rings, asked one after the other.
+    """Several key rings that are asked in order.
 
-    A machine is called as a later ring calls it, where that knows its identifier and its key: a machine that
+    A machine gets its name from a later ring if that ring has its identifier and key: a machine that
     the administrator has pinned may get another name (decision R183).
     """
 
     rings: tuple[KeyRing, ...]
 
     def senders(self, queue_manager: Guid) -> Iterator[TrustedSender]:
-        """All that they say.
+        """Yield the senders of all key rings.
 
         Raises:
-            DirectoryError: as theirs.
+            DirectoryError: as `KeyRing.senders`.
         """
         for at, ring in enumerate(self.rings, start=1):
             for sender in ring.senders(queue_manager):
@@ -116,7 +116,7 @@ class KeyRings:
 
 
 def _renamed(sender: TrustedSender, rings: Iterable[KeyRing], queue_manager: Guid) -> TrustedSender:
-    """Return a sender with the name that some key rings have for its identifier and key, if one has."""
+    """Return a sender, renamed if one of the key rings has another name for its identifier and key."""
     try:
         for found in (one for ring in rings for one in ring.senders(queue_manager)):
             if found.machine_id == queue_manager and set(found.keys) & set(sender.keys):
@@ -127,7 +127,7 @@ def _renamed(sender: TrustedSender, rings: Iterable[KeyRing], queue_manager: Gui
 
 
 class DirectoryKeys:
-    """What the directory says: PROPID_QM_SIGN_PK of machines, PROPID_S_PSC_SIGNPK of sites ([MS-MQMQ] 2.3).
+    """Keys in the directory: PROPID_QM_SIGN_PK of machines, PROPID_S_PSC_SIGNPK of sites ([MS-MQMQ] 2.3).
 
     The enterprise knows a new site's PSC by its name and key in the site object before it has the
     machine's object, which that PSC itself sends; so the sites' keys count as well (decision R58).
@@ -146,11 +146,11 @@ class DirectoryKeys:
         self._perform = perform
         self._machines: Final = _Answers[Guid, TrustedSender | None](clock)
         self._sites: Final = _Answers[None, tuple[_Site, ...]](clock)
-        # one by one: where the directory is away now and then, all of them might never be read at once
+        # one by one: with an unreliable directory, reading all of them at once might never succeed
         self._own: Final = _Answers[Guid, TrustedSender | None](clock)
 
     def senders(self, queue_manager: Guid) -> Iterator[TrustedSender]:
-        """The machine itself; as PSC of its site; while it is unknown, the PSC of any site.
+        """Yield the machine, also as PSC of its site; for an unknown machine yield the PSCs of all sites.
 
         Raises:
             DirectoryError: it cannot be read.
@@ -183,7 +183,7 @@ class DirectoryKeys:
         return tuple(_Site(site, psc) for site, psc in made if site is not None and psc.machine_name)
 
     def _psc_of(self, site: "_Site") -> TrustedSender | None:
-        """Return the machine of a site's PSC from the site's own partition; None: it is not known yet."""
+        """Return the machine of a site's PSC from the site's own partition; None if it is not known yet."""
         role = int(Service.PSC | Service.PEC)
         listed = self._perform(
             ListObjects(object_type=ObjectType.MACHINE, partition_id=site.identifier, service=role)
@@ -195,7 +195,7 @@ class DirectoryKeys:
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    """A site, and who signs for it.
+    """Site with its PSC.
 
     Attributes:
         identifier: its GUID, and its partition's.
@@ -206,7 +206,7 @@ class _Site:
     controller: TrustedSender
 
     def as_machine(self, machine: TrustedSender) -> Iterator[TrustedSender]:
-        """Return a machine with its own keys, then with those that the site has of its PSC."""
+        """Yield a machine with its own keys, then with the keys that the site object has for its PSC."""
         yield machine
         if self.controller.keys:
             yield replace(self.controller, service=machine.service, machine_id=machine.machine_id)
@@ -218,7 +218,7 @@ _V = TypeVar("_V")
 
 @dataclass(slots=True)
 class _Answer(Generic[_V]):
-    """What the directory said; at which time, and when to ask it again."""
+    """Cached answer of the directory, with its time and the time to ask again."""
 
     at: float
     ask_at: float
@@ -226,7 +226,7 @@ class _Answer(Generic[_V]):
 
 
 class _Answers(Generic[_K, _V]):
-    """Answers of the directory, kept for a while: at most `ANSWERS_MAX`, the longest unused go first."""
+    """Cache of at most `ANSWERS_MAX` answers of the directory; the least recently used are removed first."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -257,7 +257,7 @@ class _Answers(Generic[_K, _V]):
 
 
 def _sender(machine: ObjectRead) -> TrustedSender | None:
-    """Return a machine as a sender; None: it has no name."""
+    """Return a machine as a sender; None if it has no name."""
     values = _values(machine)
     name = _text(values.get(Propid.QM_PATHNAME))
     if not name:

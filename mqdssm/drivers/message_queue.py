@@ -1,4 +1,4 @@
-"""A bounded queue of messages, by priority and arrival, with a time by which each has to leave it."""
+"""Bounded priority queue of messages with deadlines."""
 
 import heapq
 import math
@@ -8,11 +8,11 @@ from typing import Final, Generic, TypeVar
 T = TypeVar("T")
 
 _SLACK: Final = 64
-"""Entries of messages that are gone, beyond which the heaps are made anew."""
+"""Number of stale heap entries beyond which the heaps are rebuilt."""
 
 
 class MessageQueue(Generic[T]):
-    """Messages in the order of [MS-MQDMPR] 3.1.1.2: higher priority first, then the older one.
+    """Queue of messages in the order of [MS-MQDMPR] 3.1.1.2: higher priority first, then older ones.
 
     Not thread-safe: its owner locks.
 
@@ -36,7 +36,7 @@ class MessageQueue(Generic[T]):
         return len(self._held)
 
     def put(self, message: T, priority: int, deadline: float | None) -> int | None:
-        """Add one; `deadline` is in seconds since 1970. Its number; None: there is no room for it."""
+        """Add a message with a deadline in seconds since 1970; return its number, or None if full."""
         too_many = len(self._held) >= self._messages_max
         if too_many or self._bytes + self._size(message) > self._bytes_max:
             return None
@@ -45,7 +45,7 @@ class MessageQueue(Generic[T]):
         return self._next
 
     def take(self) -> tuple[int, T] | None:
-        """Remove the first one, with the number by which `put_back` puts it where it was."""
+        """Remove and return the first message with its number for `put_back`; None if there is none."""
         while self._order:
             _, number = heapq.heappop(self._order)
             if number in self._held:
@@ -53,15 +53,15 @@ class MessageQueue(Generic[T]):
         return None
 
     def put_back(self, number: int, message: T, priority: int, deadline: float | None) -> None:
-        """Put one back that `take` gave; there is room for it."""
+        """Put back a message that `take` returned, in its old place and without a check of the limits."""
         self._hold(number, priority, math.inf if deadline is None else deadline, message)
 
     def remove(self, number: int) -> None:
-        """Remove the one of a number, which is there."""
+        """Remove the message with a number, which must be in the queue."""
         self._remove(number)
 
     def expired(self, now: float) -> list[T]:
-        """Remove those whose time is over, and give them."""
+        """Remove and return the messages whose deadline has passed."""
         gone = []
         while self._deadlines and self._deadlines[0][0] <= now:
             _, number = heapq.heappop(self._deadlines)
@@ -70,7 +70,7 @@ class MessageQueue(Generic[T]):
         return gone
 
     def clear(self) -> list[T]:
-        """Remove all of them, and give them."""
+        """Remove and return all messages."""
         gone = [message for _, _, message in self._held.values()]
         self._held.clear()
         self._order.clear()
@@ -80,7 +80,7 @@ class MessageQueue(Generic[T]):
 
     @property
     def deadline(self) -> float | None:
-        """When the next one's time may be over, in seconds since 1970; None: never."""
+        """Earliest possible deadline in seconds since 1970; None if no message has a deadline."""
         return self._deadlines[0][0] if self._deadlines else None
 
     def _hold(self, number: int, priority: int, deadline: float, message: T) -> None:

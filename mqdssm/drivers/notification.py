@@ -1,4 +1,4 @@
-"""Runs a receiver of change notifications: dequeue, decode, step, read, tell. What to do is the engine's."""
+"""Driver for the receiver of change notifications: dequeue, decode, step, read, publish."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -34,11 +34,11 @@ class OwnStateReader(Protocol):
     """`mqdssm.drivers.owned_reader.OwnedReader`."""
 
     def perform(self, operation: do.Operation) -> do.Result:
-        """Do one read."""
+        """Perform one read."""
 
 
 class NotificationDriver:
-    """The server side of [MS-MQCN] at work, in one thread.
+    """Runs the server side of [MS-MQCN] in one thread; the engine decides what to do.
 
     Messages that come while the directory is read wait in the notification queue, which has its own limits.
 
@@ -80,7 +80,7 @@ class NotificationDriver:
         self._failure: Exception | None = None
 
     def run(self) -> None:
-        """Work until `stop` is called from another thread; once ([MS-MQCN] 3.2.3).
+        """Receive notifications until `stop` is called from another thread; once ([MS-MQCN] 3.2.3).
 
         Raises:
             TransportError: the notification queue cannot be opened.
@@ -97,20 +97,20 @@ class NotificationDriver:
 
     @property
     def queue_manager(self) -> OwnedQueueManager:
-        """Our own attributes, as they are known now; from any thread."""
+        """Attributes of the own queue manager, as they were last read; from any thread."""
         return self._engine.state.manager
 
     @property
     def queues(self) -> tuple[OwnedQueue, ...]:
-        """Our public queues, as they are known now; from any thread."""
+        """Own public queues, as they were last read; from any thread."""
         return tuple(self._engine.state.queues.values())
 
     def refresh(self) -> None:
-        """Have everything read from the directory soon, once for all who ask; from any thread."""
+        """Request that all own objects are read again soon, once for several requests; from any thread."""
         self._refresh_asked.set()
 
     def watched(self, changes: Iterable[ObjectChange]) -> None:
-        """Take what a watcher of the directory saw: what is ours is read at once; from any thread.
+        """Take changes from a watch of the directory and read the own objects among them; from any thread.
 
         `mqdssm.drivers.watch_feed.WatchFeed` does so for a whole watch.
         """
@@ -122,13 +122,13 @@ class NotificationDriver:
                 self._refresh_asked.set()
 
     def start(self) -> Self:
-        """`run` in a thread of its own."""
+        """Start `run` in a separate thread."""
         self._thread = Thread(target=self._run, name="change notifications", daemon=True)
         self._thread.start()
         return self
 
     def stop(self) -> None:
-        """Let `run` end after what it does now; with `start`, wait for it, and raise what it raised."""
+        """Let `run` return after its current work; after `start`, wait for the thread and raise its error."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
@@ -143,7 +143,7 @@ class NotificationDriver:
             self._failure = error
 
     def _turn(self, inbox: Inbox) -> None:
-        """Take one message, what other threads asked for, and a timer that has run out by then."""
+        """Process one message, the requests of other threads, and one expired timer."""
         wait = self._timers.wait(self._clock())
         arrival = inbox.receive(RECEIVE_S if wait is None else min(wait, RECEIVE_S))
         if arrival is not None and (event := self.event_of(arrival)) is not None:
@@ -158,7 +158,7 @@ class NotificationDriver:
             self._take(TimerFired(name=name))
 
     def event_of(self, arrival: Arrival) -> do.NotificationReceived | None:
-        """What the engine is told of a message ([MS-MQCN] 3.2.5); None: nothing, and it is counted."""
+        """Return the engine event for a message ([MS-MQCN] 3.2.5); None if it is dropped and counted."""
         message = arrival.message
         if message.message_class != MessageClass.NORMAL:
             self._drop("class", f"{message.message_class:#06x}")
@@ -181,7 +181,7 @@ class NotificationDriver:
         log.info("a notification is dropped: %s (%s)", why, detail)
 
     def _take(self, event: do.Event) -> None:
-        """Let the engine have an event, and do what it wants until it wants no more reads."""
+        """Pass an event to the engine and perform its actions, until no read is left."""
         pending = [event]
         while pending:
             for action in self._engine.step(pending.pop(), self._clock()):

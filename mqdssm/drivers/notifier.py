@@ -1,4 +1,4 @@
-"""Sends change notifications: what `connect(notify=…)` calls, over the queue manager of this machine."""
+"""Sender of change notifications for `connect(notify=…)`, over the queue manager of this machine."""
 
 import logging
 from collections.abc import Iterable
@@ -15,9 +15,9 @@ log: Final = logging.getLogger(__name__)
 
 
 class Notifier:
-    """The client side of [MS-MQCN]; safe for threads, as far as its queue manager is.
+    """Client side of [MS-MQCN]; thread-safe if its queue manager is.
 
-    A notification is no promise: it travels for five minutes at most, and a receiver that missed one hears of
+    Delivery is not guaranteed: a notification expires after five minutes. A receiver that missed one sees
     the change when it reads its objects anew.
 
     Args:
@@ -50,7 +50,7 @@ class Notifier:
         self.send((notice,))
 
     def send(self, notices: Iterable[Notice]) -> None:
-        """Send several, in few messages where the version allows it.
+        """Send several notices, in as few messages as the protocol version allows.
 
         Raises:
             ValueError: as `__call__`; those before it are sent.

@@ -1,4 +1,4 @@
-"""What waits at a queue manager for others: messages of its programs, and acknowledgements."""
+"""Outgoing queues of a queue manager: messages of its programs, and acknowledgements."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ ACKNOWLEDGEMENT_BYTES_MAX: Final = QUEUE_BYTES_MAX // 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutgoingLimits:
-    """How much may wait.
+    """Limits of the outgoing queues.
 
     Attributes:
         messages_max: messages for each machine.
@@ -43,12 +43,12 @@ def _size(message: Message) -> int:
 
 
 def _waits_for_ever(message: Message) -> bool:
-    """Tell acknowledgements as queue managers make them; those of a program have their time."""
+    """Return True for an acknowledgement without a deadline, as queue managers make them."""
     return is_acknowledgement(message.message_class) and message.reach_deadline is None
 
 
 class Outgoing:
-    """A queue for each machine. Not thread-safe.
+    """Outgoing queues, one for each machine. Not thread-safe.
 
     Which machines messages are for, the programs of this queue manager say. Where acknowledgements go, those
     say whose messages are refused, anybody that is; and they wait for ever. So there is one limit for all of
@@ -67,11 +67,11 @@ class Outgoing:
 
     @property
     def addresses(self) -> list[Address]:
-        """For which machines something waits."""
+        """Machines that have an outgoing queue."""
         return list(self._queues)
 
     def put(self, address: Address, message: Message) -> bool:
-        """Add a message; False: there is no room for it."""
+        """Add a message; False if there is no room for it."""
         if not _waits_for_ever(message):
             return self._put(address, message) is not None
         fits = _size(message) <= self._limits.acknowledgement_bytes_max
@@ -88,7 +88,7 @@ class Outgoing:
         return True
 
     def take(self, address: Address, now: float) -> tuple[list[Message], tuple[int, Message] | None]:
-        """Remove what is late (now is in seconds since 1970), and the next one to send with its number."""
+        """Remove and return expired messages (now: seconds since 1970), and the next one with its number."""
         queue = self._queues[address]
         late, taken = queue.expired(now), queue.take()
         if taken is not None:
@@ -96,21 +96,21 @@ class Outgoing:
         return late, taken
 
     def put_back(self, address: Address, number: int, message: Message) -> None:
-        """Put one back that `take` gave: it could not be sent."""
+        """Put back a message that `take` returned and that could not be sent."""
         self._queues[address].put_back(number, message, message.priority, message.reach_deadline)
         if _waits_for_ever(message):
             self._remember(address, number, message)
             self._acknowledgements.move_to_end((address, number), last=False)
 
     def purge(self, address: Address) -> list[Message]:
-        """Remove all that waits for a machine."""
+        """Remove and return all messages for a machine."""
         queue = self._queues.get(address)
         for key in [one for one in self._acknowledgements if one[0] == address]:
             self._octets -= self._acknowledgements.pop(key)
         return [] if queue is None else queue.clear()
 
     def settle(self, address: Address) -> float | None:
-        """When a message for a machine may be late, in seconds since 1970; an empty queue goes."""
+        """Remove an empty queue; return the next deadline of a machine's queue in seconds since 1970."""
         queue = self._queues[address]
         if not queue:
             del self._queues[address]

@@ -1,4 +1,4 @@
-"""Reads what a receiver of notifications wants, through the adapter ([MS-MQCN] 2.3, 3.2.5.2)."""
+"""Reads for a receiver of change notifications, through the adapter ([MS-MQCN] 2.3, 3.2.5.2)."""
 
 import logging
 from collections.abc import Mapping
@@ -60,11 +60,11 @@ class OwnedReader:
 
     @property
     def servers(self) -> frozenset[str]:
-        """The names that messages may name: `ReceiverSettings.servers`."""
+        """Directory servers that messages may name: `ReceiverSettings.servers`."""
         return frozenset(self._servers)
 
     def perform(self, operation: Operation) -> Result:
-        """Do one read; whatever goes wrong with the directory is its result."""
+        """Perform one read; errors of the directory are returned as `NotRead`."""
         self.counts.add(type(operation).__name__)
         try:
             match operation:
@@ -92,7 +92,7 @@ class OwnedReader:
         return None
 
     def _manager(self, directory: Directory) -> tuple[OwnedQueueManager | None, str | None]:
-        """Our queue manager and its DN."""
+        """Return the own queue manager and its DN; None for both if it is not found."""
         wanted = Filter("Identifier", "==", self._identifier)
         for found in directory.search(QueueManager, wanted, attributes=_MANAGER):
             return OwnedQueueManager.of(found, found.computer_name or ""), found.full_path
@@ -110,6 +110,6 @@ class OwnedReader:
 def _owned(queue: Queue) -> OwnedQueue | None:
     try:
         return OwnedQueue.of(queue)
-    except ValueError as error:  # damaged: the adapter has said so
+    except ValueError as error:  # damaged: the adapter has logged it
         log.warning("a queue is left out: %s", error)
         return None

@@ -1,6 +1,6 @@
-"""Drops what is no request in the kernel, before it takes a place in the socket's buffer (decision S16).
+"""Packet filter that drops datagrams that are no requests in the Linux kernel (decision S16).
 
-Where a flood fills the buffer, most requests of others are lost, however fast we read. A classic BPF program
+A flood fills the socket's buffer, and most requests of others are lost. So a classic BPF program
 ([RFC768] header first, socket(7) SO_ATTACH_FILTER) judges each datagram while its sender waits. It drops
 what comes from a network that is not answered, too (decision S19). Linux alone has it; elsewhere, or where
 it is refused, everything arrives, and the engine drops the same.
@@ -43,7 +43,7 @@ _Row = tuple[int, int, str, str]  # instruction, operand, where to go if it hold
 
 
 def program(muted: Collection[str] = (), sources: SourceNetworks = EVERYWHERE) -> bytes:
-    """Return the instructions: they let through requests alone, of sources that are answered and not muted.
+    """Return the BPF program that accepts only requests of allowed sources that are not muted.
 
     Args:
         muted: IPv4 addresses, at most `SOURCES_MAX`.
@@ -88,7 +88,7 @@ def program(muted: Collection[str] = (), sources: SourceNetworks = EVERYWHERE) -
 
 
 def _assembled(rows: list[_Row], places: dict[str, int]) -> Iterator[bytes]:
-    """Each row as a struct sock_filter; jumps count from the instruction behind."""
+    """Yield each row as a struct sock_filter; jumps count from the next instruction."""
     for at, (code, operand, holds, fails) in enumerate(rows):
         jumps = (places.get(where, at + 1) - at - 1 for where in (holds, fails))
         yield struct.pack("=HBBI", code, *jumps, operand)
@@ -97,7 +97,7 @@ def _assembled(rows: list[_Row], places: dict[str, int]) -> Iterator[bytes]:
 def attach(
     filtered: socket.socket, muted: Collection[str] = (), sources: SourceNetworks = EVERYWHERE
 ) -> bool:
-    """Let a UDP socket receive requests alone; a program that is there already is replaced.
+    """Attach the filter to a UDP socket; an existing filter is replaced.
 
     Args:
         filtered: the socket.
@@ -121,9 +121,9 @@ def attach(
 
 
 def dropped(filtered: socket.socket) -> int:
-    """Return how many datagrams the system has dropped: by the filter, or for want of room.
+    """Return the number of datagrams dropped by the operating system: by the filter, or for lack of room.
 
-    0 also where the system does not tell.
+    0 also on systems that do not count them.
     """
     if sys.platform != "linux":
         return 0

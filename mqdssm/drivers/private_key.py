@@ -1,4 +1,4 @@
-"""A queue manager's private key: it signs, shows itself to nobody, and lies in a file of its owner's."""
+"""Private key of a queue manager, in a file that only its owner can read."""
 
 import os
 import stat
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
 
 KEY_BITS: Final = 2048
-"""Of a new key. Windows made 512 and 1024 ([MS-MQDMPR] 3.1.3), which can be broken, or soon."""
+"""Bits of a new key. Windows made 512 and 1024 ([MS-MQDMPR] 3.1.3), which are too weak today."""
 KEY_BITS_MIN: Final = 1024
 """Shorter keys can be broken by anyone; `cryptography` refuses them, too."""
 FILE_BYTES_MAX: Final = 64 * 1024
@@ -25,7 +25,7 @@ _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 class PrivateKey:
-    """An RSA key that signs messages; its text is never in a repr, a pickle or a log."""
+    """RSA key that signs messages; it never appears in a repr, a pickle or a log."""
 
     __slots__ = ("_key",)
 
@@ -34,7 +34,7 @@ class PrivateKey:
 
     @classmethod
     def generate(cls, bits: int = KEY_BITS) -> Self:
-        """Make a new one.
+        """Generate a new key.
 
         Raises:
             ValueError: fewer than `KEY_BITS_MIN` bits.
@@ -47,7 +47,7 @@ class PrivateKey:
 
     @classmethod
     def load(cls, file: Path) -> Self:
-        """Read one from a PEM file that nobody but its owner can read.
+        """Read a key from a PEM file that only its owner can read.
 
         Raises:
             ConfigError: the file cannot be read, others may read it, or it holds no RSA key without password.
@@ -74,7 +74,7 @@ class PrivateKey:
 
     @classmethod
     def load_or_generate(cls, file: Path) -> Self:
-        """Read the key of a file, or make one and its file where there is none.
+        """Read the key from a file, or generate a key and write the file if it does not exist.
 
         Raises:
             ConfigError: as `load` and `save`.
@@ -86,7 +86,7 @@ class PrivateKey:
         return made
 
     def save(self, file: Path) -> None:
-        """Write the key to a new file of mode 0600, durably: never open to others, never in place of another.
+        """Write the key durably to a new file of mode 0600; an existing file is never replaced.
 
         Raises:
             ConfigError: there is a file already, or it cannot be written.
@@ -112,12 +112,12 @@ class PrivateKey:
         sync_folder(file.parent)
 
     def public_keys(self) -> PublicKeys:
-        """The public half, as PROPID_QM_SIGN_PK and PROPID_S_PSC_SIGNPK hold it ([MS-MQMQ] 2.2.2)."""
+        """Return the public key, as in PROPID_QM_SIGN_PK and PROPID_S_PSC_SIGNPK ([MS-MQMQ] 2.2.2)."""
         public = PublicKey.from_rsa(self._key.public_key(), algorithm=KeyAlgorithm.CALG_RSA_SIGN)
         return PublicKeys((public,))
 
     def sign(self, data: bytes, algorithm: HashAlgorithm) -> bytes:
-        """Sign bytes: PKCS #1 1.5, the number's bytes in CryptoAPI's order, last first (decision R57)."""
+        """Sign bytes with PKCS #1 1.5; the signature is little-endian, as in CryptoAPI (decision R57)."""
         from cryptography.hazmat.primitives.asymmetric import padding  # noqa: PLC0415  heavy, seldom needed
 
         return self._key.sign(data, padding.PKCS1v15(), _hash(algorithm))[::-1]
@@ -130,7 +130,7 @@ class PrivateKey:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make sure that the names in a folder are on the disk.
+    """Write the names in a folder to disk (fsync).
 
     Raises:
         OSError: the folder cannot be opened.
@@ -145,7 +145,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def is_signed(key: "RSAPublicKey", data: bytes, signature: bytes, algorithm: HashAlgorithm) -> bool:
-    """Tell whether a signature of `PrivateKey.sign` belongs to a key and bytes."""
+    """Return True if `PrivateKey.sign` made the signature, for this public key and these bytes."""
     from cryptography.exceptions import InvalidSignature  # noqa: PLC0415  heavy, seldom needed
     from cryptography.hazmat.primitives.asymmetric import padding  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""What a message in the replication queue means to the engine ([MC-MQDSRP] 3.1.5.1)."""
+"""Receiving and decoding messages of the replication queue ([MC-MQDSRP] 3.1.5.1)."""
 
 import logging
 from collections import deque
@@ -18,15 +18,15 @@ from mqdssm.wire.mqdsrp import decode
 log: Final = logging.getLogger(__name__)
 
 ARRIVED_MAX: Final = 256
-"""Messages that are decoded ahead of the engine; the others wait in their queue, which has its own limits."""
+"""Maximum number of messages decoded ahead of the engine; others wait in the queue, which has limits."""
 ARRIVED_BYTES_MAX: Final = 16 << 20
-"""Octets of their bodies; one message goes, however long."""
+"""Maximum octets of their bodies; a single message may be longer."""
 RECEIVE_S: Final = 1.0
 """How long one look into the queue takes, at most."""
 
 
 class QueueReceiver:
-    """Reads a replication queue in a thread of its own, no faster than its events are taken.
+    """Reads a replication queue in a separate thread, as fast as the engine takes the events.
 
     Args:
         outstanding: the messages of ours that may be acknowledged.
@@ -53,17 +53,17 @@ class QueueReceiver:
         self._thread: Thread | None = None
 
     def start(self, inbox: Inbox) -> None:
-        """Read from a queue until `stop`."""
+        """Read messages from a queue until `stop`."""
         self._thread = Thread(target=self._run, args=(inbox,), name="replication queue", daemon=True)
         self._thread.start()
 
     def taken(self, event: object) -> None:
-        """The engine was given an event; it may have put it behind its work."""
+        """Count an event that was passed to the engine, which may still delay it."""
         if isinstance(event, Received | Nacked):
             self._taken += 1
 
     def settled(self, waiting: int) -> None:
-        """The engine has begun with all that it was given but the last so many: there is room for others."""
+        """Make room for further messages: the engine has begun all passed ones but the last `waiting`."""
         if self._taken <= waiting:
             return
         with self._room:
@@ -73,7 +73,7 @@ class QueueReceiver:
             self._room.notify()
 
     def stop(self) -> None:
-        """Stop; the queue has to be closed already."""
+        """Stop the thread; the queue has to be closed before."""
         self._stopping.set()
         with self._room:
             self._room.notify()
@@ -81,7 +81,7 @@ class QueueReceiver:
             self._thread.join()
 
     def event_of(self, arrival: Arrival) -> EngineEvent | None:
-        """What the engine is told of a message, by its class; None: nothing, and it is counted."""
+        """Return the engine event for a message, by its class; None if the message is dropped and counted."""
         if arrival.message.message_class == MessageClass.NORMAL:
             return self._received(arrival)
         if is_nack(arrival.message.message_class):
@@ -117,7 +117,7 @@ class QueueReceiver:
         log.info("a replication message is dropped: %s (%s)", why, detail)
 
     def turn(self, inbox: Inbox, timeout_s: float) -> bool:
-        """Take the next message of a queue, if there is room for one; for its thread, or in place of one.
+        """Take the next message of a queue if there is room; called by the thread, or instead of a thread.
 
         Args:
             inbox: the queue.
@@ -147,7 +147,7 @@ class QueueReceiver:
         try:
             while not self._stopping.is_set() and not inbox.is_closed:
                 self.turn(inbox, RECEIVE_S)
-            if not self._stopping.is_set():  # nobody would notice a server that hears nothing
+            if not self._stopping.is_set():  # a server that receives nothing would not be noticed
                 self._put(TransportError("the replication queue was closed: its queue manager has stopped"))
         except Exception as error:  # noqa: BLE001  a defect: the driver stops, and says so
             self._put(error)

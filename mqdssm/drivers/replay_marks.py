@@ -1,4 +1,4 @@
-"""Dates of signed messages in a file: what was taken before a restart is not taken again (decision R180).
+"""File of message dates that prevents replays after a restart (decision R180).
 
 For each sender the file has a date up to which messages may have been taken. That date is written before a
 message behind it is taken, some seconds ahead, so that few messages cost a write.
@@ -25,7 +25,7 @@ _FORMAT: Final = "mqdssm replay marks"
 
 
 class ReplayMarks:
-    """Dates up to which the messages of each sender may have been taken; of one server, from any thread.
+    """Date for each sender up to which messages may have been accepted, kept in a file; thread-safe.
 
     Args:
         file: holds the dates; it is made with mode 0600 when the first message is taken.
@@ -55,14 +55,14 @@ class ReplayMarks:
             raise
         self._marks: Mapping[str, int] = self._before
         self._latest: dict[str, int] = {}  # of senders whose messages were taken since the start
-        self._others = self.floor  # as it is written
+        self._others = self.floor  # value in the file
 
     def floor_of(self, sender: str) -> int:
-        """Return the first date that was not taken from a sender before the start."""
+        """Return the first date that certainly was not accepted from a sender before the start."""
         return max(self.floor, self._before.get(sender, -1) + 1)
 
     def cover(self, sender: str, date: int, floor: int) -> None:
-        """Have a date in the file before its message is taken.
+        """Write a date to the file, unless it covers the date already, before the message is accepted.
 
         Args:
             sender: who signed the message.
@@ -82,7 +82,7 @@ class ReplayMarks:
             self._latest[sender] = latest
 
     def close(self) -> None:
-        """Write the dates as they are, not ahead, and let another server have the file.
+        """Write the exact dates and unlock the file for other servers.
 
         Raises:
             ConfigError: the file cannot be written; it is safe as it is.
@@ -114,7 +114,7 @@ class ReplayMarks:
 
 
 def _read(file: Path) -> tuple[int, dict[str, int]]:
-    """Read the first date that may be taken, and the date of each sender.
+    """Read the first date that may be accepted, and the date of each sender.
 
     Raises:
         OSError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""Messages that somebody recorded and sends again: their dates and signatures tell (decision R59)."""
+"""Detection of recorded messages that are sent again, by dates and signatures (decision R59)."""
 
 import heapq
 import time
@@ -15,11 +15,11 @@ SEEN_MAX: Final = 100_000
 SENDERS_MAX: Final = 1000
 """Senders beyond which those are forgotten of whom nothing is kept any more."""
 
-_SHARE: Final = 64  # of the signatures of who has most: that part goes at a time, so that it costs little
+_SHARE: Final = 64  # fraction of the largest sender's signatures that is forgotten at a time
 
 
 class Replays:
-    """Remembers the signatures of the messages that were admitted, while their dates are good.
+    """Signatures of admitted messages, remembered while their dates are valid.
 
     When there are too many, the oldest dates are refused from then on, so that forgetting admits nothing.
 
@@ -41,12 +41,12 @@ class Replays:
         return len(self._seen)
 
     def in_time(self, date: int, now: float) -> bool:
-        """Whether a date (both in seconds since 1970) is one that messages may have now."""
+        """Return True if messages of this date may be admitted now (both in seconds since 1970)."""
         with self._lock:
             return self._is_in_time(date, now)
 
     def admit(self, date: int, signature: bytes, now: float) -> bool:
-        """Whether a message is new; it is not any more. Only for signatures that are good.
+        """Remember a message and return True if it is new; only for verified signatures.
 
         Args:
             date: when it was signed, seconds since 1970.
@@ -63,11 +63,11 @@ class Replays:
 
     @property
     def floor(self) -> int:
-        """Nothing dated before is admitted, in seconds since 1970."""
+        """First date that may be admitted, in seconds since 1970."""
         return self._floor
 
     def forget(self, now: float, *, least: int = 0) -> bool:
-        """Forget what is too old, and of the oldest so many at least; whether nothing has to be kept."""
+        """Forget signatures that are too old, and at least so many; True if nothing has to be kept."""
         with self._lock:
             self._forget(now)
             for _ in range(min(least, len(self._by_date))):
@@ -90,11 +90,11 @@ class Replays:
 
 
 class SendersReplays:
-    """`Replays` of each signing key: who sends too many, has his own forgotten, and his own dates refused.
+    """`Replays` of each signing key: a sender of too many messages affects only its own dates.
 
-    Else one machine that may sign could have all others refused, with messages dated ahead. A sender is
+    Otherwise one machine that may sign could have all others refused, with messages dated ahead. A sender is
     known by its key, so that another name lets nothing in again (decision R162).
-    Without marks nothing dated before the start is admitted. When that was is computed from the clock as it
+    Without marks nothing dated before the start is admitted. That time is computed from the clock as it
     is now, so that a clock that was ahead then does no harm once it is right (decision R180).
 
     Args:
@@ -118,7 +118,7 @@ class SendersReplays:
         self._monotonic = monotonic
         self._started: Final = monotonic()
         self._marks = marks
-        self._floor = 0  # of senders of whom nothing is known
+        self._floor = 0  # of senders without `Replays`
         self._age_max = age_max_s
         self._seen_max = seen_max
         self._total = 0
@@ -126,12 +126,12 @@ class SendersReplays:
         self._lock: Final = Lock()
 
     def in_time(self, date: int, now: float) -> bool:
-        """Return True if a date is one that messages may have now, of any sender."""
+        """Return True if messages of this date may be admitted now, from some sender."""
         lowest = 0 if self._knows_before else self._start(now)
         return date >= lowest and abs(now - date) <= self._age_max
 
     def admit(self, sender: str, date: int, signature: bytes, now: float) -> bool:
-        """As `Replays.admit`, of one sender.
+        """Remember a message of one sender and return True if it is new (see `Replays.admit`).
 
         Raises:
             ConfigError: the marks cannot be written; the message may not be taken.
@@ -157,7 +157,7 @@ class SendersReplays:
         return self._marks is not None and not self._marks.is_new
 
     def _start(self, now: float) -> int:
-        """Return when we started, by the clock of then or of now, whichever is earlier."""
+        """Return the time of the start, by the clock at the start or the clock now, whichever is earlier."""
         return min(self._started_at, int(now - (self._monotonic() - self._started)))
 
     def _make_room(self, now: float) -> None:

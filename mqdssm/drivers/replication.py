@@ -1,4 +1,4 @@
-"""Runs a replication engine: receive, step, perform, arm timers. What to do is the engine's business."""
+"""Driver of a replication engine: receives messages, performs actions, runs timers."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -40,18 +40,18 @@ class Engine(Protocol):
     """`mqdssm.engines.replication.engine.ReplicationEngine`."""
 
     def step(self, event: do.Event, now: float) -> Iterable[do.Action]:
-        """Take one event, at a time in seconds since 1970; what is to be done, in order."""
+        """Process one event at a time in seconds since 1970; return the actions in order."""
 
     @property
     def messages_waiting(self) -> int:
-        """How many of the messages that it was given wait behind the work that is under way."""
+        """Number of messages that wait in the engine until its current work is done."""
 
     def status(self, now: float) -> ServerStatus:
-        """Partitions and neighbours at a time in seconds since 1970; from any thread."""
+        """Return partitions and neighbours at a time in seconds since 1970; from any thread."""
 
 
 class ReplicationDriver:
-    """One directory server at work.
+    """Runs one directory server.
 
     Args:
         engine: decides everything.
@@ -96,7 +96,7 @@ class ReplicationDriver:
         }
 
     def run(self) -> None:
-        """Work until `stop` is called from another thread; once.
+        """Run the server until `stop` is called from another thread; once.
 
         Raises:
             TransportError: the queue manager is closed, or stopped by itself.
@@ -115,12 +115,12 @@ class ReplicationDriver:
                 self.turn(self.wait())
 
     def stop(self) -> None:
-        """Let `run` end after what it does now."""
+        """Let `run` return after its current work."""
         self._stopping.set()
         self._events.put(None)
 
     def status(self) -> ServerStatus:
-        """Return partitions and neighbours as they are now, from any thread, for people and metrics."""
+        """Return the current state of partitions and neighbours; from any thread."""
         return self._engine.status(self._clock())
 
     def change(
@@ -135,7 +135,7 @@ class ReplicationDriver:
         scope: Scope = Scope.ENTERPRISE,
         timeout_s: float = CLIENT_WAIT_S,
     ) -> ObjectOutcome:
-        """Change an object, wherever its authority is, and wait (as `ChangeObject` and `ask`)."""
+        """Change an object of any partition and wait for the outcome (see `ChangeObject` and `ask`)."""
         if command is Command.CREATE and identifier is None:
             identifier = self._make_guid()
         return self.ask(
@@ -153,15 +153,15 @@ class ReplicationDriver:
         )
 
     def receive(self, inbox: Inbox) -> bool:
-        """Take a message of its queue in place of the receiver's thread; True if there was one."""
+        """Take a message from the queue instead of the receiver's thread; True if there was one."""
         return self._receiver.turn(inbox, 0.0)
 
     def wait(self) -> float | None:
-        """Seconds until a timer runs out; None: none runs."""
+        """Return the seconds until a timer expires; None if no timer runs."""
         return self._timers.wait(self._clock())
 
     def turn(self, timeout_s: float | None) -> bool:
-        """Take one event, and one timer that has run out by then.
+        """Process one event and one expired timer.
 
         Args:
             timeout_s: how long to wait for an event; None: until there is one.
@@ -183,13 +183,13 @@ class ReplicationDriver:
         return event is not None or name is not None
 
     def take(self, event: do.Event) -> None:
-        """Give the engine an event, and do what it says."""
+        """Pass an event to the engine and perform its actions."""
         for action in self._engine.step(event, self._clock()):
             self.perform(action)
         self._receiver.settled(self._engine.messages_waiting)
 
     def perform(self, action: do.Action) -> None:
-        """Do one thing that the engine says."""
+        """Perform one action of the engine."""
         self._performers[type(action)](action)
 
     def _perform(self, action: do.Perform) -> None:
@@ -200,7 +200,7 @@ class ReplicationDriver:
         )
 
     def _send(self, action: do.Send) -> None:
-        """Send Replication Message ([MC-MQDSRP] 3.1.7.2.1). What cannot be sent is as if it were lost."""
+        """Send Replication Message ([MC-MQDSRP] 3.1.7.2.1); on an error, log and count it as not sent."""
         own = own_replication_queue(self._transport.identifier) if action.ack_requested else None
         try:
             body = encode(action.message)

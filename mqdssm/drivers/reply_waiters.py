@@ -1,4 +1,4 @@
-"""Who waits for an engine's replies."""
+"""Clients that wait for replies of an engine."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -12,11 +12,11 @@ from mqdssm.model.hresults import Hresult
 CLIENTS_MAX: Final = 1000
 """Requests that may be under way at once."""
 CLIENT_WAIT_S: Final = 120.0
-"""How long a client waits: several times what an engine lets a request take."""
+"""Seconds that a client waits: several times the engine's own limit for a request."""
 
 
 class ReplyWaiters:
-    """Gives requests to an engine and its replies to who asked; from any thread.
+    """Passes requests to an engine and returns its replies to the callers; from any thread.
 
     Args:
         put: takes an event for the engine.
@@ -30,7 +30,7 @@ class ReplyWaiters:
         self._is_open = True
 
     def ask(self, make: Callable[[int], Event], timeout_s: float = CLIENT_WAIT_S) -> ObjectOutcome:
-        """Give the engine an event that it answers with `Reply`, and wait.
+        """Pass an event to the engine and wait for its `Reply`.
 
         Args:
             make: makes the event of its request number.
@@ -58,7 +58,7 @@ class ReplyWaiters:
                 self._waiting.pop(request, None)
 
     def reply(self, request: int, outcome: ObjectOutcome) -> bool:
-        """Give a client its reply; False: it does not wait any more."""
+        """Pass a reply to its client; False if the client does not wait any more."""
         with self._lock:
             future = self._waiting.pop(request, None)
         if future is not None:
@@ -66,7 +66,7 @@ class ReplyWaiters:
         return future is not None
 
     def close(self) -> None:
-        """Nobody will reply any more: who waits hears that nobody knows, who comes that nothing is done."""
+        """End waiting requests with MQDS_NO_RSP_FROM_OWNER and refuse new ones."""
         with self._lock:
             self._is_open = False
             waiting = list(self._waiting)

@@ -1,4 +1,4 @@
-"""Messages of ours that may come back with a negative acknowledgement ([MC-MQDSRP] 3.1.5.1).
+"""Sent messages that may be answered by a negative acknowledgement ([MC-MQDSRP] 3.1.5.1).
 
 Acknowledgements are not signed. One is believed when it names a message that we sent a short time ago and
 carries the body of it; what is done about it is done with what we remember, not with what it brings: else
@@ -16,14 +16,14 @@ from mqdssm.model.messages import ReplicationMessage
 from mqdssm.model.transport import Message, MessageId
 
 OUTSTANDING_MAX: Final = 1000
-"""Messages that are remembered: several for each neighbour of the largest enterprise."""
+"""Maximum number of remembered messages: several for each neighbour of the largest enterprise."""
 GRACE_S: Final = 60.0
-"""How long after its time to reach the queue a message's acknowledgement may still come."""
+"""Seconds after a message's time-to-reach-queue in which its acknowledgement is still accepted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """A message of ours.
+    """Sent message.
 
     Attributes:
         message: what its body says.
@@ -35,7 +35,7 @@ class Sent:
 
 
 class Outstanding:
-    """Remembers messages that ask for acknowledgements; from any thread."""
+    """Sent messages that ask for acknowledgements; from any thread."""
 
     def __init__(self) -> None:
         self._sent: Final[OrderedDict[MessageId, tuple[float, bytes, Sent]]] = OrderedDict()
@@ -55,7 +55,7 @@ class Outstanding:
                 self._sent.popitem(last=False)
 
     def take(self, acknowledgement: Message, now: float) -> Sent | None:
-        """The message that an acknowledgement is about, once; None: none of ours, or too late."""
+        """Return the sent message of an acknowledgement, once; None if unknown or too late."""
         key = acknowledgement.correlation
         with self._lock:
             until, digest, sent = self._sent.get(key, (0.0, b"", None))

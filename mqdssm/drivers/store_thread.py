@@ -1,4 +1,4 @@
-"""The thread in which a store works: one operation after the other, repeated while its server is away."""
+"""Thread of a store: performs operations in order, and repeats them while its server is not reachable."""
 
 import logging
 from collections.abc import Callable
@@ -16,11 +16,11 @@ from mqdssm.store.log_throttle import Teller
 log: Final = logging.getLogger(__name__)
 
 RETRY_FIRST_S: Final = 0.1
-"""How long the first repetition waits; each further one twice as long."""
+"""Seconds before the first repetition; doubled for each further one."""
 RETRY_MAX_S: Final = 15.0
-"""The longest wait: a server that is back is noticed within a quarter of a minute."""
+"""Maximum seconds before a repetition: a returning server is noticed within 15 seconds."""
 LOOKUP_S: Final = 5.0
-"""How long a lookup of another thread may wait for the store's work to be done."""
+"""Seconds that a lookup of another thread may wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,14 +28,14 @@ class _Job:
     operation: Operation
     done: Callable[[Result], None]
     failed: Callable[[Exception], None]
-    begin: Callable[[], bool] | None = None  # of a lookup: whether anybody still waits for it
+    begin: Callable[[], bool] | None = None  # of a lookup: True if the caller still waits for it
 
 
 class Works(Protocol):
-    """What performs operations: a `mqdssm.store.performer.Store`."""
+    """Object that performs operations: a `mqdssm.store.performer.Store`."""
 
     def perform(self, operation: Operation) -> Result:
-        """Do one operation.
+        """Perform one operation.
 
         Raises:
             DirectoryError: the directory cannot be reached; the operation may be repeated.
@@ -43,7 +43,7 @@ class Works(Protocol):
 
 
 class StoreThread:
-    """Performs operations for a driver, which never waits for it, and lookups for other threads.
+    """Performs operations for a driver without blocking it, and lookups for other threads.
 
     Args:
         store: what performs them; its owner closes it.
@@ -72,13 +72,13 @@ class StoreThread:
         self._thread: Final = Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Start it."""
+        """Start the thread."""
         self._thread.start()
 
     def submit(
         self, operation: Operation, done: Callable[[Result], None], failed: Callable[[Exception], None]
     ) -> None:
-        """Perform an operation, as often as it takes; then call one of these two, in the store's thread.
+        """Perform an operation, repeated if necessary, then call `done` or `failed` in the store's thread.
 
         Args:
             operation: what to perform.
@@ -88,7 +88,7 @@ class StoreThread:
         self._jobs.put(_Job(operation=operation, done=done, failed=failed))
 
     def lookup(self, operation: Operation) -> Result:
-        """Perform a reading operation once and wait for it, at most `LOOKUP_S`; for any other thread.
+        """Perform a reading operation once and return its result within `LOOKUP_S`; for other threads.
 
         Raises:
             DirectoryError: the directory cannot be reached, or is too busy.
@@ -107,7 +107,7 @@ class StoreThread:
             raise DirectoryNotConnected("the store is too busy to look something up") from None
 
     def stop(self) -> None:
-        """Stop after the operation under way; what waits is not performed, and who waits for it is told."""
+        """Stop after the current operation; waiting lookups fail, waiting operations are not performed."""
         self._stopping.set()
         self._jobs.put(None)
         if self._thread.is_alive():
@@ -121,7 +121,7 @@ class StoreThread:
                 job.failed(DirectoryNotConnected("the store is stopped"))
 
     def turn(self) -> float | None:
-        """Attempt the operation under way, or the next one, once; for its thread, or in place of one.
+        """Attempt the current or the next operation once; called by the thread, or instead of a thread.
 
         Returns:
             Seconds until the operation is to be attempted again; None: it is done, or there is none.
@@ -151,7 +151,7 @@ class StoreThread:
                 self._stopping.wait(wait)
 
     def _attempt(self, job: _Job) -> DirectoryError | None:
-        """Perform an operation, and tell what came of it; an error: it is to be repeated."""
+        """Perform an operation and report its result; return an error if the operation is to be repeated."""
         try:
             result = self._store.perform(job.operation)
         except DirectoryError as error:

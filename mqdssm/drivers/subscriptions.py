@@ -1,4 +1,4 @@
-"""Who is told of changes of the local state: typed callbacks, and async iterators with a bounded buffer."""
+"""Subscribers to changes of the local state: callbacks, and async iterators with a bounded buffer."""
 
 import asyncio
 import logging
@@ -27,14 +27,14 @@ from mqdssm.model.owned import (
 log: Final = logging.getLogger(__name__)
 
 BUFFER_EVENTS: Final = 1_000
-"""Events that wait for an iterator: some minutes of somebody who looks at each."""
+"""Default number of events that may wait for an iterator."""
 MISSED_NAMED_MAX: Final = 1_000
-"""Objects that `Missed` names at most."""
+"""Maximum number of objects in `Missed`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A subscriber was too slow: so many events are gone, here in their order.
+    """Event for a slow subscriber that replaces the oldest events, which were lost.
 
     Attributes:
         count: how many.
@@ -51,9 +51,9 @@ Told: TypeAlias = StateEvent | Missed
 
 
 class Subscription(AsyncIterator[Told]):
-    """The events of one subscriber, for `async for` in one task; made by `Subscriptions.events`.
+    """Events of one subscriber, for `async for` in one task; returned by `Subscriptions.events`.
 
-    It ends when it is closed, or when the driver stops and all has been given.
+    The iteration ends when it is closed, or when the driver has stopped and no event is left.
 
     Args:
         buffer: how many events may wait; at least 1.
@@ -74,7 +74,7 @@ class Subscription(AsyncIterator[Told]):
         self._waiter: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
 
     def put(self, event: StateEvent) -> None:
-        """Give it an event, from any thread; of a full buffer the oldest one goes, and is told as missed."""
+        """Add an event, from any thread; in a full buffer the oldest event is replaced by `Missed`."""
         with self._lock:
             if self._ended:
                 return
@@ -84,13 +84,13 @@ class Subscription(AsyncIterator[Told]):
             self._wake()
 
     def end(self) -> None:
-        """No more events will come; from any thread."""
+        """End the subscription after the waiting events; from any thread."""
         with self._lock:
             self._ended = True
             self._wake()
 
     def close(self) -> None:
-        """Stop listening: what waits is gone."""
+        """Unsubscribe; waiting events are lost."""
         self.end()
         with self._lock:
             self._events.clear()
@@ -98,7 +98,7 @@ class Subscription(AsyncIterator[Told]):
         self._leave(self)
 
     async def __anext__(self) -> Told:
-        """The next event; `Missed` stands where events are gone."""
+        """Return the next event; `Missed` takes the place of lost events."""
         while True:
             with self._lock:
                 told = self._take()
@@ -158,7 +158,7 @@ def _set(arrived: "asyncio.Future[None]") -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Callbacks:
-    """What one subscriber wants called, in the driver's thread and in the order of the events.
+    """Callbacks of one subscriber, called in the driver's thread and in the order of the events.
 
     Attributes:
         queue_created: with the new queue.
@@ -173,7 +173,7 @@ class Callbacks:
     queue_manager_changed: Callable[[OwnedQueueManager, OwnedQueueManager], object] | None = None
 
     def call(self, event: StateEvent) -> None:
-        """Call what an event is for."""
+        """Call the callback for the type of an event."""
         match event:
             case QueueCreated(queue) if self.queue_created is not None:
                 self.queue_created(queue)
@@ -186,7 +186,7 @@ class Callbacks:
 
 
 class Subscriptions:
-    """All subscribers of one driver; from any thread.
+    """Subscribers of one driver; from any thread.
 
     Args:
         counts: where callbacks that raised are counted.
@@ -207,12 +207,12 @@ class Subscriptions:
         queue_deleted: Callable[[OwnedQueue], object] | None = None,
         queue_manager_changed: Callable[[OwnedQueueManager, OwnedQueueManager], object] | None = None,
     ) -> Callable[[], None]:
-        """Have functions called, as `Callbacks` says; they must be quick: the receiver waits for them.
+        """Subscribe functions (see `Callbacks`); they must be quick, since the receiver waits for them.
 
-        What one raises is logged and counted, and keeps nothing from the others.
+        An error in one function is logged and counted; the others are still called.
 
         Returns:
-            What ends it.
+            Function that ends the subscription.
 
         Raises:
             ValueError: no function, or one that would have to be awaited: for these there is `events`.
@@ -232,7 +232,7 @@ class Subscriptions:
         return leave
 
     def events(self, buffer: int = BUFFER_EVENTS) -> Subscription:
-        """All events from now on, for ``async for``.
+        """Subscribe to all events from now on, for ``async for``.
 
         Args:
             buffer: events that may wait.
@@ -246,7 +246,7 @@ class Subscriptions:
         return made
 
     def publish(self, events: Iterable[StateEvent]) -> None:
-        """Tell all subscribers."""
+        """Pass events to all subscribers."""
         with self._lock:
             callbacks, streams = tuple(self._callbacks), tuple(self._streams)
         for event in events:
@@ -260,7 +260,7 @@ class Subscriptions:
                     log.exception("a subscriber failed at %s", type(event).__name__)
 
     def end(self) -> None:
-        """No more events: iterators end after what waits."""
+        """End all subscriptions; iterators return waiting events first."""
         with self._lock:
             self._ended = True
             streams, self._streams[:] = tuple(self._streams), []

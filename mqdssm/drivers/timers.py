@@ -6,19 +6,19 @@ from typing import Final
 
 
 def steady_clock() -> Callable[[], float]:
-    """A clock that shows seconds since 1970 and never goes backwards, whatever is done to the system's."""
+    """Return a clock of seconds since 1970 that never goes backwards, even if the system clock does."""
     offset = time.time() - time.monotonic()
     return lambda: offset + time.monotonic()
 
 
 class Timers:
-    """What runs out when. Not thread-safe."""
+    """Named timers with their deadlines. Not thread-safe."""
 
     def __init__(self) -> None:
         self._due: Final[dict[str, float]] = {}
 
     def start(self, name: str, at: float) -> None:
-        """Start a timer, or start it anew."""
+        """Start or restart a timer."""
         self._due[name] = at
 
     def stop(self, name: str) -> None:
@@ -26,12 +26,12 @@ class Timers:
         self._due.pop(name, None)
 
     def wait(self, now: float) -> float | None:
-        """Seconds until the next one runs out; None: none runs."""
+        """Return the seconds until the next timer expires; None if no timer runs."""
         first = min(self._due.values(), default=None)
         return None if first is None else max(0.0, first - now)
 
     def take_due(self, now: float) -> str | None:
-        """Stop the timer that ran out first and name it; None: none has."""
+        """Stop the timer that expired first and return its name; None if none has expired."""
         name = min(self._due, key=self._due.__getitem__, default=None)
         if name is None or self._due[name] > now:
             return None

@@ -1,4 +1,4 @@
-"""What programs see of a queue manager, whichever network is behind it ([MS-MQDMPR] 3.1.7.1).
+"""Interface of a queue manager for programs, for any network ([MS-MQDMPR] 3.1.7.1).
 
 Implementations: `mqdssm.drivers.inprocess`. Every method may be called from any thread.
 """
@@ -19,14 +19,14 @@ from mqdssm.model.transport import (
 )
 
 QUEUE_MESSAGES_MAX: Final = 10_000
-"""Messages that wait in a queue, where nothing else is said: minutes of work for a directory server."""
+"""Default maximum of messages in a queue: minutes of work for a directory server."""
 QUEUE_BYTES_MAX: Final = 64 << 20
-"""Octets of bodies that wait in a queue, where nothing else is said: sixteen of the longest messages."""
+"""Default maximum octets of bodies in a queue: sixteen of the longest messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalQueue:
-    """A private queue of a queue manager's own ([MS-MQDMPR] 3.1.1.2).
+    """Private queue of the local queue manager ([MS-MQDMPR] 3.1.1.2).
 
     Attributes:
         name: as in its path name, without ``private$``.
@@ -44,14 +44,14 @@ class LocalQueue:
 
 
 REPLICATION: Final = LocalQueue(name=REPLICATION_QUEUE, number=REPLICATION_QUEUE_NUMBER, authenticated=True)
-"""The replication queue; what is not signed is refused ([MC-MQDSRP] 3.1.7.2.1, decision R17)."""
+"""The replication queue; unsigned messages are refused ([MC-MQDSRP] 3.1.7.2.1, decision R17)."""
 NOTIFICATION: Final = LocalQueue(name=NOTIFICATION_QUEUE, number=NOTIFICATION_QUEUE_NUMBER)
 """The notification queue ([MS-MQCN] 1.9)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """A message that was received.
+    """Received message.
 
     Attributes:
         message: it; `authentication_level` says how its signature was found good.
@@ -63,11 +63,11 @@ class Arrival:
 
 
 class Inbox(Protocol):
-    """A queue that is open for receiving."""
+    """Queue that is open for receiving."""
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing will come any more."""
+        """True if the queue is closed for receiving."""
 
     def receive(self, timeout_s: float) -> Arrival | None:
         """Take the first message, by priority and arrival ([MS-MQDMPR] 3.1.7.1.10).
@@ -77,14 +77,14 @@ class Inbox(Protocol):
         """
 
     def purge(self) -> None:
-        """Remove all messages: NackQueuePurged to who asked for it."""
+        """Remove all messages; senders receive NackQueuePurged if they asked for it."""
 
     def close(self) -> None:
-        """Receive no more; who waits in `receive` gets None. What is in the queue stays there."""
+        """Close the queue for receiving; waiting calls of `receive` return None, messages stay queued."""
 
 
 class Transport(Protocol):
-    """A queue manager."""
+    """Queue manager."""
 
     @property
     def machine_name(self) -> str:
@@ -95,7 +95,7 @@ class Transport(Protocol):
         """QueueManager.Identifier."""
 
     def open(self, queue: LocalQueue) -> Inbox:
-        """Open a queue of its own for receiving; it is made where there is none ([MS-MQDMPR] 3.1.7.1.5).
+        """Open a local queue for receiving, creating it if necessary ([MS-MQDMPR] 3.1.7.1.5).
 
         Raises:
             ValueError: its number or name is another queue's, or it wants signatures that nobody verifies.
@@ -103,10 +103,10 @@ class Transport(Protocol):
         """
 
     def send(self, message: Message, destination: FormatName) -> MessageId:
-        """Take a message for a queue: it is sent some time, in the order of priorities.
+        """Accept a message for a queue; messages are sent later, in the order of priorities.
 
         The queue manager sets its identifier, time and destination, and signs it where its
-        AuthenticationLevel says so. What becomes of it, the acknowledgements tell that it asks for.
+        AuthenticationLevel says so. Acknowledgements report the delivery, if the message asks for them.
 
         Raises:
             ValueError: a format name that nothing can be sent to from here, or that cannot be signed.
@@ -114,7 +114,7 @@ class Transport(Protocol):
         """
 
     def close(self) -> None:
-        """Stop; messages that wait for other machines are gone (Express).
+        """Stop the queue manager; messages that wait for other machines are lost (Express).
 
         Raises:
             Exception: the defect that had stopped it already; once.

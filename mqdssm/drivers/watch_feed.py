@@ -1,4 +1,4 @@
-"""Changes of a watched directory, passed on to subscribers of this machine and to owners of objects."""
+"""Feed of directory changes to subscribers of this machine and to owners of objects."""
 
 import logging
 import time
@@ -18,17 +18,17 @@ log: Final = logging.getLogger(__name__)
 
 
 class LocalReceiver(Protocol):
-    """Our own state: `mqdssm.drivers.notification.NotificationDriver`."""
+    """Receiver of changes of the own objects: `mqdssm.drivers.notification.NotificationDriver`."""
 
     def refresh(self) -> None:
-        """Read everything soon."""
+        """Read all own objects soon."""
 
     def watched(self, changes: Iterable[ObjectChange]) -> None:
-        """Read what is ours of what was seen to change."""
+        """Read the own objects among the changed ones."""
 
 
 class WatchFeed:
-    """Passes changes on, one by one (decision C25).
+    """Passes changes of a watch to a receiver and a notifier, one by one (decision C25).
 
     Each change counts as told once it was handed over, to the receiver and to the notifier. The watch has to
     tell of all writes (``all_writes=True``, decision C29): receivers read for themselves
@@ -59,7 +59,7 @@ class WatchFeed:
         self.counts: Final = EventCounts()
 
     def ready(self, _url: str = "") -> None:
-        """Begin without a gap: give it to `Directory.watch` as ``on_ready``.
+        """Read the own objects once more when the watch begins: the ``on_ready`` of `Directory.watch`.
 
         What happened after our own state was read and before the watch began is told by nobody: it is read
         once more.
@@ -68,7 +68,7 @@ class WatchFeed:
             self._receiver.refresh()
 
     def run(self, changes: Iterable[ObjectChange]) -> None:
-        """Pass on changes until there are no more: a watch is ended by its `stop`.
+        """Pass on changes until the iterable ends; a watch ends by its `stop`.
 
         An owner that cannot be notified is logged and counted; the next change is taken all the same. A
         directory that is away is waited for, since nobody else would notify the owner; a change whose owner
@@ -101,7 +101,7 @@ class WatchFeed:
         return True
 
     def _tried(self, notifier: Notifier, change: ObjectChange) -> bool:
-        """Notify the owner; False: the directory is away, and it is to be tried again."""
+        """Notify the owner of a change; False if the directory is not reachable and a retry is needed."""
         try:
             notice = self._directory.notice_of(change)
             if notice is not None:
@@ -121,7 +121,7 @@ def _sleep(seconds: float) -> bool:
 
 
 def _left(change: ObjectChange) -> ObjectChange | None:
-    """To the owner that it had before, a queue that has another one now is deleted (decision C27)."""
+    """Return the deletion to send to the old owner of a moved queue; None otherwise (decision C27)."""
     moved = change.changes.get("FullPath")
     if change.event is not ChangeEvent.CHANGED or change.element is not Queue or moved is None:
         return None
@@ -131,7 +131,7 @@ def _left(change: ObjectChange) -> ObjectChange | None:
 
 
 def _is_beside(dn: str, other: str) -> bool:
-    """True if two objects stand below the same one; of a name that was damaged on the way nobody knows."""
+    """Return True if two DNs have the same parent; False if one cannot be parsed."""
     try:
         return DN.parse(dn).parent == DN.parse(other).parent
     except ValueError:
