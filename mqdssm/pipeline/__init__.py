@@ -1,5 +1,5 @@
 """The pipeline: export, validation, migration, comparison and inventory, each in its package.
 
-Nothing heavy is imported here, and nothing below needs Java or pyspark. `runner` says what a runner is,
-`local` is the one of this machine, `engines` chooses between it and that of Spark, `mqdssm.spark.runner`.
+This module imports nothing heavy, and no package below it needs Java or pyspark. `runner` defines the runner
+protocol, `local` runs work on this machine, and `engines` chooses between `local` and `mqdssm.spark.runner`.
 """

@@ -1,4 +1,4 @@
-"""How everything that reads or writes by Spark gets into the directory: one way, and no secret in it."""
+"""Log-in of all processes of a job into the directory, as settings that hold no secret."""
 
 import contextlib
 import os
@@ -24,19 +24,19 @@ _OF_EXECUTORS: Final[Mapping[str, str]] = {
     "ca_file": "MQDSSM_CA_FILE",
     "keytab": "MQDSSM_KEYTAB",
 }
-"""Files that may lie elsewhere on executors, and the variables of theirs that say where."""
+"""Settings whose files may have another path on executors, and the variable that names the path."""
 _PASSWORDS: Final = ("password", "password_file", "password_variable")
 
 
 class PipelineLogIn(TypedDict, total=False):
-    """How to log in. What is left out is None, or as it says.
+    """Log-in options of a caller. An option that is left out is None, or has the default named below.
 
     Attributes:
-        user: who; None: anonymous, SASL EXTERNAL over ``ldapi:``, or a Kerberos ticket.
-        password: of the user. Spark's workers on this machine read it from our memory (on Linux), or from a
-            file that only we may read, and that is removed; to other machines it never goes. Or:
+        user: name; None: anonymous, SASL EXTERNAL over ``ldapi:``, or a Kerberos ticket.
+        password: of the user. Workers on this machine read it from the memory of this process (on Linux), or
+            from a temporary file of mode 0600. It is never sent to another machine. Or:
         password_file: a file that holds the password, in its first and only line; or:
-        password_variable: name of an environment variable that holds it where the search runs.
+        password_variable: name of an environment variable that holds the password where the search runs.
         tls: ``ldaps``, ``starttls`` or ``none``; None: as the URL says.
         ca_file: PEM file of the authorities to trust; None: those of the system.
         profile: kind of server; left out: ``auto``.
@@ -65,14 +65,14 @@ class PipelineLogIn(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class DirectoryAccess:
-    """Where and how to log in. Holds no secret, so printing and pickling it is harmless.
+    """LDAP servers and log-in settings, without a secret: safe to print and to pickle.
 
     Attributes:
         urls: LDAP servers, tried in turn.
-        user: who logs in; None: anonymous, SASL EXTERNAL over ``ldapi:``, or a Kerberos ticket.
+        user: name; None: anonymous, SASL EXTERNAL over ``ldapi:``, or a Kerberos ticket.
         password_file: path, on the machine that reads, of a file that holds the password and nothing else.
-        password_variable: name, on the machine that reads, of an environment variable that holds it.
-        is_own: the password file is one of ours, which other machines do not see.
+        password_variable: name, on the machine that reads, of an environment variable with the password.
+        is_own: True if `access_to` made the password file, which other machines cannot read.
         tls: how the connection is protected; None: as the URL says.
         ca_file: PEM file of the authorities to trust; None: those of the system.
         profile: kind of server, or ``auto``.
@@ -104,14 +104,14 @@ class DirectoryAccess:
     check_msmq: bool = True
 
     def at(self, url: str) -> Self:
-        """The same at one server alone: another one may hold the state of another time."""
+        """Return a copy with one server alone: other servers may have an older or newer state."""
         return replace(self, urls=(url,))
 
     def for_executors(self, on: SparkOptions) -> Self:
-        """The same as the machines of a cluster log in, where their own environment says where files are.
+        """Return the access for executors: on a cluster, with paths from their environment variables.
 
         Raises:
-            ConfigError: they could not get at the password.
+            ConfigError: other machines could not read the password.
         """
         if not on.is_cluster:
             return self
@@ -130,15 +130,15 @@ class DirectoryAccess:
         return replace(self, **elsewhere)  # type: ignore[arg-type]  # as above
 
     def connect(self, *, read_only: bool = True) -> "Directory":
-        """Connect; the password is read now and not kept.
+        """Connect to the directory, with a password that is read now and not kept.
 
         Args:
             read_only: refuse every change.
 
         Raises:
-            ConfigError: settings that cannot be, or a password that is not there.
-            DirectoryNotConnected: no server could be reached, or none lets us in.
-            GenericDirectoryError: changes are wanted in the directory of a replicating server (R106).
+            ConfigError: settings that exclude each other, or a password that cannot be read.
+            DirectoryNotConnected: no server could be reached, or none accepts the log-in.
+            GenericDirectoryError: writing to the directory of a replicating server is not allowed (R106).
         """
         directory = mqdssm.connect(
             self.urls,
@@ -166,7 +166,7 @@ class DirectoryAccess:
         return directory
 
     def password(self) -> str | None:
-        """Read the password, here and now; it is not kept.
+        """Read the password from its file or variable; it is not kept.
 
         Returns:
             The content of the file without its line end, or of the variable; None if neither was named.
@@ -191,7 +191,7 @@ class DirectoryAccess:
 def access_to(
     urls: str | Sequence[str], login: PipelineLogIn, on: SparkOptions = HERE, *, check_msmq: bool = True
 ) -> Iterator[DirectoryAccess]:
-    """Make of what a caller said how all processes log in.
+    """Turn log-in options of a caller into the access that all processes of a job use.
 
     Args:
         urls: one or several LDAP servers, tried in turn.
@@ -200,10 +200,10 @@ def access_to(
         check_msmq: refuse a directory that holds nothing of MSMQ's.
 
     Yields:
-        How to log in, for as long as the context lasts.
+        The access, which is valid as long as the context lasts.
 
     Raises:
-        ConfigError: the password was given twice, or the machines of a cluster could not get at it.
+        ConfigError: the password was given twice, or the machines of a cluster could not read it.
     """
     given = [name for name in _PASSWORDS if login.get(name) is not None]
     if len(given) > 1:
@@ -231,7 +231,7 @@ def access_to(
 
 
 def variable_read(login: PipelineLogIn) -> PipelineLogIn:
-    """The same with the password that a variable holds, for workers that are not given the variable.
+    """Replace the name of a password variable by its password, for workers without the variable.
 
     Raises:
         ConfigError: the variable is not set.
@@ -245,17 +245,17 @@ def variable_read(login: PipelineLogIn) -> PipelineLogIn:
 
 
 def _whole(path: Paths | None) -> str | None:
-    """A path that other processes, with other current folders, understand."""
+    """Return an absolute path, for processes with another current folder."""
     return None if path is None else str(Path(path).resolve())
 
 
 @contextlib.contextmanager
 def _private_file(password: str | None) -> Iterator[str | None]:
-    """Put a password where only we can read it: options and environment are seen by too many."""
+    """Yield the path of a file with the password that only this user can read; None without a password."""
     if password is None:
         yield None
         return
-    data = f"{password}\r\n".encode()  # the one line end that reading takes away again
+    data = f"{password}\r\n".encode()  # `password_in` removes this line end
     in_memory = hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir()
     with _memory_file(data) if in_memory else _temporary_file(data) as name:
         yield name
@@ -263,7 +263,7 @@ def _private_file(password: str | None) -> Iterator[str | None]:
 
 @contextlib.contextmanager
 def _memory_file(data: bytes) -> Iterator[str]:
-    """Keep data in memory under a path that this user's processes can read; it ends with this process."""
+    """Yield a path in ``/proc`` to data in memory, for other processes of this user."""
     handle = os.memfd_create("mqdssm")
     try:
         with os.fdopen(handle, "wb", closefd=False) as file:

@@ -1,4 +1,4 @@
-"""Files that are replaced at once: readers see the old file or the new one, whole."""
+"""Atomic replacement of files: readers see the whole old file or the whole new one."""
 
 import contextlib
 import os
@@ -10,15 +10,15 @@ from mqdssm.errors import ConfigError
 
 
 def write_atomically(path: Path, pieces: Iterable[str], *, mode: int = 0o600) -> None:
-    """Write a text file beside its place, and move it there.
+    """Write a text file under a temporary name, then rename it.
 
     Args:
         path: of the file, which is replaced.
         pieces: its text, UTF-8.
-        mode: who may read it.
+        mode: permissions of the file.
 
     Raises:
-        ConfigError: it cannot be written; the old file is as it was.
+        ConfigError: the file cannot be written; the old file is as it was.
     """
     try:
         replace_file(path, (piece.encode() for piece in pieces), mode=mode)
@@ -27,15 +27,15 @@ def write_atomically(path: Path, pieces: Iterable[str], *, mode: int = 0o600) ->
 
 
 def replace_file(path: Path, pieces: "Iterable[bytes | memoryview]", *, mode: int = 0o600) -> None:
-    """Write a file beside its place, bring it to the disk, and move it there.
+    """Write a file under a temporary name, sync it to the disk, then rename it.
 
     Args:
         path: of the file, which is replaced.
         pieces: its content.
-        mode: who may read it.
+        mode: permissions of the file.
 
     Raises:
-        OSError: it cannot be written; the old file is as it was.
+        OSError: the file cannot be written; the old file is as it was.
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.absolute().parent)
     try:
@@ -52,11 +52,11 @@ def replace_file(path: Path, pieces: "Iterable[bytes | memoryview]", *, mode: in
 
 
 def sync_folder(folder: Path) -> None:
-    """Make sure that the names in a folder are on the disk."""
+    """Sync the names in a folder to the disk."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:
-        return  # Windows opens no folders, and keeps names safe itself
+        return  # Windows cannot open folders, and syncs names itself
     try:
         os.fsync(handle)
     finally:

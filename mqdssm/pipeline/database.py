@@ -1,7 +1,7 @@
-"""DuckDB for joins and sorts that may be larger than memory, and for nothing else.
+"""DuckDB, for joins and sorts that may be larger than memory, and for nothing else.
 
-One function opens it. It sees the files that it is given and its own folder; it loads no extension, opens no
-connection, and its settings cannot be changed by a query.
+`open_database` opens it. DuckDB sees the given files and its own folder alone. It loads no extension
+and opens no connection, and a query cannot change its settings.
 """
 
 import contextlib
@@ -18,22 +18,22 @@ from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.pipeline.runner import StopRequest
 
 MEMORY_MB: Final = 512
-"""Of one database; what needs more goes to its folder. DuckDB takes up to 90 MB beside it."""
+"""Memory limit of a database, which spills to its folder. DuckDB itself takes up to 90 MB more."""
 THREADS: Final = 2
 _POLL_S: Final = 0.1
-"""Between two looks whether the work is to stop."""
+"""Interval between two checks of the stop request."""
 _LOCKED: Final = (
     "enable_progress_bar = false",  # it would go to the standard output
     "enable_external_access = false",
     "lock_configuration = true",
 )
-"""The last settings, in this order: nothing can be allowed any more after them."""
+"""Last settings, in this order: no query can allow anything after them."""
 
 T = TypeVar("T")
 
 
 class DatabaseFailed(MqdssmError):  # noqa: N818  as WorkerFailed
-    """DuckDB could not run a query of ours."""
+    """DuckDB could not run a query, for another reason than memory or disk."""
 
 
 @contextlib.contextmanager
@@ -43,10 +43,10 @@ def open_database(
     """Open a database in memory.
 
     Args:
-        folder: an empty one, for what does not fit into memory, and for files that queries write.
-        files: that queries may read.
+        folder: an empty folder, for data that does not fit into memory and files that queries write.
+        files: paths that queries may read.
         stop: ends a query early.
-        memory_mb: limit of its memory.
+        memory_mb: memory limit of the database.
     """
     config: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": f"{memory_mb}MB",
@@ -71,12 +71,12 @@ def open_database(
 
 
 class Database:
-    """A database that was opened by `open_database`.
+    """DuckDB database that `open_database` opened.
 
-    Queries run in another thread: so a signal that raises an exception here ends them within a second.
+    Queries run in another thread: a signal that raises an exception in the caller ends them within a second.
 
     Args:
-        connection: to it.
+        connection: to the database.
         thread: runs the queries.
         stop: ends a query early.
     """
@@ -92,18 +92,18 @@ class Database:
         """Run a query without a result.
 
         Raises:
-            ConfigError: it needs more memory or disk than there is.
-            DatabaseFailed: it failed otherwise.
-            Stopped: it was stopped.
+            ConfigError: the query needs more memory or disk than there is.
+            DatabaseFailed: the query failed for another reason.
+            Stopped: `stop` was set.
         """
         self._wait(lambda: self._connection.execute(query))
 
     def batches(self, query: str, rows: int) -> Iterator[pa.RecordBatch]:
-        """Run a query, and yield its result as it comes.
+        """Run a query, and yield its result in batches.
 
         Args:
             query: in SQL.
-            rows: of a batch.
+            rows: number of rows of a batch.
 
         Raises:
             As `run`.
@@ -113,7 +113,7 @@ class Database:
             yield batch
 
     def _wait(self, call: Callable[[], T]) -> T:
-        """Let the thread do it, and stop it if this thread is interrupted or the work is to stop."""
+        """Call a function in the thread; interrupt its query if a stop is requested or an exception comes."""
         future: Future[T] = self._thread.submit(call)
         try:
             while True:
@@ -124,7 +124,7 @@ class Database:
             raise _failure(error) from error
         except BaseException:
             while not (future.cancel() or future.done()):
-                self._connection.interrupt()  # again and again: one before the query begins is lost
+                self._connection.interrupt()  # repeated: an interrupt before the query begins is lost
                 wait([future], _POLL_S)
             raise
 
@@ -137,11 +137,11 @@ def _failure(error: Any) -> MqdssmError:
 
 
 def file_list(paths: Sequence[str]) -> str:
-    """Return an expression of SQL for the rows of Parquet files."""
+    """Return an SQL expression for the rows of Parquet files."""
     return f"read_parquet({_texts(paths)})"
 
 
 def _texts(texts: Sequence[str]) -> str:
-    """A list of texts in SQL."""
+    """Return a list of texts as an SQL literal."""
     quoted = ("'" + text.replace("'", "''") + "'" for text in texts)
     return f"[{', '.join(quoted)}]"

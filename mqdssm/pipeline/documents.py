@@ -1,4 +1,4 @@
-"""Documents in JSON that one run writes and another one reads."""
+"""JSON documents that one run writes and a later run reads."""
 
 from pathlib import Path
 from typing import TypeVar
@@ -11,16 +11,16 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_document(model: type[Model], path: Path, *, other: str, absent: str = "") -> Model:
-    """Read a document.
+    """Read a JSON document and validate it.
 
     Args:
-        model: what it holds.
+        model: pydantic model of the document.
         path: of its file.
-        other: what to say of a file that holds something else, behind its name.
-        absent: what to say where there is none; empty: that it cannot be read.
+        other: message for a file that does not fit the model; it follows the path.
+        absent: message for a missing file; empty: that it cannot be read.
 
     Raises:
-        ConfigError: there is none, or it cannot be used.
+        ConfigError: the file is missing, cannot be read, or does not fit the model.
     """
     try:
         return model.model_validate_json(path.read_bytes())

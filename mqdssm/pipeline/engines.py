@@ -1,4 +1,4 @@
-"""Engine of a job: processes of this machine, which need no Java, or Spark."""
+"""Engine of a job: processes of this machine, without Java, or Spark."""
 
 import contextlib
 import importlib
@@ -18,7 +18,7 @@ from mqdssm.pipeline.spark_options import HERE, SparkOptions, is_spark_wanted
 log: Final = logging.getLogger(__name__)
 
 _THIS_MACHINE: Final = SparkOptions("local[*]")
-"""Where the local engine runs, also where a session of Spark on a cluster is active."""
+"""Options of the local engine, which ignores an active Spark session on a cluster."""
 
 
 SPARK_ENGINE: Final = "mqdssm.spark.engine"
@@ -49,7 +49,7 @@ class SparkEngine(Protocol):
 
 
 class EngineKind(StrEnum):
-    """Names of engines, as ``--engine`` takes them."""
+    """Values of ``--engine``."""
 
     AUTO = "auto"
     LOCAL = "local"
@@ -66,13 +66,13 @@ class EngineArguments(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class JobEngine:
-    """The engine that was chosen.
+    """Engine that was chosen for a job.
 
     Attributes:
         kind: ``local`` or ``spark``.
-        on: where workers run; of the local engine it is this machine.
+        on: where workers run; this machine for the local engine.
         workers: processes of the local engine; None: as many as there are cores and memory for.
-        is_free: nobody asked for the local engine: Spark may do the work where it is the better one.
+        is_free: True if the user did not choose the local engine, so that `or_spark` may return Spark.
     """
 
     kind: EngineKind
@@ -84,8 +84,8 @@ class JobEngine:
     def of(cls, kind: str, on: SparkOptions = HERE, workers: int | None = None) -> Self:
         """Choose an engine.
 
-        ``auto`` is Spark where a master, a setting of Spark or a shared folder is given or the program has an
-        active session, and else the local engine. Jobs that know the number of objects may change that
+        ``auto`` is Spark if a master, a Spark setting or a shared folder is given, or if the program has an
+        active session; otherwise it is the local engine. Jobs that know the number of objects may change that
         (`or_spark`).
 
         Args:
@@ -119,7 +119,7 @@ class JobEngine:
         return self.kind is EngineKind.LOCAL
 
     def arguments(self) -> "EngineArguments":
-        """The arguments of the functions that take an engine."""
+        """Return this engine as arguments for functions that take an engine."""
         if self.is_free:
             return EngineArguments(engine=EngineKind.AUTO.value, workers=None, on=HERE)
         return EngineArguments(engine=self.kind.value, workers=self.workers, on=self.on)
@@ -137,7 +137,7 @@ class JobEngine:
         _spark_engine().check()
 
     def or_spark(self) -> "JobEngine":
-        """Return Spark where it is installed and may take over, else this engine: for much work."""
+        """Return Spark, for much work, if the user left the choice and it is installed; else this engine."""
         if not self.is_free:
             return self
         spark = JobEngine(EngineKind.SPARK)
@@ -162,9 +162,9 @@ class JobEngine:
 
         Args:
             app: name of the application, for Spark.
-            files: that all machines of a cluster must see.
+            files: paths that all machines of a cluster must see.
             conf: further settings of Spark.
-            may_speculate: False: refuse a session that starts slow tasks twice.
+            may_speculate: False: refuse a session that starts slow tasks twice (``spark.speculation``).
             brief: Spark itself has little to do, see `mqdssm.spark.session.spark_session`.
 
         Raises:
@@ -185,5 +185,5 @@ class JobEngine:
 
 
 def _spark_engine() -> SparkEngine:
-    """Load the engine of Spark by its name: `mqdssm.spark` stands above the pipeline."""
+    """Import the Spark engine by its name: the layer `mqdssm.spark` is above the pipeline."""
     return cast("SparkEngine", importlib.import_module(SPARK_ENGINE))

@@ -1,8 +1,8 @@
 """Errors that cross from a Python worker through the JVM to the driver.
 
 Spark keeps neither the class nor the attributes of an exception that a worker raised, only its text. So a
-worker raises one class whose text begins with a code, the name of our own class, and the driver makes that
-class again.
+worker raises `MqdssmSparkError`, whose text begins with the name of the original class, and the driver raises
+an error of that class again.
 """
 
 import re
@@ -14,15 +14,15 @@ _MESSAGE: Final = re.compile(r"MqdssmSparkError: \[code=(\w+)\] ([^\r\n]*)")
 
 
 class MqdssmSparkError(errors.MqdssmError):
-    """What went wrong inside a Spark worker: ``[code=<class of errors.py>] <one line of text>``."""
+    """Error of a Spark worker, as text: ``[code=<class of errors.py>] <one line of text>``."""
 
 
 class SparkFailed(errors.MqdssmError):
-    """Spark or Java failed for a reason of their own: no disk space, no memory, a broken file."""
+    """Spark or Java itself failed: no disk space, no memory, a broken file."""
 
 
 def pack(error: Exception) -> MqdssmSparkError:
-    """Make of an error one whose class survives the way to the driver."""
+    """Return an error whose text carries the class of `error` to the driver."""
     if isinstance(error, MqdssmSparkError):
         return error
     text = str(error).replace("\\", r"\\").replace("\n", r"\n").replace("\r", r"\r")
@@ -30,7 +30,7 @@ def pack(error: Exception) -> MqdssmSparkError:
 
 
 def unpack(text: str) -> errors.MqdssmError | None:
-    """Find an error of ours in the text of one of Spark's.
+    """Find the error of a worker in the text of an exception from Spark.
 
     Args:
         text: ``str()`` of the exception that PySpark raised in the driver.

@@ -1,4 +1,4 @@
-"""Signals during work in this process: the first one requests a stop, at a place where the work can end."""
+"""Signals during work in this process: the first signal requests a stop at a safe place."""
 
 import contextlib
 import signal
@@ -20,9 +20,9 @@ _Handler = Callable[[int, FrameType | None], Any]
 def deferred(stop: StopRequest) -> Iterator[None]:
     """Let a signal request a stop, and call its handler when the context ends (decision M110).
 
-    A second signal calls its handler at once, and so does the first one when `GRACE_S` have passed. A signal
-    without a handler in Python does what it did. Signals reach the main thread alone: in another one, nothing
-    is changed.
+    A second signal calls its handler at once. The first signal does so after `GRACE_S` seconds. A signal
+    without a Python handler keeps its effect. Signals reach the main thread alone, so this does nothing in
+    another thread.
 
     Args:
         stop: set by the first signal.
@@ -38,7 +38,7 @@ def deferred(stop: StopRequest) -> Iterator[None]:
 
 
 class _Waiting:
-    """Handlers that wait for the end of a context.
+    """Signal handlers that are deferred to the end of a context.
 
     Args:
         stop: set by the first signal.
@@ -56,7 +56,7 @@ class _Waiting:
                 signal.signal(number, self._on_signal)
 
     def end(self) -> None:
-        """Put the handlers back, and call that of the signal that came."""
+        """Restore the handlers, and call the handler of the signal that was received first."""
         handlers = self._put_back()
         if self._first is not None and self._first in handlers:
             handlers[self._first](self._first, None)
@@ -74,7 +74,7 @@ class _Waiting:
             handlers[number](number, frame)
 
     def _insist(self, number: int) -> None:
-        """Send the signal again, so that it also ends a system call which the main thread waits for."""
+        """Send the signal again, so that it also interrupts a system call of the main thread."""
         main = threading.main_thread().ident
         if not self._handlers or main is None:
             return
@@ -84,7 +84,7 @@ class _Waiting:
             signal.raise_signal(number)
 
     def _put_back(self) -> dict[int, _Handler]:
-        """Put the handlers back; gives them, and none when this was done before."""
+        """Restore the handlers and return them; an empty dictionary if that was done before."""
         if self._timer is not None:
             self._timer.cancel()
         handlers, self._handlers = self._handlers, {}

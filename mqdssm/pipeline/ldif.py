@@ -1,7 +1,7 @@
 """Entries as LDIF (RFC 2849), for ``ldapadd`` and ``slapadd``, or for ``ldifde`` of Active Directory.
 
-The line ``version: 1`` is left out: slapadd takes it for an attribute and fails (measured with 2.5.13;
-slapcat writes none either). So files can be put one behind the other.
+The line ``version: 1`` is left out: slapadd reads it as an attribute and fails (measured with 2.5.13;
+slapcat does not write it either). So files can be concatenated.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,10 +17,10 @@ from mqdssm.tables.ldif import checked_description, fold
 from mqdssm.tables.ldif_dialects import AD_SETS_ITSELF, BINARY_TRANSFER, OWN_CLASSES, REFERENCES
 
 REFERENCES_SERIES: Final = 900
-"""The series of what is set when all objects are there; no name has as many parts."""
+"""Series of records that set references, after all objects. No DN has as many RDNs."""
 
 _EMPTY: Final = {"cn": b"container", "dc": b"domainDNS", "ou": b"organizationalUnit"}
-"""By what an object is called, in lower case: the class of one that is only a place."""
+"""Object class of an empty parent entry, by the attribute type of its RDN in lower case."""
 _DESCRIPTOR: Final = "ntsecuritydescriptor"
 _OBJECT_CLASS: Final = "objectclass"
 
@@ -31,7 +31,7 @@ Security = Callable[[str, bytes], bytes]
 
 
 class Dialect(StrEnum):
-    """For which kind of server LDIF is."""
+    """Kind of server that LDIF is written for."""
 
     OPENLDAP = "openldap"
     AD = "ad"
@@ -42,7 +42,7 @@ class Record:
     """One record of LDIF.
 
     Attributes:
-        series: records of a lower one have to be loaded before it.
+        series: order of loading; records of a lower series come first.
         data: the text, with the empty line that ends it.
     """
 
@@ -51,17 +51,17 @@ class Record:
 
 
 def depth(dn: str) -> int:
-    """How many parts a name has: an object has more than the one above it."""
+    """Return the number of RDNs of a DN; an entry has more of them than its parent."""
     return len(DN.parse(dn)) if "\\" in dn or '"' in dn else dn.count(",") + 1
 
 
 def record(dn: str, attributes: Attributes, change: str | None = None) -> bytes:
-    """One record of LDIF that makes an object.
+    """Return an LDIF record that adds an entry.
 
     Args:
         dn: of the object.
         attributes: written in this order.
-        change: the changetype, if one shall be stated.
+        change: the changetype; None: the record has none.
     """
     lines = [*fold("dn", dn), *([] if change is None else [f"changetype: {change}"])]
     for name, values in attributes:
@@ -71,7 +71,7 @@ def record(dn: str, attributes: Attributes, change: str | None = None) -> bytes:
 
 
 def replacement(dn: str, attributes: Attributes) -> bytes:
-    """One record of LDIF that replaces attributes of an object."""
+    """Return an LDIF record that replaces attributes of an entry."""
     lines = [*fold("dn", dn), "changetype: modify"]
     for name, values in attributes:
         lines.append(f"replace: {checked_description(name)}")
@@ -86,15 +86,15 @@ def _text(lines: Sequence[str]) -> bytes:
 
 
 def to_openldap(dn: str, attributes: Attributes, security: Security) -> list[Record]:
-    """Records for slapd.
+    """Return the records of an entry for slapd.
 
     Args:
         dn: of the entry.
-        attributes: all of it that is to be kept.
+        attributes: those to keep.
         security: translates the security descriptor.
     """
     written = [
-        (f"{name};binary" if name.lower() in BINARY_TRANSFER else name, values)  # else it has the option
+        (f"{name};binary" if name.lower() in BINARY_TRANSFER else name, values)  # else named with ;binary
         for name, values in attributes
     ]
     kind = class_of(attributes)
@@ -102,9 +102,10 @@ def to_openldap(dn: str, attributes: Attributes, security: Security) -> list[Rec
 
 
 def known_to_openldap(dn: str, attributes: Attributes) -> Attributes | None:
-    """What our schema for OpenLDAP can hold of an object of Active Directory; None: nothing.
+    """Return the attributes of an Active Directory object that the schema for OpenLDAP allows.
 
-    An object of a class that it does not have becomes an empty one, so that what is below it has a parent.
+    An object of an unknown class becomes an empty entry whose class fits its RDN, as a parent of the objects
+    below; None if no class fits.
 
     Args:
         dn: of the object.
@@ -121,7 +122,9 @@ def known_to_openldap(dn: str, attributes: Attributes) -> Attributes | None:
 
 
 def to_ad(dn: str, attributes: Attributes, security: Security) -> list[Record]:
-    """Records for Active Directory: without what it sets itself; references to other objects at the end.
+    """Return the records of an entry for Active Directory, references to other objects last.
+
+    Attributes that Active Directory sets itself are left out.
 
     Args:
         dn: of the entry.
@@ -147,7 +150,7 @@ def to_ad(dn: str, attributes: Attributes, security: Security) -> list[Record]:
 
 
 def class_of(attributes: Attributes) -> str:
-    """The most special class of an entry; servers do not agree on the order of the values."""
+    """Return the most derived object class of an entry; servers order the values differently."""
     names = next((values for name, values in attributes if name.lower() == _OBJECT_CLASS), [])
     found = [value.decode(errors="replace") for value in names]
     known = [name for name in found if name.lower() in schema.CLASSES]
@@ -157,12 +160,12 @@ def class_of(attributes: Attributes) -> str:
 
 
 def into_ad() -> Security:
-    """Descriptors as MSMQ has them, for Active Directory (decision M31)."""
+    """Return the translation of security descriptors from MSMQ to Active Directory (decision M31)."""
     return ActiveDirectory().security_to_directory
 
 
 def as_stored(ldap_class: str, image: bytes) -> bytes:  # noqa: ARG001  the shape of a translation
-    """Descriptors as they are."""
+    """Return the security descriptor unchanged."""
     return image
 
 
@@ -184,9 +187,9 @@ def _image(ldap_class: str, image: bytes, security: Security) -> bytes:
     try:
         return security(ldap_class, image)
     except DecodeError:
-        return image  # damaged: as it is stored, for whoever loads it to see
+        return image  # a damaged value stays as it is stored
 
 
 def _classes_first(attributes: Iterable[tuple[str, Sequence[bytes]]]) -> Attributes:
-    """The same, beginning with objectClass: ldifde and people want to see it first."""
+    """Return the attributes with objectClass first, as ldifde and people expect."""
     return sorted(attributes, key=lambda one: one[0].lower() != _OBJECT_CLASS)

@@ -1,6 +1,6 @@
-"""Local runner: little work in this process, the rest in processes of its own. No Java, no pyspark.
+"""Local runner: small jobs in this process, others in worker processes. No Java, no pyspark.
 
-Processes and pipes are our own: concurrent.futures loses all open pieces of work with one killed worker, and
+It starts processes itself: concurrent.futures loses all open pieces of work when one worker is killed, and
 multiprocessing runs the caller's script again in every worker.
 """
 
@@ -31,11 +31,11 @@ from mqdssm.pipeline.runner import (
 log: Final = logging.getLogger(__name__)
 
 _POLL_S: Final = 0.1
-"""Between two looks whether the caller wants to stop."""
+"""Interval between two checks of the stop request."""
 
 
 class LocalRunner:
-    """Runs pieces of work on this machine; see `mqdssm.pipeline.runner.Runner`.
+    """Runner on this machine; see `mqdssm.pipeline.runner.Runner`.
 
     A single piece, a small job, and every job of one worker run in this process: starting a worker costs
     0.5 s of processor time. Memory is bounded by the number of workers, each of which has one piece at a
@@ -46,7 +46,7 @@ class LocalRunner:
         workers: number of processes; None: as many as the machine has cores and memory for.
 
     Raises:
-        ConfigError: fewer than one.
+        ConfigError: `workers` is less than one.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -59,7 +59,7 @@ class LocalRunner:
         return 1 if is_small else min(self.workers, count)
 
     def run(self, job: Job, *, on_done: OnDone | None = None, stop: StopRequest | None = None) -> list[Any]:
-        """See `Runner`. In this process an error of no known class stays what it is."""
+        """See `Runner`. An error of an unknown class keeps its class if the job runs in this process."""
         stop = stop or StopRequest()
         done = on_done or (lambda *_: None)
         if not job.names:
@@ -84,10 +84,10 @@ def _run_here(job: Job, on_done: OnDone, stop: StopRequest) -> list[Any]:
 
 
 class _Pool:
-    """Worker processes of one job. Each has a thread here, which gives it one piece after the other.
+    """Worker processes of one job, each with a thread here that gives it one piece after the other.
 
     Args:
-        job: what is to be done.
+        job: pieces to do.
         count: number of processes.
     """
 
@@ -103,7 +103,7 @@ class _Pool:
         self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(count)]
 
     def run(self, on_done: OnDone, stop: StopRequest) -> list[Any]:
-        """Do all pieces; the processes have ended when this returns."""
+        """Do all pieces and end the processes; return the results in order."""
         results = Results(len(self._names))
         try:
             for thread in self._threads:
@@ -121,7 +121,7 @@ class _Pool:
         return results.values()
 
     def _serve(self) -> None:
-        """Give pieces to one worker after the other, until none waits."""
+        """Give waiting pieces to a worker, and to a new worker after a crash, until none waits."""
         worker: WorkerProcess | None = None
         try:
             while (number := self._next()) is not None:
@@ -153,10 +153,10 @@ class _Pool:
         return worker
 
     def _try_again(self, number: int, why: str) -> None:
-        """Put a piece back whose worker has crashed.
+        """Queue a piece again whose worker has crashed.
 
         Raises:
-            WorkerFailed: it crashed too often.
+            WorkerFailed: the workers of this piece crashed too often.
         """
         with self._lock:
             if self._is_ended:
@@ -170,7 +170,7 @@ class _Pool:
         log.warning("a worker crashed at %s (%s): another one goes on", name, why)
 
     def _end(self) -> None:
-        """End all processes: in peace, and by force if they take too long or the user insists."""
+        """Ask all processes to end; kill them after `END_WAIT_S` or on a second interrupt."""
         with self._lock:
             self._is_ended = True
         deadline = time.monotonic() + END_WAIT_S

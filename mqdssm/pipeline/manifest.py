@@ -1,4 +1,4 @@
-"""``manifest.json``: what an export consists of. A folder without one is not an export."""
+"""``manifest.json``, the list of files of an export. A folder without it is not an export."""
 
 import contextlib
 import hashlib
@@ -40,12 +40,12 @@ class ExportedFile(BaseModel):
 
 
 class ExportedType(BaseModel):
-    """All files of one type; one without objects has a file without rows, so that its columns are known.
+    """Files of one type; a type without objects has a file without rows, which shows its columns.
 
     Attributes:
-        rows: objects in all of them.
+        rows: number of objects in all files.
         files: in the order in which LDIF has to be loaded: parents first.
-        columns: names and Arrow types, which CSV and JSON Lines do not tell; none for LDIF.
+        columns: Arrow type by name, which CSV and JSON Lines do not hold; empty for LDIF.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -56,13 +56,13 @@ class ExportedType(BaseModel):
 
 
 class ChangedObject(BaseModel):
-    """An object that was changed while the export ran, and read again.
+    """Object that was changed while the export ran, and read again.
 
     Attributes:
-        type: its type, as on the command line; ``parents`` for one that is above an exported object.
-        dn: where it is, or was; None where the export does not say.
+        type: its type, as on the command line; ``parents`` for a parent of exported objects.
+        dn: its current or last DN; None if the export does not hold it.
         guid: its objectGUID; None if it has none.
-        what: what happened to it. ``added`` is also what a scan missed because it was moved meanwhile.
+        what: kind of change; ``added`` also for an object that a scan missed because it was moved.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -74,25 +74,25 @@ class ChangedObject(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What was exported, from where, when and by what.
+    """Contents of ``manifest.json``: files, source, times and versions of an export.
 
     Attributes:
         schema_version: `SCHEMA_VERSION` of the program that wrote it.
-        server: URL of the server that was read last.
+        server: URL of the LDAP server that was read last.
         profile: kind of server.
         naming_context: root of the directory, a DN.
         format: ``parquet``, ``csv``, ``jsonl`` or ``ldif``.
         dialect: of LDIF: ``openldap`` or ``ad``; None for other formats.
         started: when the first search began; that of the first attempt, if it was resumed.
         ended: when the last file was complete.
-        resumed: how often it was broken off and went on.
-        consistent: whether it shows the directory as it was at one moment: nothing changed while it ran, or
-            what did was read again until nothing more did.
-        changed: the objects that changed while it ran. The files hold them as they were read again.
-        types: what there is of each type, by its name on the command line.
-        parents: files of LDIF with the objects that are above those of the types and of none of them.
-        load_order: the paths of all files of LDIF that make the directory, in the order of loading.
-        engine: ``local`` or ``spark``, whose workers read it; empty in exports of earlier programs.
+        resumed: number of times the export was interrupted and resumed.
+        consistent: True if the export shows the directory at one moment: nothing changed while it ran, or all
+            changes were read again until there were no more.
+        changed: objects that changed while the export ran. The files hold them as they were read again.
+        types: files of each type, by its name on the command line.
+        parents: LDIF files with the parents of exported objects that have none of the exported types.
+        load_order: paths of all LDIF files of the directory, in the order of loading.
+        engine: ``local`` or ``spark``; empty in exports of earlier programs.
         versions: of mqdssm, Python, pyspark and pyarrow.
     """
 
@@ -116,11 +116,11 @@ class Manifest(BaseModel):
     versions: Mapping[str, str]
 
     def write(self, folder: Path, *, readable: bool = False) -> Path:
-        """Write it into a folder, as the last step of an export: at once and whole, or not at all.
+        """Write the manifest atomically, as the last step of an export, and return its path.
 
         Args:
             folder: of the export.
-            readable: others may read it, as the umask allows; else it is for its owner alone (mode 0600).
+            readable: let others read it, as the umask allows; False: mode 0600.
         """
         target = folder / MANIFEST_NAME
         draft = folder / f".{MANIFEST_NAME}.new"
@@ -138,7 +138,7 @@ class Manifest(BaseModel):
         """Read the manifest of an export, without looking at its files.
 
         Raises:
-            ConfigError: the folder is no (whole) export, or one of another version.
+            ConfigError: the folder is no complete export, or has another version.
         """
         path = folder / MANIFEST_NAME
         try:
@@ -155,7 +155,7 @@ class Manifest(BaseModel):
             raise ConfigError(f"{path} is no manifest of ours: {error}") from error
 
     def check(self, folder: Path) -> None:
-        """Compare every file with what the manifest says of it.
+        """Check that each file exists and has the SHA-256 of the manifest.
 
         Raises:
             ConfigError: a file is missing or differs.
@@ -171,7 +171,7 @@ class Manifest(BaseModel):
 
 
 def _why_no_export(folder: Path) -> str:
-    """What a folder without a manifest is, and what to do."""
+    """Return the message for a folder without a manifest, with advice."""
     if not folder.exists():
         return "is no export: there is no such folder"
     if not folder.is_dir():
@@ -198,7 +198,7 @@ def _check_version(path: Path, raw: Any) -> None:
 
 
 def sha256(path: Path) -> str:
-    """Digest a file, in pieces."""
+    """Return the SHA-256 of a file, in lower-case hexadecimal."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while piece := file.read(_READ_BYTES):
@@ -207,12 +207,12 @@ def sha256(path: Path) -> str:
 
 
 def utc_seconds(moment: datetime) -> datetime:
-    """Cut a time to whole seconds, as manifests show it."""
+    """Return a time without its fraction of a second, for manifests."""
     return moment.replace(microsecond=0)
 
 
 def versions() -> dict[str, str]:
-    """Versions of mqdssm, Python, pyspark and pyarrow, as manifests show them."""
+    """Return the versions of mqdssm, Python, pyspark and pyarrow, for manifests."""
     found = {"python": platform.python_version()}
     for package in ("mqdssm", "pyspark", "pyarrow"):
         with contextlib.suppress(PackageNotFoundError):

@@ -1,4 +1,4 @@
-"""Worker process as its parent sees it: started, asked piece by piece, ended."""
+"""Worker process of the local runner, on the side of its parent: start, requests, end."""
 
 import contextlib
 import os
@@ -12,32 +12,32 @@ from typing import BinaryIO, Final, cast
 from mqdssm.pipeline.worker import GRACE_S, number_in, receive, send, send_number
 
 END_WAIT_S: Final = GRACE_S + 2.0
-"""Time for a worker to end itself after its input has ended; then it is killed."""
+"""Seconds for a worker to exit after the end of its input, before it is killed."""
 _START: Final = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
     "from mqdssm.pipeline.worker import main; main()"
 )
 _WITHHELD: Final = "MQDSSM_PASSWORD"
-"""Variable that users may set. Workers read passwords from a file, so the worker's environment has none."""
+"""Variable that is removed from the environment of workers, which read passwords from a file."""
 _SHOWN_CHARS: Final = 300
 
 
 class WorkerDiedError(Exception):
-    """The process has ended without an answer."""
+    """The worker process has ended without an answer."""
 
 
 class WorkerProcess:
-    """A process that runs `mqdssm.pipeline.worker`.
+    """Process that runs `mqdssm.pipeline.worker`.
 
-    Its program is not the parent's: a script without ``if __name__ == "__main__"`` is not run again. Work and
-    numbers go through its standard input, so nothing of them stands in arguments or environment.
+    It does not run the parent's script, so this needs no ``if __name__ == "__main__"``. Work and numbers go
+    through its standard input, so arguments and environment do not show them.
     """
 
     def __init__(self) -> None:
         """Start the process.
 
         Raises:
-            OSError: the system does not let us.
+            OSError: the system cannot start it.
         """
         self._is_ready = False
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by `end`
@@ -49,7 +49,7 @@ class WorkerProcess:
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 env=environment,
-                start_new_session=True,  # Ctrl-C at the terminal is the parent's alone
+                start_new_session=True,  # Ctrl-C at the terminal goes to the parent alone
             )
         except BaseException:
             self._errors.close()
@@ -58,7 +58,7 @@ class WorkerProcess:
         self._stdout = cast(BinaryIO, self._process.stdout)
 
     def prepare(self, work: bytes) -> None:
-        """Send the work, before the first piece.
+        """Send the pickled work, before the first piece.
 
         Raises:
             WorkerDiedError: the process has ended.
@@ -71,7 +71,7 @@ class WorkerProcess:
         self._is_ready = True
 
     def ask(self, number: int) -> bytes:
-        """Let the process do a piece of work.
+        """Let the process do a piece of work, and wait for the answer.
 
         Returns:
             The answer, for `mqdssm.pipeline.runner.Results`.
@@ -88,15 +88,15 @@ class WorkerProcess:
         return number_in(message)[1]
 
     def release(self) -> None:
-        """Ask the process to end: its input ends. It need not be ready for that."""
+        """Close the input of the process, so that it ends; kill a process that has no work yet."""
         if not self._is_ready:
-            self._process.kill()  # what it is sent may be more than a pipe takes, and it may not read
+            self._process.kill()  # `prepare` may still wait for it to read: the work may not fit into a pipe
             return
         with contextlib.suppress(OSError):
             self._stdin.close()
 
     def end(self, wait_s: float) -> None:
-        """Wait until the process has ended, and kill it if it does not."""
+        """Wait until the process has ended, and kill it after `wait_s` seconds."""
         try:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(max(wait_s, 0.0))
@@ -111,7 +111,7 @@ class WorkerProcess:
                 file.close()
 
     def _why(self) -> str:
-        """How the process ended, and its last words."""
+        """Return the exit code or signal of the process, and the last line of its standard error."""
         self.end(END_WAIT_S)
         code = self._process.returncode
         how = f"exit code {code}"

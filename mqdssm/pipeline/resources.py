@@ -1,25 +1,25 @@
-"""Number of worker processes that this machine, or this container, has cores and memory for."""
+"""Default number of worker processes, by the cores and memory of this machine or container."""
 
 import os
 from pathlib import Path
 from typing import Final
 
 WORKER_BYTES: Final = 256 * 1024 * 1024
-"""Memory of a worker: an export's takes up to 228 MB, whatever the number of objects."""
+"""Memory of a worker. A worker of an export takes up to 228 MB, for any number of objects."""
 _ROOT: Final = Path("/")
 
 
 def default_workers(root: Path = _ROOT) -> int:
-    """Return the number of workers: one a core, fewer where memory is short, and at least one.
+    """Return the number of workers: one a core, fewer if memory is short, at least one.
 
     Args:
-        root: of the file system; of a copy in tests.
+        root: of the file system; another folder in tests.
     """
     return max(1, min(_cores(root), _memory(root) // WORKER_BYTES))
 
 
 def _cores(root: Path) -> int:
-    # sched_getaffinity is Linux's: a container's or a batch job's share of the machine
+    # sched_getaffinity (Linux) returns the cores of this container or batch job
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota, _, period = _text(root / "sys/fs/cgroup/cpu.max").partition(" ")
     if quota.isdecimal() and period.isdecimal():
@@ -28,7 +28,7 @@ def _cores(root: Path) -> int:
 
 
 def _memory(root: Path) -> int:
-    """Bytes that are free; where the system does not say, as many as cores could use."""
+    """Return the free memory in bytes; if unknown, as much as one worker a core needs."""
     found = [WORKER_BYTES * (os.cpu_count() or 1)]
     for line in _text(root / "proc/meminfo").splitlines():
         name, _, rest = line.partition(":")

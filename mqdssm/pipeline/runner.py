@@ -1,4 +1,4 @@
-"""Runner: does numbered pieces of work, in this process, in processes of its own, or on Spark."""
+"""Protocol of runners, which do numbered pieces of work in this process, in others, or on Spark."""
 
 import contextlib
 import gc
@@ -14,24 +14,24 @@ from mqdssm.errors import MqdssmError
 T = TypeVar("T")
 
 ATTEMPTS: Final = 4
-"""Number of workers that a piece of work is given to while each of them crashes; Spark's own number."""
+"""Number of attempts at a piece of work whose workers crash; the default of ``spark.task.maxFailures``."""
 
 Piece = Callable[[int], Any]
-"""Does the piece of work of a number. Its result is pickled."""
+"""Function that does the piece of work of a number. Its result is pickled."""
 OnDone = Callable[[int, int], None]
-"""Receives the number of finished pieces and the number of all pieces."""
+"""Call-back with the number of finished pieces and the number of all pieces."""
 
 
 class WorkerFailed(MqdssmError):  # noqa: N818  as SparkFailed
-    """A worker crashed again and again, or raised an error that no one foresaw."""
+    """A worker crashed `ATTEMPTS` times, or raised an error that is no `MqdssmError`."""
 
 
 class Stopped(MqdssmError):  # noqa: N818  no error of its own
-    """The work was stopped from outside. If another piece failed, its error is the one to show."""
+    """The work was stopped by a `StopRequest`. If another piece failed, its error is raised instead."""
 
 
 class StopRequest:
-    """A request to stop, which a piece of work looks for at places where it can safely end."""
+    """Request to stop, which a piece of work checks at places where it can safely end."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -46,19 +46,19 @@ class StopRequest:
         return self._event.is_set()
 
     def check(self) -> None:
-        """End here if the stop was requested.
+        """Raise `Stopped` if the stop was requested.
 
         Raises:
-            Stopped: it was.
+            Stopped: the stop was requested.
         """
         if self.is_set:
             raise Stopped("the work was stopped")
 
     def checking(self, values: Iterable[T]) -> Iterator[T]:
-        """Yield the values, and end before the next one if the stop was requested.
+        """Yield the values, and check the request before each value.
 
         Raises:
-            Stopped: it was.
+            Stopped: the stop was requested.
         """
         for value in values:
             self.check()
@@ -66,13 +66,13 @@ class StopRequest:
 
 
 class Work(Protocol):
-    """Pieces of work, as workers need to know them.
+    """Work of a job, which is pickled into every worker.
 
-    The object is pickled into every worker, so it holds no secret, and its class is one of a module.
+    The object holds no secret, and its class is defined at module level.
     """
 
     def open(self, stop: StopRequest) -> AbstractContextManager[Piece]:
-        """Open what a worker needs for all of its pieces, once.
+        """Open the resources of a worker once, and yield the function that does a piece.
 
         Args:
             stop: pieces call its `check` where they can safely end.
@@ -81,7 +81,7 @@ class Work(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Work whose pieces need nothing opened (`Work`).
+    """`Work` that needs no resources.
 
     Attributes:
         do: does the piece of a number, and calls the stop's `check` where the piece can safely end.
@@ -100,8 +100,8 @@ class Job:
     """All pieces of one kind of work.
 
     Attributes:
-        work: what is to be done.
-        names: of the pieces, for messages; a piece's place in it is its number.
+        work: does the pieces.
+        names: of the pieces, for messages; the index of a name is the number of the piece.
         is_small: True if starting a worker costs more than all pieces together.
     """
 
@@ -111,32 +111,32 @@ class Job:
 
 
 class Runner(Protocol):
-    """Does the pieces of a job, somewhere."""
+    """Protocol of an engine that does the pieces of a job."""
 
     def concurrency(self, count: int, *, is_small: bool = False) -> int:
         """Return the number of pieces that are done at the same time.
 
         Args:
             count: number of pieces of a job.
-            is_small: as of the job.
+            is_small: see `Job`.
         """
 
     def run(self, job: Job, *, on_done: OnDone | None = None, stop: StopRequest | None = None) -> list[Any]:
         """Do all pieces of a job.
 
-        A piece whose worker crashes is given to another one, `ATTEMPTS` times in all. An error that a piece
-        raises is final: no further piece begins, and those that run are stopped.
+        A piece whose worker crashes is given to another worker, up to `ATTEMPTS` times. An error that a piece
+        raises is final: no further piece begins, and running pieces are stopped.
 
         Args:
-            job: what is to be done.
+            job: pieces to do.
             on_done: called in the calling thread, or on Spark in another one, when pieces have finished.
-            stop: ends the work early when it is set, from another thread.
+            stop: ends the work early when another thread sets it.
 
         Returns:
-            What the pieces returned, in their order.
+            Results of the pieces, in the order of their numbers.
 
         Raises:
-            WorkerFailed: a worker crashed too often, or raised an error of no known class.
+            WorkerFailed: a worker crashed too often, or raised an error of an unknown class.
             Stopped: `stop` was set.
             MqdssmError: any error of a piece, with its class and attributes.
         """
@@ -144,7 +144,7 @@ class Runner(Protocol):
 
 @contextlib.contextmanager
 def without_collector() -> Iterator[None]:
-    """Switch the garbage collector off: pieces make no cycles, and looking for them costs a lot."""
+    """Switch the cyclic garbage collector off: it costs much time, and pieces make no cycles."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -157,10 +157,10 @@ def without_collector() -> Iterator[None]:
 def answers(work: Work, numbers: Iterable[int], stop: StopRequest) -> Iterator[tuple[int, bytes]]:
     """Do pieces one after the other, in a worker.
 
-    An error is an answer, and the last one: trying again is for crashes.
+    An error is an answer too, and ends the iteration. Only crashes are tried again.
 
     Args:
-        work: what is to be done.
+        work: does the pieces.
         numbers: of the pieces.
         stop: given to the work.
 
@@ -175,17 +175,17 @@ def answers(work: Work, numbers: Iterable[int], stop: StopRequest) -> Iterator[t
                 if piece is None:
                     piece = opened.enter_context(work.open(stop))
                 answer = pickle.dumps((piece(number), None))
-            except Exception as error:  # noqa: BLE001  whatever it is, it is told
+            except Exception as error:  # noqa: BLE001  every error is sent to the parent
                 yield number, pickle.dumps((None, _portable(error)))
                 return
             yield number, answer
 
 
 class Results:
-    """What the pieces of a job returned.
+    """Results of the pieces of a job.
 
     Args:
-        count: of the pieces.
+        count: number of pieces.
     """
 
     def __init__(self, count: int) -> None:
@@ -204,12 +204,12 @@ class Results:
         return self.done == self._count
 
     def add(self, number: int, answer: bytes) -> None:
-        """Take the answer of a piece.
+        """Store the answer of a piece.
 
         Raises:
-            MqdssmError: the piece failed. `Stopped` is kept for later: it only follows another error.
+            MqdssmError: the piece failed. `Stopped` is kept for `values`, as it only follows another error.
         """
-        # what a worker of ours made in this very run
+        # from a worker of this run
         value, error = pickle.loads(answer)  # noqa: S301
         if isinstance(error, Stopped):
             self._stopped = self._stopped or error
@@ -218,7 +218,7 @@ class Results:
         self._values[number] = value
 
     def values(self) -> list[Any]:
-        """Return the values of all pieces, in their order.
+        """Return the results of all pieces, in the order of their numbers.
 
         Raises:
             Stopped: a piece was stopped, and none failed.
@@ -229,7 +229,7 @@ class Results:
 
 
 def _portable(error: Exception) -> MqdssmError:
-    """The error as one that survives pickling, with its class and attributes where it is one of ours."""
+    """Return an error that can be pickled, with class and attributes if it is an `MqdssmError`."""
     if not isinstance(error, MqdssmError):
         return WorkerFailed(f"a worker failed: {type(error).__name__}: {error}")
     with contextlib.suppress(Exception):

@@ -14,12 +14,12 @@ from mqdssm.pipeline.spark_options import SparkOptions
 
 @dataclass(frozen=True, slots=True)
 class WitnessFile:
-    """A file as the driver sees it: whoever sees another one, or none, looks into another folder.
+    """File that the driver sees, to detect machines that do not share its folder.
 
     Attributes:
         path: of the file.
-        size: its bytes.
-        time_ns: when it was changed.
+        size: in bytes.
+        time_ns: time of modification in nanoseconds.
     """
 
     path: str
@@ -28,15 +28,15 @@ class WitnessFile:
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """Look at a file."""
+        """Return path, size and time of a file."""
         found = path.stat()
         return cls(str(path.resolve()), found.st_size, found.st_mtime_ns)
 
     def check(self) -> None:
-        """Look again, on a machine that may be another one.
+        """Check that this machine, perhaps an executor, sees the same file.
 
         Raises:
-            ConfigError: it is not the same file here.
+            ConfigError: the file is missing or different here.
         """
         try:
             if WitnessFile.of(Path(self.path)) == self:
@@ -52,14 +52,14 @@ class WitnessFile:
 
 @contextlib.contextmanager
 def scratch(on: SparkOptions, prefix: str) -> Iterator[Path]:
-    """Make a temporary folder that all workers see; it is removed at the end.
+    """Make a temporary folder that all workers see, and remove it at the end.
 
     Args:
         on: where Spark runs.
         prefix: of its name.
 
     Raises:
-        ConfigError: on a cluster no shared folder was named, or it cannot be used.
+        ConfigError: no shared folder was named on a cluster, or it cannot be used.
     """
     if on.is_cluster and on.shared is None:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Options of Spark: its master, its settings and its shared folder. They are checked before Java starts."""
+"""Options of Spark, which are checked before Java starts: master, settings, shared folder."""
 
 import re
 import sys
@@ -19,13 +19,13 @@ _SECRET: Final = re.compile(r"(?i)\.MQDSSM_PASSWORD$")
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """Where Spark runs, and further settings of it.
+    """Master of Spark, its further settings, and the shared folder of a cluster.
 
     Attributes:
         master: ``spark://host:7077``, ``yarn`` or ``k8s://https://host:443`` for a cluster, ``local[2]`` for
-            some cores of this machine; None: all of them, or where this program's session runs already.
-        conf: further settings of Spark, which win.
-        shared: a folder that all machines of a cluster see under this path, for what lies between.
+            some cores of this machine; None: the active session of this program, else all cores.
+        conf: further settings of Spark, which override those of this program.
+        shared: a folder that all machines of a cluster see under this path, for intermediate files.
     """
 
     master: str | None = None
@@ -34,7 +34,7 @@ class SparkOptions:
 
     @classmethod
     def of(cls, master: str | None, words: Sequence[str] = (), shared: Path | None = None) -> Self:
-        """Check what was typed.
+        """Check options from the command line, and return them.
 
         Args:
             master: where Spark runs.
@@ -42,13 +42,13 @@ class SparkOptions:
             shared: a folder that all machines see.
 
         Raises:
-            ConfigError: no address of a cluster, or no setting of Spark's.
+            ConfigError: an invalid master or setting, or a setting that would show the password.
         """
         conf: dict[str, str] = {}
         for word in words:
             key, equals, value = word.strip().partition("=")
             if not equals or not key.startswith("spark."):
-                # whatever it is, it could be a password
+                # the message does not repeat the word: it could be a password
                 raise ConfigError(
                     "a setting of Spark is written spark.NAME=VALUE, as spark.executor.memory=4g"
                 )
@@ -70,30 +70,30 @@ class SparkOptions:
 
     @property
     def is_cluster(self) -> bool:
-        """True if workers run on other machines, or as if they did."""
+        """True if workers run on other machines, or in ``local-cluster`` mode."""
         master = self.master or _master_of_session()
         return master is not None and not LOCAL.fullmatch(master)
 
     def variable_of_executors(self, name: str) -> str | None:
-        """The value that an environment variable is given on executors; None if it is not."""
+        """Return the value that `conf` gives an environment variable on executors; None if not set."""
         return self.conf.get(EXECUTOR_VARIABLE + name)
 
     def gives_secret(self, name: str) -> bool:
-        """True if executors are given a variable that Spark does not show, as a secret of Kubernetes."""
+        """Return True if executors get a variable from a Kubernetes secret, which Spark does not show."""
         return any(key.endswith(f".executor.secretKeyRef.{name}") for key in self.conf)
 
 
 HERE: Final = SparkOptions()
-"""All cores of this machine."""
+"""No options: the active Spark session, else all cores of this machine."""
 
 
 def _master_of_session() -> str | None:
-    """Master of the active session; None: there is none."""
-    sql = sys.modules.get("pyspark.sql")  # a session can only be active where it was imported
+    """Return the master of the active Spark session; None without a session."""
+    sql = sys.modules.get("pyspark.sql")  # without the import no session can be active
     active = None if sql is None else sql.SparkSession.getActiveSession()
     return None if active is None else str(active.sparkContext.master)
 
 
 def is_spark_wanted(on: SparkOptions) -> bool:
-    """Return True if anything about Spark was given, or this program has an active session."""
+    """Return True if a Spark option was given, or this program has an active session."""
     return on != HERE or _master_of_session() is not None

@@ -1,9 +1,9 @@
-r"""CSV and JSON Lines that lose nothing: every value comes back as it was.
+r"""CSV and JSON Lines without loss: reading returns every value as it was written.
 
 | value | JSON Lines | CSV |
 | --- | --- | --- |
 | NULL | ``null`` | ``\N`` |
-| text | string | in quotation marks, those inside doubled; also the empty text |
+| text | string | in quotation marks, inner ones doubled; also the empty text |
 | binary | base64 in one line | the same |
 | time | ``2026-01-31T12:00:00.000000Z`` | the same |
 | number, truth | ``1``, ``true`` | the same |
@@ -31,19 +31,19 @@ Convert = Callable[[Any], Any]
 
 
 def csv_head(schema: pa.Schema) -> bytes:
-    """The line of column names."""
+    """Return the line of column names of a CSV file."""
     return (",".join(csv_cell(name) for name in schema.names) + "\n").encode()
 
 
 def csv_records(batch: pa.RecordBatch) -> Iterator[bytes]:
-    """Each row as a line (or several, where a text holds line ends)."""
+    """Yield each row as a CSV record; a text with line ends makes it several lines."""
     columns = [_cells(column, field.type) for column, field in zip(batch.columns, batch.schema, strict=True)]
     for row in zip(*columns, strict=True):
         yield (",".join(row) + "\n").encode()
 
 
 def jsonl_records(batch: pa.RecordBatch) -> Iterator[bytes]:
-    """Each row as a line with a JSON object; all columns are in it."""
+    """Yield each row as a line with a JSON object of all columns."""
     names = batch.schema.names
     columns = [_plain(column, field.type) for column, field in zip(batch.columns, batch.schema, strict=True)]
     for row in zip(*columns, strict=True):
@@ -51,21 +51,21 @@ def jsonl_records(batch: pa.RecordBatch) -> Iterator[bytes]:
 
 
 def read_jsonl(path: Path, schema: pa.Schema) -> pa.Table:
-    """Read what `jsonl_records` wrote.
+    """Read a JSON Lines file that `jsonl_records` wrote.
 
     Args:
-        path: the file.
-        schema: as the manifest says.
+        path: of the file.
+        schema: Arrow schema of the file, from the manifest.
     """
-    with path.open(encoding="utf-8", newline="\n") as file:  # other characters end no line
+    with path.open(encoding="utf-8", newline="\n") as file:  # other characters do not end a line
         return pa.Table.from_batches([rows_of([json.loads(line) for line in file], schema)])
 
 
 def rows_of(objects: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """Make rows of the objects of JSON that `jsonl_records` wrote.
+    """Convert JSON objects that `jsonl_records` wrote into rows.
 
     Args:
-        objects: as `json.loads` gives them; a name that is not there is NULL.
+        objects: from `json.loads`; a missing name is NULL.
         schema: of the rows.
     """
     return pa.RecordBatch.from_arrays(
@@ -78,15 +78,15 @@ def rows_of(objects: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Recor
 
 
 def read_csv(path: Path, schema: pa.Schema) -> pa.Table:
-    """Read what `csv_head` and `csv_records` wrote.
+    """Read a CSV file that `csv_head` and `csv_records` wrote.
 
     Args:
-        path: the file.
-        schema: as the manifest says.
+        path: of the file.
+        schema: Arrow schema of the file, from the manifest.
     """
     from pyarrow import csv
 
-    # a row has to fit into a block, and one with certificates is longer than the usual MiB
+    # a row has to fit into a block; rows with certificates are longer than the default of 1 MiB
     block = min(max(path.stat().st_size, 1), _BLOCK_BYTES_MAX)
     texts = csv.read_csv(
         path,
@@ -134,7 +134,7 @@ def _is_nested(kind: pa.DataType) -> bool:
 
 
 def _plain(column: pa.Array, kind: pa.DataType) -> list[Any]:
-    """A column as values of JSON."""
+    """Return the values of a column as values of JSON."""
     is_time = pa.types.is_timestamp(kind)
     convert = _time_text if is_time else _conversion(kind)
     if is_time:
@@ -144,7 +144,7 @@ def _plain(column: pa.Array, kind: pa.DataType) -> list[Any]:
 
 
 def _conversion(kind: pa.DataType) -> Convert | None:
-    """How one value of Arrow's becomes one of JSON; None: it is one."""
+    """Return the function from a value of Arrow to a value of JSON; None: no conversion needed."""
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return _base64
     if pa.types.is_timestamp(kind):
@@ -173,7 +173,7 @@ def _time_text(microseconds: int) -> str:
 
 
 def _back(value: Any, kind: pa.DataType) -> Any:
-    """A value of JSON as one of Arrow's."""
+    """Convert a value of JSON to the Python value for its Arrow type."""
     if value is None:
         return None
     if pa.types.is_binary(kind):
@@ -190,12 +190,12 @@ def _back(value: Any, kind: pa.DataType) -> Any:
 
 
 def names_and_types(schema: pa.Schema) -> dict[str, str]:
-    """The columns as the manifest tells them."""
+    """Return the Arrow types of the columns by name, for the manifest."""
     return {field.name: str(field.type) for field in schema}
 
 
 def texts_of(kind: str) -> tuple[Callable[[pa.RecordBatch], Iterator[bytes]], Callable[[pa.Schema], bytes]]:
-    """How rows of a format are written, and what stands before them.
+    """Return the functions that write the rows and the head of a text format.
 
     Args:
         kind: ``csv`` or ``jsonl``.

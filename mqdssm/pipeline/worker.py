@@ -1,7 +1,7 @@
 """Worker process of the local runner: does pieces of work until its standard input ends.
 
 The parent writes the work and then numbers; the worker answers each number. The input ends when the parent
-wants the worker to stop, and also when the parent is killed: nothing else has to tell the worker.
+wants the worker to stop, and also when the parent is killed, so no other signal is needed.
 """
 
 import os
@@ -18,19 +18,19 @@ from mqdssm.pipeline.runner import Piece, StopRequest, Work, answers
 from mqdssm.pipeline.without_pandas import hide_pandas
 
 GRACE_S: Final = 3.0
-"""Time for a piece to reach a safe place after the input has ended; then the worker ends itself."""
+"""Seconds for a piece to reach a safe place after the input has ended, before the worker exits."""
 EXIT_TERMINATED: Final = 128 + signal.SIGTERM
 _SIZE_BYTES: Final = 8
 
 
 def send(file: BinaryIO, data: bytes) -> None:
-    """Write one message."""
+    """Write a message, with its length before it."""
     file.write(len(data).to_bytes(_SIZE_BYTES, "little") + data)
     file.flush()
 
 
 def receive(file: BinaryIO) -> bytes | None:
-    """Read one message; None at the end, also at one within a message."""
+    """Read a message; None at the end of the file, also within a message."""
     size = file.read(_SIZE_BYTES)
     if len(size) < _SIZE_BYTES:
         return None
@@ -45,16 +45,16 @@ def send_number(file: BinaryIO, number: int, data: bytes = b"") -> None:
 
 
 def number_in(message: bytes) -> tuple[int, bytes]:
-    """Return the number of a piece, and its answer, of a message of `send_number`."""
+    """Return the number of a piece and its answer from a message of `send_number`."""
     return int.from_bytes(message[:_SIZE_BYTES], "little"), message[_SIZE_BYTES:]
 
 
 def main() -> None:
-    """Work for the parent process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends the input
+    """Run the worker: read the work and numbers, and write the answers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C, and ends the input
     hide_pandas()
     with os.fdopen(os.dup(1), "wb") as output:
-        os.dup2(2, 1)  # what a library prints is no answer
+        os.dup2(2, 1)  # output that a library prints goes to the standard error
         packed = receive(sys.stdin.buffer)
         if packed is None:
             return
@@ -78,11 +78,11 @@ def main() -> None:
             while numbers.get() is not None:  # after an error: the parent ends the input
                 pass
         except BrokenPipeError:
-            os._exit(1)  # the parent is gone: nobody is left to be told, nor to answer
+            os._exit(1)  # the parent has ended, and reads no answers
 
 
 class _Packed:
-    """Work that is unpickled when the first piece is begun, so that what fails there is an answer, too."""
+    """Work that is unpickled for the first piece, so that an error in unpickling becomes an answer."""
 
     def __init__(self, packed: bytes) -> None:
         self._packed = packed
@@ -94,7 +94,7 @@ class _Packed:
 
 
 def _listen(file: BinaryIO, numbers: "queue.SimpleQueue[int | None]", stop: StopRequest) -> None:
-    """Read numbers until the input ends; then stop, and end the process if a piece does not."""
+    """Read numbers until the input ends; then request a stop, and exit after `GRACE_S` seconds."""
     while (message := receive(file)) is not None:
         numbers.put(number_in(message)[0])
     stop.set()

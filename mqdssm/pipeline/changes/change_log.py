@@ -1,9 +1,9 @@
-"""Log of changes: a folder of numbered rows, each of which stays until its consumer has it (decision M101).
+"""Log of changes: a folder of numbered rows, kept until their consumer has them (decision M101).
 
-changes.json   what the log is of
-N-M.arrow      the rows N to M; the newest file stays, so that changes that are told again are recognised
+changes.json   format, object type, columns and id of the log
+N-M.arrow      rows N to M; the newest file is kept, to recognise changes that are received again
 released       number of the last row that the consumer has
-watch          state of the watch (docs/watching.md), whose place moves when rows are on the disk
+watch          state of the watch (docs/watching.md), which advances when rows are on the disk
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from mqdssm.pipeline.changes.change_rows import CHANGE_ID
 FORMAT: Final = "mqdssm changes"
 VERSION: Final = 1
 TAKEN_WAIT_S: Final = 15.0
-"""How long to wait for a query that is just ending, in seconds."""
+"""Seconds to wait for the lock, which a query that is ending may still hold."""
 _HEAD: Final = "changes.json"
 _RELEASED: Final = "released"
 _FILE: Final = re.compile(r"(\d{12})-(\d{12})\.arrow")
@@ -34,7 +34,7 @@ _MODE: Final = 0o700
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """Rows of one file: from `first` to `last`."""
+    """File of the log, with the rows `first` to `last`."""
 
     path: Path
     first: int
@@ -42,20 +42,20 @@ class _File:
 
 
 class ChangeLog:
-    """A log in a folder, which one process at a time has.
+    """Log of changes in a folder, which one process at a time can open.
 
     Attributes:
-        id: of the log, for ever: an offset of another log is refused.
-        end: number of the last row; 0: there is none yet.
-        newest_ids: ids of the changes that were appended last.
+        id: unique and constant, so that an offset of another log is refused.
+        end: number of the last row; 0 if the log has no rows.
+        newest_ids: ids of the changes in the newest file.
     """
 
     def __init__(self, folder: Path, object_type: str, schema: pa.Schema) -> None:
-        """Open nothing yet.
+        """Describe the log; `open` opens it.
 
         Args:
-            folder: of the log; it is made if it does not exist.
-            object_type: of the objects.
+            folder: of the log; `open` makes it if it does not exist.
+            object_type: name of the type of the objects.
             schema: of the rows.
         """
         self.folder, self._type, self._schema = folder, object_type, schema
@@ -67,10 +67,10 @@ class ChangeLog:
         self.newest_ids: frozenset[str] = frozenset()
 
     def open(self) -> Self:
-        """Take the folder, and find out what it holds.
+        """Lock the folder and read the state of the log.
 
         Raises:
-            ConfigError: another process has it, it cannot be used, or it is of something else.
+            ConfigError: another process has the folder, it cannot be used, or it holds another log.
         """
         try:
             self.folder.mkdir(mode=_MODE, parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ class ChangeLog:
         return self
 
     def close(self) -> None:
-        """Let another process have the folder."""
+        """Unlock the folder."""
         self._stack.close()
 
     @property
@@ -95,13 +95,13 @@ class ChangeLog:
         return self._released == 0
 
     def append(self, rows: pa.RecordBatch) -> None:
-        """Append rows; they are on the disk when this returns.
+        """Append rows, and return when they are on the disk.
 
         Args:
             rows: with the numbers that follow `end`.
 
         Raises:
-            OSError: they cannot be written; then the log is as it was.
+            OSError: the rows cannot be written; the log is unchanged.
         """
         first, last = self.end + 1, self.end + rows.num_rows
         path = self.folder / f"{first:012}-{last:012}.arrow"
@@ -115,10 +115,10 @@ class ChangeLog:
         self.end = last
 
     def between(self, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        """Return the rows behind `start` up to `end`, always the same ones.
+        """Yield the rows after `start` up to `end`, the same ones at each call.
 
         Raises:
-            ConfigError: they are not there, or not any more.
+            ConfigError: the log does not have them yet, or not any more.
         """
         self.check(start)
         self.check(end)
@@ -128,10 +128,10 @@ class ChangeLog:
                 yield _read(file.path).slice(first - file.first, last - first + 1)
 
     def check(self, number: int) -> None:
-        """Make sure that all rows behind a number are there.
+        """Check that the log has all rows after a number.
 
         Raises:
-            ConfigError: they are not.
+            ConfigError: some of these rows are missing.
         """
         oldest = self._files[0].first if self._files else self.end + 1
         if not oldest - 1 <= number <= self.end:
@@ -142,10 +142,10 @@ class ChangeLog:
             )
 
     def release(self, number: int) -> None:
-        """Delete rows up to a number, which the consumer has.
+        """Note that the consumer has the rows up to a number, and delete files that have no others.
 
         Raises:
-            OSError: that cannot be noted, or files cannot be deleted.
+            OSError: the number cannot be written, or files cannot be deleted.
         """
         if number <= self._released:
             return
@@ -178,10 +178,10 @@ class ChangeLog:
             self._released = int((self.folder / _RELEASED).read_text() or 0)
 
     def _begin_or_check(self) -> None:
-        """Read what the log is of; an empty folder becomes a new log.
+        """Check the head of the log; write one into an empty folder.
 
         Raises:
-            ConfigError: the log is of something else.
+            ConfigError: the log has another type or other columns, or the folder holds other files.
         """
         mine = {"format": FORMAT, "version": VERSION, "object": self._type, "columns": self._schema.names}
         path = self.folder / _HEAD
@@ -209,10 +209,10 @@ class ChangeLog:
 
 
 def _read(path: Path) -> pa.RecordBatch:
-    """Read the rows of a file.
+    """Read the rows of a file of the log.
 
     Raises:
-        ConfigError: it is damaged.
+        ConfigError: the file is damaged.
     """
     try:
         with pa.ipc.open_file(pa.py_buffer(path.read_bytes())) as reader:

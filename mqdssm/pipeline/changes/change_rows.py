@@ -1,4 +1,4 @@
-"""Rows of changes: what happened, and the columns that the object has after it."""
+"""Rows of changes, with the columns of the changed objects."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -29,14 +29,14 @@ CHANGE_COLUMNS: Final = (
 """Columns of a change, before those of its object."""
 _IDENTIFIER: Final = "Identifier"
 _KEYS_ASKED: Final = 200
-"""GUIDs of one search."""
+"""Number of GUIDs of one search."""
 
 
 def change_schema(columns: Sequence[Column]) -> pa.Schema:
     """Return the Arrow schema of changes.
 
     Args:
-        columns: of the objects, of `FrameType.columns`.
+        columns: of the objects, from `FrameType.columns`.
     """
     return arrow_schema((*CHANGE_COLUMNS, *columns))
 
@@ -48,14 +48,14 @@ def change_rows(
     changes: Sequence[ObjectChange],
     first: int,
 ) -> pa.RecordBatch:
-    """Return the rows of some changes, with the columns of their objects as these are now (decision M102).
+    """Return the rows of changes, with the current columns of their objects (decision M102).
 
     The columns of an object that does not exist any more, or that has no objectGUID, are NULL.
 
     Args:
-        directory: a session with the server that told the changes: another one may not have them yet.
+        directory: session with the server that reported the changes; others may not have them yet.
         frame: the type of the objects.
-        columns: those wanted of the objects.
+        columns: of the objects.
         changes: at least one.
         first: sequence number of the first change.
 

@@ -1,4 +1,4 @@
-"""Recorder: a thread that watches a directory and appends each change to a log, once (decision M101)."""
+"""Recorder: thread that appends each change of a directory to a log, once (decision M101)."""
 
 import logging
 import threading
@@ -20,19 +20,19 @@ from mqdssm.pipeline.frames.columns import Column, FrameType
 log: Final = logging.getLogger(__name__)
 
 ROWS_MAX: Final = 1_000
-"""Changes that are appended together at most: the rows of a file, and of a task of Spark's."""
+"""Largest number of changes in one append: the rows of a file, and of a Spark task."""
 _STATE: Final = "watch"
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What is watched and recorded.
+    """Settings of a recorder: directory, type and columns of the objects.
 
     Attributes:
         access: where and how to log in.
         frame: the type of the objects.
-        columns: those wanted of the objects.
-        snapshot: record first what exists.
+        columns: of the objects.
+        snapshot: record the existing objects first.
     """
 
     access: DirectoryAccess
@@ -42,19 +42,19 @@ class Recorded:
 
 
 class Recorder:
-    """Records changes from `start` until `stop`; a lost connection is made again.
+    """Recorder of changes between `start` and `stop`, which restores a lost connection.
 
-    A change is appended to the log, brought to the disk, and only then committed to the watch. A change that
-    the watch tells again, since the program ended in between, has the id that it had, and is not appended.
+    A change is appended to the log, synced to the disk, and only then committed to the watch. If the program
+    ends in between, the watch reports the change again with its old id, and it is not appended again.
     """
 
     def __init__(self, recorded: Recorded, changes: ChangeLog, *, pauses: Pauses | None = None) -> None:
-        """Record nothing yet.
+        """Prepare the recorder; `start` begins.
 
         Args:
-            recorded: what to watch.
+            recorded: settings of the recorder.
             changes: the log, open.
-            pauses: how long to wait for a server that is away.
+            pauses: waiting times for a server that cannot be reached.
         """
         self._recorded, self._log, self._pauses = recorded, changes, pauses or Pauses()
         self._news = threading.Condition()
@@ -65,11 +65,11 @@ class Recorder:
         self._thread = threading.Thread(target=self._run, name="mqdssm recorder", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop, and wait until nothing is appended any more."""
+        """Stop the thread, and wait until it has ended."""
         self._stopped.set()
         watch = self._watch
         if watch is not None:
@@ -78,20 +78,20 @@ class Recorder:
             self._thread.join()
 
     def wait_for_news(self, number: int, timeout_s: float) -> None:
-        """Wait until the log has more than `number` rows, or for some seconds.
+        """Wait until the log has more than `number` rows, or for `timeout_s` seconds.
 
         Raises:
-            Exception: whatever ended the recorder.
+            Exception: the error that ended the recorder.
         """
         with self._news:
             self._news.wait_for(lambda: self._log.end > number or self._error is not None, timeout_s)
         self._raise()
 
     def wait_until_settled(self) -> None:
-        """Wait until all that happened before has been recorded.
+        """Wait until all earlier changes of the directory are recorded.
 
         Raises:
-            Exception: whatever ended the recorder.
+            Exception: the error that ended the recorder.
         """
         with self._news:
             self._news.wait_for(lambda: self._is_settled or self._error is not None)
@@ -117,13 +117,13 @@ class Recorder:
                     pause_s = self._pauses.after(failures)
                     log.warning("%s; trying again in %.1f s", error, pause_s)
                     self._stopped.wait(pause_s)
-        except Exception as error:  # noqa: BLE001  for who waits
+        except Exception as error:  # noqa: BLE001  raised in waiting threads
             with self._news:
                 self._error = error
                 self._news.notify_all()
 
     def _record(self) -> None:
-        """Watch and append, until it is stopped or the connection is lost beyond the watch's own remedies."""
+        """Watch and append changes until the stop, or until the watch cannot connect again."""
         recorded, kept = self._recorded, _Pending()
         kinds = () if recorded.frame.element is None else (recorded.frame.element,)
         with recorded.access.connect() as directory:
@@ -152,7 +152,7 @@ class Recorder:
             self._news.notify_all()
 
     def _append(self, kept: "_Pending") -> None:
-        """Append what was told, and commit it.
+        """Append the pending changes to the log, and commit them to the watch.
 
         Raises:
             DirectoryError: the objects cannot be read.
@@ -164,7 +164,7 @@ class Recorder:
         if new:
             recorded = self._recorded
             rows = change_rows(kept.reader(), recorded.frame, recorded.columns, new, self._log.end + 1)
-            kept.watch.sync()  # a change that is on the disk is told again with the id that it has there
+            kept.watch.sync()  # saves the ids, so that a repeated change has the id that the log has
             with self._news:
                 self._log.append(rows)
                 self._news.notify_all()
@@ -174,17 +174,17 @@ class Recorder:
 
 @dataclass
 class _Pending:
-    """What a watch told and the log does not have yet, and the server that told it."""
+    """Changes that a watch reported and the log does not have yet, with their server."""
 
     watch: Watch | None = None
     changes: list[ObjectChange] = field(default_factory=list)
     directory: Directory | None = None
 
     def reader(self) -> Directory:
-        """Return a session with the very server that is watched: another one may be behind it.
+        """Return a session with the watched server, as other servers may have an older state.
 
         Raises:
-            DirectoryError: it cannot be reached.
+            DirectoryError: the server cannot be reached, or no server is watched.
         """
         wanted = None if self.watch is None else self.watch.connection
         if wanted is None:
