@@ -1,4 +1,4 @@
-"""What goes into the engine and what comes out of it: events, and the actions that answer them."""
+"""Events and actions of the replication engine."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -15,7 +15,7 @@ from mqdssm.model.seqnum import SequenceNumber
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """The server starts: 3.1.3 and 3.3.3 are done. The first event, and the only one of its kind."""
+    """The server starts (3.1.3, 3.3.3). The first event, sent once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +23,9 @@ class Received:
     """A message of class Normal arrived and its signature was good ([MC-MQDSRP] 3.1.5.1).
 
     Attributes:
-        message: what its body says.
+        message: its body, decoded.
         sender: machine name of the verified sender.
-        machine_id: its QueueManager.Identifier, where the driver knows it: names change.
+        machine_id: the sender's QueueManager.Identifier if the driver knows it, since names change.
     """
 
     message: ReplicationMessage
@@ -38,9 +38,9 @@ class Nacked:
     """A message of ours came back with a negative acknowledgement ([MC-MQDSRP] 3.1.5.1).
 
     Attributes:
-        message: what its body says.
-        destination: the machine it was for.
-        bad_signature: whether its class is NackBadSignature.
+        message: its body, decoded.
+        destination: the machine to which it was sent.
+        bad_signature: True if its class is NackBadSignature.
     """
 
     message: ReplicationMessage
@@ -50,7 +50,7 @@ class Nacked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Performed:
-    """What came of an operation."""
+    """Result of an operation."""
 
     token: int
     result: Result
@@ -58,17 +58,17 @@ class Performed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeObject:
-    """A client of this server wants an object changed ([MS-MQDS] 3.1.4, [MC-MQDSRP] 3.1.7.1).
+    """A client of this server asks for a change of an object ([MS-MQDS] 3.1.4, [MC-MQDSRP] 3.1.7.1).
 
     Attributes:
-        request: the client's number for it, given back in `Reply`.
+        request: the client's number for the request, returned in `Reply`.
         command: CREATE, UPDATE or DELETE.
         object_type: its type.
-        path_name: its path name, or None where the identifier says which.
-        identifier: its GUID, or None; of a new object the GUID it gets, made by the driver (chance).
+        path_name: its path name, or None if the identifier names the object.
+        identifier: its GUID, or None; for a new object the GUID it gets, made by the driver (random).
         partition_id: the partition it belongs to.
-        properties: values by PROPID; of a deletion none.
-        scope: of a deletion.
+        properties: values by PROPID; empty for a deletion.
+        scope: scope of a deletion.
     """
 
     request: int
@@ -83,21 +83,21 @@ class ChangeObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropagateChange:
-    """A service beside us changed an object of ours and numbered it ([MC-MQDSRP] 3.1.7.1.2).
+    """A service beside this server changed and numbered an object of ours ([MC-MQDSRP] 3.1.7.1.2).
 
-    The number is the one that `ReplicationEngine.next_sequence_number` gave (3.1.7.1.3). A service whose
-    write failed says that, too: the number may be in the directory nevertheless (decision R156).
+    The number is the one that `ReplicationEngine.next_sequence_number` returned (3.1.7.1.3). The service also
+    reports a failed write: the number may be in the directory nevertheless (decision R156).
 
     Attributes:
-        request: given back in `Reply`.
+        request: returned in `Reply`.
         command: CREATE, UPDATE, DELETE or SYNC.
         object_type: the object's type.
         identifier: its GUID.
         partition_id: the partition it belongs to.
-        seq_number: the number that it has now.
-        scope: of a deletion.
-        status: HRESULT of the write. Where it is not MQ_OK, the directory is asked whether the number was
-            given; `Reply` has this status if it was not.
+        seq_number: the object's new number.
+        scope: scope of a deletion.
+        status: HRESULT of the write. If it is not MQ_OK, the engine checks whether the object has the number;
+            if not, `Reply` has this status.
     """
 
     request: int
@@ -114,11 +114,11 @@ class PropagateChange:
 class TakeOver:
     """The operator makes this server the authority of a partition whose authority is lost for good.
 
-    What the lost server had acknowledged and not sent to us is lost with it; every other server gets
-    the whole partition anew from us.
+    Changes that the lost server acknowledged and did not send to us are lost. Every other server gets
+    the whole partition again from us.
 
     Attributes:
-        request: given back in `Reply`.
+        request: returned in `Reply`.
         partition_id: our site's partition, or the enterprise's.
     """
 
@@ -128,14 +128,14 @@ class TakeOver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resynchronize:
-    """The operator has this server synchronize a partition in full, from the server that it asks anyway.
+    """The operator starts a full synchronization of a partition, from its usual source.
 
-    All objects stay until everything has come: then what differed is equal, and what the other server does
-    not have is removed. `Reply` comes when it has begun; MQ_ERROR_ILLEGAL_OPERATION where this server owns
-    the partition or does not have it.
+    All objects stay until the end: then different objects have been updated, and objects that the source
+    does not have are removed. `Reply` comes when it has begun; its status is MQ_ERROR_ILLEGAL_OPERATION if
+    this server owns the partition or does not have it.
 
     Attributes:
-        request: given back in `Reply`.
+        request: returned in `Reply`.
         partition_id: a partition of another owner.
     """
 
@@ -145,13 +145,14 @@ class Resynchronize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameAuthority:
-    """The operator says which other server is the authority of a partition (decision R107).
+    """The operator names another server as the authority of a partition (decision R107).
 
-    This server believes that one from now on. If it owned the partition itself, as an older copy of its
-    directory says or until it was replaced, it becomes a replica, and takes the whole partition from there.
+    This server accepts that authority from now on. If it owned the partition itself (from an older copy of
+    its directory, or until it was replaced), it becomes a replica and takes the whole partition from that
+    server.
 
     Attributes:
-        request: given back in `Reply`.
+        request: returned in `Reply`.
         partition_id: the partition.
         machine_name: the other server.
     """
@@ -171,7 +172,7 @@ Event: TypeAlias = Started | Received | Nacked | TimerFired | Performed | Client
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Perform:
-    """Let the store do this; its result comes back as `Performed`. At most one is out at a time."""
+    """Let the store perform an operation; its result comes back as `Performed`. One runs at a time."""
 
     token: int
     operation: Operation
@@ -186,7 +187,7 @@ class Send:
         message: what to send.
         timeout_s: TimeToReachQueue and TimeToBeReceived, seconds.
         priority: of the message.
-        ack_requested: whether AckNackReachQueue is asked for, at our own replication queue.
+        ack_requested: True to request AckNackReachQueue, at our own replication queue.
     """
 
     destination: str
@@ -198,12 +199,12 @@ class Send:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """The answer to a `ClientEvent`.
+    """Answer to a `ClientEvent`.
 
     Attributes:
-        request: whose.
-        status: HRESULT. MQDS_NO_RSP_FROM_OWNER: the change may have been made or not.
-        identifier: the object's GUID, where this server is the authority and status is MQ_OK.
+        request: number of the request.
+        status: HRESULT. With MQDS_NO_RSP_FROM_OWNER it is not known whether the change was made.
+        identifier: the object's GUID if this server is the authority and status is MQ_OK.
     """
 
     request: int

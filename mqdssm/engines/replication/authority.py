@@ -1,7 +1,7 @@
-"""Changes of objects that are ours: numbered, made, and put down for neighbours ([MC-MQDSRP] 3.2.7.2).
+"""Changes of our own objects: number, write and queue them for neighbours ([MC-MQDSRP] 3.2.7.2).
 
-What neighbours are sent is the object as it is after the change, whole, or its deletion, never the difference
-(decision R31): whoever lacks an earlier state loses nothing by that.
+Neighbours receive the whole object as it is after the change, or its deletion, never a difference
+(decision R31). A neighbour that lacks an earlier change therefore loses nothing.
 """
 
 from dataclasses import replace
@@ -54,11 +54,11 @@ PASSING: Final = frozenset(
         Hresult.MQDS_NO_RSP_FROM_OWNER,
     }
 )
-"""Statuses of changes that may succeed later; where a store gives one, the change may have been made."""
+"""Statuses of changes that may succeed later; if a store returns one, the change may have been made."""
 
 
 def execute(server: ReplicaState, partition: Partition, wanted: ChangeRequest) -> Job[ObjectOutcome]:
-    """Check a change and make it; the machine that it makes PSC or PEC gets the partition."""
+    """Check and write a change; hand the partition over if the change names a new PSC or PEC."""
     if wanted.command is Command.SYNC:
         wanted = yield from _create_or_update(partition, wanted)
     if wanted.command is Command.UPDATE or wanted.command is Command.DELETE:
@@ -87,12 +87,12 @@ def execute(server: ReplicaState, partition: Partition, wanted: ChangeRequest) -
             return outcome
     outcome = yield from write(server, partition, wanted, successor)
     if successor is not None and outcome.identifier is None:
-        yield from succession.claim(server)  # we stay who we were
+        yield from succession.claim(server)  # this server stays the authority
     return outcome
 
 
 def _with_psc(server: ReplicaState, wanted: ChangeRequest, found: ObjectRead) -> ChangeRequest:
-    """Have an update of a site name its PSC, where the site's object is older than a handover (R181)."""
+    """Add the PSC to an update of a site whose object names a PSC from before a handover (R181)."""
     site = None if found.identifier is None else server.partitions.get(found.identifier)
     if wanted.object_type is not ObjectType.SITE or wanted.command is not Command.UPDATE or site is None:
         return wanted
@@ -105,7 +105,7 @@ def _with_psc(server: ReplicaState, wanted: ChangeRequest, found: ObjectRead) ->
 
 
 def pass_on(server: ReplicaState, partition: Partition, change: DirectoryChange) -> Job[None]:
-    """Hand a partition over if a change that a service beside us made says so (decision R38)."""
+    """Hand a partition over if the change of a service beside us names a new authority (decision R38)."""
     successor = None
     if change.object_type is ObjectType.ENTERPRISE:
         successor = text(change.properties, Propid.E_PECNAME)
@@ -132,7 +132,7 @@ def _read(partition: Partition, wanted: ChangeRequest) -> ReadObject:
 
 
 def _create_or_update(partition: Partition, wanted: ChangeRequest) -> Job[ChangeRequest]:
-    """Handle Directory Sync at the authority (3.1.7.2.8): which of the two it is."""
+    """Turn Directory Sync into a creation or an update, at the authority (3.1.7.2.8)."""
     operation = _read(partition, wanted)
     found = yield from perform(operation, ObjectRead)
     if found.status == Hresult.MQ_OK:
@@ -146,7 +146,7 @@ def _create_or_update(partition: Partition, wanted: ChangeRequest) -> Job[Change
 def write(
     server: ReplicaState, partition: Partition, wanted: ChangeRequest, successor: str | None = None
 ) -> Job[ObjectOutcome]:
-    """Make a change with the next number, and put it down for the neighbours; it may be our last one."""
+    """Write a change with the next number, and queue it for the neighbours; then hand over if asked to."""
     if partition.unfinished:
         return ObjectOutcome(status=Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
     if partition.last == MAX:
@@ -166,11 +166,11 @@ def write(
 def _give(
     server: ReplicaState, partition: Partition, wanted: ChangeRequest, number: SequenceNumber
 ) -> Job[ObjectOutcome]:
-    """Write a change with its number; where that fails, see whether it has it (decision R103).
+    """Write a change with its number; after a failure check whether it was written (decision R103).
 
     Returns:
-        The identifier is the object's where the change has the number. Its status is then MQ_OK, or
-        MQDS_NO_RSP_FROM_OWNER where a part of it is still to be done.
+        The outcome; its identifier is set if the object has the number. The status is then MQ_OK, or
+        MQDS_NO_RSP_FROM_OWNER if a part of the change is still to be written.
     """
     outcome = yield from perform(_operation(partition, wanted, number), ObjectOutcome)
     if outcome.status not in PASSING:
@@ -181,7 +181,7 @@ def _give(
 def settle_failed(
     server: ReplicaState, partition: Partition, wanted: ChangeRequest, number: SequenceNumber, status: int
 ) -> Job[ObjectOutcome]:
-    """See what became of a change whose write failed with a status (decision R103); returns as `_give`."""
+    """Check whether a change was written although its write failed (decision R103); return as `_give`."""
     recovered = yield from perform(Recover(partition_id=partition.id), Recovered)
     if recovered.status != Hresult.MQ_OK:
         server.warn("a change is not finished", f"{number} of {partition.id}")
@@ -205,10 +205,10 @@ def made(
     identifier: Guid,
     number: SequenceNumber,
 ) -> Job[DirectoryChange | None]:
-    """Propagate Directory Change (3.1.7.1.2): what follows a change that is in the directory.
+    """Propagate Directory Change (3.1.7.1.2): do what follows a change that is in the directory.
 
     Returns:
-        What neighbours are sent; None where the object has gone again, by another hand.
+        The change that neighbours are sent; None if another program has deleted the object.
     """
     previous = partition.last
     partition.last = number
@@ -237,7 +237,7 @@ def _as_change(
     number: SequenceNumber,
     properties: Properties,
 ) -> DirectoryChange:
-    """A new object with a path name is created (4.3); every other one is given whole (decision R31)."""
+    """Return a change that creates a new object with a path name (4.3), else the whole object (R31)."""
     if wanted.command is not Command.CREATE or wanted.path_name is None:
         return whole(wanted.object_type, identifier, partition_id, number, properties)
     return DirectoryChange(
@@ -284,7 +284,7 @@ def _operation(partition: Partition, wanted: ChangeRequest, number: SequenceNumb
 def _refusal(
     server: ReplicaState, partition: Partition, wanted: ChangeRequest, found: ObjectRead | None
 ) -> Job[Hresult | None]:
-    """Why a change may not be made (decision R34); None: it may."""
+    """Return why a change may not be made (decision R34); None if it may."""
     refused = _general_refusal(server, partition, wanted)
     if refused is not None:
         return refused
@@ -303,13 +303,13 @@ def _general_refusal(server: ReplicaState, partition: Partition, wanted: ChangeR
     if (partition.id != PEC_PARTITION_ID) is not (wanted.object_type in SITE_TYPES):
         return Hresult.MQDS_WRONG_OBJ_TYPE
     if sum(size_of(value) for _, value in wanted.properties) > MESSAGE_BYTES_MAX // 2:
-        return Hresult.MQ_ERROR_ILLEGAL_PROPERTY_SIZE  # no message would take it
+        return Hresult.MQ_ERROR_ILLEGAL_PROPERTY_SIZE  # too long for a message
     if wanted.command is not Command.CREATE:
         return None
     identifier = get(wanted.properties, IDENTIFIERS[wanted.object_type])
     if identifier is None or (wanted.object_type is ObjectType.SITE and identifier == PEC_PARTITION_ID):
-        return Hresult.MQ_ERROR_PROPERTY  # of a site it is its partition's, too (decision R95)
-    if partition.id != PEC_PARTITION_ID and not server.has_machine:  # a site begins with its PSC's machine
+        return Hresult.MQ_ERROR_PROPERTY  # a site's identifier is that of its partition, too (decision R95)
+    if partition.id != PEC_PARTITION_ID and not server.has_machine:  # the PSC's machine is first
         own = guid(wanted.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
         if wanted.object_type is not ObjectType.MACHINE or not own:
             return Hresult.MQ_ERROR_ILLEGAL_OPERATION
@@ -322,7 +322,7 @@ def _machine_refusal(
     own = wanted.identifier == server.settings.machine_id
     site_id = guid(wanted.properties, Propid.QM_SITE_ID)
     if site_id is not None and site_id != partition.id:
-        return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # its queues are of this partition
+        return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # the machine's queues are in this partition
     if wanted.command is Command.DELETE:
         if own:
             operation = ListObjects(object_type=ObjectType.MACHINE, partition_id=partition.id)
@@ -336,20 +336,20 @@ def _machine_refusal(
     if role is None:
         return None
     if own is not bool(role & CONTROLLER) and (own or wanted.command is Command.CREATE):
-        return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # a site has one PSC, which only hands over
+        return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # a site has one PSC, which can only hand over
     if role & CONTROLLER and not own and server.enterprise is not None:
-        return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # the PEC hands over the enterprise first
+        return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # the PEC has to hand over the enterprise first
     return None
 
 
 def _site_refusal(server: ReplicaState, identifier: Guid | None) -> Job[Hresult | None]:
-    """A site is removed when it is empty, and we know that it is."""
+    """Refuse to delete a site unless it is known to be empty."""
     known = server.partitions.get(identifier) if identifier is not None else None
     if known is None:
         return None
     operation = ReadObject(object_type=ObjectType.SITE, identifier=known.id)
     site = yield from perform(operation, ObjectRead)
-    # a PSC that never came, and cannot any more: the site names nobody
+    # the PSC never came and no longer can: the site names no PSC
     abandoned = known.last == MIN and not text(site.properties or (), Propid.S_PSC)
     whole = known.is_normal and known.whole and known.last > MIN
     if known.record.owned or not (whole or abandoned):
@@ -361,7 +361,7 @@ def _site_refusal(server: ReplicaState, identifier: Guid | None) -> Job[Hresult 
 def _enterprise_refusal(
     server: ReplicaState, partition: Partition, wanted: ChangeRequest
 ) -> Job[Hresult | None]:
-    """The enterprise stays, the only one, and its PEC is the PSC of a site (decisions R34, R96)."""
+    """Allow only one enterprise, no deletion, and only a PSC as its PEC (decisions R34, R96)."""
     if wanted.command is Command.DELETE:
         return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
     if wanted.command is Command.CREATE and partition.last > MIN:
@@ -377,7 +377,7 @@ def _enterprise_refusal(
 
 
 def _successor(server: ReplicaState, wanted: ChangeRequest, found: ObjectRead | None) -> str | None:
-    """The machine that a change makes the authority of the partition; None: it stays ours."""
+    """Return the machine that a change makes the authority of the partition; None if there is none."""
     if wanted.command is not Command.UPDATE or found is None:
         return None
     if wanted.object_type is ObjectType.ENTERPRISE:

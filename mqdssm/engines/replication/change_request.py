@@ -1,4 +1,4 @@
-"""What somebody asks the authority of a partition for."""
+"""Change of an object, as the authority of its partition is asked to make it."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from mqdssm.model.propids import ObjectType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRequest:
-    """A change that somebody asks for; see `ChangeObject` for the fields."""
+    """A requested change; see `ChangeObject` for the fields."""
 
     command: Command
     object_type: ObjectType

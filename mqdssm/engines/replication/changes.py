@@ -1,4 +1,4 @@
-"""Changes of others' objects, applied to our replica ([MC-MQDSRP] 3.1.5.2, 3.1.7.2.2-3.1.7.2.4)."""
+"""Changes of other servers' objects, applied to our replica ([MC-MQDSRP] 3.1.5.2, 3.1.7.2.2-3.1.7.2.4)."""
 
 from bisect import insort
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from mqdssm.model.seqnum import SequenceNumber
 def receive(
     server: ReplicaState, changes: Sequence[DirectoryChange], sender: str, *, flush: bool
 ) -> Job[None]:
-    """Take the changes of a propagation, partition by partition (3.1.5.2)."""
+    """Apply the changes of a propagation, partition by partition (3.1.5.2)."""
     for partition_id, group in groupby(changes, key=lambda one: one.partition_id):
         partition = server.partitions.get(partition_id)
         if partition is None or not trust.believes(server, partition, sender):
-            continue  # an earlier one of them ended that
+            continue  # an earlier change of the same propagation changed that
         yield from handle(server, partition, tuple(group), flush=flush)
 
 
@@ -33,10 +33,10 @@ def is_stale(partition: Partition, purged: SequenceNumber) -> bool:
 def handle(
     server: ReplicaState, partition: Partition, changes: Sequence[DirectoryChange], *, flush: bool
 ) -> Job[bool]:
-    """Handle Directory Change (3.1.7.2.2), for many: apply what is in order, keep what came too early.
+    """Handle Directory Change (3.1.7.2.2) for many: apply those in order, keep those that came early.
 
     Returns:
-        Whether all that was in order is in the directory now.
+        True if all changes in order are in the directory now.
     """
     ready: list[DirectoryChange] = []
     last = partition.last
@@ -57,14 +57,15 @@ def handle(
 
 
 def _lacks_its_base(partition: Partition, change: DirectoryChange) -> bool:
-    """Whether a change sets some properties of an object that may be older here than it was there (R31)."""
+    """Return True if a partial update may be of an object that is older here than at its sender (R31)."""
     return change.command is Command.UPDATE and not partition.whole
 
 
 def _note_gap(partition: Partition, change: DirectoryChange, last: SequenceNumber) -> None:
-    """Note that numbers are left out before a change: their objects may be older here (decision R117).
+    """Note that numbers before a change are missing: their objects may be outdated here (decision R117).
 
-    An answer leaves out what has a higher number by now, and a PSC passes it on to its BSCs as it came.
+    A reply omits numbers of objects that have a higher number by now, and a PSC passes it on to its BSCs
+    unchanged.
     """
     if change.seq_number > last.next():
         partition.whole = False
@@ -81,7 +82,7 @@ def _keep(server: ReplicaState, partition: Partition, change: DirectoryChange) -
 
 
 def check_pending(server: ReplicaState, partition: Partition) -> Job[bool]:
-    """Check Pending Changes (3.1.7.2.4), and ask for what is missing."""
+    """Check Pending Changes (3.1.7.2.4), and ask for missing changes."""
     last = partition.last
     ready: list[DirectoryChange] = []
     while partition.pending and partition.pending[0].previous_seq_number <= last:
@@ -114,7 +115,7 @@ def _apply(
                 partition.foreign.difference_update(one.guid_identifier for one in done)
             yield from _after(server, partition, done, flush=flush)
         if partition.id not in server.partitions or partition.record.owned:
-            return False  # the last change ended it, or made it ours
+            return False  # the last change removed the partition, or made it ours
         if applied.status != Hresult.MQ_OK:
             guilty = batch[applied.count]
             name = guilty.path_name or str(guilty.guid_identifier)
@@ -140,7 +141,7 @@ def _after(
         propagation.flush(server)
     if partition.id in server.partitions:
         if not partition.record.owned:
-            # only now: what the changes mean for the topology would not be done again (decision R14)
+            # only now: after a crash, the effects on the topology would not be repeated (decision R14)
             yield from server.save(partition, last=partition.last)
         yield from purging.after_changes(server, partition)
         purging.acknowledge(server, partition)
@@ -148,7 +149,7 @@ def _after(
 
 
 def _passed_on(change: DirectoryChange) -> Job[DirectoryChange]:
-    """A change for our BSCs: an update of properties becomes the whole object (decision R31)."""
+    """Return a change for our BSCs: an update of properties becomes the whole object (decision R31)."""
     kind = change.object_type
     if change.command is not Command.UPDATE or kind is None:
         return change
@@ -160,7 +161,7 @@ def _passed_on(change: DirectoryChange) -> Job[DirectoryChange]:
     )
     found = yield from perform(operation, ObjectRead)
     if found.identifier is None or found.seq_number != change.seq_number:
-        return change  # a later change in the same batch brings it, or ends it
+        return change  # a later change in the same batch sends or deletes the object
     made = whole(kind, found.identifier, change.partition_id, change.seq_number, found.properties or ())
     return replace(
         made,

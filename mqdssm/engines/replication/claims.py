@@ -1,7 +1,7 @@
-"""Numbers that others say they know, and what may follow from them (decisions R39, R46, R72, R107).
+"""Claims of other servers to know higher numbers, and the reactions to them (decisions R39, R46, R72, R107).
 
-A claim proves nothing. Of a partition that is not ours it is a reason to ask those whom we believe. One of
-ours is given up for the enterprise's word or the operator's alone: else any server could take it from us.
+A claim proves nothing. For another owner's partition it is a reason to ask the servers that we trust. A
+partition of ours is given up only if the enterprise or the operator says so: else any server could take it.
 """
 
 from mqdssm.engines.replication import succession, sync, topology, trust
@@ -13,7 +13,7 @@ from mqdssm.model.seqnum import SequenceNumber
 
 
 def receive(server: ReplicaState, partition: Partition, number: SequenceNumber, sender: str) -> Job[None]:
-    """Take note that a machine says it has a number of a partition."""
+    """Handle the claim of a machine to have a number of a partition."""
     if number <= partition.last:
         return
     if not partition.record.owned:
@@ -25,11 +25,11 @@ def receive(server: ReplicaState, partition: Partition, number: SequenceNumber, 
 
 
 def _ask(server: ReplicaState, partition: Partition, number: SequenceNumber, sender: str) -> None:
-    """Ask the claimant, if we may believe it; else those whom we believe, and who that is (R46, R72)."""
+    """Ask the claimant if it is trusted; else ask the usual server, and the PEC (R46, R72)."""
     if trust.believes(server, partition, sender) or trust.confides(server, partition, sender):
         partition.known = max(partition.known, number)
         if not trust.is_from(server, server.upstream(partition), sender):
-            partition.hint = sender  # it is asked, and believed, until we know as much (3.2.7.1)
+            partition.hint = sender  # it is asked and trusted until our number is as high (3.2.7.1)
             partition.asking = False
         sync.ask(server, partition)
         return
@@ -38,7 +38,7 @@ def _ask(server: ReplicaState, partition: Partition, number: SequenceNumber, sen
 
 
 def _ask_the_pec(server: ReplicaState) -> None:
-    """Ask the PEC itself for what is new of the enterprise: whose site is whose."""
+    """Ask the PEC for news of the enterprise partition, which names the PSC of each site."""
     enterprise = server.partitions[PEC_PARTITION_ID]
     if enterprise.record.owned:
         return
@@ -49,7 +49,7 @@ def _ask_the_pec(server: ReplicaState) -> None:
 
 
 def _doubt(server: ReplicaState, partition: Partition, number: SequenceNumber, sender: str) -> None:
-    """Warn the operator, once: our directory may be an older copy, or somebody lies."""
+    """Warn the operator once: our directory may be an older copy, or the claim is false."""
     key = key_of(sender)
     if key not in partition.claimants:
         partition.claimants.add(key)
@@ -62,7 +62,7 @@ def _doubt(server: ReplicaState, partition: Partition, number: SequenceNumber, s
 
 
 def name_authority(server: ReplicaState, event: NameAuthority) -> Job[None]:
-    """Believe the operator who the authority of a partition is."""
+    """Accept the authority of a partition that the operator names."""
     partition = server.partitions.get(event.partition_id)
     if partition is None or not event.machine_name or server.is_me(event.machine_name):
         server.reply(event.request, Hresult.MQ_ERROR_ILLEGAL_OPERATION)

@@ -1,9 +1,10 @@
-"""Work that the directory made impossible, and what was cut short by that (decisions R83, R103).
+"""Handling of work that a damaged directory entry made impossible (decisions R83, R103).
 
-Somebody else may damage an entry. What needs that entry is given up, and tried again later; all else goes on.
-What was given up is as after a crash ([MC-MQDSRP] has nothing on either): replicas go back to what is
-persisted and ask again, and roles and neighbours are derived anew. A partition of ours is recovered as at a
-start, at once, where a change of it was given up that may have its number; until then it takes no other one.
+Another program may damage an entry. Work that needs that entry is given up and retried later; all other work
+continues. The state is then as after a crash ([MC-MQDSRP] covers neither): replicas go back to the persisted
+state and ask again, and roles and neighbours are derived again. If the failed work was a change of our own
+partition that may have its number, the partition is recovered at once, as at a start; until then it accepts
+no other change.
 """
 
 from typing import Final
@@ -21,17 +22,17 @@ from mqdssm.model.messages import (
 )
 
 AGAIN_S: Final = 60.0
-"""How long it takes until what was given up is tried again."""
+"""Time after which work that was given up is retried."""
 START_TIMER: Final = "start"
 
 
 def give_up(server: ReplicaState, event: Event, reason: str) -> None:
-    """End the work on an event in the middle.
+    """Give up the work on an event before its end.
 
     Args:
-        server: who we are.
-        event: what the work was about.
-        reason: why it cannot be done.
+        server: the state of this server.
+        event: the event that was being handled.
+        reason: the reason of the failure.
     """
     server.note("given up: the directory is damaged", f"{type(event).__name__}: {reason}")
     if isinstance(event, Started):
@@ -40,10 +41,10 @@ def give_up(server: ReplicaState, event: Event, reason: str) -> None:
     if isinstance(event, TimerFired) and event.name != AGAIN_TIMER:
         server.start_timer(event.name, AGAIN_S)
     elif isinstance(event, ClientEvent):
-        server.reply(event.request, Hresult.MQDS_NO_RSP_FROM_OWNER)  # made or not: nobody can tell (R61)
+        server.reply(event.request, Hresult.MQDS_NO_RSP_FROM_OWNER)  # not known whether it was made (R61)
     message = event.message if isinstance(event, Received) else None
     if isinstance(message, SyncRequestMessage):
-        return  # that only reads
+        return  # a sync request only reads
     if isinstance(event, Received) and isinstance(message, ChangeRequestMessage):
         requests.conclude(server, message, Hresult.MQDS_NO_RSP_FROM_OWNER, event.sender)
     lost = isinstance(message, ChangePropagationMessage | SyncReplyMessage)
@@ -53,12 +54,12 @@ def give_up(server: ReplicaState, event: Event, reason: str) -> None:
 
 
 def _go_back(server: ReplicaState, partition: Partition, *, lost: bool) -> None:
-    """Let a replica be what is persisted of it; what it lacks is asked for.
+    """Reset a replica to its persisted state; missing changes are asked for again.
 
     Args:
-        server: who we are.
-        partition: which partition.
-        lost: changes of it may be lost.
+        server: the state of this server.
+        partition: the partition.
+        lost: True if changes of it may have been lost.
     """
     record = partition.record
     if record.owned or (partition.last == record.last and partition.is_normal and not lost):
@@ -70,7 +71,7 @@ def _go_back(server: ReplicaState, partition: Partition, *, lost: bool) -> None:
 
 
 def again(server: ReplicaState, _rest: str) -> Job[None]:
-    """Finish what was cut short, and do again what makes roles and neighbours follow from the objects."""
+    """Recover unfinished partitions, and derive roles and neighbours from the objects again."""
     unfinished = [one for one in server.partitions.values() if one.unfinished]
     for partition in unfinished:
         yield from _finish(server, partition)
@@ -78,11 +79,11 @@ def again(server: ReplicaState, _rest: str) -> Job[None]:
     yield from topology.derive(server)
     yield from succession.claim(server)
     if unfinished:
-        propagation.send_all(server)  # what was given up before neighbours were told of it
+        propagation.send_all(server)  # neighbours were not notified of the work that was given up
 
 
 def _finish(server: ReplicaState, partition: Partition) -> Job[None]:
-    """Recover a partition; it takes changes again when nothing of the last one is left to be done."""
+    """Recover a partition; it accepts changes again when its last change is complete."""
     with partition.numbering():
         partition.unfinished = False
         yield from startup.recover(server, partition)
@@ -90,5 +91,5 @@ def _finish(server: ReplicaState, partition: Partition) -> Job[None]:
 
 
 def start_again(server: ReplicaState, _rest: str) -> Job[None]:
-    """Start, after the first attempt was given up."""
+    """Start the server after a failed start."""
     yield from startup.start(server, Started())

@@ -1,8 +1,8 @@
 """The engine: one event in, actions out ([MC-MQDSRP] 3.1.5.1, 3.1.7, 3.2.7, 3.3.7).
 
-Handlers are generators that yield operations (`mqdssm.engines.replication.state.Job`). One of them is at work
-at a time; events that come meanwhile wait. So no handler sees another one's half-done work, and a crash falls
-between two operations, never inside a rule.
+Handlers are generators that yield operations (`mqdssm.engines.replication.state.Job`). One handler runs at a
+time; later events wait. So no handler sees the unfinished work of another one, and a crash always falls
+between two operations.
 """
 
 from collections import deque
@@ -72,7 +72,7 @@ _RECEIVING: Final[Mapping[type[ReplicationMessage], Callable[[ReplicaState, Any,
         }
     )
 )
-"""Which handler takes a message ([MC-MQDSRP] 3.1.5.1)."""
+"""Handler of each type of message ([MC-MQDSRP] 3.1.5.1)."""
 _EVENTS: Final[Mapping[type[Any], Callable[[ReplicaState, Any], Job[None] | None]]] = MappingProxyType(
     {
         Started: startup.start,  # 3.1.3, 3.3.3
@@ -84,7 +84,7 @@ _EVENTS: Final[Mapping[type[Any], Callable[[ReplicaState, Any], Job[None] | None
         NameAuthority: claims.name_authority,
     }
 )
-"""Which handler takes another event."""
+"""Handler of each other type of event."""
 _TIMERS: Final[Mapping[str, Callable[[ReplicaState, str], Job[None] | None]]] = MappingProxyType(
     {
         "propagate": propagation.timer,  # 3.3.6.1
@@ -99,44 +99,44 @@ _TIMERS: Final[Mapping[str, Callable[[ReplicaState, str], Job[None] | None]]] = 
         directory_failures.START_TIMER: directory_failures.start_again,
     }
 )
-"""Which handler a timer wakes, by the first word of its name; it gets the rest."""
+"""Handler of each timer, by the first word of its name; it gets the rest of the name."""
 
 
 _Question: TypeAlias = tuple[str, str, Guid]
-"""A question that waits: keys of the names of its sender and its requester, and the partition."""
+"""Key of a waiting sync request: keys of the names of its sender and its requester, and the partition."""
 
 
 class ReplicationEngine:
-    """A directory server of [MC-MQDSRP]: PEC, PSC or BSC, without sockets, clock, chance or directory.
+    """A directory server of [MC-MQDSRP]: PEC, PSC or BSC, without sockets, clock, randomness or directory.
 
     Args:
-        settings: who it is.
-        first_request: number of its first change request, from the driver's source of chance: two lives of
-            one server must not use the same numbers soon after each other (decision R33).
+        settings: its identity and its limits.
+        first_request: number of its first change request, random: after a restart the server must not soon
+            use the same numbers again (decision R33).
     """
 
     def __init__(self, settings: Settings, *, first_request: int) -> None:
         self._server = ReplicaState(settings=settings, next_request=first_request)
         self._backlog: deque[Event] = deque()
-        self._messages_waiting = 0  # of those in it
-        self._questions: dict[_Question, Received] = {}  # the newest of each that waits
-        self._event: Event = Started()  # what the job is about
+        self._messages_waiting = 0  # number of messages in the backlog
+        self._questions: dict[_Question, Received] = {}  # the newest waiting request of each key
+        self._event: Event = Started()  # the event that the job handles
         self._job: Job[None] | None = None
         self._has_started = False
         self._token = 0
 
     def step(self, event: Event, now: float) -> list[Action]:
-        """Take an event and say what to do.
+        """Handle an event and return the actions.
 
         Args:
             event: what happened. The first one is `Started`.
             now: seconds since 1970 by the clock of this server.
 
         Returns:
-            What the driver must do, in this order. At most one `Perform` is out at a time.
+            The actions for the driver, in this order. At most one `Perform` is under way at a time.
 
         Raises:
-            ValueError: a result that nobody waits for.
+            ValueError: the result of an operation that is not under way.
         """
         self._server.now = now
         self._server.actions = []
@@ -156,17 +156,17 @@ class ReplicationEngine:
             self._messages_waiting -= isinstance(waited, Received | Nacked)
             question = _question_of(waited)
             newest = waited if question is None else self._questions.pop(question, None)
-            if newest is not None:  # else it was answered in the place of an earlier one (decision R163)
+            if newest is not None:  # else it was answered with an earlier copy (decision R163)
                 self._begin(newest)
         return self._server.actions
 
     @property
     def messages_waiting(self) -> int:
-        """How many of the messages that it was given wait behind the work that is under way."""
+        """Number of messages that wait behind the current work."""
         return self._messages_waiting
 
     def status(self, now: float) -> status.ServerStatus:
-        """Return partitions and neighbours, from any thread: each row is as it was at one moment.
+        """Return the state of partitions and neighbours; callable from any thread, each row is consistent.
 
         Args:
             now: seconds since 1970 by the clock of this server.
@@ -174,11 +174,11 @@ class ReplicationEngine:
         return status.status_of(self._server, now)
 
     def next_sequence_number(self, partition_id: Guid) -> SequenceNumber:
-        """Read Next Sequence Number ([MC-MQDSRP] 3.1.7.1.3), for a service beside us that writes itself.
+        """Read Next Sequence Number ([MC-MQDSRP] 3.1.7.1.3), for a service that writes beside this server.
 
         Returns:
-            The number that the next change gets; MIN where this server does not own the partition, or cannot
-            change it now.
+            The number of the next change; MIN if this server does not own the partition, or cannot change it
+            now.
         """
         partition = self._server.partitions.get(partition_id)
         if partition is None or not partition.record.owned or partition.unfinished or not self._has_started:
@@ -186,7 +186,7 @@ class ReplicationEngine:
         return partition.last.next()
 
     def _wait(self, event: Event) -> None:
-        """Put an event behind the work that is under way; a full queue takes no more messages."""
+        """Queue an event behind the current work; a full queue accepts no more messages."""
         if len(self._backlog) < self._server.settings.backlog_max or isinstance(event, TimerFired):
             self._backlog.append(event)
             self._messages_waiting += isinstance(event, Received | Nacked)
@@ -208,7 +208,7 @@ class ReplicationEngine:
             self._advance(self._job, None)
 
     def _refuse(self, event: Event) -> None:
-        """Nothing can be done: the start was given up, and is tried again."""
+        """Refuse a client's request, since the start failed and is to be retried; ignore other events."""
         if isinstance(event, ClientEvent):
             self._server.reply(event.request, Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
 
@@ -218,20 +218,20 @@ class ReplicationEngine:
         directory_failures.give_up(self._server, self._event, failed.reason)
         again = TimerFired(name=AGAIN_TIMER)
         if self._has_started and self._server.has_unfinished and self._event != again:
-            self._begin(again)  # at once, before anything else happens to the partition (decision R103)
+            self._begin(again)  # at once, before any other change of the partition (decision R103)
 
     def _advance(self, job: Job[None], result: Result | None) -> None:
-        """Let the handler go on until it needs its next result, or is through."""
+        """Run the handler until its next operation or its end."""
         try:
             operation = next(job) if result is None else job.send(result)
         except StopIteration:
             self._job = None
             self._has_started = True
         except Exception:
-            self._job = None  # a fault of ours stays one event's
+            self._job = None  # an error in our code affects one event only
             again = TimerFired(name=AGAIN_TIMER)
             if self._has_started and self._server.has_unfinished and self._event != again:
-                self._backlog.appendleft(again)  # the actions of this step are lost, a timer's start, too
+                self._backlog.appendleft(again)  # the actions of this step are lost, including timers
             raise
         else:
             self._token += 1
@@ -249,7 +249,7 @@ class ReplicationEngine:
 
 
 def _receive(server: ReplicaState, event: Received) -> Job[None]:
-    """Have a message handled, as far as its sender may say what it says."""
+    """Check the sender of a message, and call its handler with the admitted part."""
     message = yield from trust.admit(server, event)
     job = None if message is None else _RECEIVING[type(message)](server, message, event.sender)
     if job is not None:
@@ -257,9 +257,9 @@ def _receive(server: ReplicaState, event: Received) -> Job[None]:
 
 
 def _question_of(event: Event) -> _Question | None:
-    """Return who asks in whose name about which partition; None: an event is no question.
+    """Return the key of a sync request (sender, requester, partition); None for other events.
 
-    Who has no answer asks again. A busy server that answered each copy would fall further and further behind.
+    A server without an answer repeats its request. A busy server that answered each copy would fall behind.
     """
     message = event.message if isinstance(event, Received) else None
     if not isinstance(event, Received) or not isinstance(message, SyncRequestMessage):

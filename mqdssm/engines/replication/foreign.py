@@ -1,8 +1,8 @@
-"""Changes of other programs, which write into the directory beside us (decision R112).
+"""Changes that other programs write into the directory beside this server (decision R112).
 
-Such a change has no number, so that no other server hears of it. Where the partition is ours it gets one, and
-is propagated as a client's change is; where it is not, people are told. The store finds these changes when a
-timer asks it.
+Such a change has no number, so that no other server receives it. In a partition of ours it gets a number and
+is propagated like a client's change; in other partitions the operator is warned. A timer starts the store's
+search for these changes.
 """
 
 from typing import Final
@@ -24,27 +24,27 @@ from mqdssm.model.messages import Command
 TIMER: Final = "foreign"
 """Name of the timer that looks for changes of other programs."""
 FOUND_MAX: Final = 1000
-"""Changes that one search gives."""
+"""Number of changes that one search returns."""
 PUBLISHED_AT_ONCE: Final = 100
-"""Changes that get a number before other work has its turn."""
+"""Number of changes that are published in a row, before other work."""
 GO_ON_S: Final = 1.0
-"""How long the rest of many changes waits."""
+"""Pause before the remaining changes, in seconds."""
 COST_FACTOR: Final = 5
-"""A search is followed by a pause that is at least so many times as long: other work has its turn."""
+"""The pause after a search is at least this many times its duration, so that other work is done."""
 PAUSE_S_MAX: Final = 600.0
-"""The longest pause, however long a search seems to have taken: a clock may have been set meanwhile."""
+"""Longest pause, even if a search seems to have taken long: the clock may have been changed."""
 TOLD_MAX: Final = 10_000
-"""Changes without a number whose version is remembered, so that they are told once."""
+"""Number of unpublished changes whose version is remembered, so that each is reported once."""
 
 
 def start(server: ReplicaState) -> None:
-    """Look for the first time in a while: what was changed while we were not there is found, too."""
+    """Start the timer of the first search, which also finds changes from before the start."""
     if server.settings.foreign_s > 0:
         server.start_timer(TIMER, server.settings.foreign_s)
 
 
 def timer(server: ReplicaState, _rest: str) -> Job[None]:
-    """Look for changes of other programs; those of our partitions get numbers, others are told."""
+    """Look for changes of other programs; publish those of our partitions, and report others."""
     look, wait_s, pause_s = server.foreign, server.settings.foreign_s, 0.0
     if not look.waiting:
         began = server.now
@@ -52,7 +52,7 @@ def timer(server: ReplicaState, _rest: str) -> Job[None]:
         found = yield from perform(operation, ForeignFound)
         pause_s = min(COST_FACTOR * (server.now - began), PAUSE_S_MAX)
         look.after = found.reached
-        look.seen = found.newest or look.seen  # lower, where the directory's clock was set back
+        look.seen = found.newest or look.seen  # lower if the directory's clock was set back
         look.waiting.extend(one for one in found.objects if look.told.get(one.name) != one.version)
     for _ in range(min(PUBLISHED_AT_ONCE, len(look.waiting))):
         one = look.waiting.popleft()
@@ -66,10 +66,10 @@ def timer(server: ReplicaState, _rest: str) -> Job[None]:
 
 
 def _see_to(server: ReplicaState, found: ForeignObject) -> Job[bool]:
-    """Publish a change, or tell it.
+    """Publish a change, or report it.
 
     Returns:
-        False: it has to be tried again later.
+        False if it has to be tried again later.
     """
     partition = None if found.partition_id is None else server.partitions.get(found.partition_id)
     if partition is None or not partition.record.owned:
@@ -93,7 +93,7 @@ def _see_to(server: ReplicaState, found: ForeignObject) -> Job[bool]:
 
 
 def _wanted(partition: Partition, found: ForeignObject) -> Job[ChangeRequest | None]:
-    """Return the change that another program has made; None: the object has gone again."""
+    """Return the change that another program made; None if the object is gone."""
     if found.seq_number is None:
         return ChangeRequest(
             command=Command.CREATE,
@@ -110,14 +110,14 @@ def _wanted(partition: Partition, found: ForeignObject) -> Job[ChangeRequest | N
         command=Command.UPDATE,
         object_type=found.object_type,
         identifier=found.identifier,
-        properties=read.properties or (),  # what it has already: the rules of changes see all of it
+        properties=read.properties or (),  # its current values: the rules for changes check all of them
     )
 
 
 def _tell(
     server: ReplicaState, partition: Partition | None, found: ForeignObject, what: str, why: str = ""
 ) -> None:
-    """Tell people of a change that gets no number; once each version."""
+    """Warn the operator of a change that gets no number, once for each version."""
     told = server.foreign.told
     told[found.name] = found.version
     told.move_to_end(found.name)

@@ -1,13 +1,13 @@
-"""What the engine asks of its directory: the local events of [MS-MQDS] and the persisted state.
+"""Operations of the engine on its directory: local events of [MS-MQDS], and the persisted state.
 
-An operation is a value; a store (`mqdssm.store`) performs it and gives back the result that its docstring
-names. A store never raises for what the data say: that is a `status`, an HRESULT. It raises `DirectoryError`
-when the directory cannot be reached; the driver then repeats the operation, for all of them may be repeated:
-performing one twice leaves what performing it once leaves. Each is durable when its result is there, and
-what a crash cuts short is finished or without effect once the store is opened again (decision R15).
+An operation is a value. A store (`mqdssm.store`) performs it and returns the result that its docstring names.
+A store raises no exception because of the data: it returns a `status`, an HRESULT. It raises `DirectoryError`
+if the directory cannot be reached; the driver then repeats the operation. Every operation is idempotent. It
+is durable when its result is returned. An operation that a crash interrupts is completed or without effect
+after the store is opened again (decision R15).
 
-An object carries its sequence number and partition. A change that carries a number is *dropped* by a store,
-with status MQ_OK, when the object or its tombstone has the same or a higher number already.
+Every object has a sequence number and a partition. A store *drops* a change with a number, with status MQ_OK,
+if the object or its tombstone has this number or a higher one.
 """
 
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ from mqdssm.model.seqnum import MIN, SequenceNumber
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadState:
-    """Read all that is persisted. Result: `PersistedState`."""
+    """Read all persisted state. Result: `PersistedState`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersistedState:
-    """What a server knew when it stopped; empty at its first start."""
+    """Persisted state of a server; empty at its first start."""
 
     partitions: tuple[DirectoryPartition, ...] = ()
     neighbors: tuple[DirectoryNeighbor, ...] = ()
@@ -37,14 +37,14 @@ class PersistedState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavePartition:
-    """Persist a partition's state, new or known. Result: `Done`."""
+    """Persist the state of a new or existing partition. Result: `Done`."""
 
     partition: DirectoryPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovePartition:
-    """Forget a partition's state, its tombstones too. Its objects, if any, stay. Result: `Done`."""
+    """Remove a partition's state and tombstones. Its objects, if any, stay. Result: `Done`."""
 
     partition_id: Guid
 
@@ -58,7 +58,7 @@ class SaveNeighbor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveNeighbor:
-    """Forget a neighbour, if it is there. Result: `Done`."""
+    """Remove a neighbour, if it exists. Result: `Done`."""
 
     machine_name: str
     is_bsc: bool
@@ -66,7 +66,7 @@ class RemoveNeighbor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recover:
-    """Finish what was cut short; say the highest number of objects and tombstones (R15, R103).
+    """Complete interrupted changes; find the highest number of objects and tombstones (R15, R103).
 
     Result: `Recovered`.
     """
@@ -76,13 +76,13 @@ class Recover:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """What is known of a partition's last number.
+    """Highest numbers of a partition.
 
     Attributes:
-        highest: the highest number given; MIN where there is none.
-        status: MQ_OK where nothing is cut short any more; else why that could not be finished now.
-        doubtful: the highest number that an entry may have had whose number cannot be read (decision R110);
-            MIN: all can be read.
+        highest: the highest number given; MIN if there is none.
+        status: MQ_OK if no change is left incomplete; else why one could not be completed now.
+        doubtful: the highest number that an entry with an unreadable number may have (decision R110); MIN if
+            all numbers can be read.
     """
 
     highest: SequenceNumber
@@ -94,8 +94,8 @@ class Recovered:
 class CreateObject:
     """Create Directory Object ([MS-MQDS] 3.1.6.3). Result: `ObjectOutcome`.
 
-    The identifier stands among the properties (decision R11). A path name or identifier that is taken is
-    MQ_ERROR_QUEUE_EXISTS or its like, and nothing changes.
+    The identifier is one of the properties (decision R11). If the path name or identifier is taken, the
+    status is MQ_ERROR_QUEUE_EXISTS or its like, and nothing changes.
     """
 
     object_type: ObjectType
@@ -107,9 +107,9 @@ class CreateObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateObject:
-    """Update Directory Object ([MS-MQDS] 3.1.6.4): sets the given properties. Result: `ObjectOutcome`.
+    """Update Directory Object ([MS-MQDS] 3.1.6.4): set the given properties. Result: `ObjectOutcome`.
 
-    By identifier if there is one, else by path name.
+    The object is named by its identifier if there is one, else by its path name.
     """
 
     object_type: ObjectType
@@ -124,7 +124,7 @@ class UpdateObject:
 class DeleteObject:
     """Delete Directory Object ([MS-MQDS] 3.1.6.5), tombstone first (R15, R21). Result: `ObjectOutcome`.
 
-    A machine that still has queues is not deleted: MQ_ERROR with nothing changed.
+    A machine that still has queues is not deleted: the status is MQ_ERROR, and nothing changes.
     """
 
     object_type: ObjectType
@@ -137,12 +137,12 @@ class DeleteObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectOutcome:
-    """What became of one object.
+    """Outcome of a change of one object.
 
     Attributes:
-        status: HRESULT. MQ_ERROR_DS_IS_FULL and MQ_ERROR_DS_ERROR may follow a write: all of the change, a
-            part or nothing may be there, which `Recover` finds out and finishes (decision R103).
-        identifier: the object's GUID where status is MQ_OK.
+        status: HRESULT. With MQ_ERROR_DS_IS_FULL and MQ_ERROR_DS_ERROR the change may be written in full, in
+            part or not at all; `Recover` finds out and completes it (decision R103).
+        identifier: the object's GUID if status is MQ_OK.
     """
 
     status: int
@@ -155,9 +155,9 @@ class ReadObject:
 
     Attributes:
         object_type: its type.
-        path_name: its path name, or None where the identifier says which.
+        path_name: its path name, or None if the identifier names the object.
         identifier: its GUID.
-        partition_id: in which partition; None: in all, of which the newest object counts (decision R50).
+        partition_id: its partition; None to search all: the newest object is returned (decision R50).
     """
 
     object_type: ObjectType
@@ -168,7 +168,7 @@ class ReadObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectRead:
-    """All replicated properties of an object (column DirectoryChangePropID of 3.2.7.8) that it has.
+    """All replicated properties that an object has (column DirectoryChangePropID of 3.2.7.8).
 
     Attributes:
         status: MQ_OK or MQDS_OBJECT_NOT_FOUND.
@@ -187,12 +187,12 @@ class ObjectRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListObjects:
-    """Objects of some types, for the topology: sites, or the machines of a site. Result: `ObjectsListed`.
+    """List objects of a type, for the topology: sites, or machines of a site. Result: `ObjectsListed`.
 
     Attributes:
         object_type: the type.
-        partition_id: of which partition.
-        service: only machines with one of these bits in PROPID_QM_SERVICE; 0 is all.
+        partition_id: the partition.
+        service: only machines with one of these bits in PROPID_QM_SERVICE; 0 for all.
     """
 
     object_type: ObjectType
@@ -202,21 +202,21 @@ class ListObjects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectsListed:
-    """What was found, without order."""
+    """Objects that were found, in no particular order."""
 
     objects: tuple[ObjectRead, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HasObjects:
-    """Whether a partition has any object with a number (placeholders are none). Result: `Answer`."""
+    """Check whether a partition has any object with a number (placeholders have none). Result: `Answer`."""
 
     partition_id: Guid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Yes or no."""
+    """Answer to a yes-or-no question."""
 
     yes: bool
 
@@ -225,10 +225,11 @@ class Answer:
 class ApplyChanges:
     """Apply changes of one partition, in ascending order, to a replica. Result: `Applied`.
 
-    Create (0) and synchronize (3) set the whole object: what the change does not name is as at creation;
-    an object that is missing is made, one that is there under the identifier is replaced. Update (1) sets the
-    given properties; a missing object is MQDS_OBJECT_NOT_FOUND. Delete (2) leaves a tombstone, also of an
-    object that was never there. A store may perform independent changes at the same time.
+    Create (0) and synchronize (3) set the whole object: properties that the change does not name get the
+    value they have at creation. A missing object is created, and an object with the identifier is replaced.
+    Update (1) sets the given properties; for a missing object the status is MQDS_OBJECT_NOT_FOUND. Delete (2)
+    leaves a tombstone, even if the object never existed. A store may perform independent changes at the same
+    time.
     """
 
     partition_id: Guid
@@ -237,11 +238,12 @@ class ApplyChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """How far the changes went.
+    """Result of applying changes: the number of changes applied, and the first failure.
 
     Attributes:
-        count: so many from the beginning are durable, or dropped as known; what follows may be, too.
-        status: MQ_OK when all are; else why the change at index `count` was not.
+        count: number of changes from the beginning that are durable, or dropped as known; later ones may be,
+            too.
+        status: MQ_OK if all are; else why the change at index `count` was not applied.
     """
 
     count: int
@@ -250,17 +252,18 @@ class Applied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupChanges:
-    """Objects and tombstones of a partition by number, ascending, as changes ([MC-MQDSRP] 3.2.7.8, 3.2.7.3).
+    """Read objects and tombstones of a partition by number, as changes ([MC-MQDSRP] 3.2.7.8, 3.2.7.3).
 
     Result: `ChangesFound`.
 
     Attributes:
         partition_id: the partition.
-        after: numbers above this one.
-        up_to: numbers up to this one.
-        enterprise_scope: only queues of enterprise scope (other types are not concerned).
-        count_max: at most so many changes.
-        bytes_max: about so many octets of encoded changes; at least one change is given.
+        after: only numbers above this one.
+        up_to: only numbers up to this one.
+        enterprise_scope: True for only those queues that have enterprise scope (other types are all
+            included).
+        count_max: highest number of changes.
+        bytes_max: approximate limit of the octets of encoded changes; at least one change is returned.
     """
 
     partition_id: Guid
@@ -273,11 +276,11 @@ class LookupChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangesFound:
-    """Changes of command 3 (objects, whole) and 2 (tombstones); PreviousSeqNumber is not set yet.
+    """Changes of commands 3 (whole objects) and 2 (tombstones), without PreviousSeqNumber.
 
     Attributes:
         changes: in ascending order.
-        reached: every object and tombstone with a number up to this one is among them (or out of scope).
+        reached: every object and tombstone in scope with a number up to this one is among the changes.
     """
 
     changes: tuple[DirectoryChange, ...]
@@ -286,7 +289,7 @@ class ChangesFound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeDeletedObjects:
-    """Remove the tombstones of a partition with numbers up to one ([MC-MQDSRP] 3.1.7.2.9). Result: `Done`."""
+    """Remove the tombstones of a partition up to a number ([MC-MQDSRP] 3.1.7.2.9). Result: `Done`."""
 
     partition_id: Guid
     up_to: SequenceNumber
@@ -294,30 +297,31 @@ class PurgeDeletedObjects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkPartition:
-    """Reset Directory Partition 1: number every object and tombstone MIN (3.3.7.10). Result: `Done`."""
+    """Reset Directory Partition 1: number all objects and tombstones MIN (3.3.7.10). Result: `Done`."""
 
     partition_id: Guid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepPartition:
-    """Reset Directory Partition 2: remove what still has MIN (3.3.7.11). Result: `Done`."""
+    """Reset Directory Partition 2: remove objects and tombstones that have MIN (3.3.7.11). Result: `Done`."""
 
     partition_id: Guid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindForeign:
-    """Find objects that another program has changed or made (decision R112). Result: `ForeignFound`.
+    """Find objects that another program has changed or created (decision R112). Result: `ForeignFound`.
 
-    A look begins with an empty `after` and goes on until `ForeignFound.reached` is empty. An object that has
-    been numbered since is not found again. Where the answer is lost, the operation finds the same again.
+    A search begins with an empty `after` and continues until `ForeignFound.reached` is empty. An object that
+    has been numbered since is not found again. If the answer is lost, repeating the operation finds the same
+    objects.
 
     Attributes:
-        after: `ForeignFound.reached` of the answer before; empty: a new look.
-        seen: at a new look, `ForeignFound.newest` of the answer before. All that was found up to it has been
-            seen to: the store need not give it again, even after a restart. Empty: nobody knows.
-        count_max: at least so many objects are given, if there are as many; a few more may be.
+        after: `ForeignFound.reached` of the previous answer; empty for a new search.
+        seen: in a new search, `ForeignFound.newest` of the previous answer. All objects up to it have been
+            handled: the store need not return them again, even after a restart. Empty if it is not known.
+        count_max: number of objects to return, if there are as many; a few more are possible.
     """
 
     after: str
@@ -327,16 +331,16 @@ class FindForeign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignObject:
-    """An object that another program has changed or made.
+    """An object that another program has changed or created.
 
     Attributes:
         object_type: its type.
         identifier: its GUID.
-        partition_id: its partition; None: nobody knows.
-        seq_number: the number that it had before; None: it was made and has none.
+        partition_id: its partition; None if it is not known.
+        seq_number: the number that it had before; None for a new object.
         name: its name in the directory, for people.
-        version: another one after each change of it.
-        properties: of an object without a number, what it is to be created with; empty where that is not
+        version: a text that is different after each change of the object.
+        properties: for an object without a number, the properties to create it with; empty if they are not
             known.
     """
 
@@ -354,9 +358,9 @@ class ForeignFound:
     """Changes of other programs, the oldest first.
 
     Attributes:
-        objects: what was changed or made.
-        reached: where the look goes on; empty: this is all.
-        newest: version of the newest entry that was looked at; empty: there is none.
+        objects: the changed or created objects.
+        reached: value of `after` for the rest of the search; empty at its end.
+        newest: version of the newest entry that was examined; empty if there is none.
     """
 
     objects: tuple[ForeignObject, ...]
@@ -366,15 +370,15 @@ class ForeignFound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """It is durable."""
+    """The operation is durable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """Any operation: the directory holds what no server of this kind has written (decision R83).
+    """Result of any operation that met an entry which no server of this kind has written (R83).
 
     Attributes:
-        reason: which entry, and what is wrong with it.
+        reason: the entry, and what is wrong with it.
     """
 
     reason: str

@@ -1,11 +1,11 @@
-"""Outcomes of change requests, remembered for the copies that come later (decisions R33, R157)."""
+"""Outcomes of change requests, kept for later copies of the requests (decisions R33, R157)."""
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 REMEMBERED_MAX: Final = 10_000
-"""Outcomes that are remembered, of all senders."""
+"""Limit of the outcomes that are kept for all senders."""
 
 RequestKey: TypeAlias = tuple[str, int]
 """(RequesterName, RequestIdentifier): decision R10."""
@@ -15,12 +15,12 @@ SentKey: TypeAlias = tuple[str, str, int]
 
 @dataclass(slots=True)
 class RequestOutcomes:
-    """Statuses by sender and request, oldest first; of the sender with the most, the oldest goes first.
+    """Statuses by sender and request, oldest first; the sender with the most outcomes loses its oldest first.
 
-    Else one sender with many requests would have the outcomes of all others forgotten.
+    Otherwise one sender with many requests would displace the outcomes of all others.
 
     Attributes:
-        round: how often old outcomes were forgotten.
+        round: number of calls of `forget`.
     """
 
     round: int = 0
@@ -31,14 +31,14 @@ class RequestOutcomes:
         return self._total
 
     def find(self, sent: SentKey) -> int | None:
-        """Return the status of a request; None: nothing is known of it."""
+        """Return the status of a request; None if it is not known."""
         sender, name, identifier = sent
         mine = self._senders.get(sender)
         known = None if mine is None else mine.get((name, identifier))
         return None if known is None else known[0]
 
     def put(self, sent: SentKey, status: int) -> None:
-        """Remember a status as the newest one of its sender."""
+        """Store a status as the newest one of its sender."""
         sender, name, identifier = sent
         mine = self._senders.setdefault(sender, OrderedDict())
         self._total += (name, identifier) not in mine
@@ -48,7 +48,7 @@ class RequestOutcomes:
             self._drop_oldest(max(self._senders, key=lambda one: len(self._senders[one])))
 
     def forget(self) -> None:
-        """Forget the outcomes of the round before this one, and begin the next round."""
+        """Remove the outcomes of earlier rounds, and begin the next round."""
         for sender in list(self._senders):
             while sender in self._senders and next(iter(self._senders[sender].values()))[1] < self.round:
                 self._drop_oldest(sender)
