@@ -1,5 +1,5 @@
-"""Realistic enterprises of any size to try things on, the same for the same seed wherever they are made.
+"""Realistic sample enterprises of any size; the same seed gives the same enterprise on every machine.
 
-`generate` writes one as MQIS tables or as LDIF. Every object follows from its number alone, so nothing is
-kept in memory but what is just being written.
+`generate` writes an enterprise as MQIS tables or as LDIF. Every object is computed from its number, so only
+the object that is being written is in memory.
 """

@@ -1,7 +1,7 @@
 """Certificates of sample users and keys of sample machines: well-formed, the same in every run.
 
-They are signed with Ed25519, whose signatures hold no chance. The authority's key follows from a word that
-everybody can read here: nothing may ever trust it.
+They are signed with Ed25519, whose signatures contain no random numbers. The authority's key is computed from
+a public text: nothing may ever trust it.
 """
 
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ VALID_TO: Final = datetime(2099, 12, 31, tzinfo=UTC)
 EXPONENT: Final = 65537
 BASE_KEY_BYTES: Final = 512 // 8
 ENHANCED_KEY_BYTES: Final = 1024 // 8
-BALLAST: Final = x509.ObjectIdentifier("2.25.1")  # of no registered owner
+BALLAST: Final = x509.ObjectIdentifier("2.25.1")  # an OID without a registered owner
 
 
 @cache
@@ -43,11 +43,11 @@ def certificate(
     """Make an X.509 certificate.
 
     Args:
-        name: whose it is.
+        name: common name of the subject.
         identifier: becomes its serial number; two certificates of one name need different ones.
-        begin: from when it is valid.
-        end: until when it is valid.
-        ballast: octets of an extension that nobody knows.
+        begin: start of the validity.
+        end: end of the validity.
+        ballast: octets of an unknown extension.
 
     Returns:
         DER bytes.
@@ -71,15 +71,15 @@ def certificate(
 
 
 def sign_certificates(ders: dict[UUID, bytes]) -> UserSignCerts:
-    """The MQUSERSIGNCERTS of some certificates; each has its identifier ([MS-MQMQ] 2.2.22)."""
+    """Return the MQUSERSIGNCERTS of some certificates, each with its identifier ([MS-MQMQ] 2.2.22)."""
     identifiers = iter(ders)
     return UserSignCerts.from_certificates(ders.values(), make_guid=lambda: next(identifiers))
 
 
 def encryption_keys(identifier: UUID) -> bytes:
-    """The MQDSPUBLICKEYS of a machine ([MS-MQMQ] 2.2.2): a short key and a long one.
+    """Return the MQDSPUBLICKEYS of a machine ([MS-MQMQ] 2.2.2): a short key and a long one.
 
-    The moduli are numbers of the right size; nobody has the private keys.
+    The moduli are random numbers of the right size; their private keys do not exist.
     """
     sizes = ((PROVIDER_BASE, BASE_KEY_BYTES), (PROVIDER_ENHANCED, ENHANCED_KEY_BYTES))
     keys = (PublicKey(provider_name=name, blob=_rsa_blob(size, identifier)) for name, size in sizes)

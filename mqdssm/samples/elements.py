@@ -1,4 +1,4 @@
-"""The objects of a sample enterprise, as elements of the abstract model; each follows from its number."""
+"""The objects of a sample enterprise, as elements of the abstract model, each computed from its number."""
 
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -20,12 +20,12 @@ CERTIFICATES: Final = (1, 1, 0, 2)
 
 
 class MachineRoles(NamedTuple):
-    """A queue manager, and what it needs besides its attributes.
+    """A queue manager with its role and operating system.
 
     Attributes:
         number: of the machine.
         manager: the element.
-        role: what it does.
+        role: the tasks of the machine.
         system: its operating system.
     """
 
@@ -36,13 +36,13 @@ class MachineRoles(NamedTuple):
 
 
 def times(dice: Dice) -> dict[str, int]:
-    """When an object was made, and when it was changed last."""
+    """Draw the times of an object's creation and last change."""
     created = FIRST_TIME + dice.below(CREATED_WITHIN_S)
     return {"create_time": created, "modify_time": created + dice.below(CHANGED_WITHIN_S)}
 
 
 def enterprise(plan: EnterprisePlan, identifier: UUID | None = None) -> Enterprise:
-    """The one enterprise object, with the GUID that the base tree gives it; or another one."""
+    """Make the enterprise object, with the GUID of the base tree or with another one."""
     values: dict[str, Any] = {
         "identifier": identifier or _enterprise_guid(plan),
         "name": plan.root,
@@ -60,7 +60,7 @@ def _enterprise_guid(plan: EnterprisePlan) -> UUID:
 
 
 def site(plan: EnterprisePlan, number: int) -> Site:
-    """A site."""
+    """Make a site."""
     dice = plan.dice("site", number)
     values: dict[str, Any] = {
         "identifier": plan.guid("site", number),
@@ -75,7 +75,7 @@ def site(plan: EnterprisePlan, number: int) -> Site:
 
 
 def link(plan: EnterprisePlan, first: int, second: int) -> RoutingLink:
-    """The routing link of two sites; its gates are the routing servers at both ends."""
+    """Make the routing link of two sites; its gates are the routing servers at both ends."""
     values: dict[str, Any] = {
         "identifier": plan.guid("link", first, second),
         "site1_identifier": plan.guid("site", first),
@@ -90,13 +90,13 @@ def link(plan: EnterprisePlan, first: int, second: int) -> RoutingLink:
 def machine(
     plan: EnterprisePlan, number: int, role: MachineRole | None = None, site_number: int | None = None
 ) -> MachineRoles:
-    """A queue manager, with what its computer needs to know.
+    """Make a queue manager, with the values that its computer needs.
 
     Args:
         plan: the enterprise.
         number: of the machine.
-        role: what it does; None: what the plan says.
-        site_number: its site; None: what the plan says. Given, it has no routing server.
+        role: its role; None: the role of the plan.
+        site_number: its site; None: the site of the plan. With a number it has no routing server.
     """
     router = plan.routing_server(number) if site_number is None else None
     sites = plan.sites_of(number) if site_number is None else (site_number,)
@@ -135,12 +135,12 @@ def machine(
 
 
 def _system(dice: Dice, role: MachineRole) -> sample_names.System:
-    """The operating system of a machine: its first choice."""
+    """Draw the operating system of a machine; it must be the first choice from `dice`."""
     return dice.of(sample_names.SERVER_SYSTEMS if role.server else sample_names.CLIENT_SYSTEMS)
 
 
 def has_windows_nt(plan: EnterprisePlan, number: int) -> bool:
-    """Whether a machine of the plan runs Windows NT 4.0, whose MSMQ 1.0 wrote computers in upper case."""
+    """Return True if a machine runs Windows NT 4.0, whose MSMQ 1.0 wrote computer names in upper case."""
     if plan.is_foreign_machine(number):
         return False
     return _system(plan.dice("machine", number), plan.role(number)).version == sample_names.NT4
@@ -152,18 +152,18 @@ def _signing_key(plan: EnterprisePlan, number: int, name: str) -> bytes:
 
 
 def user_name(plan: EnterprisePlan, number: int) -> str:
-    """The name of a user: no two are the same."""
+    """Return the name of a user, unique by its number."""
     dice = plan.dice("user name", number)
     return f"{dice.of(sample_names.FIRST_NAMES)}.{dice.of(sample_names.LAST_NAMES)}{number}"
 
 
 def user(plan: EnterprisePlan, number: int, certificates: int | None = None) -> User:
-    """A user, with certificates and their digests.
+    """Make a user, with certificates and their digests.
 
     Args:
         plan: the enterprise.
         number: of the user.
-        certificates: how many; None: what the plan says.
+        certificates: their number; None: the number of the plan.
     """
     count = plan.dice("user", number).of(CERTIFICATES) if certificates is None else certificates
     identifiers = [plan.guid("certificate", number, which) for which in range(count)]

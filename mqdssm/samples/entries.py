@@ -1,4 +1,4 @@
-"""The LDAP entries of a sample enterprise, made by the adapter's own rules: no attribute is mapped here."""
+"""LDAP entries of a sample enterprise, made by the adapter's entry builder: no attribute is mapped here."""
 
 from collections.abc import Iterator
 from uuid import UUID
@@ -14,22 +14,22 @@ from mqdssm.tables import places
 
 
 class SampleEntries:
-    """Makes entries of elements.
+    """Makes the entries of elements.
 
     Args:
         plan: the enterprise.
-        operational: write when objects were changed, which only ``slapadd`` takes.
+        operational: write the times of changes, which only ``slapadd`` accepts.
     """
 
     def __init__(self, plan: EnterprisePlan, *, operational: bool) -> None:
         self._plan = plan
         self._known = self._referred()
         target = EntryTarget.named("openldap", plan.root_dn)
-        # what lacks a descriptor lacks it on purpose
+        # elements without a descriptor lack it on purpose
         self._maker = Maker(target, dns_in(self._known), operational=operational, complete=False)
 
     def _referred(self) -> dict[UUID, str]:
-        """The DNs of what others refer to: sites and their routing servers."""
+        """Return the DNs of referenced objects: sites and their routing servers."""
         plan, root = self._plan, self._plan.root_dn
         known = {}
         for site in range(plan.sites):
@@ -39,40 +39,40 @@ class SampleEntries:
         return known
 
     def refer(self, guid: UUID, dn: DN) -> None:
-        """Make known where another object is that is referred to."""
+        """Add the DN of another referenced object."""
         self._known[guid] = str(dn)
 
     # -- elements
 
     def enterprise(self, obj: Enterprise) -> MadeEntry:
-        """CN=MsmqServices."""
+        """Make the entry of ``CN=MsmqServices``."""
         return self._maker.enterprise(obj)
 
     def site(self, obj: Site) -> Iterator[MadeEntry]:
-        """A site, and the container of its servers."""
+        """Make the entries of a site and of the container of its servers."""
         made = self._maker.site(obj)
         yield made
         servers = places.servers_dn(self._plan.root_dn, made.dn.name)
         yield self._maker.servers(made.dn.name, self._plan.guid("container", servers))
 
     def link(self, obj: RoutingLink) -> MadeEntry:
-        """A routing link."""
+        """Make the entry of a routing link."""
         return self._maker.link(obj)
 
     def user(self, obj: User, name: str) -> MadeEntry:
-        """A user."""
+        """Make the entry of a user."""
         return self._maker.user(obj, name)
 
     def queue(self, obj: Queue) -> MadeEntry:
-        """A queue."""
-        # upper case, as the plan writes all machines, and slapd all that is below
+        """Make the entry of a queue."""
+        # upper case, as in the machine names of the plan, and in slapd's DNs below them
         computer = PathName.parse_stored(obj.pathname or "").computer.upper()
         return self._maker.queue(obj, places.computer_dn(self._plan.root_dn, computer))
 
     # -- machines
 
     def machine(self, made: MachineRoles) -> tuple[MadeEntry, MadeEntry]:
-        """The computer and the queue manager of a machine."""
+        """Make the entries of the computer and the queue manager of a machine."""
         computer = self._computer(made)
         return computer, self._maker.queue_manager(made.manager, computer.dn)
 
@@ -88,7 +88,7 @@ class SampleEntries:
         return computer
 
     def settings(self, made: MachineRoles, manager: MadeEntry, site: str) -> tuple[MadeEntry, MadeEntry]:
-        """The server object and the mSMQSettings of a machine in a site ([MS-MQDSSM] 3.1.6.1.1.3)."""
+        """Make the server object and the mSMQSettings of a machine in a site ([MS-MQDSSM] 3.1.6.1.1.3)."""
         plan, name = self._plan, made.manager.computer_name or ""
         server = places.server_dn(plan.root_dn, site, name)
         guid = plan.guid("settings", made.number, site)

@@ -1,7 +1,7 @@
-"""Every defect that can be planted, which rule must find it, and where it can be: data.
+"""Table of every defect that can be planted: its rule, its scene and the forms of enterprise that allow it.
 
-Scenes, wrong values and changes are those of `faults` and `fault_values`. `NOT_PLANTED` names the rules whose
-defects no enterprise that is generated can have.
+Scenes, wrong values and changes are defined in `faults` and `fault_values`. `NOT_PLANTED` names the rules
+whose defects no generated enterprise can have.
 """
 
 from collections.abc import Mapping
@@ -16,8 +16,8 @@ from mqdssm.wire.dtyp import EVERYONE, allow, deny
 from mqdssm.wire.masks import WRITE_DAC, WRITE_OWNER, QueueAccess
 from mqdssm.wire.sid import ANONYMOUS, AUTHENTICATED_USERS, BUILTIN_GUESTS
 
-FAR_FUTURE: Final = 2**31 - 1  # 2038, the last moment that MSMQ knows
-TOO_MUCH: Final = 5_000_000_000  # more than 32 bits hold
+FAR_FUTURE: Final = 2**31 - 1  # 2038, the last time that MSMQ can store
+TOO_MUCH: Final = 5_000_000_000  # does not fit in 32 bits
 SUPPORTING: Final = MachineRole(supporting=True, server=True)
 LONG_LABEL: Final = "x" * 130
 LONG_TEXT: Final = "x" * 1025
@@ -30,7 +30,7 @@ NOT_PLANTED: Final[Mapping[str, str]] = MappingProxyType(
         "security-masks-untranslated": "only Active Directory holds descriptors in a form of its own",
     }
 )
-"""Rules that no fault is planted for, and why."""
+"""Rules without a planted fault, with the reasons."""
 
 # fmt: off
 FAULTS: Final[tuple[Fault, ...]] = (
@@ -146,7 +146,7 @@ FAULTS: Final[tuple[Fault, ...]] = (
     Fault(rule="settings-queue-manager-exists", type="settings", scene=lambda s: s.machine(SUPPORTING),
           forms=LDIF, ldif=wrong.settings_of_nobody),
 
-    # -- the enterprise: it has room for one defect, the seed decides for which
+    # -- the enterprise: one object has one defect, chosen by the seed
     Fault(rule="enterprise-single", type="enterprise", whole=True, ldap={}, ldif=wrong.second_enterprise,
           scene=lambda s: (s.enterprise(elements.enterprise(s.plan)),
                            s.enterprise(elements.enterprise(s.plan, s.ghost("enterprise"))))),

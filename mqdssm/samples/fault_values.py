@@ -22,7 +22,7 @@ from mqdssm.wire.masks import QueueAccess
 Entries = dict[str, MadeEntry]
 """The entries of one planted object, by type."""
 CERTIFICATES_BYTES_MAX: Final = 2**20
-"""Of mSMQSignCertificates in Active Directory's schema."""
+"""Upper range of mSMQSignCertificates in Active Directory's schema."""
 
 # -- wrong values
 
@@ -32,12 +32,12 @@ def _of(stage: FaultStage, kind: str) -> list[Extra]:
 
 
 def shared(stage: FaultStage) -> UUID:
-    """The GUID that two objects have in common."""
+    """Return the GUID that two objects share."""
     return stage.ghost("shared")
 
 
 def descriptor(*aces: Ace) -> Callable[[FaultStage], bytes]:
-    """A descriptor whose owner is an administrator, with some entries."""
+    """Make descriptors with an administrator as owner and some more entries."""
 
     def make(stage: FaultStage) -> bytes:
         admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)
@@ -48,26 +48,26 @@ def descriptor(*aces: Ace) -> Callable[[FaultStage], bytes]:
 
 
 def without_owner(stage: FaultStage) -> bytes:
-    """A descriptor without an owner."""
+    """Return a descriptor without an owner."""
     admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)
     return security.descriptor(None, [allow(admins, QueueAccess.GENERIC_ALL)])
 
 
 def owned_by_everyone(stage: FaultStage) -> bytes:
-    """A descriptor whose owner is everybody."""
+    """Return a descriptor with Everyone as owner."""
     admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)
     return security.descriptor(EVERYONE, [allow(admins, QueueAccess.GENERIC_ALL)])
 
 
 def without_dacl(stage: FaultStage) -> bytes:
-    """No DACL in one copy, a NULL DACL in the next one."""
+    """Return a descriptor: without a DACL in one copy, with a NULL DACL in the next one."""
     admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)
     control = DescriptorControl.DACL_PRESENT if stage.copy % 2 else 0
     return bytes(SecurityDescriptor.build(owner=admins, control=control))
 
 
 def image(begin: datetime, end: datetime) -> Callable[[FaultStage], bytes]:
-    """Certificates that are valid in another time."""
+    """Make certificates with another validity."""
 
     def make(stage: FaultStage) -> bytes:
         identifier = stage.ghost("certificate")
@@ -77,7 +77,7 @@ def image(begin: datetime, end: datetime) -> Callable[[FaultStage], bytes]:
 
 
 def digests(make: Callable[[FaultStage], bytes]) -> Callable[[FaultStage], tuple[bytes, ...]]:
-    """The digests that belong to certificates: a wrong date is their only defect."""
+    """Make the digests of certificates, so that a wrong date is their only defect."""
     return lambda stage: UserSignCerts.from_bytes(make(stage)).digests()
 
 
@@ -86,25 +86,25 @@ EARLY: Final = image(datetime(2090, 1, 1, tzinfo=UTC), datetime(2099, 1, 1, tzin
 
 
 def no_certificate(stage: FaultStage) -> bytes:
-    """A list that can be decoded, with a certificate that cannot."""
+    """Return a list of certificates that can be decoded; its certificate cannot."""
     return bytes(sign_certificates({stage.ghost("certificate"): octets(300, "junk", stage.serial)}))
 
 
 def one_digest_more(stage: FaultStage) -> tuple[bytes, ...]:
-    """The digests, and one without a certificate."""
+    """Return the digests of a user, and one without a certificate."""
     user = stage.extras[0].obj
     own = user.certificate_digest_list if isinstance(user, User) else ()
     return (*own, digest_of(octets(300, "gone", stage.serial)))
 
 
 def same_certificate(stage: FaultStage) -> bytes:
-    """A certificate that two users have in common."""
+    """Return a certificate that two users share."""
     identifier = stage.ghost("certificate")
     return bytes(sign_certificates({identifier: certificate("shared", identifier)}))
 
 
 def large(stage: FaultStage) -> bytes:
-    """Two certificates that are larger than all that Active Directory would take."""
+    """Return two certificates that exceed the upper range of Active Directory."""
     half = CERTIFICATES_BYTES_MAX // 2
     identifiers = (stage.ghost("certificate"), stage.ghost("other certificate"))
     ders = {one: certificate("large", one, ballast=half) for one in identifiers}
@@ -112,24 +112,24 @@ def large(stage: FaultStage) -> bytes:
 
 
 def ghost_dn(stage: FaultStage) -> tuple[bytes, ...]:
-    """Where no queue manager is."""
+    """Return the DN of a queue manager that does not exist."""
     name = f"GONE-{stage.serial}"
     return (str(places.queue_manager_dn(stage.plan.root_dn, name)).encode(),)
 
 
 def deleted_dn(stage: FaultStage) -> tuple[bytes, ...]:
-    """How Active Directory names what was deleted, in attributes that refer to it ([MS-ADTS] 3.1.1.5.5.1)."""
+    """Return the DN of a deleted object, as references in AD have it ([MS-ADTS] 3.1.1.5.5.1)."""
     deleted = stage.plan.root_dn.child("CN", "Deleted Objects")
     return (str(deleted.child("CN", f"msmq\nDEL:{stage.ghost('deleted')}")).encode(),)
 
 
 def ghost_site_dn(stage: FaultStage) -> tuple[bytes, ...]:
-    """Where no site is."""
+    """Return the DN of a site that does not exist."""
     return (str(places.site_dn(stage.plan.root_dn, f"Nowhere-{stage.serial}")).encode(),)
 
 
 def gates(*more: Callable[[FaultStage], UUID]) -> Callable[[FaultStage], tuple[UUID, ...]]:
-    """The right gates of the faulty link, and further ones."""
+    """Make the gates of the faulty link: the right ones, and some more."""
 
     def make(stage: FaultStage) -> tuple[UUID, ...]:
         (link,) = (extra for extra in _of(stage, "routing-link") if extra.faulty)
@@ -139,42 +139,42 @@ def gates(*more: Callable[[FaultStage], UUID]) -> Callable[[FaultStage], tuple[U
 
 
 def gate_elsewhere(stage: FaultStage) -> UUID:
-    """A gate in a third site."""
+    """Return a gate in a third site."""
     return stage.gate_of(_of(stage, "site")[0])
 
 
 def gate_on_one_side(stage: FaultStage) -> tuple[UUID, ...]:
-    """All gates on one side."""
+    """Return the gates of one side only."""
     return (stage.gate_of(_of(stage, "site")[0]),)
 
 
 def planted_site(stage: FaultStage) -> UUID:
-    """The GUID of the planted site."""
+    """Return the GUID of the planted site."""
     return _of(stage, "site")[0].obj.identifier or UUID(int=0)
 
 
 def first_name(stage: FaultStage) -> str:
-    """The name of the first of two machines."""
+    """Return the name of the first of two machines."""
     return stage.plan.machine_name(stage.extras[0].number, CLIENT, stage.home)
 
 
 def first_path(stage: FaultStage) -> str:
-    """A path name that two queues have in common."""
+    """Return a path name that two queues share."""
     return path("planted.twice.{}")(stage)
 
 
 def path(form: str) -> Callable[[FaultStage], str]:
-    """A path name on the machine of the planted queue."""
+    """Make path names on the machine of the planted queue."""
     return lambda stage: f"{stage.plan.machine_name(stage.host).lower()}\\{form.format(stage.serial)}"
 
 
 def other_role(stage: FaultStage) -> int:
-    """The bit of a routing server in one copy, that of a primary site controller in the next one."""
+    """Return the bit of a routing server in one copy, that of a primary site controller in the next one."""
     return 4 if stage.copy % 2 else 1
 
 
 def odd_path(stage: FaultStage) -> str:
-    """A blank in the name of one copy; in the next one what MSMQ 1.0 allowed and later versions do not."""
+    """Return a name with a blank in one copy; in the next one with characters that only MSMQ 1.0 allowed."""
     return path("planted+no,{}" if stage.copy % 2 else "planted name {}")(stage)
 
 
@@ -182,7 +182,7 @@ def odd_path(stage: FaultStage) -> str:
 
 
 def rename(form: str) -> Callable[[FaultStage, Entries], None]:
-    """Give the queue another name."""
+    """Make a change that gives the queue another name."""
 
     def change(stage: FaultStage, entries: Entries) -> None:
         entry = entries["queue"]
@@ -193,21 +193,21 @@ def rename(form: str) -> Callable[[FaultStage, Entries], None]:
 
 
 def wrong_hash(stage: FaultStage, entries: Entries) -> None:
-    """A long name whose hash is another one's."""
+    """Give the queue a long name with a wrong hash."""
     head = f"planted.{stage.serial}.".ljust(55, "x")
     entries["queue"].dn = entries["queue"].dn.parent.child("CN", f"{head}-00000000")
     entries["queue"].values["mSMQQueueNameExt"] = (b"and.so.on",)
 
 
 def too_long(stage: FaultStage, entries: Entries) -> None:
-    """A name of more than 124 characters."""
+    """Give the queue a name of more than 124 characters."""
     name = rdn_of(f"planted.{stage.serial}.".ljust(140, "x"))
     entries["queue"].dn = entries["queue"].dn.parent.child("CN", name.cn)
     entries["queue"].values["mSMQQueueNameExt"] = ((name.extension or "").encode(),)
 
 
 def name_form(stage: FaultStage, entries: Entries) -> None:
-    """A blank in the name of one copy, too many characters in the next one."""
+    """Put a blank in the name of one copy, too many characters in the next one."""
     if stage.copy % 2:
         too_long(stage, entries)
     else:
@@ -215,7 +215,7 @@ def name_form(stage: FaultStage, entries: Entries) -> None:
 
 
 def no_queue_manager(stage: FaultStage, entries: Entries) -> None:
-    """Something else stands where the queue manager belongs, and the queue lies below it."""
+    """Put a queue below an object that takes the place of the queue manager."""
     root, name = stage.plan.root_dn, f"NOMSMQ-{stage.serial}"
     computer = entries["queue"]
     above = MadeEntry(
@@ -238,14 +238,14 @@ def no_queue_manager(stage: FaultStage, entries: Entries) -> None:
 
 
 def no_computer(stage: FaultStage, entries: Entries) -> None:
-    """A plain container stands where the computer belongs."""
+    """Put a plain container in the place of the computer."""
     computer = entries["computer"]
     computer.type, computer.ldap_class = "", "container"
     computer.values = {"objectGUID": (stage.ghost("container").bytes_le,)}
 
 
 def second_manager(stage: FaultStage, entries: Entries) -> None:
-    """The second of two machines moves to the computer of the first one."""
+    """Move the second of two machines to the computer of the first one."""
     root, name = stage.plan.root_dn, first_name(stage)
     if entries["computer"].dn.name == name:
         return
@@ -254,7 +254,7 @@ def second_manager(stage: FaultStage, entries: Entries) -> None:
 
 
 def unlike(attribute: str, value: bytes) -> Callable[[FaultStage, Entries], None]:
-    """Let the settings object say something else than its queue manager."""
+    """Make a change that gives the settings object another value than its queue manager has."""
 
     def change(stage: FaultStage, entries: Entries) -> None:
         del stage
@@ -269,7 +269,7 @@ def settings_of_nobody(stage: FaultStage, entries: Entries) -> None:
 
 
 def same_sid(stage: FaultStage, entries: Entries) -> None:
-    """Give all computers of a stage one SID, which no other has."""
+    """Give all computers of a stage one SID, which no other computer has."""
     sid = stage.plan.computer_sid(_of(stage, "queue-manager")[0].number)
     entries["computer"].values["objectSid"] = (bytes(sid),)
 
@@ -285,7 +285,7 @@ def digest_of_nothing(stage: FaultStage, entries: Entries) -> None:
 
 
 def without(kind: str, attribute: str) -> Callable[[FaultStage, Entries], None]:
-    """Take an attribute away."""
+    """Make a change that removes an attribute."""
 
     def change(stage: FaultStage, entries: Entries) -> None:
         del stage
@@ -295,27 +295,27 @@ def without(kind: str, attribute: str) -> Callable[[FaultStage, Entries], None]:
 
 
 def long_host(stage: FaultStage, entries: Entries) -> None:
-    """The name of the computer's host is too long."""
+    """Give the computer too long a host name."""
     labels = f"{'x' * 60}." * 40
     entries["computer"].values["dNSHostName"] = (f"{labels}{stage.serial}.{stage.plan.domain}".encode(),)
 
 
 def second_enterprise(stage: FaultStage, entries: Entries) -> None:
-    """The one that is not at its place."""
+    """Move the planted one of two enterprise objects away from its place."""
     entry = entries["enterprise"]
     if entry.values["objectGUID"] == (stage.ghost("enterprise").bytes_le,):
         entry.dn = entry.dn.parent.child("CN", "MsmqServices-2")
 
 
 def other_link(stage: FaultStage, entries: Entries) -> None:
-    """A link to a site that does not exist has another name than the one to the planted site."""
+    """Name a link to a missing site; its name differs from that of the link to the planted site."""
     entry = entries["routing-link"]
     name = compute.link_name(stage.plan.guid("site", stage.home), stage.ghost("site"))
     entry.dn = entry.dn.parent.child("CN", name)
 
 
 def ghost_gates(stage: FaultStage) -> tuple[bytes, ...]:
-    """The right gates of the faulty link, and one where no queue manager is."""
+    """Return the right gates of the faulty link, and the DN of a missing queue manager."""
     plan, root = stage.plan, stage.plan.root_dn
     names = [plan.machine_name(plan.gate(stage.home))]
     names += [str(site.gate.computer_name) for site in _of(stage, "site") if site.gate]
@@ -323,13 +323,13 @@ def ghost_gates(stage: FaultStage) -> tuple[bytes, ...]:
 
 
 def two_links(stage: FaultStage) -> None:
-    """Two links between the same two sites."""
+    """Plant two links between the same two sites."""
     site = stage.site(faulty=False, linked=False)
     stage.link(stage.home, site)
     stage.link(stage.home, site, turned=True)
 
 
 def link_beside_a_site(stage: FaultStage) -> None:
-    """A link, and a third site with a routing server."""
+    """Plant a link, and a third site with a routing server."""
     stage.site(faulty=False)
     stage.link(stage.home, stage.site(faulty=False, linked=False))

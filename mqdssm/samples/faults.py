@@ -1,7 +1,7 @@
-"""Defects that are planted on purpose: beside the sound objects, each on objects of its own.
+"""Planted defects: each is on objects of its own, beside the sound objects.
 
-A fault is data (`mqdssm.samples.fault_table`): which scene it needs, what is changed in it, in which forms
-of an enterprise it can be planted. An object has one defect at most, and the sound ones are left alone.
+A fault is a row of data (`mqdssm.samples.fault_table`): its scene, the changes there, and the forms of an
+enterprise that allow it. An object has one defect at most, and sound objects are not changed.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ CLIENT: Final = MachineRole(server=True)
 
 
 class EnterpriseForm(Enum):
-    """How an enterprise is written, and what takes it: this decides which defects get through."""
+    """Form of an enterprise and program that loads it: they decide which defects are possible."""
 
     MQIS = "mqis"
     LDAPADD = "ldapadd"
@@ -42,18 +42,18 @@ EVERYWHERE: Final = MQIS | LDIF
 
 @dataclass(slots=True)
 class Extra:
-    """One object that is planted.
+    """One planted object.
 
     Attributes:
-        type: as on the command line.
+        type: the type on the command line.
         number: of the object in its type; of a queue the ordinal.
         obj: the element.
-        made: of a queue manager: what else its machine is.
+        made: of a queue manager: its role and operating system.
         machine: of a queue: number of its machine.
         site: of a queue manager: number of its site.
         gate: of a site: its routing server.
-        settings: of a queue manager: it has mSMQSettings.
-        faulty: it is changed, and named by the findings.
+        settings: of a queue manager: True if it has mSMQSettings.
+        faulty: True if it is changed; findings name it.
     """
 
     type: str
@@ -68,12 +68,12 @@ class Extra:
 
     @property
     def guid(self) -> UUID:
-        """The GUID that it was made with."""
+        """The GUID that the object was made with."""
         return self.obj.identifier or UUID(int=0)
 
 
 class PlantedNumbers:
-    """Numbers of planted objects: they follow those of the sound ones."""
+    """Counters for the numbers of planted objects, which follow those of the sound ones."""
 
     def __init__(self, plan: EnterprisePlan) -> None:
         self.site = count(plan.sites)
@@ -85,14 +85,14 @@ class PlantedNumbers:
 
 
 class FaultStage:
-    """Where one copy of a fault is planted: it makes the objects that the fault needs.
+    """Place of one copy of a fault: makes the objects that the fault needs.
 
     Attributes:
         plan: the enterprise.
         serial: number of the stage.
-        copy: which copy of the fault it is.
+        copy: index of the copy of the fault.
         extras: the objects that were made.
-        rule: the fault's.
+        rule: the rule of the fault.
     """
 
     def __init__(self, plan: EnterprisePlan, numbers: PlantedNumbers, rule: str, copy: int) -> None:
@@ -104,17 +104,17 @@ class FaultStage:
         self._numbers = numbers
 
     def ghost(self, *names: object) -> UUID:
-        """The GUID of something that does not exist."""
+        """Return the GUID of an object that does not exist."""
         return self.plan.guid("ghost", self.serial, *names)
 
     @property
     def host(self) -> int:
-        """A sound machine that planted queues are put on."""
+        """Number of the sound machine for planted queues."""
         return self.serial * 7 % self.plan.machines
 
     @property
     def home(self) -> int:
-        """A sound site that planted machines are put in: no foreign one."""
+        """Number of the sound site for planted machines, never a foreign one."""
         return self.plan.home_of(self.serial % self.plan.sites)
 
     def queue(self, *, faulty: bool = True) -> Extra:
@@ -134,10 +134,10 @@ class FaultStage:
         """Make a machine.
 
         Args:
-            role: what it does.
+            role: its role.
             site: number of its site; None: a sound one.
-            settings: it has mSMQSettings; None: if its role asks for it.
-            faulty: it is changed.
+            settings: True for mSMQSettings; None: as its role requires.
+            faulty: True if it is changed.
         """
         number = next(self._numbers.machine)
         site = self.home if site is None else site
@@ -173,7 +173,7 @@ class FaultStage:
         return self._add(Extra("routing-link", number, link, faulty=faulty))
 
     def gate_of(self, site: Extra) -> UUID:
-        """The GUID of the routing server of a planted site."""
+        """Return the GUID of the routing server of a planted site."""
         return (site.gate and site.gate.identifier) or UUID(int=0)
 
     def enterprise(self, obj: Enterprise, *, faulty: bool = True) -> Extra:
@@ -185,29 +185,29 @@ class FaultStage:
         return extra
 
     def sites_of(self, link: Extra) -> tuple[UUID, ...]:
-        """The GUIDs of the gates of a link."""
+        """Return the GUIDs of the gates of a link."""
         return link.obj.site_gate_identifier_list if isinstance(link.obj, RoutingLink) else ()
 
 
 Make = Callable[[FaultStage], Any]
-"""A value, made where it is planted."""
+"""Function that makes a value for the stage of a fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A kind of defect.
+    """Kind of defect.
 
     Attributes:
         rule: id of the rule that must find it.
-        type: of the objects that its findings name.
-        scene: makes the objects that are needed; those that are faulty are changed.
-        forms: where it can be planted: a server refuses some, and a table or a tree cannot hold others.
+        type: type of the objects that its findings name.
+        scene: makes the needed objects; the faulty ones are changed.
+        forms: the forms that allow it: a server refuses some faults, a table or a tree cannot hold others.
         fields: model field -> wrong value; `DROP` unsets it.
         ldap: LDAP attribute -> value or values, where no element can hold the wrong value; None removes it.
-            Given, and be it empty, `fields` are for tables alone.
-        ldif: changes the entries of the faulty object itself: class, name, further ones.
-        mqis: column -> wrong value, likewise.
-        whole: the enterprise has room for one only.
+            Where it is given, even empty, `fields` are used for tables only.
+        ldif: changes the entries of the faulty object: class, name, further entries.
+        mqis: column -> wrong value, for tables only.
+        whole: True if the enterprise can have only one fault of this kind.
     """
 
     rule: str
@@ -222,7 +222,7 @@ class Fault:
 
 
 DROP: Final = object()
-"""Stands for no value at all."""
+"""Marker for a field without a value."""
 
 
 class Planted(NamedTuple):
@@ -239,7 +239,7 @@ class Truth(NamedTuple):
         rule: id of the rule.
         type: of the object, as on the command line.
         guid: its GUID as text, if it has one.
-        dn: where it is, in a directory.
+        dn: its DN in a directory.
     """
 
     rule: str
@@ -249,7 +249,7 @@ class Truth(NamedTuple):
 
 
 def copies(plan: EnterprisePlan) -> int:
-    """How many copies of each fault are planted."""
+    """Return the number of copies of each fault."""
     more = (plan.machines + plan.queues + plan.users) // OBJECTS_FOR_ONE_MORE
     return min(COPIES_MIN + more, COPIES_MAX)
 
@@ -257,7 +257,7 @@ def copies(plan: EnterprisePlan) -> int:
 def plant(plan: EnterprisePlan, form: EnterpriseForm, faults: tuple[Fault, ...]) -> list[Planted]:
     """Make the objects of all faults that a form can hold.
 
-    Of the faults of the one enterprise object there is one: which, the seed decides.
+    Of the faults of the one enterprise object, the seed selects a single one.
     """
     possible = [fault for fault in faults if form in fault.forms]
     whole = [fault for fault in possible if fault.whole]
@@ -276,7 +276,7 @@ def plant(plan: EnterprisePlan, form: EnterpriseForm, faults: tuple[Fault, ...])
 
 
 def _change(fault: Fault, stage: FaultStage) -> None:
-    """Put wrong values into the elements, past their own checks."""
+    """Put wrong values into the elements, without validation."""
     for extra in stage.extras:
         if not extra.faulty:
             continue
@@ -291,5 +291,5 @@ def _change(fault: Fault, stage: FaultStage) -> None:
 
 
 def value_of(wrong: Any, stage: FaultStage) -> Any:
-    """A wrong value: as it is, or made on the stage."""
+    """Return a wrong value: a plain one, or the result of its function on the stage."""
     return wrong(stage) if callable(wrong) else wrong

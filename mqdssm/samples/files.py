@@ -14,16 +14,16 @@ from mqdssm.samples.mqis import MqisRow, columns_of
 from mqdssm.tables.mqis import MqisTable
 
 PIECE_ROWS: Final = 5_000
-"""Rows in memory at a time, and in one row group of a Parquet file."""
+"""Number of rows in memory, and in one row group of a Parquet file."""
 
 
 class TableWriter:
     """Writes the rows of one table to one file.
 
     Args:
-        folder: where the file is made, called as the table.
-        table: which one.
-        form: of the file.
+        folder: folder of the file, whose name is that of the table.
+        table: the table.
+        form: the format of the file.
     """
 
     def __init__(self, folder: Path, table: MqisTable, form: TableForm) -> None:
@@ -35,7 +35,7 @@ class TableWriter:
 
     @contextmanager
     def open(self) -> Iterator["TableWriter"]:
-        """Open the file; it is whole when the context ends without an error."""
+        """Open the file; it is complete when the context ends without an error."""
         if self._form is TableForm.PARQUET:
             with self._parquet():
                 yield self
@@ -72,7 +72,7 @@ class TableWriter:
 
     @contextmanager
     def _parquet(self) -> Iterator[None]:
-        import pyarrow as pa  # noqa: PLC0415  text needs none of it
+        import pyarrow as pa  # noqa: PLC0415  only Parquet needs it
         import pyarrow.parquet as pq  # noqa: PLC0415
 
         whole = {variant: pa.int64() if variant is Variant.UI4 else pa.int32() for variant in Variant}
@@ -104,7 +104,7 @@ def _csv_line(names: Sequence[str], row: MqisRow) -> str:
 
 
 def _csv_cell(value: Any) -> str:
-    """A cell ([RFC4180]): nothing at all is NULL, two quotes are an empty text."""
+    """Return a cell ([RFC4180]): an empty one for NULL, two quotes for an empty text."""
     if value is None:
         return ""
     if isinstance(value, int):

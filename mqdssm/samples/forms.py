@@ -1,28 +1,28 @@
-"""The forms that a sample enterprise can be written in."""
+"""Forms in which a sample enterprise can be written."""
 
 from enum import StrEnum
 from typing import Final
 
 FAULTS_NAME: Final = "faults.jsonl"
-"""The file that lists what must be found."""
+"""Name of the file that lists the expected findings."""
 
 
 class SampleForm(StrEnum):
-    """What is written: the tables of MQIS, or LDIF for OpenLDAP."""
+    """Form of a sample enterprise: the tables of MQIS, or LDIF for OpenLDAP."""
 
     MQIS = "mqis"
     LDIF = "ldif"
 
 
 class LoadingMode(StrEnum):
-    """What LDIF is for: a server that runs, or one that stands still and takes more."""
+    """Program that loads the LDIF: ``ldapadd`` on a running server, or ``slapadd``, which accepts more."""
 
     LDAPADD = "ldapadd"
     SLAPADD = "slapadd"
 
 
 class TableForm(StrEnum):
-    """How a table is written."""
+    """File format of a table."""
 
     PARQUET = "parquet"
     CSV = "csv"

@@ -28,12 +28,12 @@ Report = Callable[[int], None]
 
 @dataclass(slots=True)
 class WrittenSample:
-    """What was written.
+    """Result of `generate`: files, objects and planted defects.
 
     Attributes:
-        files: their names, in the order in which they are to be loaded.
-        objects: how many there are of each table or type.
-        faults: how many planted defects there are, by rule: objects that findings must name.
+        files: their names, in the order of loading.
+        objects: the number of each table or type.
+        faults: the number of planted defects, by rule: objects that findings must name.
     """
 
     files: list[str] = field(default_factory=list)
@@ -55,12 +55,12 @@ def generate(
 
     Args:
         plan: the enterprise.
-        folder: where to.
+        folder: the target folder.
         form: tables of MQIS or LDIF.
-        table_form: of tables: Parquet, CSV or JSON Lines.
-        loader: of LDIF: what is to load it.
+        table_form: for tables: Parquet, CSV or JSON Lines.
+        loader: for LDIF: the program that loads it.
         faults: plant defects, and list them in ``faults.jsonl``.
-        report: is told how many more objects were written.
+        report: call-back with the number of objects written since the last call.
 
     Raises:
         ConfigError: the folder is not empty, or cannot be written; Parquet needs a package that is missing.
@@ -87,7 +87,7 @@ def generate(
 
 
 class _Truths:
-    """Writes what must be found."""
+    """Writes the list of expected findings."""
 
     def __init__(self, stack: ExitStack, folder: Path, written: WrittenSample) -> None:
         self._file: TextIO = stack.enter_context(
@@ -102,7 +102,7 @@ class _Truths:
 
 
 class _Sink:
-    """Counts what is written, and passes on what must be found."""
+    """Counts the written objects, and passes on the expected findings."""
 
     def __init__(self, written: WrittenSample, truths: _Truths | None, report: Report) -> None:
         self.written = written
@@ -133,7 +133,7 @@ def _write_tables(
     for name, table in MQIS_TABLES.items():
         writer = TableWriter(folder, table, form)
         sink.written.files.append(writer.path.name)
-        # the enterprise's own defect replaces it
+        # a planted enterprise object replaces the sound one
         sound = () if name == "Enterprise" and extra[name] else rows.all_of(name)
         with writer.open():
             for some in (sound, extra[name]):

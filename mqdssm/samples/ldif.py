@@ -17,11 +17,11 @@ OBJECTS: Final = "objects.ldif"
 def base_tree(
     plan: EnterprisePlan, enterprises: Iterable[MadeEntry]
 ) -> Iterator[Iterable[tuple[str, str | bytes]]]:
-    """The tree that holds the objects, with the enterprise object as its last entry, as pairs.
+    """Yield the tree that holds the objects, with the enterprise object as its last entry, as pairs.
 
     Args:
         plan: the enterprise.
-        enterprises: the entry of its enterprise object; two where that is the defect.
+        enterprises: the entry of its enterprise object; two entries if that is the defect.
     """
     top, *containers, _ = base_tree_entries(plan.root)
     yield [*top, ("objectSid", bytes(plan.domain_sid))]
@@ -31,7 +31,7 @@ def base_tree(
 
 
 def objects(plan: EnterprisePlan, entries: SampleEntries) -> Iterator[MadeEntry]:
-    """All objects but the enterprise, parents first; one is made when the one before is written."""
+    """Make all objects except the enterprise, parents first; each one on demand."""
     for number in range(plan.sites):
         yield from entries.site(elements.site(plan, number))
     for number in range(plan.users):

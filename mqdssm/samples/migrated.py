@@ -1,7 +1,7 @@
-"""What became of planted defects when the tables of a sample enterprise were migrated into a directory.
+"""Fate of planted defects when the tables of a sample enterprise are migrated into a directory.
 
-A row that cannot be carried over is rejected, with a reason. What is carried over is found there by the rule
-that would have found it in the table, but for defects that no directory holds: `LEFT_OUT` and `MADE_GOOD`.
+A row that cannot be migrated is rejected, with a reason. The rule that finds a defect in the table also finds
+it in the directory, except for defects that no directory can hold: `LEFT_OUT` and `MADE_GOOD`.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ LEFT_OUT: Final[Mapping[str, str]] = MappingProxyType(
         "queue-manager-sites-exist": "PROPID_QM_SITE_IDS",
     }
 )
-"""Rule -> column whose wrong value a migration leaves out, and lists as not carried: the rest is sound."""
+"""Rule -> column whose wrong value a migration leaves out, and lists as not carried; the rest is sound."""
 MADE_GOOD: Final = frozenset(
     {
         "queue-create-time-required",
@@ -31,19 +31,19 @@ MADE_GOOD: Final = frozenset(
         "security-required",
     }
 )
-"""Rules about values that every directory writes by itself, or that an object gets when it is created."""
+"""Rules about values that every directory writes itself, or that an object gets at its creation."""
 FOLLOWS: Final[Mapping[str, str]] = MappingProxyType({"site-unreachable": "routing-link"})
-"""Rule -> type of the rows whose rejection breaks it for what they name: a site that loses its link."""
+"""Rule -> type of the rejected rows that break it for the objects they name: a site that loses its link."""
 
 
 class RejectedRow(NamedTuple):
-    """A row that was not carried over.
+    """A row that was not migrated.
 
     Attributes:
-        type: of the object, as on the command line.
+        type: type of the object, as on the command line.
         guid: its GUID as text; None: it has none.
-        refers: GUIDs of other objects that it names.
-        reason: why.
+        refers: GUIDs of the objects that the row refers to.
+        reason: reason of the rejection.
     """
 
     type: str
@@ -53,13 +53,13 @@ class RejectedRow(NamedTuple):
 
 
 class Arrived(NamedTuple):
-    """What a migration left behind.
+    """Result of a migration.
 
     Attributes:
-        rejected: rows that were not carried over.
-        left_out: GUID of the object, and column whose value was not carried over.
+        rejected: rows that were not migrated.
+        left_out: GUID of the object, and column whose value was not migrated.
         guids: of the objects that are in the directory, as the tables have them.
-        found: what findings name there, with the GUIDs of the tables and without DNs.
+        found: the findings in the directory, with the GUIDs of the tables and without DNs.
     """
 
     rejected: Collection[RejectedRow]
@@ -70,17 +70,17 @@ class Arrived(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlantedOutcomes:
-    """What became of everything that was planted.
+    """Outcomes of all planted defects.
 
     Attributes:
         planted: objects that are broken on purpose.
-        rejected: those whose rows were rejected.
-        found: those that a finding names.
-        left_out: those whose wrong value was left out.
-        made_good: those that the directory put right.
-        missed: all others: nobody noticed.
-        followed: rejected rows and findings that are there because of a rejected row.
-        unplanted: findings and rejected rows that nothing planted explains.
+        rejected: objects whose rows were rejected.
+        found: objects that a finding names.
+        left_out: objects whose wrong value was left out.
+        made_good: objects that the directory repaired.
+        missed: all other planted objects.
+        followed: rejected rows and findings that result from a rejected row.
+        unplanted: findings and rejected rows without a planted cause.
     """
 
     planted: int
@@ -94,7 +94,7 @@ class PlantedOutcomes:
 
     @property
     def is_settled(self) -> bool:
-        """Whether all that was planted is accounted for, and nothing else is wrong."""
+        """True if all planted defects are accounted for, and nothing else is wrong."""
         return not self.missed and not self.unplanted
 
 
@@ -102,8 +102,8 @@ def accounted(planted: Counter[Truth], arrived: Arrived) -> PlantedOutcomes:
     """Follow every planted defect through a migration.
 
     Args:
-        planted: the truth about the tables.
-        arrived: what came of them.
+        planted: the expected findings in the tables.
+        arrived: the result of the migration.
     """
     rejected = Counter((row.type, row.guid) for row in arrived.rejected)
     found = Counter(one._replace(dn=None) for one in arrived.found)
@@ -130,7 +130,7 @@ def accounted(planted: Counter[Truth], arrived: Arrived) -> PlantedOutcomes:
 def _fate(
     one: Truth, arrived: Arrived, rejected: Counter[tuple[str, str | None]], found: Counter[Truth]
 ) -> str:
-    """What became of one object; what shows it is used up."""
+    """Return the fate of one planted object; remove the rejected row or finding that shows it."""
     row = (one.type, one.guid)
     if rejected[row]:
         rejected[row] -= 1
@@ -147,7 +147,7 @@ def _fate(
 def _others(
     rows: Collection[RejectedRow], rejected: Counter[tuple[str, str | None]], found: Counter[Truth]
 ) -> tuple[int, list[Truth]]:
-    """How many further rejects and findings follow from rejected rows, and those that do not."""
+    """Return the number of further rejects and findings that follow from rejected rows, and the others."""
     gone = {row.guid for row in rows}
     named = {(row.type, guid) for row in rows for guid in row.refers}
     followed, unplanted = 0, []

@@ -1,4 +1,4 @@
-"""A sample enterprise as rows of the MQIS tables: what MSMQ 1.0 kept, and what later versions added."""
+"""A sample enterprise as rows of the MQIS tables: columns of MSMQ 1.0, and those of later versions."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
@@ -26,7 +26,7 @@ IPX: Final = 3
 FOREIGN: Final = 5
 TA_FOREIGN: Final = b"\x10\x00\x05\x00"  # of sixteen bytes: the GUID of the connected network
 TA_IP: Final = b"\x04\x00\x01\x00"  # TA_ADDRESS of four bytes, type IP ([MS-MQMQ] 2.2.4)
-DELETED_IN: Final = 50  # one object was deleted for so many queues that are there
+DELETED_IN: Final = 50  # one tombstone for each 50 queues
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -62,19 +62,19 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "Deleted": _words("D_IDENTIFIER D_OBJTYPE D_SCOPE D_PARTITIONID D_SEQNUM"),
     }
 )
-"""The columns that are written, without their common prefix."""
+"""The written columns, without their common prefix."""
 
 
 def columns_of(table: MqisTable) -> tuple[MqisColumn, ...]:
-    """The columns of a table that are written."""
+    """Return the written columns of a table."""
     return tuple(table.column(PREFIX + name) for name in COLUMNS[table.name])
 
 
 class SampleRowMaker:
-    """Makes rows of one table out of elements.
+    """Makes rows of one table from elements.
 
     Args:
-        table: which one.
+        table: the table.
     """
 
     def __init__(self, table: MqisTable) -> None:
@@ -87,11 +87,11 @@ class SampleRowMaker:
         self._names = [column.name for column in columns_of(table)]
 
     def row(self, obj: DirectoryObject | None, **more: Any) -> MqisRow:
-        """One row.
+        """Make one row.
 
         Args:
-            obj: what it holds; None: only `more`.
-            **more: columns that no attribute stands for, by their names without prefix.
+            obj: the element; None: only `more`.
+            **more: columns without an attribute of the element, by their names without prefix.
         """
         row: MqisRow = dict.fromkeys(self._names)
         if obj is not None:
@@ -105,7 +105,7 @@ class SampleRowMaker:
 
 
 def _encoder(column: MqisColumn) -> Callable[[Any], Any]:
-    """How an abstract value becomes that of a column, as `mqdssm.pipeline.validate.mqis_sets` reads it."""
+    """Make the converter of a value for a column, as `mqdssm.pipeline.validate.mqis_sets` reads it."""
     kind = None if column.row is None else column.row.kind
     if kind is Kind.BOOLEAN and column.codes is not None:
         codes = {value: code for code, value in reversed(list(column.codes.items()))}
@@ -124,12 +124,12 @@ def _encoder(column: MqisColumn) -> Callable[[Any], Any]:
 
 
 def sequence(kind: int, number: int) -> bytes:
-    """The sequence number of a change: 8 bytes, the first the most significant ([MC-MQDSRP] 2.2.2)."""
+    """Return the sequence number of a change: 8 bytes, big-endian ([MC-MQDSRP] 2.2.2)."""
     return (kind << 40 | number + 1).to_bytes(8, "big")
 
 
 def service(manager: QueueManager) -> int:
-    """PROPID_QM_SERVICE ([MS-MQMQ] 2.3.2.9)."""
+    """Return PROPID_QM_SERVICE of a queue manager ([MS-MQMQ] 2.3.2.9)."""
     return compute.service_type(
         routing_server=manager.routing_server,
         remote_access_server=manager.remote_access_server,
@@ -152,7 +152,7 @@ class SampleRows:
         self._has_nt = lru_cache(maxsize=64)(partial(elements.has_windows_nt, plan))
 
     def enterprise(self, obj: Enterprise) -> MqisRow:
-        """A row of Enterprise."""
+        """Make a row of Enterprise."""
         return self._makers["Enterprise"].row(
             obj,
             E_CSP_NAME="Microsoft Base Cryptographic Provider v1.0",
@@ -162,7 +162,7 @@ class SampleRows:
         )
 
     def site(self, obj: Site, number: int, gate: QueueManager | None) -> MqisRow:
-        """A row of Site; the gate is its routing server, if it has one."""
+        """Make a row of Site; the gate is its routing server, if it has one."""
         return self._makers["Site"].row(
             obj,
             S_GATES=[] if gate is None else [str(gate.identifier)],
@@ -172,14 +172,14 @@ class SampleRows:
         )
 
     def link(self, obj: RoutingLink, number: int, *, own_gates: bool = False) -> MqisRow:
-        """A row of RoutingLink; its gates are those of its sites unless it has its own ones."""
+        """Make a row of RoutingLink; its gates are those of its sites, or its own with `own_gates`."""
         gates = [str(gate) for gate in obj.site_gate_identifier_list] if own_gates else None
         return self._makers["RoutingLink"].row(
             obj, L_GATES=gates, L_PARTITIONID=self._nobody, L_SEQNUM=sequence(8, number)
         )
 
     def network(self, number: int) -> MqisRow:
-        """A row of ConnectedNetwork: the network of a site; a foreign one is its own."""
+        """Make a row of ConnectedNetwork: the network of a site; a foreign network has its own protocol."""
         aces = [allow(EVERYONE, ConnectedNetworkAccess.GENERIC_READ)]
         admins = self._plan.sid(security.DOMAIN_ADMINS_RID)
         protocol, name = (IPX, "IPX") if number % 10 == 9 else (IP, "IP")
@@ -196,7 +196,7 @@ class SampleRows:
         )
 
     def machine(self, obj: QueueManager, number: int, site: int) -> MqisRow:
-        """A row of Machine."""
+        """Make a row of Machine."""
         networks = [self._plan.guid("network", one) for one in self._networks(number, site)]
         address = TA_IP + bytes((10, site % 256, number // 254 % 256, number % 254 + 1))
         if obj.foreign_system:
@@ -211,11 +211,11 @@ class SampleRows:
         )
 
     def _networks(self, number: int, site: int) -> tuple[int, ...]:
-        """The sites whose networks a machine is in."""
+        """Return the sites whose networks a machine is connected to."""
         return self._plan.sites_of(number) if number < self._plan.machines else (site,)
 
     def queue(self, obj: Queue, ordinal: int, machine: int) -> MqisRow:
-        """A row of Queue."""
+        """Make a row of Queue."""
         more = {}
         if obj.pathname is not None and "pathname" in obj.model_fields_set and self._has_nt(machine):
             computer, slash, name = obj.pathname.partition("\\")
@@ -230,11 +230,11 @@ class SampleRows:
         )
 
     def user(self, obj: User, number: int) -> MqisRow:
-        """A row of User."""
+        """Make a row of User."""
         return self._makers["User"].row(obj, U_PARTITIONID=self._nobody, U_SEQNUM=sequence(7, number))
 
     def deleted(self, number: int) -> MqisRow:
-        """A row of Deleted: a queue that is no more."""
+        """Make a row of Deleted: a deleted queue."""
         site = self._plan.dice("deleted", number).below(self._plan.sites)
         return self._makers["Deleted"].row(
             None,
@@ -248,49 +248,49 @@ class SampleRows:
     # -- all of a table, one after the other
 
     def all_of(self, table: str) -> Iterator[MqisRow]:
-        """The rows of a table; one is made when the one before is written."""
+        """Make all rows of a table, each one on demand."""
         return _ALL[table](self)
 
     def enterprises(self) -> Iterator[MqisRow]:
-        """All rows of Enterprise."""
+        """Make all rows of Enterprise."""
         yield self.enterprise(elements.enterprise(self._plan))
 
     def sites(self) -> Iterator[MqisRow]:
-        """All rows of Site."""
+        """Make all rows of Site."""
         plan = self._plan
         for number in range(plan.sites):
             gate = elements.machine(plan, plan.gate(number)).manager
             yield self.site(elements.site(plan, number), number, gate)
 
     def links(self) -> Iterator[MqisRow]:
-        """All rows of RoutingLink."""
+        """Make all rows of RoutingLink."""
         for number, ends in enumerate(self._plan.links()):
             yield self.link(elements.link(self._plan, *ends), number)
 
     def networks(self) -> Iterator[MqisRow]:
-        """All rows of ConnectedNetwork."""
+        """Make all rows of ConnectedNetwork."""
         return map(self.network, range(self._plan.sites))
 
     def machines(self) -> Iterator[MqisRow]:
-        """All rows of Machine."""
+        """Make all rows of Machine."""
         for number in range(self._plan.machines):
             manager = elements.machine(self._plan, number).manager
             yield self.machine(manager, number, self._plan.site_of(number))
 
     def queues(self) -> Iterator[MqisRow]:
-        """All rows of Queue."""
+        """Make all rows of Queue."""
         for number in range(self._plan.machines):
             first = self._plan.queues_before(number)
             for index, queue in enumerate(Queues(self._plan, number)):
                 yield self.queue(queue, first + index, number)
 
     def users(self) -> Iterator[MqisRow]:
-        """All rows of User."""
+        """Make all rows of User."""
         for number in range(self._plan.users):
             yield self.user(elements.user(self._plan, number), number)
 
     def tombstones(self) -> Iterator[MqisRow]:
-        """All rows of Deleted."""
+        """Make all rows of Deleted."""
         return map(self.deleted, range(-(-self._plan.queues // DELETED_IN)))
 
 

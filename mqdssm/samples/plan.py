@@ -1,4 +1,4 @@
-"""How large an enterprise is, and how its parts hang together: everything follows from numbers."""
+"""Plan of a sample enterprise: its size and structure, computed from a few numbers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,22 +18,22 @@ MACHINES_MAX: Final = 9_999_999  # a NetBIOS name has 15 characters
 FIRST_RID: Final = 1103
 FOREIGN_IN: Final = 8
 FOREIGN_FIRST: Final = 2
-"""Of so many sites one is of another messaging system, the third one to begin with."""
+"""Index of the first foreign site; one of `FOREIGN_IN` sites has another messaging system."""
 OLD_IN: Final = 6
-"""Of so many users one has the account of a domain that is no more."""
+"""One user of so many has an account of a former domain."""
 SHARES: Final = (3, 1, 0, 2, 9, 1, 0, 4)
-"""How the queues are spread: of 20 queues these are on eight machines that follow each other."""
+"""Distribution of the queues: of 20 queues, so many are on each of eight consecutive machines."""
 
 
 class MachineRole(NamedTuple):
-    """What a machine does.
+    """Roles of a machine.
 
     Attributes:
-        routing: it is a routing server.
-        directory: the kind of directory server that it is; None: it is none.
-        supporting: dependent clients use it.
-        remote: it is a remote access server.
-        server: it has the operating system of a server.
+        routing: True for a routing server.
+        directory: the kind of directory server; None: no directory server.
+        supporting: True for a supporting server, which dependent clients use.
+        remote: True for a remote access server.
+        server: True for a server's operating system.
     """
 
     routing: bool = False
@@ -44,24 +44,24 @@ class MachineRole(NamedTuple):
 
     @property
     def has_settings(self) -> bool:
-        """Whether mSMQSettings objects stand for it in its sites ([MS-MQDSSM] 3.1.6.20.1)."""
+        """True if the machine has mSMQSettings objects in its sites ([MS-MQDSSM] 3.1.6.20.1)."""
         return self.routing or self.directory is not None or self.supporting
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnterprisePlan:
-    """An enterprise before anything of it is made.
+    """Plan of an enterprise: numbers of objects, seed and root.
 
     Attributes:
-        sites: how many there are.
-        machines: how many; the first of them are the routing servers of the sites.
-        queues: how many, on all machines together.
-        users: how many.
-        seed: what distinguishes enterprises of one size.
-        root: DN of the root domain, of domain components.
+        sites: number of sites.
+        machines: number of machines; the first ones are the routing servers of the sites.
+        queues: number of queues on all machines.
+        users: number of users.
+        seed: distinguishes enterprises of the same size.
+        root: DN of the root domain, all of domain components.
 
     Raises:
-        ConfigError: numbers that cannot be.
+        ConfigError: impossible numbers, or an invalid root.
     """
 
     sites: int
@@ -89,20 +89,20 @@ class EnterprisePlan:
 
     @cached_property
     def root_dn(self) -> DN:
-        """The root domain."""
+        """DN of the root domain."""
         return DN.parse(self.root)
 
     @cached_property
     def domain(self) -> str:
-        """The name of the root domain, as ``example.com``."""
+        """DNS name of the root domain, as ``example.com``."""
         return ".".join(value for rdn in self.root_dn.rdns for _, value in rdn).lower()
 
     def dice(self, *names: object) -> Dice:
-        """The choices about one part of the enterprise."""
+        """Return the random choices for one part of the enterprise."""
         return Dice(self.seed, *names)
 
     def guid(self, *names: object) -> UUID:
-        """The GUID of one part of the enterprise."""
+        """Return the GUID of one part of the enterprise."""
         return guid(self.seed, *names)
 
     # -- accounts
@@ -114,32 +114,32 @@ class EnterprisePlan:
         return Sid.of(5, 21, *(dice.between(2**30, 2**32 - 1) for _ in range(3)))
 
     def sid(self, rid: int) -> Sid:
-        """SID of an account of the domain."""
+        """Return the SID of an account of the domain."""
         return Sid.of(5, *self.domain_sid.subauthorities, rid)
 
     @cached_property
     def old_domain_sid(self) -> Sid:
-        """SID of a domain of Windows NT that is no more; some accounts and descriptors still know it."""
+        """SID of a former domain of Windows NT; some accounts and descriptors still have it."""
         dice = self.dice("old domain")
         return Sid.of(5, 21, *(dice.between(2**20, 2**30) for _ in range(3)))
 
     def old_sid(self, rid: int) -> Sid:
-        """SID of an account of the old domain."""
+        """Return the SID of an account of the former domain."""
         return Sid.of(5, *self.old_domain_sid.subauthorities, rid)
 
     def user_sid(self, number: int) -> Sid:
-        """SID of a user."""
+        """Return the SID of a user."""
         rid = FIRST_RID + 2 * number
         return self.old_sid(rid) if self.dice("old account", number).one_in(OLD_IN) else self.sid(rid)
 
     def computer_sid(self, number: int) -> Sid:
-        """SID of the computer of a machine."""
+        """Return the SID of the computer of a machine."""
         return self.sid(FIRST_RID + 1 + 2 * number)
 
     # -- sites
 
     def place(self, site: int) -> SampleSite:
-        """Name and code of a site; no two sites have the same name."""
+        """Return name and code of a site; no two sites have the same name."""
         again, index = divmod(site, len(PLACES))
         name = PLACES[index].name
         if again:
@@ -147,13 +147,13 @@ class EnterprisePlan:
         return SampleSite(f"{name}-MQSeries" if self.is_foreign(site) else name, PLACES[index].code)
 
     def is_foreign(self, site: int) -> bool:
-        """Whether a site is one of another messaging system; those that are planted are not."""
+        """Return True if a site has another messaging system; planted sites do not."""
         return site < self.sites and site % FOREIGN_IN == FOREIGN_FIRST
 
     def links(self) -> Iterator[tuple[int, int]]:
-        """The pairs of sites that are linked: every site is reached from the first one.
+        """Yield the pairs of linked sites: every site can be reached from the first one.
 
-        Nothing is routed through a foreign site: its one link is the way to its connector.
+        No route leads through a foreign site: it has a single link, to the site of its connector.
         """
         for site in range(1, self.sites):
             if self.is_foreign(site):
@@ -171,33 +171,33 @@ class EnterprisePlan:
         return site - 1 if self.is_foreign(site) else site
 
     def home_of(self, site: int) -> int:
-        """The site that a foreign site's connector is in besides; of others the site itself."""
+        """Return the other site of a foreign site's connector; for other sites, the site itself."""
         return 0 if self.is_foreign(site) else site
 
     def gate(self, site: int) -> int:
-        """The machine through which a site is reached: its routing server, of a foreign one its connector."""
+        """Return the gate of a site: its routing server, or the connector of a foreign site."""
         return site
 
     # -- machines
 
     def site_of(self, machine: int) -> int:
-        """The site of a machine; the first sites are the largest."""
+        """Return the site of a machine; the first sites are the largest."""
         if machine < self.sites:
             return machine
         dice = self.dice("site of", machine)
         return min(dice.below(self.sites), dice.below(self.sites))
 
     def sites_of(self, machine: int) -> tuple[int, ...]:
-        """All sites of a machine: connectors are in two."""
+        """Return all sites of a machine: connectors are in two."""
         site = self.site_of(machine)
         return (self.home_of(site), site) if machine < self.sites and self.is_foreign(site) else (site,)
 
     def is_foreign_machine(self, machine: int) -> bool:
-        """Whether a machine has another messaging system than MSMQ."""
+        """Return True if a machine has another messaging system than MSMQ."""
         return self.sites <= machine < self.machines and self.is_foreign(self.site_of(machine))
 
     def role(self, machine: int) -> MachineRole:
-        """What a machine does: the first one is the primary controller of the enterprise."""
+        """Return the roles of a machine; the first machine is the primary enterprise controller."""
         if machine == 0:
             return MachineRole(
                 routing=True, directory=DirectoryServerType.PRIMARY_ENTERPRISE_CONTROLLER, server=True
@@ -219,19 +219,19 @@ class EnterprisePlan:
         return MachineRole(remote=draw == 7, server=draw < 45)
 
     def machine_name(self, machine: int, role: MachineRole | None = None, site: int | None = None) -> str:
-        """The NetBIOS name of a machine, at most 15 characters.
+        """Return the NetBIOS name of a machine, at most 15 characters.
 
         Args:
             machine: its number.
-            role: what it does, where that does not follow from the number.
-            site: its site, where that does not follow from the number.
+            role: its role, if it does not follow from the number.
+            site: its site, if it does not follow from the number.
         """
         role = role or self.role(machine)
         kind = "MQ" if role.routing else "SRV" if role.server else "WS"
         return f"{self.place(self.site_of(machine) if site is None else site).code}-{kind}{machine:04}"
 
     def routing_server(self, machine: int) -> int | None:
-        """The machine that routes for another one; None where it talks to everybody directly."""
+        """Return the routing server of a machine; None if it sends directly."""
         direct = self.role(machine).routing or self.is_foreign_machine(machine)
         if direct or self.dice("direct", machine).below(10) < 3:
             return None
@@ -240,7 +240,7 @@ class EnterprisePlan:
     # -- queues
 
     def queues_before(self, machine: int) -> int:
-        """How many queues the machines before one have."""
+        """Return the number of queues on all machines before a machine."""
         return self.queues * _weight(machine) // _weight(self.machines)
 
 

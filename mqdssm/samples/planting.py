@@ -1,4 +1,4 @@
-"""Planted objects as entries and as rows, with the truth about them."""
+"""Entries and rows of planted objects, with the expected findings."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -14,7 +14,7 @@ from mqdssm.tables import places
 from mqdssm.tables.mqis import MQIS_TABLES
 
 _ORDER: Final = ("enterprise", "site", "user", "queue-manager", "queue", "routing-link")
-"""Parents first."""
+"""Order of types, parents first."""
 _TABLES: Final = {table.type_name: table for table in MQIS_TABLES.values() if table.type_name}
 
 
@@ -28,7 +28,7 @@ def _in_order(stage: FaultStage) -> list[Extra]:
 def planted_entries(
     planted: Iterable[Planted], entries: SampleEntries
 ) -> Iterator[tuple[list[MadeEntry], list[Truth]]]:
-    """The entries of each planted object, and what must be found about them."""
+    """Yield the entries of each planted object with the expected findings."""
     for fault, stage in planted:
         _refer(stage, entries)
         for extra in _in_order(stage):
@@ -45,12 +45,12 @@ def planted_entries(
 
 
 def _text_of(dn: DN) -> str:
-    """The text of a DN as slapd writes it: the types in lower case, a line feed as it is."""
+    """Return a DN in slapd's spelling: types in lower case, line feeds not escaped."""
     return str(DN.of(*((kind.lower(), value) for ((kind, value),) in dn.rdns))).replace(r"\0A", "\n")
 
 
 def _refer(stage: FaultStage, entries: SampleEntries) -> None:
-    """Let references to planted sites and machines be found."""
+    """Add the DNs of planted sites and machines, so that references to them work."""
     root = stage.plan.root_dn
     for extra in stage.extras:
         if isinstance(extra.obj, Site):
@@ -102,7 +102,7 @@ def _override(entry: MadeEntry, wrong: Mapping[str, Any], stage: FaultStage) -> 
 
 
 def planted_rows(planted: Iterable[Planted], rows: SampleRows) -> Iterator[tuple[str, MqisRow, list[Truth]]]:
-    """The name of the table, the row of each planted object, and what must be found about it."""
+    """Yield the table, the row and the expected findings of each planted object."""
     for fault, stage in planted:
         for extra in _in_order(stage):
             table = _TABLES[extra.type]

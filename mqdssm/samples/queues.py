@@ -1,4 +1,4 @@
-"""The queues of a sample enterprise, machine by machine."""
+"""Queues of a sample enterprise, by machine."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -15,16 +15,16 @@ from mqdssm.samples.seeded_random import Dice
 LONG_IN: Final = 50  # one queue name in so many is longer than 63 characters
 MULTICAST_IN: Final = 100
 OWNERS: Final = 3  # users who own queues on one machine
-OLD_OWNERS_IN: Final = 4  # on one machine in so many, administrators of a domain that is no more own queues
+OLD_OWNERS_IN: Final = 4  # on one machine in so many, administrators of a former domain own queues
 PRIVACY: Final = (PrivacyLevel.OPTIONAL, PrivacyLevel.OPTIONAL, PrivacyLevel.NONE, PrivacyLevel.BODY)
 QUOTAS: Final = (QUOTA_UNLIMITED, QUOTA_UNLIMITED, 1024, 65_536, 1_048_576, 3_000_000_000)
 PRIORITIES: Final = (0, 0, 0, 0, 1, 3, -2, 100, -32_768, 32_767)
 NAMES: Final = len(sample_names.AREAS) * len(sample_names.STEPS) * len(sample_names.VARIANTS)
-STRIDE: Final = 37  # divides NAMES not: every combination of words comes once
+STRIDE: Final = 37  # not a divisor of NAMES: every combination of words comes once
 
 
 class Queues:
-    """The queues of one machine.
+    """Iterable of the queues of one machine.
 
     Args:
         plan: the enterprise.
@@ -40,18 +40,18 @@ class Queues:
         self._security = cache(self._make_security)
 
     def __iter__(self) -> Iterator[Queue]:
-        """Every queue that the plan has on the machine."""
+        """Make every queue that the plan has on the machine."""
         first = self._plan.queues_before(self._machine)
         for ordinal in range(first, self._plan.queues_before(self._machine + 1)):
             yield self.queue(ordinal, number=ordinal - first)
 
     def queue(self, ordinal: int, *, number: int | None = None, name: str | None = None) -> Queue:
-        """One queue.
+        """Make one queue.
 
         Args:
-            ordinal: which of all queues.
-            number: which of the machine's queues; its name follows from it.
-            name: the name, instead.
+            ordinal: its number among all queues.
+            number: its number on the machine; its name follows from it.
+            name: the name, instead of `number`.
         """
         dice = self._plan.dice("queue", ordinal)
         area, multicast = dice.of(sample_names.AREAS), dice.one_in(MULTICAST_IN)
@@ -76,7 +76,7 @@ class Queues:
         return Queue.from_directory(values)
 
     def _name(self, number: int, dice: Dice) -> str:
-        """The name of the n-th queue of the machine: no two are the same."""
+        """Return the name of the n-th queue of the machine; all names differ."""
         again, index = divmod(number, NAMES)
         index, area = divmod((self._first_name + STRIDE * index) % NAMES, len(sample_names.AREAS))
         variant, step = divmod(index, len(sample_names.STEPS))
@@ -87,7 +87,7 @@ class Queues:
         return name
 
     def _make_security(self, owner: int, form: int) -> bytes:
-        """A descriptor of this machine's queues: its few owners have many of them."""
+        """Make a descriptor for queues of this machine; its few owners have many queues each."""
         plan = self._plan
         sid = plan.sid(security.DOMAIN_ADMINS_RID)
         if owner == 0 and plan.dice("old owner", self._machine).one_in(OLD_OWNERS_IN):

@@ -1,4 +1,4 @@
-"""What sample enterprises are called: places, programs, people."""
+"""Names in sample enterprises: places, programs, people."""
 
 from typing import Final, NamedTuple
 
@@ -6,7 +6,7 @@ from mqdssm.model.enums import OperatingSystemType
 
 
 class SampleSite(NamedTuple):
-    """A site: its name, and the three letters that its machines begin with."""
+    """A site: its name, and the first three letters of its machines' names."""
 
     name: str
     code: str
@@ -16,11 +16,11 @@ class System(NamedTuple):
     """An operating system with MSMQ.
 
     Attributes:
-        type: as a queue manager tells it.
-        name: of the product, as a computer tells it.
-        version: of the product.
-        msmq: of MSMQ; empty where another messaging system runs.
-        server: it can have the roles of a server.
+        type: type in the queue manager object.
+        name: name of the product in the computer object.
+        version: version of the product.
+        msmq: version of MSMQ; empty for another messaging system.
+        server: True if it can have the roles of a server.
     """
 
     type: OperatingSystemType
@@ -92,7 +92,7 @@ LABEL_FORMS: Final = (
     "Queue for {area}, {step}",
     "{site} → {area} → {step}",  # labels are Unicode
     "Aufträge: {area}, {step}",
-    "AuftrÃ¤ge: {area}",  # UTF-8 that was taken for Windows-1252, long ago
+    "AuftrÃ¤ge: {area}",  # UTF-8 once misread as Windows-1252
     "Zahlungen in €: {area}",  # 0x80 in Windows-1252, not in ISO 8859-1
     "Заказы: {area} ({site})",  # Windows-1251
     "",

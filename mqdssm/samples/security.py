@@ -14,12 +14,12 @@ QUEUE_FORMS: Final = 3
 
 
 def descriptor(owner: Sid | None, aces: Iterable[Ace] | None, group: Sid | None = None) -> bytes:
-    """A self-relative descriptor; no `aces` is no DACL."""
+    """Make a self-relative descriptor; without `aces` it has no DACL."""
     return bytes(SecurityDescriptor.build(owner=owner, group=group, dacl=aces))
 
 
 def enterprise_security(plan: EnterprisePlan) -> bytes:
-    """Everyone may look, the administrators may do everything."""
+    """Make the enterprise's descriptor: everyone may read, administrators have all rights."""
     admins = plan.sid(DOMAIN_ADMINS_RID)
     return descriptor(
         admins,
@@ -29,7 +29,7 @@ def enterprise_security(plan: EnterprisePlan) -> bytes:
 
 
 def site_security(plan: EnterprisePlan) -> bytes:
-    """Everyone may look, the administrators may do everything."""
+    """Make a site's descriptor: everyone may read, administrators have all rights."""
     admins = plan.sid(DOMAIN_ADMINS_RID)
     return descriptor(
         admins,
@@ -39,7 +39,7 @@ def site_security(plan: EnterprisePlan) -> bytes:
 
 
 def machine_security(plan: EnterprisePlan, machine: int) -> bytes:
-    """As [MS-MQDSSM] 3.1.6.1.1.8 has it, for a machine that an administrator has set up."""
+    """Make a machine's descriptor for an installation by an administrator ([MS-MQDSSM] 3.1.6.1.1.8)."""
     admins, own = plan.sid(DOMAIN_ADMINS_RID), plan.computer_sid(machine)
     aces = [
         allow(EVERYONE, MachineAccess.WORLD_RIGHTS),
@@ -50,10 +50,10 @@ def machine_security(plan: EnterprisePlan, machine: int) -> bytes:
 
 
 def queue_security(owner: Sid, computer: Sid, users: Sid, form: int) -> bytes:
-    """A queue's descriptor.
+    """Make a queue's descriptor.
 
     Args:
-        owner: who may do everything, besides the computer and the administrators.
+        owner: owner with all rights; the computer and the administrators have them too.
         computer: SID of the queue's computer.
         users: SID of the users of the domain.
         form: 0: everybody may send; 1: guests may not; 2: users of the domain may send and peek.

@@ -1,4 +1,4 @@
-"""Choices that follow from names alone: the same on every machine and with every version of Python."""
+"""Seeded random choices: the same on every machine and with every version of Python."""
 
 import hashlib
 from collections.abc import Sequence
@@ -8,17 +8,17 @@ from uuid import UUID
 T = TypeVar("T")
 
 _DIGEST_BYTES: Final = 64
-_SPARE_BITS: Final = 64  # with so many more bits than needed, no choice is noticeably likelier than another
+_SPARE_BITS: Final = 64  # spare bits that make all choices practically equally likely
 
 
 class Dice:
-    """Numbers drawn one after the other from a hash of some names.
+    """Random numbers from a hash of some names.
 
-    Not `random.Random`: of its methods only ``random()`` promises the same numbers in later versions, and
-    making one for each object costs more than the object.
+    Not `random.Random`: only its method ``random()`` promises the same numbers in later versions, and an
+    instance for each object costs more than the object.
 
     Args:
-        names: whom the choices belong to, as ``seed, "queue", 7``.
+        names: the seed, as ``seed, "queue", 7``.
     """
 
     __slots__ = ("_bits", "_drawn", "_left", "_seed")
@@ -30,7 +30,7 @@ class Dice:
         self._left = 0
 
     def below(self, limit: int) -> int:
-        """A number from 0 to ``limit - 1``."""
+        """Draw a number from 0 to ``limit - 1``."""
         size = limit.bit_length()
         if self._left < size + _SPARE_BITS:
             digest = hashlib.blake2b(self._seed, salt=self._drawn.to_bytes(16, "little"))
@@ -42,29 +42,29 @@ class Dice:
         return number
 
     def one_in(self, count: int) -> bool:
-        """True once in `count` times."""
+        """Return True with a probability of 1 to `count`."""
         return self.below(count) == 0
 
     def of(self, items: Sequence[T]) -> T:
-        """One of some items."""
+        """Draw one of some items."""
         return items[self.below(len(items))]
 
     def between(self, low: int, high: int) -> int:
-        """A number from `low` to `high`, both included."""
+        """Draw a number from `low` to `high`, both included."""
         return low + self.below(high - low + 1)
 
 
 def guid(*names: object) -> UUID:
-    """The GUID of something, by its names."""
+    """Compute a GUID from some names."""
     digest = hashlib.blake2b("/".join(map(str, names)).encode(), digest_size=16, person=b"mqdssm guid")
     return UUID(bytes=digest.digest(), version=4)
 
 
 def octets(count: int, *names: object) -> bytes:
-    """Bytes that follow from some names.
+    """Compute bytes from some names.
 
     Args:
-        count: how many.
-        names: whose they are.
+        count: number of bytes.
+        names: the seed.
     """
     return hashlib.shake_256("/".join(map(str, names)).encode()).digest(count)

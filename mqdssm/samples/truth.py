@@ -1,4 +1,4 @@
-"""What was planted in a sample enterprise, and how that compares with what was found."""
+"""Comparison of the planted defects of a sample enterprise with the findings."""
 
 import json
 from collections import Counter
@@ -12,12 +12,12 @@ from mqdssm.samples.forms import FAULTS_NAME
 
 
 class TruthComparison(NamedTuple):
-    """Findings beside what was planted.
+    """Difference between findings and planted defects.
 
     Attributes:
-        planted: how many objects a finding must name.
-        missed: those that none names.
-        unplanted: objects that findings name though nothing is planted there.
+        planted: number of objects that a finding must name.
+        missed: planted objects without a finding.
+        unplanted: objects of findings without a planted defect.
     """
 
     planted: int
@@ -26,18 +26,18 @@ class TruthComparison(NamedTuple):
 
     @property
     def is_equal(self) -> bool:
-        """Whether all that was planted is found, and nothing else."""
+        """True if the findings are exactly the planted defects."""
         return not self.missed and not self.unplanted
 
 
 def read_truth(folder: Path) -> Counter[Truth]:
-    """Read what findings must name.
+    """Read the list of planted defects.
 
     Args:
-        folder: that a sample enterprise was written to, with defects.
+        folder: the folder of a sample enterprise with defects.
 
     Raises:
-        ConfigError: it has no list of them.
+        ConfigError: the folder has no valid list.
     """
     try:
         lines = (folder / FAULTS_NAME).read_text(encoding="utf-8").splitlines()
@@ -47,7 +47,7 @@ def read_truth(folder: Path) -> Counter[Truth]:
 
 
 def compared(planted: Counter[Truth], found: Iterable[Truth]) -> TruthComparison:
-    """Compare what was found with what was planted, object by object."""
+    """Compare the findings with the planted defects, object by object."""
     named = Counter(found)
     return TruthComparison(
         planted.total(), tuple((planted - named).elements()), tuple((named - planted).elements())
