@@ -1,4 +1,4 @@
-"""What directory servers may ask for, and in whose name (decisions R105, R107)."""
+"""Permissions of directory servers to request changes, and to use a name (decisions R105, R107)."""
 
 from typing import Final
 
@@ -17,15 +17,15 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 
 SERVER: Final = CONTROLLER | Service.BSC
-"""Roles of a machine that is a directory server."""
+"""Roles of directory servers."""
 _OF_SITE: Final = frozenset({Propid.S_PSC, Propid.S_PSC_SIGNPK})
-"""Properties of a site that say who its PSC is."""
+"""Properties of a site that name its PSC."""
 _OF_SERVER: Final = frozenset({Propid.QM_PATHNAME, Propid.QM_SIGN_PK})
-"""Properties of a machine by which a directory server is known."""
+"""Properties of a machine that identify a directory server."""
 
 
 def is_named(partition: Partition, sender: str) -> Job[bool]:
-    """Return True if the enterprise says that a machine is the PSC of a site."""
+    """Return True if a site's object in the enterprise partition names a machine as its PSC."""
     if partition.id == PEC_PARTITION_ID:
         return False
     operation = ReadObject(
@@ -36,7 +36,7 @@ def is_named(partition: Partition, sender: str) -> Job[bool]:
 
 
 def admits(server: ReplicaState, message: ChangeRequestMessage, event: Received) -> Job[bool]:
-    """Return True if a request may be handled."""
+    """Return True if a request may be handled; note a refusal."""
     sender = event.sender
     if not (yield from _may_ask(server, message, sender)):
         server.note("refused: a request in another's name", f"{message.requester_name}, from {sender}")
@@ -47,7 +47,7 @@ def admits(server: ReplicaState, message: ChangeRequestMessage, event: Received)
     return False
 
 
-# -- in whose name
+# -- requesters
 
 
 def _may_ask(server: ReplicaState, message: ChangeRequestMessage, sender: str) -> Job[bool]:
@@ -57,9 +57,9 @@ def _may_ask(server: ReplicaState, message: ChangeRequestMessage, sender: str) -
         return True
     sent = server.requests.get((key_of(name), message.request_identifier))
     if sent is not None and key_of(sent.hop) == key_of(sender):
-        return True  # what we sent comes round
+        return True  # a request that we sent ourselves comes back
     asked = server.partitions.get(message.partition_id)
-    # our predecessor passes on what others still ask it (decision R38)
+    # our predecessor forwards requests that others still send to it (decision R38)
     if asked is not None and asked.record.owned and (yield from _is_predecessor(asked, sender)):
         return True
     return (yield from _is_bsc_of(server, name, sender))
@@ -72,7 +72,7 @@ def _is_predecessor(partition: Partition, sender: str) -> Job[bool]:
 
 
 def _is_bsc_of(server: ReplicaState, name: str, sender: str) -> Job[bool]:
-    """Return True if a name is that of a BSC in a site whose PSC a machine is."""
+    """Return True if a name is that of a BSC in a site whose PSC is the given machine."""
     for home in list(server.partitions.values()):
         if not home.record.owned and key_of(home.record.authority_name) == key_of(sender):
             operation = ReadObject(object_type=ObjectType.MACHINE, path_name=name, partition_id=home.id)
@@ -87,14 +87,14 @@ def _is_bsc_of(server: ReplicaState, name: str, sender: str) -> Job[bool]:
 
 
 def is_own_name(server: ReplicaState, name: str, sender: str) -> Job[bool]:
-    """Return True if a name may be a machine's own: the one we know it by, or one that we know nobody by.
+    """Return True if a name may be a machine's own: its known name, or a name that no known machine has.
 
-    Our directory may not have heard of its new name yet, or of the BSC that a PSC asks for.
+    A new name of the machine, or the BSC of a requesting PSC, may not have reached our directory yet.
     """
     if key_of(name) == key_of(sender):
         return True
     if not name:
-        return False  # an answer would go to nobody (decision R137)
+        return False  # a reply could not be sent to anybody (decision R137)
     if server.is_me(name) or key_of(name) in {key_of(one.name) for one in server.neighbors}:
         return False
     if key_of(name) in {key_of(one.record.authority_name) for one in server.partitions.values()}:
@@ -107,15 +107,15 @@ def is_own_name(server: ReplicaState, name: str, sender: str) -> Job[bool]:
 
 
 def _may_change(server: ReplicaState, message: ChangeRequestMessage, event: Received) -> Job[bool]:
-    """Return True if a server may ask the owner for a change: roles are said by those concerned alone.
+    """Return True if a server may request a change: roles are changed only by the servers concerned.
 
-    Another server could make itself, or a machine of its own, the authority of what is not its own.
+    Else a server could make itself, or a machine of its own, the authority of another partition.
     """
     partition = server.partitions.get(message.partition_id)
     change = message.directory_change
     if partition is None or not partition.record.owned:
-        return True  # the owner will see
-    # what a server passes on for others is no word of its own (decision R141)
+        return True  # the owner decides
+    # a request that a server forwards is not its own (decision R141)
     is_its_own = key_of(message.requester_name) == key_of(event.sender)
     match type_of(change):
         case ObjectType.ENTERPRISE:
@@ -182,7 +182,7 @@ def _is_itself(identifier: Guid | None, known: Properties, event: Received) -> b
 
 
 def _is_own(server: ReplicaState, properties: Properties, propid: Propid, sender: str) -> Job[bool]:
-    """Return True if a property that is given is a name that the sender may call its own."""
+    """Return True if a property is not given, or is a name that the sender may call its own."""
     if get(properties, propid) is None:
         return True
     return (yield from is_own_name(server, text(properties, propid) or "", sender))

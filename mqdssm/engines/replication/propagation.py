@@ -14,7 +14,7 @@ from mqdssm.model.messages import (
 
 
 def enqueue(server: ReplicaState, neighbors: Iterable[Neighbor], change: DirectoryChange) -> None:
-    """Put a change down for neighbours; one that waits for too many has to synchronize."""
+    """Queue a change for neighbours; if too many are queued, the neighbour has to synchronize."""
     for neighbor in neighbors:
         if len(neighbor.available) < server.settings.available_max:
             neighbor.available.append(change)
@@ -24,7 +24,7 @@ def enqueue(server: ReplicaState, neighbors: Iterable[Neighbor], change: Directo
 
 
 def timer(server: ReplicaState, rest: str) -> None:
-    """Change Propagation Timer Event (3.3.6.1)."""
+    """Handle Change Propagation Timer Event (3.3.6.1)."""
     kind, _, key = rest.partition(" ")
     neighbor = (server.bscs if kind == "bsc" else server.pscs).get(key)
     if neighbor is not None:
@@ -36,23 +36,23 @@ def timer(server: ReplicaState, rest: str) -> None:
 
 
 def flush(server: ReplicaState) -> None:
-    """Tell the BSCs at once (3.1.7.2.3)."""
+    """Send the waiting changes to the BSCs at once (3.1.7.2.3)."""
     for neighbor in server.bscs.values():
         send(server, neighbor)
 
 
 def send_all(server: ReplicaState) -> None:
-    """Tell every neighbour at once, with our sequence numbers."""
+    """Send waiting changes and our sequence numbers to every neighbour at once."""
     for neighbor in server.neighbors:
         neighbor.header_at = None
         send(server, neighbor)
 
 
 def send(server: ReplicaState, neighbor: Neighbor) -> None:
-    """Send Change Propagation (3.3.7.2): what waits for a neighbour, and at times our numbers."""
+    """Send Change Propagation (3.3.7.2): the neighbour's waiting changes, and at intervals our numbers."""
     header = SeqNumberHeader()
     since = None if neighbor.header_at is None else server.now - neighbor.header_at
-    if since is None or not 0 <= since < server.settings.header_s:  # clocks are set back, too
+    if since is None or not 0 <= since < server.settings.header_s:  # the clock may be set back
         header = _header(server, neighbor)
         neighbor.header_at = server.now
     waiting, neighbor.available = neighbor.available, []
@@ -69,7 +69,7 @@ def send(server: ReplicaState, neighbor: Neighbor) -> None:
 
 
 def split(server: ReplicaState, waiting: Iterable[DirectoryChange]) -> Iterator[tuple[DirectoryChange, ...]]:
-    """Cut changes into messages of bearable size (decision R18)."""
+    """Split changes into messages of limited size (decision R18)."""
     settings = server.settings
     part: list[DirectoryChange] = []
     size = 0
@@ -102,7 +102,7 @@ def _header(server: ReplicaState, neighbor: Neighbor) -> SeqNumberHeader:
 
 
 def _intersite(server: ReplicaState, neighbor: Neighbor) -> Iterator[Partition]:
-    """What is ours, what we hand over, and what is the neighbour's: it may not know yet (decision R38)."""
+    """Yield partitions that are ours, being handed over, or the neighbour's: it may not know yet (R38)."""
     for partition in server.partitions.values():
         theirs = key_of(partition.record.authority_name) == key_of(neighbor.name)
         handed_over = partition.id == server.settings.site_id and server.is_retiring
@@ -111,7 +111,7 @@ def _intersite(server: ReplicaState, neighbor: Neighbor) -> Iterator[Partition]:
 
 
 def _tell(server: ReplicaState, partition: Partition, sender: str) -> None:
-    """Tell a server at once how far a partition is: it knows less than we do (decisions R37, R39)."""
+    """Send a server our number of a partition at once, since its number is lower (decisions R37, R39)."""
     numbers = PartitionSeqNumbers(
         partition_id=partition.id,
         last_seq_number=partition.last,
@@ -125,7 +125,7 @@ def _tell(server: ReplicaState, partition: Partition, sender: str) -> None:
 
 
 def receive(server: ReplicaState, message: ChangePropagationMessage, sender: str) -> Job[None]:
-    """Receive Change Propagation (3.2.7.1)."""
+    """Handle Change Propagation (3.2.7.1)."""
     yield from changes.receive(server, message.directory_changes, sender, flush=not message.flush)
     header = message.seq_number_header
     if not header.partition_seq_numbers:

@@ -1,4 +1,4 @@
-"""Which properties say who an object is, and what the engine reads from them."""
+"""Properties that identify an object, and readers of property values."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -21,43 +21,43 @@ from mqdssm.tables.properties import PROPERTY_TABLES
 IDENTIFIERS: Final[Mapping[ObjectType, Propid]] = MappingProxyType(
     {one: table.identity for one, table in PROPERTY_TABLES.items() if one is not ObjectType.DELETED_OBJECT}
 )
-"""The property that holds an object's GUID ([MS-MQDS] 3.1.4.21.3, decisions R11 and R20)."""
+"""Property that holds an object's GUID ([MS-MQDS] 3.1.4.21.3, decisions R11 and R20)."""
 SITE_TYPES: Final = frozenset({ObjectType.MACHINE, ObjectType.QUEUE})
-"""Objects of site partitions; all others are of the enterprise's ([MC-MQDSRP] 1.3.1.2)."""
+"""Types of objects in site partitions; all others are in the enterprise's ([MC-MQDSRP] 1.3.1.2)."""
 CONTROLLER: Final = Service.PSC | Service.PEC
-"""What the machine is that owns its site's partition."""
+"""Roles of a machine that owns its site's partition."""
 
 
 def get(properties: Properties, propid: Propid) -> PropertyValue | None:
-    """A property's value, or None where it is not given."""
+    """Return a property's value; None if it is not given."""
     return next((value for one, value in properties if one == propid), None)
 
 
 def text(properties: Properties, propid: Propid) -> str | None:
-    """A text, or None where it is not given or no text."""
+    """Return a property's text; None if it is not given or not a text."""
     value = get(properties, propid)
     return value if isinstance(value, str) else None
 
 
 def service(properties: Properties) -> Service | None:
-    """What a machine is to the directory; None where PROPID_QM_SERVICE is not given."""
+    """Return the roles of a machine; None if PROPID_QM_SERVICE is not given."""
     value = get(properties, Propid.QM_SERVICE)
     return Service(value) if isinstance(value, int) else None
 
 
 def is_of(properties: Properties, role: Service) -> bool:
-    """Whether a machine has one of these services."""
+    """Return True if a machine has one of these roles."""
     return bool((service(properties) or Service.NONE) & role)
 
 
 def guid(properties: Properties, propid: Propid) -> Guid | None:
-    """A GUID, or None where it is not given or none."""
+    """Return a property's GUID; None if it is not given or not a GUID."""
     value = get(properties, propid)
     return value if isinstance(value, Guid) else None
 
 
 def with_identifier(object_type: ObjectType, identifier: Guid, properties: Properties) -> Properties:
-    """The properties of a new object with its GUID among them (decision R11)."""
+    """Return the properties of a new object with its GUID among them (decision R11)."""
     propid = IDENTIFIERS[object_type]
     return properties if get(properties, propid) is not None else (*properties, (propid, identifier))
 
@@ -69,7 +69,7 @@ def whole(
     number: SequenceNumber,
     properties: Properties,
 ) -> DirectoryChange:
-    """An object as a change of command 3 ([MC-MQDSRP] 3.2.7.8); one that has nothing else has its GUID."""
+    """Return an object as a change of command 3 ([MC-MQDSRP] 3.2.7.8), with its GUID if it is empty."""
     without = tuple(one for one in properties if one[0] != IDENTIFIERS[object_type])
     return DirectoryChange(
         command=Command.SYNC,
@@ -91,7 +91,7 @@ def deletion(
     *,
     purged: SequenceNumber = MIN,
 ) -> DirectoryChange:
-    """A deletion as a change ([MC-MQDSRP] 3.2.7.3, decision R20)."""
+    """Return a deletion as a change ([MC-MQDSRP] 3.2.7.3, decision R20)."""
     return DirectoryChange(
         command=Command.DELETE,
         guid_identifier=identifier,
@@ -104,7 +104,7 @@ def deletion(
 
 
 def type_of(change: DirectoryChange) -> ObjectType | None:
-    """The type of the object that a change is about (3.1.7.2.3); None where it is unknown."""
+    """Return the type of the object that a change is about (3.1.7.2.3); None if it is unknown."""
     if change.command is not Command.DELETE:
         return change.object_type
     value = change.get(Propid.D_OBJTYPE)

@@ -1,4 +1,4 @@
-"""Acknowledgements, and the tombstones that they allow to go.
+"""Acknowledgements, and the purging of tombstones that depends on them.
 
 [MC-MQDSRP] 3.1.7.2.9, 3.2.7.4, 3.2.7.5, 3.3.6.2, 3.3.7.4.
 """
@@ -12,7 +12,7 @@ from mqdssm.model.seqnum import SequenceNumber
 
 
 def after_changes(server: ReplicaState, partition: Partition) -> Job[None]:
-    """Purge at intervals (3.1.7.2.3)."""
+    """Purge after each interval of changes (3.1.7.2.3)."""
     if partition.last > partition.purged_at + server.settings.purge_interval:
         yield from purge(server, partition)
         partition.purged_at = partition.last
@@ -28,24 +28,24 @@ def purge(server: ReplicaState, partition: Partition) -> Job[None]:
     up_to = min(up_to, _acked(server, partition) if record.owned else record.allowed_purge, partition.last)
     if up_to <= record.purged:
         return
-    # first the number, then the objects: who asks in between is told that they may be gone
+    # first the number, then the tombstones: a server that asks in between is told that they may be gone
     yield from server.save(partition, purged=up_to)
     yield from perform(PurgeDeletedObjects(partition_id=partition.id, up_to=up_to), Done)
 
 
 def _acked(server: ReplicaState, partition: Partition) -> SequenceNumber:
-    """What all other PSCs have acknowledged; without any, all there is."""
+    """Return the number that all other PSCs have acknowledged; without PSCs the last number."""
     acked = [one.record.acked_of(partition.id) for one in server.pscs.values()]
     return min(acked, default=partition.last)
 
 
 def holds_purging(settings: Settings, last: SequenceNumber, acked: SequenceNumber) -> bool:
-    """True if a PSC has acknowledged less than purging waits for, and than PSCs do in time."""
+    """Return True if a PSC's acknowledged number is so low that purging waits for this PSC."""
     return last - acked > settings.purge_buffer + settings.ack_interval
 
 
 def _warn_of_silence(server: ReplicaState, partition: Partition) -> None:
-    """Name the PSCs for which tombstones are kept that would be purged: the directory grows."""
+    """Warn of PSCs without acknowledgements for which tombstones are kept: the directory grows."""
     if not partition.record.owned:
         return
     for neighbor in server.pscs.values():
@@ -59,11 +59,11 @@ def _warn_of_silence(server: ReplicaState, partition: Partition) -> None:
 
 
 def acknowledge(server: ReplicaState, partition: Partition) -> None:
-    """Send PSC Ack (3.3.7.4) whenever another interval of numbers is through (decision R35)."""
+    """Send PSC Ack (3.3.7.4) after each interval of numbers (decision R35)."""
     interval = server.settings.ack_interval
     record = partition.record
     if server.is_bsc or record.owned or not partition.is_normal or not record.authority_name:
-        return  # of a site whose PSC has been taken away, nobody waits for it
+        return  # a site without a PSC has no server that waits for it
     if partition.last // interval <= partition.acked_at // interval:
         return
     partition.acked_at = partition.last
@@ -78,7 +78,7 @@ def acknowledge(server: ReplicaState, partition: Partition) -> None:
 
 
 def receive_psc_ack(server: ReplicaState, message: PSCAckMessage, sender: str) -> Job[None]:
-    """Receive PSC Ack (3.2.7.4)."""
+    """Handle PSC Ack (3.2.7.4)."""
     neighbor = server.pscs.get(key_of(message.psc_name))
     partition = server.partitions.get(message.acked_partition_id)
     told = key_of(sender) == key_of(message.psc_name)
@@ -99,7 +99,7 @@ def start_bsc_ack(server: ReplicaState) -> None:
 
 
 def bsc_ack_timer(server: ReplicaState, _rest: str) -> None:
-    """BSC Ack Timer Event (3.3.6.2)."""
+    """Handle BSC Ack Timer Event (3.3.6.2)."""
     if server.is_bsc:
         message = BSCAckMessage(
             site_id=server.settings.site_id,
@@ -111,7 +111,7 @@ def bsc_ack_timer(server: ReplicaState, _rest: str) -> None:
 
 
 def receive_bsc_ack(server: ReplicaState, message: BSCAckMessage, sender: str) -> Job[None]:
-    """Receive BSC Ack (3.2.7.5)."""
+    """Handle BSC Ack (3.2.7.5)."""
     neighbor = server.bscs.get(key_of(message.bsc_name))
     if neighbor is None or key_of(sender) != key_of(message.bsc_name):
         server.note("dropped: an acknowledgement of no BSC of ours", f"from {sender}")

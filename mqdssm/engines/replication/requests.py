@@ -1,4 +1,4 @@
-"""Change requests: our clients', those of other servers, and the way to the authority.
+"""Change requests of our clients and of other servers, and their way to the authority.
 
 [MC-MQDSRP] 3.1.7.1.1, 3.2.7.2, 3.2.7.6, 3.3.7.1, 3.3.7.6, 3.3.7.8, 3.3.7.9.
 """
@@ -33,24 +33,24 @@ from mqdssm.model.messages import (
 from mqdssm.model.propids import ObjectType, Propid
 
 REMEMBERED_S: Final = 60.0
-"""How long what became of a request is known at least: longer than a copy of it can be under way (R33)."""
+"""Shortest time for which an outcome is kept: longer than a copy of its request can be under way (R33)."""
 FORGET_TIMER: Final = "forget"
-"""Name of the timer that has old requests forgotten: the clock may be set meanwhile, timers go on."""
+"""Name of the timer after which old outcomes are removed: unlike clocks, timers are never set."""
 QUIET_TIMER: Final = "quiet"
 """Name of the timer that ends the time after our start in which requests of others are dropped."""
 WAITING_MAX: Final = 10_000
-"""Requests of others and of our clients that wait for their replies."""
+"""Limit of the requests of others and of our clients that wait for their replies."""
 RESENDS_MAX: Final = 3
-"""So often a message with a bad signature is sent to a machine again, until one arrives (decision R44)."""
+"""Number of times a message with a bad signature is sent to a machine again (decision R44)."""
 QUIET_S: Final = 2 * REQUEST_TIMEOUT_S
-"""A change request is sent twice at most on its way from a BSC to the authority (3.1.1.5.1)."""
+"""Time in which requests are dropped: one is sent at most twice from a BSC to the authority (3.1.1.5.1)."""
 _NUMBERS: Final = 1 << 32  # RequestIdentifier has 32 bits
 
 
 def change_object(server: ReplicaState, event: ChangeObject) -> Job[None]:
-    """A client's change: made here, or at the authority (3.1.7.1.1)."""
+    """Make a client's change, here or through the authority (3.1.7.1.1)."""
     properties = event.properties
-    if event.object_type not in IDENTIFIERS:  # tombstones are nobody's to change
+    if event.object_type not in IDENTIFIERS:  # tombstones cannot be changed
         server.reply(event.request, Hresult.MQDS_WRONG_OBJ_TYPE)
         return
     if event.command is Command.CREATE and event.identifier is not None:
@@ -96,7 +96,7 @@ def _asked(event: ChangeObject, properties: Properties) -> DirectoryChange | Non
 def ask_authority(
     server: ReplicaState, kind: ObjectType, identifier: Guid, partition_id: Guid, properties: Properties
 ) -> None:
-    """Have an object updated by its authority; nobody waits for the answer."""
+    """Request an update of an object from its authority, without waiting for the reply."""
     change = DirectoryChange(
         command=Command.UPDATE,
         guid_identifier=identifier,
@@ -108,7 +108,7 @@ def ask_authority(
 
 
 def _ask(server: ReplicaState, change: DirectoryChange, request: PendingRequest) -> None:
-    """Change Remote Object (3.1.7.1.1)."""
+    """Send a change request: Change Remote Object (3.1.7.1.1)."""
     identifier = server.next_request % _NUMBERS
     server.next_request += 1
     message = ChangeRequestMessage(
@@ -123,7 +123,7 @@ def _ask(server: ReplicaState, change: DirectoryChange, request: PendingRequest)
 
 
 def _forward(server: ReplicaState, message: ChangeRequestMessage, request: PendingRequest) -> None:
-    """Process Change Request (3.3.7.1)."""
+    """Forward a request to its next hop: Process Change Request (3.3.7.1)."""
     key = _key(message.requester_name, message.request_identifier)
     partition = server.partitions.get(message.partition_id)
     if server.is_bsc:
@@ -146,7 +146,7 @@ def _forward(server: ReplicaState, message: ChangeRequestMessage, request: Pendi
 
 
 def _wait_s(server: ReplicaState, next_hop: str, partition: Partition | None) -> float:
-    """How long to wait for the reply: longer where the next hop is not the authority (3.3.7.1 <11>)."""
+    """Return the timeout of a reply: longer if the next hop is not the authority (3.3.7.1 <11>)."""
     direct = partition is not None and key_of(partition.record.authority_name) == key_of(next_hop)
     return server.settings.request_wait_s if direct else server.settings.forwarded_wait_s
 
@@ -161,7 +161,7 @@ def _key(requester_name: str, identifier: int) -> RequestKey:
 
 
 def receive(server: ReplicaState, message: ChangeRequestMessage, sender: str) -> Job[None]:
-    """Receive Change Request (3.2.7.2)."""
+    """Handle Change Request (3.2.7.2)."""
     key = _key(message.requester_name, message.request_identifier)
     if server.is_quiet:
         server.note("dropped: a change request soon after our start", f"from {sender}")
@@ -188,7 +188,7 @@ def receive(server: ReplicaState, message: ChangeRequestMessage, sender: str) ->
 
 
 def is_settled(server: ReplicaState, message: ChangeRequestMessage, sender: str) -> bool:
-    """Return True if a request is dropped, under way or answered already, whatever its sender may ask for."""
+    """Return True if a request is dropped, under way or answered, whatever its sender is allowed."""
     key = _key(message.requester_name, message.request_identifier)
     waiting = server.requests.get(key)
     is_copy = waiting is not None and key_of(waiting.sender) == key_of(sender)
@@ -196,14 +196,14 @@ def is_settled(server: ReplicaState, message: ChangeRequestMessage, sender: str)
 
 
 def conclude(server: ReplicaState, message: ChangeRequestMessage, status: int, sender: str) -> None:
-    """Answer a request, and each copy of it that comes later (decisions R33, R61, R119)."""
+    """Answer a request, and keep the status for later copies of it (decisions R33, R61, R119)."""
     key = _key(message.requester_name, message.request_identifier)
     _remember(server, key, status, sender)
     _send_reply(server, message, status, sender)
 
 
 def _wanted(change: DirectoryChange) -> ChangeRequest | None:
-    """What a request asks for; None where it is nothing that there is."""
+    """Return the change that a request asks for; None if there is no such type of object."""
     kind = type_of(change)
     scope = Scope.ENTERPRISE
     if change.command is Command.DELETE and change.get(Propid.D_SCOPE) == Scope.SITE:
@@ -233,25 +233,25 @@ def _remember(server: ReplicaState, key: RequestKey, status: int, sender: str) -
 
 
 def forget(server: ReplicaState, _rest: str) -> None:
-    """Forget the requests of the round before this one, and begin the next round."""
+    """Remove the outcomes of earlier rounds, and begin the next round."""
     server.executed.forget()
     if server.executed:
         server.start_timer(FORGET_TIMER, REMEMBERED_S)
 
 
 def be_quiet(server: ReplicaState) -> None:
-    """Drop requests of others for a while: what became of them before our start is forgotten (R33)."""
+    """Drop requests of others for a while: their outcomes from before our start are lost (R33)."""
     server.is_quiet = True
     server.start_timer(QUIET_TIMER, QUIET_S)
 
 
 def quiet_timer(server: ReplicaState, _rest: str) -> None:
-    """Take requests of others again."""
+    """Accept requests of others again."""
     server.is_quiet = False
 
 
 def _send_reply(server: ReplicaState, message: ChangeRequestMessage, status: int, sender: str) -> None:
-    """Send Change Reply (3.2.7.6): to whom the request came from, the requester or its PSC."""
+    """Send Change Reply (3.2.7.6) to the sender of the request, which is the requester or its PSC."""
     reply = ChangeReplyMessage(
         site_id=server.settings.site_id,
         request_identifier=message.request_identifier,
@@ -262,7 +262,7 @@ def _send_reply(server: ReplicaState, message: ChangeRequestMessage, status: int
 
 
 def receive_reply(server: ReplicaState, message: ChangeReplyMessage, sender: str) -> None:
-    """Receive Change Reply (3.3.7.6), of the machine that we asked (decision R40)."""
+    """Handle Change Reply (3.3.7.6) of the machine that was asked (decision R40)."""
     key = _key(message.requester_name, message.request_identifier)
     request = server.requests.get(key)
     if request is not None and key_of(request.hop) != key_of(sender):
@@ -272,7 +272,7 @@ def receive_reply(server: ReplicaState, message: ChangeReplyMessage, sender: str
 
 
 def receive_nack(server: ReplicaState, event: Nacked) -> None:
-    """Receive Change Request Nack (3.3.7.8), Receive Request Nack (3.3.7.9)."""
+    """Handle Change Request Nack (3.3.7.8) and Receive Request Nack (3.3.7.9)."""
     message = event.message
     if isinstance(message, ChangeRequestMessage):
         key = _key(message.requester_name, message.request_identifier)
@@ -288,7 +288,7 @@ def receive_nack(server: ReplicaState, event: Nacked) -> None:
 
 
 def timer(server: ReplicaState, rest: str) -> None:
-    """The reply to a change request did not come in time (3.3.7.1)."""
+    """End a change request whose reply did not come in time (3.3.7.1)."""
     identifier, _, name = rest.partition(" ")
     _end(server, (name, int(identifier)), Hresult.MQDS_NO_RSP_FROM_OWNER)
 
@@ -309,10 +309,10 @@ def _finish(server: ReplicaState, request: PendingRequest, status: int) -> None:
 
 
 def propagate(server: ReplicaState, event: PropagateChange) -> Job[None]:
-    """Propagate Directory Change (3.1.7.1.2), of a service beside us that wrote itself.
+    """Handle Propagate Directory Change (3.1.7.1.2) of a service that writes beside this server.
 
-    A number that was given meanwhile is refused: the service then writes the object again with the next one,
-    since others drop what has a number that they know.
+    A number that was given to another change meanwhile is refused. The service then writes the object again
+    with the next number, since other servers drop changes with a number that they know.
     """
     partition = server.partitions.get(event.partition_id)
     if partition is None or not partition.record.owned or event.seq_number != partition.last.next():
@@ -326,7 +326,7 @@ def propagate(server: ReplicaState, event: PropagateChange) -> Job[None]:
     )
     status, number = event.status, event.seq_number
     with partition.numbering():
-        if status != Hresult.MQ_OK:  # it may have failed behind its write (decision R156)
+        if status != Hresult.MQ_OK:  # the error may have come after the write (decision R156)
             outcome = yield from authority.settle_failed(server, partition, wanted, number, status)
             status = outcome.status
             if outcome.identifier is None:

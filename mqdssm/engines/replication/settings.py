@@ -1,4 +1,4 @@
-"""What an administrator decides of a directory server: who it is, and how often it does what."""
+"""Settings of a directory server: identity, intervals and limits."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from mqdssm.model.guid import Guid
 
 
 class Role(StrEnum):
-    """What a server is at its first start; later its persisted state decides ([MC-MQDSRP] 1.3.1.1)."""
+    """Role of a server at its first start; later its persisted state counts ([MC-MQDSRP] 1.3.1.1)."""
 
     PEC = "PEC"
     PSC = "PSC"
@@ -16,19 +16,19 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Of one directory server. Times are in seconds.
+    """Settings of one directory server. Times are in seconds.
 
     Attributes:
-        machine_name: its own name now (it may be another one than at the last start).
+        machine_name: its current name, which may differ from that at the last start.
         machine_id: QueueManager.Identifier.
         site_id: QueueManager.SiteIdentifier.
-        role: at the first start.
-        pec_name: machine of the PEC, for the first start ([MC-MQDSRP] 3.1.3.1).
-        psc_name: of a BSC: machine of its PSC, for the first start.
-        restored: the directory is an older copy of what this server had. For one start: until it has
-            asked the others, the server owns nothing (decision R70).
+        role: its role at the first start.
+        pec_name: machine name of the PEC, for the first start ([MC-MQDSRP] 3.1.3.1).
+        psc_name: for a BSC: machine name of its PSC, for the first start.
+        restored: True if the directory is an older copy of itself, for one start: the server owns nothing
+            until it has asked the others (decision R70).
         request_wait_s: how long a change request waits for its reply (3.3.7.1 <11>).
-        forwarded_wait_s: the same where the PSC has to forward it.
+        forwarded_wait_s: the same if the PSC has to forward it.
         intrasite_s: Change Propagation Timer towards BSCs (3.3.2.1 <6>).
         intersite_s: towards PSCs.
         header_s: how often propagations carry a SeqNumberHeader (3.3.7.2 <12>).
@@ -36,15 +36,16 @@ class Settings:
         bsc_ack_s: BSC Ack Timer later.
         sync_wait_s: how long a synchronization request waits before it is repeated; doubled each time.
         sync_wait_max_s: the longest such wait.
-        foreign_s: how often changes of other programs are looked for; 0: never (decision R112).
-        purge_buffer: deleted objects that are never purged, in numbers (3.1.7.2.9: 1024).
-        purge_interval: how many changes lie between two purges (3.1.7.2.3: 256).
-        ack_interval: how many changes lie between two acknowledgements of a PSC (3.1.7.2.3: 256).
-        pending_max: changes kept that came too early (3.1.7.2.2: 100).
-        available_max: changes kept for a neighbour; with more it has to synchronize.
+        foreign_s: interval of the searches for changes of other programs; 0 for none (decision R112).
+        purge_buffer: number of the newest sequence numbers that are never purged (3.1.7.2.9: 1024).
+        purge_interval: number of changes between two purges (3.1.7.2.3: 256).
+        ack_interval: number of changes between two acknowledgements of a PSC (3.1.7.2.3: 256).
+        pending_max: limit of the early changes that are kept (3.1.7.2.2: 100).
+        available_max: limit of the changes kept for a neighbour; beyond it the neighbour has to synchronize.
         message_changes_max: changes in one message (the field has 16 bits).
         message_bytes_max: octets of changes in one message; MSMQ carries 4 MiB.
-        backlog_max: events that wait while the store works; more are dropped, as a full queue drops them.
+        backlog_max: limit of the events that wait while the store works; more are dropped, as by a full
+            queue.
     """
 
     machine_name: str
@@ -74,7 +75,7 @@ class Settings:
     backlog_max: int = 10_000
 
     def __post_init__(self) -> None:
-        """Check what would stop the engine.
+        """Check that the limits are at least 1.
 
         Raises:
             ValueError: naming the setting.

@@ -1,4 +1,4 @@
-"""About how many octets things take on the wire, rather too many than too few: where messages are cut."""
+"""Estimated sizes on the wire, rather too high than too low, for splitting messages."""
 
 from typing import Final
 
@@ -10,13 +10,13 @@ _NUMBER_BYTES: Final = 8
 
 
 def size_of_change(change: DirectoryChange) -> int:
-    """About the octets of a directory change ([MC-MQDSRP] 2.2.4)."""
+    """Estimate the octets of a directory change ([MC-MQDSRP] 2.2.4)."""
     name = 2 * len(change.path_name or "")
     return _CHANGE_BYTES + name + sum(_PROPERTY_BYTES + size_of(value) for _, value in change.properties)
 
 
 def size_of(value: PropertyValue) -> int:
-    """About the octets of a property's value ([MS-MQCN] 2.2.3)."""
+    """Estimate the octets of a property's value ([MS-MQCN] 2.2.3)."""
     if isinstance(value, int):
         return _NUMBER_BYTES
     if isinstance(value, str):

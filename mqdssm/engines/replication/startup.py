@@ -1,4 +1,4 @@
-"""What a server does when it starts ([MC-MQDSRP] 3.1.3, 3.3.3), from whatever a crash left (decision R14)."""
+"""Start of a server ([MC-MQDSRP] 3.1.3, 3.3.3), also after a crash (decision R14)."""
 
 from mqdssm.engines.replication import foreign, propagation, purging, requests, succession, sync, topology
 from mqdssm.engines.replication.actions import Started
@@ -17,7 +17,7 @@ from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
 
 
 def start(server: ReplicaState, _event: Started) -> Job[None]:
-    """Initialize the state, the neighbours and the timers, and ask for what was missed."""
+    """Initialize the state, the neighbours and the timers, and ask for missed changes."""
     state = yield from perform(LoadState(), PersistedState)
     if state.partitions:
         requests.be_quiet(server)
@@ -35,11 +35,11 @@ def start(server: ReplicaState, _event: Started) -> Job[None]:
         yield from sync.resume(server, partition)
     yield from succession.claim(server)
     foreign.start(server)
-    propagation.send_all(server)  # who knows more of our partitions than we do, says so (decision R39)
+    propagation.send_all(server)  # servers with higher numbers then report them (decision R39)
 
 
 def _load(server: ReplicaState, state: PersistedState) -> Job[None]:
-    """Replication State Initialization (3.1.3.1), Directory Neighbor Initialization (3.1.3.2)."""
+    """Do Replication State Initialization (3.1.3.1) and Directory Neighbor Initialization (3.1.3.2)."""
     for record in state.partitions:
         server.partitions[record.partition_id] = Partition.of(record)
     for neighbor in state.neighbors:
@@ -75,12 +75,12 @@ def _recover(server: ReplicaState, partition: Partition) -> Job[None]:
 
 
 def recover(server: ReplicaState, partition: Partition) -> Job[None]:
-    """Finish what was cut short; an authority's last number is that of an object or a tombstone (R15)."""
+    """Complete interrupted changes; set an authority's last number from objects and tombstones (R15)."""
     recovered = yield from perform(Recover(partition_id=partition.id), Recovered)
     record = partition.record
     if record.owned:
         partition.last = max(partition.last, record.last, recovered.highest, record.purged)
-        if recovered.doubtful > partition.last:  # it may have been given, and others are told of it (R155)
+        if recovered.doubtful > partition.last:  # it may have been given, and sent to others (R155)
             yield from server.save(partition, last=recovered.doubtful)
     if recovered.status != Hresult.MQ_OK:
         server.warn("a change is not finished", f"{recovered.highest} of {partition.id}")
@@ -88,7 +88,7 @@ def recover(server: ReplicaState, partition: Partition) -> Job[None]:
 
 
 def _first_psc_name(server: ReplicaState) -> str:
-    """MyPSCName of a server that began as a BSC (3.1.3.1); empty for others."""
+    """Return MyPSCName of a server that began as a BSC (3.1.3.1); empty for others."""
     site = server.partitions.get(server.settings.site_id)
     if server.settings.role is not Role.BSC:
         return ""

@@ -1,7 +1,7 @@
-"""What a directory server knows while it runs ([MC-MQDSRP] 3.1.1), and how its handlers speak.
+"""State of a directory server at run time ([MC-MQDSRP] 3.1.1), and output methods for its handlers.
 
 A handler is a generator: it yields operations and gets their results, so that it reads like the specification
-and touches nothing itself. Messages, timers and replies are put down with the methods of `ReplicaState`.
+and does no I/O itself. Messages, timers and replies are recorded by methods of `ReplicaState`.
 """
 
 from collections import OrderedDict, deque
@@ -35,25 +35,25 @@ from mqdssm.model.seqnum import MIN, SequenceNumber
 T = TypeVar("T")
 R = TypeVar("R")
 Job: TypeAlias = Generator[Operation, Result, T]
-"""A handler at work: what it yields must be performed, what it is sent is the result."""
+"""A running handler: it yields operations, and is sent their results."""
 
 REQUEST_TIMEOUT_S: Final = 10
-"""How long a change request, its reply and what was signed badly may be under way (3.3.7.1, 3.2.7.6)."""
+"""Lifetime of a change request, its reply, and a message sent again (3.3.7.1, 3.2.7.6)."""
 REQUEST_PRIORITY: Final = 8
 AGAIN_TIMER: Final = "again"
-"""Name of the timer that has what failed finished (decisions R83, R103)."""
+"""Name of the timer after which failed work is completed (decisions R83, R103)."""
 FINISH_S: Final = 15.0
-"""How long a change that failed in the middle waits until it is finished: a full directory gets room."""
+"""Delay before a change that failed halfway is completed: a full directory gets room meanwhile."""
 REPLICATION_TIMEOUT_S: Final = 20 * 60
-"""How long all other messages may be under way (3.3.7.2)."""
+"""Lifetime of all other messages (3.3.7.2)."""
 REPLICATION_PRIORITY: Final = 3
 
 
 def perform(operation: Operation, expected: type[R]) -> Job[R]:
-    """Have an operation performed.
+    """Yield an operation to the driver and return its result.
 
     Raises:
-        TypeError: the driver gave the result of another operation.
+        TypeError: the driver returned the result of another operation.
     """
     result = yield operation
     if not isinstance(result, expected):
@@ -62,38 +62,38 @@ def perform(operation: Operation, expected: type[R]) -> Job[R]:
 
 
 def key_of(machine_name: str) -> str:
-    """What names of machines are compared by."""
+    """Return the key by which names of machines are compared."""
     return machine_name.casefold()
 
 
 @dataclass(slots=True)
 class Partition:
-    """A DirectoryPartition ([MC-MQDSRP] 3.1.1.2.3): what is persisted, and what is not.
+    """A DirectoryPartition ([MC-MQDSRP] 3.1.1.2.3): its persisted and its other state.
 
     Attributes:
-        record: the persisted half.
-        last: LastSeqNumber. It is persisted when all that its change means has been done.
+        record: the persisted part.
+        last: LastSeqNumber. It is persisted after all effects of its change.
         pending: PendingChangeCollection, by number.
-        known: the highest number that anybody told us of.
-        hint: a server that knows more than whom we ask; it is asked next.
-        asking: a synchronization request is under way.
-        wait_s: how long the next one waits for its reply; 0 is the shortest wait.
-        must_ask: what is being done needs a request, once it is persisted.
-        tries: how many requests in a row had no reply.
-        whole: the replica is as the authority was at `last`; false where it may lack objects.
-        gap_at: the last number that came behind others that were left out, if it is applied: only a question
-            from there on can find that the replica is whole (decision R109).
-        settled: it has been whole since our start, and nobody has known better since.
-        doubted: others may know numbers that we do not, though it is settled.
-        consulted: how often each BSC of our site was asked for what was ours, by key of name (decision R104).
-        asked_from: from which number we asked last.
+        known: the highest number that any server reported.
+        hint: a server with more changes than the usual source; it is asked next.
+        asking: True while a synchronization request is under way.
+        wait_s: how long the next request waits for its reply; 0 for the shortest wait.
+        must_ask: True if the current work needs a request once it is persisted.
+        tries: number of requests in a row without a reply.
+        whole: True if the replica is as the authority was at `last`; False if it may lack objects.
+        gap_at: the last number that was applied although numbers before it are missing: only a request from
+            this number on can show that the replica is whole (decision R109).
+        settled: True if it has been whole since our start, and no server has reported a higher number since.
+        doubted: True if others may have numbers that we lack, although it is settled.
+        consulted: how often each BSC of our site was asked for our former changes, by key of name (R104).
+        asked_from: the number from which we asked last.
         purged_at: PreviousPurgedSeqNumber.
         acked_at: the number that we acknowledged last.
-        unfinished: a change that may have its number failed in the middle, or what follows from it: the
-            partition is recovered before it takes another one (decision R103).
-        foreign: objects that another program changed and that got no number, as far as is known (R112).
-        claimants: who said that they know more of it while it is ours, by key of name (decision R107).
-        predecessor: who handed it over to us, in this life of ours (decision R38).
+        unfinished: True if a change that may have its number, or its effects, failed halfway: the
+            partition is recovered before it accepts another change (decision R103).
+        foreign: known objects that another program changed and that got no number (R112).
+        claimants: servers that claimed a higher number while it was ours, by key of name (decision R107).
+        predecessor: the server that handed it over to us (decision R38).
     """
 
     record: DirectoryPartition
@@ -120,31 +120,31 @@ class Partition:
 
     @contextmanager
     def numbering(self) -> Iterator[None]:
-        """Make a numbered change, and what has to follow it: unfinished, if that ends in the middle."""
+        """Mark the partition as unfinished if a numbered change or its effects end with an exception."""
         try:
             yield
-        except BaseException:  # `GeneratorExit`, where the work is given up (decision R83)
+        except BaseException:  # `GeneratorExit` if the work is given up (decision R83)
             self.unfinished = True
             raise
 
     @property
     def id(self) -> Guid:
-        """PartitionID."""
+        """PartitionID of the record."""
         return self.record.partition_id
 
     @property
     def is_normal(self) -> bool:
-        """No full synchronization is under way."""
+        """True if no full synchronization is under way."""
         return self.record.purge_state is PurgeState.NORMAL
 
     def change(self, **changes: Any) -> None:
-        """Set fields of the persisted half, in memory."""
+        """Set fields of the persisted part, in memory."""
         self.record = replace(self.record, **changes)
         self.last = changes.get("last", self.last)
 
     @classmethod
     def of(cls, record: DirectoryPartition) -> "Partition":
-        """A partition as it is when the server starts, or hears of it."""
+        """Return a partition in the state of a new one or after the start."""
         return cls(record, last=record.last, predecessor=record.predecessor)
 
 
@@ -153,11 +153,11 @@ class Neighbor:
     """A DirectoryNeighbor ([MC-MQDSRP] 3.1.1.2.4).
 
     Attributes:
-        record: the persisted half.
-        machine_id: of a BSC, where it is known.
+        record: the persisted part.
+        machine_id: identifier of a BSC, if it is known.
         available: AvailableChangeCollection.
-        header_at: when it was sent a SeqNumberHeader last.
-        is_timed: its timer runs.
+        header_at: time at which it was last sent a SeqNumberHeader.
+        is_timed: True if its timer is running.
     """
 
     record: DirectoryNeighbor
@@ -168,7 +168,7 @@ class Neighbor:
 
     @property
     def name(self) -> str:
-        """MachineName."""
+        """MachineName of the record."""
         return self.record.machine_name
 
     @property
@@ -182,11 +182,11 @@ class PendingRequest:
     """A Process Change Request event that waits for its reply ([MC-MQDSRP] 3.3.7.1).
 
     Attributes:
-        client: number of the client's request, where the client is ours; None is ourselves.
-        message: what we forwarded, where another server asked.
+        client: number of the request of our client; None for our own requests.
+        message: the forwarded message, if another server asked.
         identifier: the object that a client's request creates.
-        sender: the machine that it came from.
-        hop: the machine that it was sent to, which alone may answer.
+        sender: the machine from which the message came.
+        hop: the machine to which it was sent; only this one may answer.
     """
 
     client: int | None = None
@@ -198,13 +198,13 @@ class PendingRequest:
 
 @dataclass(slots=True)
 class ForeignLook:
-    """A look for changes of other programs (decision R112).
+    """A search for changes of other programs (decision R112).
 
     Attributes:
-        after: where it goes on; empty: the next one begins.
-        seen: version up to which everything that was found has been seen to, once nothing is waiting.
-        waiting: changes that were found and not seen to yet.
-        told: name -> version of those that got no number and were told.
+        after: where the search continues; empty before a new search.
+        seen: version up to which all changes are handled once `waiting` is empty.
+        waiting: changes that were found and are not handled yet.
+        told: name -> version of reported changes without a number.
     """
 
     after: str = ""
@@ -215,26 +215,26 @@ class ForeignLook:
 
 @dataclass(slots=True)
 class ReplicaState:
-    """A directory server's state, and the actions that the current step has put down.
+    """A directory server's state, with the actions of the current step.
 
     Attributes:
-        settings: who it is.
+        settings: its identity and limits.
         next_request: number of its next change request.
         now: seconds since 1970 by its own clock.
         partitions: DirectoryPartitionCollection.
         pscs: PSCNeighborCollection by key of name.
         bscs: BSCNeighborCollection by key of name.
-        psc_name: MyPSCName; empty where this server is no BSC.
-        requests: change requests that wait.
-        executed: what became of the requests that were executed or answered lately.
-        is_quiet: change requests of others are dropped: we have just started (decision R33).
-        aliases: by key of a machine's name, the names under which our directory has it (decision R107).
-        resent: how many messages with a bad signature were sent again to a machine.
-        has_machine: our own machine object is there (decision R34).
-        is_demoted: our own machine object says that we are a BSC.
-        is_retiring: our site is handed over, and the enterprise does not know yet (decision R38).
+        psc_name: MyPSCName; empty if this server is not a BSC.
+        requests: change requests that wait for a reply.
+        executed: outcomes of requests that were executed or answered recently.
+        is_quiet: True soon after the start: change requests of others are dropped (decision R33).
+        aliases: by key of a machine's name, its names in our directory (decision R107).
+        resent: by key of a machine's name, how many messages with a bad signature were sent again.
+        has_machine: True if our own machine object exists (decision R34).
+        is_demoted: True if our own machine object has the role of a BSC.
+        is_retiring: True if our site is handed over, and the enterprise does not know yet (decision R38).
         foreign: the look for changes of other programs that is under way.
-        actions: what the driver must do.
+        actions: the actions for the driver.
     """
 
     settings: Settings
@@ -262,19 +262,19 @@ class ReplicaState:
 
     @property
     def enterprise(self) -> Partition | None:
-        """MyEnterprisePartition; None where this server is not the PEC."""
+        """MyEnterprisePartition; None if this server is not the PEC."""
         found = self.partitions.get(PEC_PARTITION_ID)
         return found if found is not None and found.record.owned else None
 
     @property
     def site(self) -> Partition | None:
-        """MySitePartition, where this server is the PSC; else None."""
+        """MySitePartition; None if this server is not its PSC."""
         found = self.partitions.get(self.settings.site_id)
         return found if found is not None and found.record.owned else None
 
     @property
     def has_unfinished(self) -> bool:
-        """True if a partition has to be recovered before it takes another change."""
+        """True if a partition has to be recovered before it accepts another change."""
         return any(one.unfinished for one in self.partitions.values())
 
     @property
@@ -293,15 +293,15 @@ class ReplicaState:
         yield from self.bscs.values()
 
     def upstream(self, partition: Partition) -> str:
-        """Whom to ask for changes of a partition (3.3.7.3)."""
+        """Return the machine to ask for changes of a partition (3.3.7.3)."""
         return partition.hint or self.psc_name or partition.record.authority_name
 
     def note(self, what: str, detail: str = "") -> None:
-        """Tell the operator."""
+        """Add a note for the operator."""
         self.actions.append(Note(what=what, detail=detail))
 
     def warn(self, what: str, detail: str) -> None:
-        """Tell the operator of something that has to be mended by people."""
+        """Add a warning: people have to act."""
         self.actions.append(Note(what=what, detail=detail, is_warning=True))
 
     def reply(self, client: int, status: int, identifier: Guid | None = None) -> None:
@@ -309,11 +309,11 @@ class ReplicaState:
         self.actions.append(Reply(request=client, status=status, identifier=identifier))
 
     def send(self, destination: str, message: ReplicationMessage, *, acks: bool) -> None:
-        """Send what may take its time (3.3.7.2 and others)."""
+        """Send a message with the long lifetime and low priority (3.3.7.2 and others)."""
         self._send(destination, message, REPLICATION_TIMEOUT_S, REPLICATION_PRIORITY, acks=acks)
 
     def send_soon(self, destination: str, message: ReplicationMessage) -> None:
-        """Send what somebody waits for (3.3.7.1, 3.2.7.6)."""
+        """Send a message of a change request, with a short lifetime and high priority (3.3.7.1, 3.2.7.6)."""
         self._send(destination, message, REQUEST_TIMEOUT_S, REQUEST_PRIORITY, acks=True)
 
     def _send(
@@ -329,11 +329,11 @@ class ReplicaState:
         self.actions.append(sent)
 
     def resend(self, destination: str, message: ReplicationMessage) -> None:
-        """Send a message whose signature was bad once more (3.3.7.9)."""
+        """Send a message again whose signature was bad (3.3.7.9)."""
         self._send(destination, message, REQUEST_TIMEOUT_S, REPLICATION_PRIORITY, acks=True)
 
     def finish_later(self, partition: Partition) -> None:
-        """Take no change of a partition until it is recovered, which is tried soon (decision R103)."""
+        """Block changes of a partition until it is recovered, and start the timer for it (decision R103)."""
         partition.unfinished = True
         self.start_timer(AGAIN_TIMER, FINISH_S)
 
@@ -346,18 +346,18 @@ class ReplicaState:
         self.actions.append(StopTimer(name=name))
 
     def save(self, partition: Partition, **changes: Any) -> Job[None]:
-        """Set fields of a partition's persisted half, and persist it."""
+        """Set fields of a partition's persisted part, and persist it."""
         partition.change(**changes)
         yield from perform(SavePartition(partition=partition.record), Done)
 
     def save_neighbor(self, neighbor: Neighbor, **changes: Any) -> Job[None]:
-        """Set fields of a neighbour's persisted half, and persist it."""
+        """Set fields of a neighbour's persisted part, and persist it."""
         neighbor.record = replace(neighbor.record, **changes)
         yield from perform(SaveNeighbor(neighbor=neighbor.record), Done)
 
 
 def authorities(server: ReplicaState) -> list[str]:
-    """The machines that partitions name as their authorities, but for us; the PEC is the first one."""
+    """Return the authorities of all partitions except this server; the PEC comes first."""
     named = (server.partitions[PEC_PARTITION_ID], *server.partitions.values())
     names = {key_of(one.record.authority_name): one.record.authority_name for one in named}
     return [name for key, name in names.items() if key and not server.is_me(name)]

@@ -1,6 +1,6 @@
-"""Status of a directory server, for people and metrics: its partitions and its neighbours.
+"""Status of a directory server for people and metrics: its partitions and its neighbours.
 
-Nothing here decides anything. Numbers are sequence numbers, or differences of them.
+Reading the status changes nothing. Numbers are sequence numbers, or differences of them.
 """
 
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ class PartitionStatus:
     Attributes:
         partition_id: GUID_NULL for the enterprise, else the site's identifier.
         authority_name: machine name of the owner.
-        is_owned: this server gives its numbers.
+        is_owned: True if this server owns it.
         last: LastSeqNumber.
         purged: PurgedSeqNumber.
-        missing: numbers that this server has been told of and has not applied.
-        not_purged: numbers behind `purged`: deleted objects among them are still kept.
+        missing: how many numbers up to the highest reported one are not applied.
+        not_purged: how many numbers follow `purged`; deleted objects among them are still kept.
         purge_state: step of a full synchronization.
-        is_unfinished: a change failed in the middle, and is tried again (decision R103).
-        foreign: objects that another program has changed since the start, and that got no number: of a
-            replica, they differ from those of the owner (decision R112).
+        is_unfinished: True if a change failed halfway, and is tried again (decision R103).
+        foreign: number of objects that another program has changed since the start, and that got no number;
+            in a replica they differ from the owner's (decision R112).
     """
 
     partition_id: Guid
@@ -49,8 +49,8 @@ class AcknowledgementStatus:
     Attributes:
         partition_id: the partition.
         acked: the number that the PSC acknowledged last.
-        unacknowledged: numbers behind it. PSCs acknowledge each 256th.
-        holds_purging: deleted objects are kept for this PSC only.
+        unacknowledged: how many numbers follow it. PSCs acknowledge each 256th.
+        holds_purging: True if deleted objects are kept only for this PSC.
     """
 
     partition_id: Guid
@@ -66,10 +66,10 @@ class NeighborStatus:
     Attributes:
         machine_name: its machine.
         site_id: its site.
-        is_bsc: a BSC of this site; else the PSC of another site.
-        waiting: changes that it is sent next.
-        acknowledgements: of a PSC, one for each partition that this server owns.
-        silent_s: of a BSC, seconds since it was heard; None where it never was, and of PSCs.
+        is_bsc: True for a BSC of this site, False for the PSC of another site.
+        waiting: number of changes that wait to be sent to it.
+        acknowledgements: for a PSC, one for each partition that this server owns.
+        silent_s: for a BSC, seconds since its last acknowledgement; None if there was none, and for PSCs.
     """
 
     machine_name: str
@@ -86,7 +86,7 @@ class ServerStatus:
 
     Attributes:
         machine_name: its machine.
-        psc_name: of a BSC, its PSC; else empty.
+        psc_name: for a BSC, its PSC; else empty.
         partitions: by identifier.
         neighbors: by name.
     """
@@ -98,10 +98,10 @@ class ServerStatus:
 
 
 def status_of(server: ReplicaState, now: float) -> ServerStatus:
-    """Return partitions and neighbours of a server; nothing is changed.
+    """Return the state of partitions and neighbours of a server, without changing anything.
 
     Args:
-        server: a server, which another thread may be working on.
+        server: a server, which may be running in another thread.
         now: seconds since 1970 by its clock.
     """
     partitions = sorted(server.partitions.values(), key=lambda partition: partition.id)

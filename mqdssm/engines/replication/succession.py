@@ -1,8 +1,9 @@
-"""Who is the authority of a partition, and how that passes to another server (decisions R38, R39, R43).
+"""Authorities of partitions, and handing over to another server (decisions R38, R39, R43).
 
 A site is handed over by the last number that its authority gives: an update that makes another machine of
-the site its PSC. Whoever has applied that number has all before it; so the successor knows when it is whole.
-The enterprise is handed over in the same way, by an update of PROPID_E_PECNAME. No message is needed for it.
+the site its PSC. A replica that has applied that number has all earlier ones, so that the successor knows
+when it is whole. The enterprise is handed over in the same way, by an update of PROPID_E_PECNAME. No message
+is needed.
 """
 
 from collections.abc import Iterable
@@ -31,15 +32,15 @@ from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.seqnum import MIN
 
 CONSULTED_MAX: Final = 3
-"""So often a BSC is asked for what it has of a partition that was ours, as long as it does not answer."""
+"""Number of times a silent BSC is asked for its changes of a partition that was ours."""
 PREDECESSOR_TRIES: Final = 6
-"""So many questions in a row may stay without an answer of who handed a partition over (decision R140)."""
+"""Number of unanswered requests in a row to the server that handed a partition over (decision R140)."""
 GAP: Final = 1 << 20
-"""Numbers that are skipped where others may know some that we do not: more than are ever under way."""
+"""Numbers that are skipped if others may have numbers that we lack: more than are ever under way."""
 
 
 def be_bsc(server: ReplicaState, site: Partition) -> None:
-    """Our machine's object says that we are a BSC, and the site is not ours."""
+    """Become a BSC: our machine object says so, and the site is not ours."""
     server.is_demoted = True
     if not server.is_bsc and not server.is_me(site.record.authority_name):
         server.psc_name = site.record.authority_name
@@ -47,7 +48,7 @@ def be_bsc(server: ReplicaState, site: Partition) -> None:
 
 
 def is_adopting(server: ReplicaState, site: Partition) -> bool:
-    """Return True if a new PSC first takes what others have of its own partition (decision R43)."""
+    """Return True if a new PSC must first take existing changes of its own partition from others (R43)."""
     pec = server.partitions[PEC_PARTITION_ID].record.authority_name
     return (
         server.settings.role is not Role.BSC
@@ -58,7 +59,7 @@ def is_adopting(server: ReplicaState, site: Partition) -> bool:
 
 
 def is_retiring(server: ReplicaState, sites: Iterable[ObjectRead]) -> bool:
-    """True if we handed our site over, and the enterprise does not know yet: we still tell our neighbours."""
+    """Return True if our site is handed over, unknown to the enterprise: we still serve neighbours."""
     site = server.partitions.get(server.settings.site_id)
     if site is None or site.record.owned or is_adopting(server, site):
         return False
@@ -67,7 +68,7 @@ def is_retiring(server: ReplicaState, sites: Iterable[ObjectRead]) -> bool:
 
 
 def settle(server: ReplicaState) -> Job[None]:
-    """At start: finish handovers that a crash cut short, and take note of a new name."""
+    """Complete handovers that a crash interrupted, and record a new name of ours, at start."""
     site = server.partitions.get(server.settings.site_id)
     if site is not None:
         yield from settle_one(server, site)
@@ -75,7 +76,7 @@ def settle(server: ReplicaState) -> Job[None]:
 
 
 def settle_one(server: ReplicaState, partition: Partition) -> Job[None]:
-    """Finish the handover of a partition that was cut short (decisions R38, R103)."""
+    """Complete an interrupted handover of a partition (decisions R38, R103)."""
     if partition.id == PEC_PARTITION_ID:
         pec_name = (yield from _new_pec(server, partition)) if partition.record.owned else None
         if pec_name is not None:
@@ -103,14 +104,14 @@ def _own_machine(server: ReplicaState) -> Job[ObjectRead]:
 
 
 def _controllers(server: ReplicaState, site: Partition) -> Job[tuple[ObjectRead, ...]]:
-    """The machines of a site that are its PSC, but for us."""
+    """Return the other machines of a site that have the role of its PSC."""
     operation = ListObjects(object_type=ObjectType.MACHINE, partition_id=site.id, service=int(CONTROLLER))
     found = yield from perform(operation, ObjectsListed)
     return tuple(one for one in found.objects if one.identifier != server.settings.machine_id)
 
 
 def _successor(server: ReplicaState, site: Partition) -> Job[str | None]:
-    """To whom we handed the site over before a crash; what is older than a take-over is none of that."""
+    """Return the machine that got the site before a crash; ignore objects older than a take-over."""
     others = yield from _controllers(server, site)
     for one in others:
         name = text(one.properties or (), Propid.QM_PATHNAME)
@@ -120,7 +121,7 @@ def _successor(server: ReplicaState, site: Partition) -> Job[str | None]:
 
 
 def _new_pec(server: ReplicaState, enterprise: Partition) -> Job[str | None]:
-    """To whom we handed the enterprise over before a crash."""
+    """Return the machine that got the enterprise before a crash; None if there was no handover."""
     found = yield from _enterprise()
     pec_name = text(found.properties or (), Propid.E_PECNAME) if found is not None else None
     known = {key_of(enterprise.record.authority_name), key_of(server.name)}
@@ -136,7 +137,7 @@ def _enterprise() -> Job[ObjectRead | None]:
 
 
 def hand_over(server: ReplicaState, partition: Partition, successor: str) -> Job[None]:
-    """We gave the last number; the partition is the successor's now."""
+    """Give up ownership of a partition after our last number, in favour of the successor."""
     server.note("handed over", f"partition {partition.id} to {successor}")
     yield from server.save(partition, owned=False, authority_name=successor, last=partition.last)
     if partition.id == server.settings.site_id:
@@ -146,7 +147,7 @@ def hand_over(server: ReplicaState, partition: Partition, successor: str) -> Job
 
 
 def follow(server: ReplicaState, partition: Partition, successor: str) -> Job[None]:
-    """A partition of others has another authority now; what its predecessor was asked is asked again."""
+    """Record the new authority of another owner's partition, and repeat the requests to the old one."""
     yield from server.save(partition, authority_name=successor)
     asked = [partition]
     is_home = partition.id == server.settings.site_id and server.is_bsc and not server.is_me(successor)
@@ -158,15 +159,16 @@ def follow(server: ReplicaState, partition: Partition, successor: str) -> Job[No
         if one.asking:
             one.asking = False
             one.must_ask = True
-            if one.last == one.record.last:  # else when what is being done is persisted
+            if one.last == one.record.last:  # else it is repeated after the current work is persisted
                 sync.ask_if_must(server, one)
 
 
 def step_down(server: ReplicaState, partition: Partition, sender: str) -> Job[None]:
-    """Somebody who may say so knows numbers of our partition that we never gave (decisions R39, R107).
+    """Give up a partition of ours: a trusted server has numbers that we never gave (decisions R39, R107).
 
-    We were replaced while we were away, or restored from an old copy: we become a replica of who knows more.
-    What we numbered meanwhile may stand under numbers of others: everything is synchronized (decision R70).
+    This server was replaced while it was off, or restored from an old copy. It becomes a replica of the
+    sender. Its own recent numbers may be used for other changes there, so that everything is synchronized
+    (decision R70).
     """
     server.note("somebody knows more of our partition than we do", f"{sender}, partition {partition.id}")
     partition.doubted = True
@@ -177,10 +179,11 @@ def step_down(server: ReplicaState, partition: Partition, sender: str) -> Job[No
 
 
 def doubt(server: ReplicaState) -> Job[None]:
-    """At start with an older copy of our directory: others may know more of what was ours (decision R70).
+    """Give up ownership at start with an older copy of our directory: others may know more (decision R70).
 
-    We own nothing until somebody has told us what he knows; then we do again, if the objects still name us.
-    That our copy is none that ends with a handover is persisted: the next start may be soon (decision R160).
+    We own nothing until another server has reported its numbers; then we own it again, if the objects still
+    name us. It is persisted that our copy does not end with a handover, as the next start may be soon
+    (decision R160).
     """
     for partition in list(server.partitions.values()):
         others = [*authorities(server), *(one.name for one in server.bscs.values())]
@@ -190,21 +193,21 @@ def doubt(server: ReplicaState) -> Job[None]:
             partition.doubted = True
             partition.change(owned=False, authority_name=others[0], last=partition.last)
         if others and partition.id in {PEC_PARTITION_ID, server.settings.site_id}:
-            yield from server.save(partition, is_new=True)  # one not ours may have become ours since
+            yield from server.save(partition, is_new=True)  # it may have become ours since
 
 
 def inherit_if_named(server: ReplicaState, partition: Partition, *, surely: bool = False) -> Job[None]:
-    """Become the authority of a partition whose last change makes us so, once we have all that there is.
+    """Become the authority of a partition if its last change names us and we have all changes.
 
     Args:
-        server: who we are.
-        partition: which partition.
-        surely: we have just asked, BSCs, too, where those have to be (decision R104).
+        server: the state of this server.
+        partition: the partition.
+        surely: True if all servers that have to be asked, including BSCs, have just answered (decision R104).
     """
     if partition.record.owned or not partition.is_normal:
         return
     if not surely and (partition.doubted or not partition.whole):
-        partition.must_ask = True  # then when we have caught up
+        partition.must_ask = True  # it is checked again after the next reply
         return
     if partition.id == PEC_PARTITION_ID:
         found = yield from _enterprise()
@@ -219,7 +222,7 @@ def inherit_if_named(server: ReplicaState, partition: Partition, *, surely: bool
 
 
 def find_naming(server: ReplicaState, partition: Partition) -> Job[ObjectRead | None]:
-    """Return the object of a partition that names us as its authority, rightly or not; None: none does."""
+    """Return the object of a partition that names us as its authority, rightly or not; None if none does."""
     if partition.id == server.settings.site_id:
         own = yield from _own_machine(server)
         return own if is_of(own.properties or (), CONTROLLER) else None
@@ -231,20 +234,21 @@ def find_naming(server: ReplicaState, partition: Partition) -> Job[ObjectRead | 
 
 
 def _is_handed_over(server: ReplicaState, partition: Partition, naming: ObjectRead) -> bool:
-    """Return True if a partition was handed over to us just now: our copy ends with that (decision R140).
+    """Return True if a partition was just handed over to us: our copy ends with that change (decision R140).
 
-    Its predecessor tells us whether we have all. Else we were its authority before, and lost what followed.
+    Then its predecessor tells us whether we have all. Else we were its authority before, and lost later
+    changes.
     """
     is_kept = not partition.record.is_new and not server.settings.restored
     return is_kept and naming.seq_number == partition.last and partition.tries < PREDECESSOR_TRIES
 
 
 def _is_pec(server: ReplicaState, partition: Partition, enterprise: ObjectRead) -> Job[bool]:
-    """Return True if the enterprise names us: the PSC that has its name, now or when it was named.
+    """Return True if the enterprise names us as PEC: by our name, or by our site's former PSC name.
 
-    A lost PEC's name is that of our site, too, once we have taken the site over from it. That does not make
-    us the PEC: the operator does. Where its machine is not there any more, we go on far behind (decision
-    R87).
+    A lost PEC's name is also that of our site if we took the site over from it. That does not make us the
+    PEC: the operator does. If the machine of that name no longer exists, we become PEC with a gap of numbers
+    (decision R87).
     """
     site = server.site
     pec_name = text(enterprise.properties or (), Propid.E_PECNAME)
@@ -264,9 +268,10 @@ def _is_pec(server: ReplicaState, partition: Partition, enterprise: ObjectRead) 
 
 
 def caught_up(server: ReplicaState, partition: Partition, sender: str) -> Job[None]:
-    """A replica has all that a server knows: it may be ours by right (decision R43).
+    """Handle a reply without news: the replica may now be ours by right (decision R43).
 
-    It is whole if that server is the authority or, for a BSC, its PSC: others may lack something themselves.
+    It is whole if the sender is the authority or, for a BSC, its PSC: other servers may lack changes
+    themselves.
     """
     names = {key_of(server.psc_name or partition.record.authority_name)}
     told = key_of(sender) in names
@@ -274,7 +279,7 @@ def caught_up(server: ReplicaState, partition: Partition, sender: str) -> Job[No
     naming = None if partition.settled else (yield from find_naming(server, partition))
     if naming is not None and not partition.doubted:
         if not _is_handed_over(server, partition, naming):
-            partition.doubted = True  # we were its authority before: on a disk that is lost, or older
+            partition.doubted = True  # we were its authority before, with a disk that is lost or older
         elif told:
             partition.settled = True
         else:
@@ -292,19 +297,20 @@ def caught_up(server: ReplicaState, partition: Partition, sender: str) -> Job[No
 
 
 def _settle(server: ReplicaState, partition: Partition, *, told: bool) -> Job[None]:
-    """Take note that a partition is whole, if its authority said so: a copy that was new is none any more."""
+    """Record that the authority confirmed the partition as whole; a new copy then counts as complete."""
     partition.settled = partition.settled or told
     if partition.settled and partition.record.is_new and not partition.doubted:
         yield from server.save(partition, is_new=False)
 
 
 def _consult(server: ReplicaState, partition: Partition, sender: str) -> Job[bool]:
-    """Ask a BSC of our site for what it has of a partition that was ours (decision R104).
+    """Ask a BSC of our site for its changes of a partition that was ours (decision R104).
 
-    BSCs hear of our changes before anybody else. What they have is lost once we go on far ahead.
+    BSCs receive our changes first. Changes that only a BSC has are lost once we continue with a gap of
+    numbers.
 
     Returns:
-        Whether one was asked, and its answer is to be waited for.
+        True if a BSC was asked, and its answer has to be awaited.
     """
     consulted = partition.consulted
     if key_of(sender) in consulted:
@@ -330,13 +336,13 @@ def _consult(server: ReplicaState, partition: Partition, sender: str) -> Job[boo
 
 
 def _is_empty(partition: Partition) -> Job[bool]:
-    """True if a site has lost all its objects, and the machine that would name us, too (decision R86)."""
+    """Return True if a site has lost all its objects, with the machine that would name us (decision R86)."""
     answer = yield from perform(HasObjects(partition_id=partition.id), Answer)
     return not answer.yes
 
 
 def _inherit(server: ReplicaState, partition: Partition) -> Job[None]:
-    """Own a partition: right behind its last number if we saw that come, else far behind (R38, R43)."""
+    """Become the owner: with the next number if we saw the last one arrive, else with a gap (R38, R43)."""
     server.note("became the authority", f"of partition {partition.id}")
     ahead = (partition.doubted or not partition.settled) and partition.last > MIN
     yield from _own(server, partition, ahead=ahead)
@@ -351,8 +357,8 @@ def _inherit(server: ReplicaState, partition: Partition) -> Job[None]:
 
 
 def _own(server: ReplicaState, partition: Partition, *, ahead: bool) -> Job[None]:
-    """Own a partition; `ahead`: so far behind its last number that all others synchronize in full."""
-    if ahead:  # a deletion may be half applied here, which nobody tells us again (decision R121)
+    """Become the owner; `ahead` skips so many numbers that all others synchronize in full."""
+    if ahead:  # a deletion may be half applied here, and is not sent again (decision R121)
         yield from startup.recover(server, partition)
     last = partition.last.plus(GAP) if ahead else partition.last
     partition.predecessor = partition.record.authority_name if partition.last > MIN and not ahead else ""
@@ -379,10 +385,10 @@ def _own(server: ReplicaState, partition: Partition, *, ahead: bool) -> Job[None
 
 
 def claim(server: ReplicaState) -> Job[None]:
-    """Have the objects say who we are: our machine's name, the PSC of our site, the PEC."""
+    """Write our role and name into the objects: our machine, the PSC of our site, the PEC."""
     site = server.site
     waits = False
-    if site is not None and server.is_demoted:  # a handover that was cut short, or refused
+    if site is not None and server.is_demoted:  # a handover that was interrupted, or refused
         outcome = yield from _serve(server, site, server.settings.machine_id, Service.PSC)
         server.is_demoted = outcome.identifier is None
         waits = outcome.status in authority.PASSING
@@ -402,7 +408,7 @@ def claim(server: ReplicaState) -> Job[None]:
 
 
 def _keep_name(server: ReplicaState, enterprise: Partition) -> Job[None]:
-    """Persist our name as the PEC's once the enterprise says it: until then another one is a handover's."""
+    """Persist our name as the PEC's once the enterprise has it; until then another name means a handover."""
     if not enterprise.record.owned or enterprise.record.authority_name == server.name:
         return
     found = yield from _enterprise()
@@ -412,7 +418,7 @@ def _keep_name(server: ReplicaState, enterprise: Partition) -> Job[None]:
 
 
 def claim_timer(server: ReplicaState, _rest: str) -> Job[None]:
-    """Ask again until the objects say so."""
+    """Try again to write our role and name into the objects."""
     yield from claim(server)
 
 
@@ -429,7 +435,7 @@ def _claim_name(server: ReplicaState, kind: ObjectType, found: ObjectRead, propi
     """Set a property of an object to our name, here or at its authority.
 
     Returns:
-        Whether it has still to be seen that it was done.
+        True if it has still to be checked that the property is set.
     """
     said = text(found.properties or (), propid)
     partition = server.partitions.get(found.partition_id) if found.partition_id is not None else None
@@ -449,9 +455,10 @@ def _claim_name(server: ReplicaState, kind: ObjectType, found: ObjectRead, propi
 
 
 def take_over(server: ReplicaState, event: TakeOver) -> Job[None]:
-    """The operator says that the authority is lost, and makes us its successor.
+    """Make this server the authority of a partition whose authority is lost, as the operator says.
 
-    What it had acknowledged and not sent to us is lost; every other server gets the whole partition from us.
+    Changes that the lost server acknowledged and did not send to us are lost. Every other server gets the
+    whole partition from us.
     """
     partition = server.partitions.get(event.partition_id)
     allowed = event.partition_id == server.settings.site_id or (
@@ -472,10 +479,10 @@ def take_over(server: ReplicaState, event: TakeOver) -> Job[None]:
 
 
 def _be_controller(server: ReplicaState, site: Partition) -> Job[int]:
-    """Make the machines of the site say who its PSC is.
+    """Set the roles of the site's machines: this server is its PSC, the others are BSCs.
 
     Returns:
-        MQ_OK; else why the last of them does not say so yet.
+        MQ_OK; else the status of the last update that failed.
     """
     status: int = Hresult.MQ_OK
     others = yield from _controllers(server, site)

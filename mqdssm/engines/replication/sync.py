@@ -1,7 +1,7 @@
-"""Asking for missed changes, a little or everything ([MC-MQDSRP] 3.3.7.3, 3.3.7.5, 3.3.7.7, 3.3.7.10-11).
+"""Synchronization, partial or full ([MC-MQDSRP] 3.3.7.3, 3.3.7.5, 3.3.7.7, 3.3.7.10-11).
 
-We always ask for everything behind our LastSeqNumber (decision R32), and again until nothing more comes. Each
-step of a full synchronization is persisted before the next begins, and is resumed at start (decision R14).
+A request always asks for all changes behind our LastSeqNumber (decision R32), and is repeated until no more
+come. Each step of a full synchronization is persisted before the next, and resumed at start (decision R14).
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 
 
 def timer_of(partition: Partition) -> str:
-    """Name of the timer that repeats a request."""
+    """Return the name of the timer that repeats a request."""
     return f"sync {partition.id}"
 
 
@@ -35,14 +35,14 @@ def ask(server: ReplicaState, partition: Partition) -> None:
 
 
 def ask_if_must(server: ReplicaState, partition: Partition) -> None:
-    """Ask if something that was just done needs it."""
+    """Send a request if the work that was just done needs it."""
     if partition.must_ask:
         partition.must_ask = False
         ask(server, partition)
 
 
 def ask_later(server: ReplicaState, partition: Partition) -> None:
-    """Ask when the timer runs out, each time later."""
+    """Send a request when the timer runs out, with a longer wait each time."""
     partition.asking = True
     _start_timer(server, partition)
 
@@ -56,7 +56,7 @@ def _send(server: ReplicaState, partition: Partition) -> None:
     _start_timer(server, partition)
     upstream = server.upstream(partition)
     if not upstream or server.is_me(upstream):
-        return  # until somebody tells us whom to ask
+        return  # until it is known which server to ask
     message = SyncRequestMessage(
         site_id=server.settings.site_id,
         partition_id=partition.id,
@@ -78,7 +78,7 @@ def _start_timer(server: ReplicaState, partition: Partition) -> None:
 
 
 def timer(server: ReplicaState, rest: str) -> Job[None]:
-    """No reply came: ask again. A step of a full synchronization that was given up is done first (R83)."""
+    """Repeat a request without a reply; first redo a failed step of a full synchronization (R83)."""
     partition = server.partitions.get(Guid.parse(rest))
     if partition is not None and not partition.record.owned:
         partition.asking = False
@@ -88,7 +88,7 @@ def timer(server: ReplicaState, rest: str) -> Job[None]:
 
 
 def _somebody_else(server: ReplicaState, partition: Partition) -> str:
-    """Whom to ask where nobody answered: at every second time somebody else whom we believe (R46, R71)."""
+    """Return the server to ask after a timeout: at every second try another trusted one (R46, R71)."""
     others = trust.confidants(server, partition)
     if not others or partition.tries % 2:
         return ""
@@ -96,7 +96,7 @@ def _somebody_else(server: ReplicaState, partition: Partition) -> str:
 
 
 def resume(server: ReplicaState, partition: Partition) -> Job[None]:
-    """At start: go on where a full synchronization stood, and ask for what was missed (3.3.3)."""
+    """Resume a full synchronization, and ask for missed changes (3.3.3)."""
     if partition.record.owned:
         return
     state = partition.record.purge_state
@@ -108,7 +108,7 @@ def resume(server: ReplicaState, partition: Partition) -> Job[None]:
 
 
 def receive_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) -> Job[None]:
-    """Receive Sync Reply (3.3.7.5)."""
+    """Handle Sync Reply (3.3.7.5)."""
     partition = server.partitions[message.partition_id]
     state = partition.record.purge_state
     if (
@@ -133,7 +133,7 @@ def receive_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) 
         partition.gap_at = partition.last
     if message.from_seq_number != partition.asked_from:
         if partition.last > before:
-            ask(server, partition)  # unless the answer to our last question is still to come
+            ask(server, partition)  # unless the answer to our last request is still to come
     elif state is PurgeState.SYNC0:
         yield from _after_sync0_reply(server, partition, message)
     else:
@@ -143,9 +143,9 @@ def receive_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) 
 def _after_reply(
     server: ReplicaState, partition: Partition, message: SyncReplyMessage, sender: str
 ) -> Job[None]:
-    """Ask until there is nothing behind a question: what came in order since then needs no other one (R109).
+    """Ask until a reply has nothing new: changes that came in order meanwhile need no further request (R109).
 
-    An answer that brings nothing may be cut, where its changes had come already: there is more behind it.
+    A reply without new changes may be cut short, if its changes had come already: more may follow it.
     """
     asked_from = message.from_seq_number
     if _reached(message) <= asked_from and min(partition.gap_at, partition.last) <= asked_from:
@@ -155,18 +155,18 @@ def _after_reply(
     if partition.last > asked_from:
         ask(server, partition)
     else:
-        ask_later(server, partition)  # there is a gap in what it says
+        ask_later(server, partition)  # the reply has a gap
 
 
 def _reached(message: SyncReplyMessage) -> SequenceNumber:
-    """How far a reply goes. One who sends our own MAX back means its last change (3.2.7.3)."""
+    """Return the number up to which a reply is complete; MAX stands for its last change (3.2.7.3)."""
     if message.to_seq_number < MAX:
         return message.to_seq_number
     return max((one.seq_number for one in message.directory_changes), default=MIN)
 
 
 def _caught_up(server: ReplicaState, partition: Partition, sender: str) -> Job[None]:
-    """Whom we asked knows nothing new."""
+    """Handle a reply without news."""
     _heard(server, partition)
     partition.hint = ""
     yield from succession.caught_up(server, partition, sender)
@@ -185,7 +185,7 @@ def _heard(server: ReplicaState, partition: Partition) -> None:
 
 def _after_sync0_reply(server: ReplicaState, partition: Partition, message: SyncReplyMessage) -> Job[None]:
     if message.to_seq_number < partition.record.purged and message.complete_sync0 is CompleteSync0.NOW:
-        partition.hint = ""  # who answered lacks it, too: the timer asks again
+        partition.hint = ""  # the sender lacks it, too: the timer asks again
     elif message.complete_sync0 is CompleteSync0.NOW and message.to_seq_number >= partition.last:
         _heard(server, partition)
         yield from server.save(partition, purge_state=PurgeState.COMPLETESYNC0)
@@ -196,11 +196,11 @@ def _after_sync0_reply(server: ReplicaState, partition: Partition, message: Sync
         if partition.last > message.from_seq_number:
             ask(server, partition)
         else:
-            ask_later(server, partition)  # it told nothing, and would again: not at once (decision R81)
+            ask_later(server, partition)  # an empty reply would come again: not at once (decision R81)
 
 
 def receive_already_purged(server: ReplicaState, message: AlreadyPurgedMessage, sender: str) -> Job[None]:
-    """Receive Already Purged (3.3.7.7): what we miss is not there any more; begin anew (3.3.7.10)."""
+    """Handle Already Purged (3.3.7.7): missed changes are purged; synchronize in full (3.3.7.10)."""
     partition = server.partitions[message.partition_id]
     purged = message.purged_seq_number
     if partition.last >= purged or partition.record.purged >= purged:
@@ -210,12 +210,12 @@ def receive_already_purged(server: ReplicaState, message: AlreadyPurgedMessage, 
 
 
 def begin_anew(server: ReplicaState, partition: Partition, **changes: Any) -> Job[None]:
-    """Begin a full synchronization (3.3.7.10): what nobody tells us again goes in the end.
+    """Begin a full synchronization (3.3.7.10), which removes objects that no reply contains.
 
     Args:
-        server: who we are.
-        partition: which partition.
-        changes: fields of its persisted half that are set together with its state.
+        server: the state of this server.
+        partition: the partition.
+        changes: fields of its persisted part to set together with its state.
     """
     partition.pending.clear()
     partition.foreign.clear()
@@ -246,7 +246,7 @@ def resynchronize(server: ReplicaState, event: Resynchronize) -> Job[None]:
 
 
 def _why_not_anew(server: ReplicaState, partition: Partition) -> Job[str]:
-    """Return why a partition cannot be taken anew from another server; empty if it can."""
+    """Return why a partition cannot be synchronized in full from another server; empty if it can."""
     if partition.record.owned:
         return "this server owns it, and what is in its directory counts"
     upstream = server.upstream(partition)
@@ -258,13 +258,13 @@ def _why_not_anew(server: ReplicaState, partition: Partition) -> Job[str]:
 
 
 def _mark(server: ReplicaState, partition: Partition) -> Job[None]:
-    """Start Sync0 State (3.3.7.10)."""
+    """Number all objects MIN, and enter Sync0 State (3.3.7.10)."""
     yield from perform(MarkPartition(partition_id=partition.id), Done)
     yield from server.save(partition, purge_state=PurgeState.SYNC0)
 
 
 def _sweep(server: ReplicaState, partition: Partition) -> Job[None]:
-    """Complete Sync0 State (3.3.7.11)."""
+    """Remove objects that were not sent again, and complete Sync0 State (3.3.7.11)."""
     yield from perform(SweepPartition(partition_id=partition.id), Done)
     yield from server.save(partition, purge_state=PurgeState.NORMAL)
     yield from changes.check_pending(server, partition)

@@ -16,9 +16,9 @@ from mqdssm.model.seqnum import SequenceNumber
 
 
 def receive(server: ReplicaState, message: SyncRequestMessage, sender: str) -> Job[None]:
-    """Receive Sync Request (3.2.7.3): all that there is behind a number, or as much as a message takes.
+    """Handle Sync Request (3.2.7.3): reply with all changes behind a number, up to the size of a message.
 
-    ToSeqNumber does not bound the answer (decision R32), nor does the scope (decision R41).
+    Neither ToSeqNumber (decision R32) nor the scope (decision R41) limits the reply.
     """
     partition = server.partitions.get(message.partition_id)
     if partition is None or not partition.is_normal:
@@ -33,13 +33,13 @@ def receive(server: ReplicaState, message: SyncRequestMessage, sender: str) -> J
         return
     purged = max(purged, message.known_purged_seq_number)  # we have at least as many tombstones (R45)
     if message.known_purged_seq_number > partition.last and not partition.record.owned:
-        # we have objects whose deletion is purged elsewhere: nobody would tell the requester of it (R88)
+        # we have objects whose deletion is purged elsewhere: the requester would never hear of it (R88)
         server.note("dropped: a request of who knows of more purging", f"partition {partition.id}")
         yield from claims.receive(server, partition, message.known_purged_seq_number, sender)
         return
     if start > partition.last:
         yield from claims.receive(server, partition, start, sender)
-        return  # the requester knows more than we do
+        return  # the requester has more than we do
     settings = server.settings
     found = yield from perform(
         LookupChanges(
@@ -71,7 +71,7 @@ def receive(server: ReplicaState, message: SyncRequestMessage, sender: str) -> J
 def chained(
     changes: tuple[DirectoryChange, ...], start: SequenceNumber, purged: SequenceNumber
 ) -> tuple[DirectoryChange, ...]:
-    """Ascending changes, each of which names the number before it (decision R6)."""
+    """Return ascending changes with PreviousSeqNumber set to the number before each (decision R6)."""
     chain = []
     previous = start
     for change in changes:

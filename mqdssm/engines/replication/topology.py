@@ -1,7 +1,7 @@
-"""Sites, their controllers, and who is whose neighbour ([MC-MQDSRP] 3.1.7.2.5-8, 3.1.7.2.10-12).
+"""Sites, their controllers, and the resulting neighbours ([MC-MQDSRP] 3.1.7.2.5-8, 3.1.7.2.10-12).
 
-The objects say who is there; the collections of neighbours follow from them, and are derived anew at each
-start, so that a crash between an object and a neighbour loses neither (decision R36).
+The objects name the servers. The collections of neighbours are derived from the objects, and again at each
+start, so that a crash between writing an object and a neighbour loses neither (decision R36).
 """
 
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ from mqdssm.model.replication import (
 
 
 def derive(server: ReplicaState) -> Job[None]:
-    """Make partitions and neighbours what the objects say they are."""
+    """Derive partitions and neighbours from the objects."""
     sites = yield from perform(
         ListObjects(object_type=ObjectType.SITE, partition_id=PEC_PARTITION_ID), ObjectsListed
     )
@@ -53,7 +53,7 @@ def derive(server: ReplicaState) -> Job[None]:
 
 
 def _follow_site(server: ReplicaState, site: ObjectRead, known: Partition) -> Job[None]:
-    """Follow the new PSC of a site where a crash behind the write of its name cut that short (R127)."""
+    """Record the new PSC of a site if a crash came after its object was written (R127)."""
     enterprise = server.enterprise
     if enterprise is None or site.seq_number is None or site.seq_number <= enterprise.record.last:
         return
@@ -63,9 +63,9 @@ def _follow_site(server: ReplicaState, site: ObjectRead, known: Partition) -> Jo
 
 
 def _name_authority(server: ReplicaState, site: Partition, psc_name: str) -> Job[None]:
-    """Follow the PSC that a site's object names.
+    """Record the PSC that a site's object names.
 
-    The PEC persists its last number then: what sites' objects say up to that number is followed (R127).
+    The PEC then persists its last number: sites' objects up to that number have been followed (R127).
     """
     is_new = key_of(site.record.authority_name) != key_of(psc_name)
     yield from succession.follow(server, site, psc_name)
@@ -80,7 +80,7 @@ def _note_followed(server: ReplicaState) -> Job[None]:
 
 
 def _forget_removed(server: ReplicaState, sites: set[Guid | None]) -> Job[None]:
-    """Finish the removal of a site that a crash cut short."""
+    """Complete the removal of sites that a crash interrupted."""
     for partition_id in list(server.partitions):
         if partition_id != PEC_PARTITION_ID and partition_id not in sites:
             yield from _remove_site(server, partition_id)
@@ -98,7 +98,7 @@ def _wanted_pscs(server: ReplicaState, sites: Iterable[ObjectRead]) -> dict[str,
         if known is None or known.id == server.settings.site_id:
             continue
         for one in dict.fromkeys((name, known.record.authority_name)):
-            # the authority may be another machine already than the site's object says (decision R38)
+            # the authority may already differ from the PSC in the site's object (decision R38)
             if one and not server.is_me(one):
                 wanted[key_of(one)] = Neighbor(DirectoryNeighbor(partition_id=known.id, machine_name=one))
     return wanted
@@ -141,7 +141,7 @@ def _add(server: ReplicaState, kept: dict[str, Neighbor], neighbor: Neighbor) ->
 
 def _remove(server: ReplicaState, kept: dict[str, Neighbor], key: str) -> Job[None]:
     gone = kept.pop(key)
-    propagation.send(server, gone)  # that it is no neighbour any more is among what waits for it
+    propagation.send(server, gone)  # its removal is among the waiting changes
     server.stop_timer(gone.timer)
     operation = RemoveNeighbor(machine_name=gone.name, is_bsc=gone.record.is_bsc)
     yield from perform(operation, Done)
@@ -157,14 +157,14 @@ def _start_timer(server: ReplicaState, neighbor: Neighbor) -> None:
 
 
 def _ensure_partition(server: ReplicaState, site_id: Guid, psc_name: str) -> Job[None]:
-    """A new site has a partition of its own (3.1.7.2.5, 3.1.7.2.11; decision R4)."""
+    """Add a partition for a new site (3.1.7.2.5, 3.1.7.2.11; decision R4)."""
     if site_id in server.partitions:
         return
     authority, owned = psc_name, False
     if site_id == server.settings.site_id and server.settings.role is not Role.BSC and server.is_me(psc_name):
         owned = server.enterprise is not None
         if not owned:
-            # what the others have of us comes first, if they have anything (decision R43)
+            # first take what others have of this partition, if anything (decision R43)
             authority = server.partitions[PEC_PARTITION_ID].record.authority_name
     record = DirectoryPartition(
         partition_id=site_id,
@@ -180,10 +180,10 @@ def _ensure_partition(server: ReplicaState, site_id: Guid, psc_name: str) -> Job
 def after_changes(
     server: ReplicaState, partition: Partition, changes: Iterable[DirectoryChange]
 ) -> Job[bool]:
-    """What changes that have been made mean for the topology.
+    """Apply changes to the topology, after they were written.
 
     Returns:
-        rNeedFlush: whether BSCs are to hear of them at once.
+        rNeedFlush: True if BSCs have to be sent the changes at once.
     """
     needs_flush = needs_derive = False
     for change in changes:
@@ -201,13 +201,13 @@ def after_changes(
 
 
 def _after_site(server: ReplicaState, change: DirectoryChange) -> Job[bool]:
-    """Handle Site Update and what create and delete do (3.1.7.2.5, 3.1.7.2.7, 3.1.7.2.11).
+    """Handle Site Update, and the creation and deletion of sites (3.1.7.2.5, 3.1.7.2.7, 3.1.7.2.11).
 
     Returns:
-        Whether neighbours follow anew from the objects.
+        True if neighbours have to be derived from the objects again.
     """
     site_id = change.guid_identifier or guid(change.properties, Propid.S_SITEID)
-    if site_id is None or site_id == PEC_PARTITION_ID:  # of another server: that partition is no site's (R95)
+    if site_id is None or site_id == PEC_PARTITION_ID:  # an error of another server (R95)
         return False
     if change.command is Command.DELETE:
         yield from _remove_site(server, site_id)
@@ -224,7 +224,7 @@ def _after_site(server: ReplicaState, change: DirectoryChange) -> Job[bool]:
     if not server.is_me(psc_name):
         yield from _name_authority(server, known, psc_name)
     elif mine and server.settings.role is not Role.BSC and not server.is_demoted:
-        # our name was wrong before: as when we hear of the site (decision R43)
+        # our name was wrong before: as for a new site (decision R43)
         yield from server.save(
             known, authority_name=server.partitions[PEC_PARTITION_ID].record.authority_name
         )
@@ -233,7 +233,7 @@ def _after_site(server: ReplicaState, change: DirectoryChange) -> Job[bool]:
 
 
 def _name_owner(server: ReplicaState, site: Partition, psc_name: str) -> Job[None]:
-    """The enterprise says who the PSC of our site is: it knows of our handover, or we were replaced (R39)."""
+    """Handle the PSC named for our own site: the enterprise confirms us, or we were replaced (R39)."""
     predecessor = site.record.predecessor
     if predecessor and server.is_me(psc_name):
         yield from server.save(site, predecessor="")
@@ -242,7 +242,7 @@ def _name_owner(server: ReplicaState, site: Partition, psc_name: str) -> Job[Non
 
 
 def _remove_site(server: ReplicaState, site_id: Guid) -> Job[None]:
-    """A site is gone: on every server (decision R37)."""
+    """Remove a deleted site's partition, on every server (decision R37)."""
     gone = server.partitions.pop(site_id, None)
     if gone is not None:
         server.stop_timer(sync.timer_of(gone))
@@ -263,12 +263,12 @@ def _after_enterprise(server: ReplicaState, partition: Partition, change: Direct
 
 
 def follow_pec(server: ReplicaState, pec_name: str) -> Job[None]:
-    """The enterprise has another PEC; a new PSC asks that one about its site, too (decisions R43, R89)."""
+    """Record another PEC; a new PSC asks this one about its site, too (decisions R43, R89)."""
     enterprise = server.partitions[PEC_PARTITION_ID]
     site = server.partitions.get(server.settings.site_id)
     adopts = site is not None and succession.is_adopting(server, site)
     if not server.is_me(pec_name) and key_of(pec_name) != key_of(enterprise.record.authority_name):
-        if site is not None and adopts:  # until the end of this, a crash leaves nobody's name there
+        if site is not None and adopts:  # an empty name marks the next step as missing
             yield from server.save(site, authority_name="")
         yield from server.save(enterprise, authority_name=pec_name)
     if site is not None and adopts and not site.record.authority_name:
@@ -276,10 +276,10 @@ def follow_pec(server: ReplicaState, pec_name: str) -> Job[None]:
 
 
 def _after_machine(server: ReplicaState, partition: Partition, change: DirectoryChange) -> Job[bool]:
-    """Handle Machine Update (3.1.7.2.12), and who owns the site now (decision R38).
+    """Handle Machine Update (3.1.7.2.12), and a change of the site's owner (decision R38).
 
     Returns:
-        Whether neighbours follow anew from the objects.
+        True if neighbours have to be derived from the objects again.
     """
     mine = partition.id == server.settings.site_id
     identifier = change.guid_identifier or guid(change.properties, Propid.QM_MACHINE_ID)
@@ -313,7 +313,7 @@ def _after_machine(server: ReplicaState, partition: Partition, change: Directory
 def _authority_named(
     server: ReplicaState, partition: Partition, identifier: Guid, name: str, role: Service
 ) -> Job[bool]:
-    """A machine of a partition that is not ours says who its authority is."""
+    """Record the authority that a machine's role names, for another owner's partition."""
     mine = partition.id == server.settings.site_id
     if partition.record.owned or (not mine and identifier == server.settings.machine_id):
         return False
@@ -325,16 +325,16 @@ def _authority_named(
         return False
     known = {key_of(partition.record.authority_name)}
     if mine and server.is_bsc:
-        known.add(key_of(server.psc_name))  # an administrator's word, and out of date
+        known.add(key_of(server.psc_name))  # set by an administrator, and outdated
     if not role & CONTROLLER or known == {key_of(name)}:
         return False
     if (yield from _is_anothers(server, partition, name)):
         server.note("dropped: an authority with another one's name", f"{name}, partition {partition.id}")
         return False
     enterprise = server.partitions[PEC_PARTITION_ID].record
-    # the PEC's site is not handed over: it is the PEC that has another name
+    # the PEC's site cannot be handed over, so the PEC was renamed
     is_pec = key_of(enterprise.authority_name) in known and not enterprise.owned
-    yield from _note_followed(server)  # else its site's object, which is older, would count behind a crash
+    yield from _note_followed(server)  # else, after a crash, its site's older object would count
     yield from succession.follow(server, partition, name)
     if is_pec:
         yield from follow_pec(server, name)
@@ -342,14 +342,14 @@ def _authority_named(
 
 
 def _is_anothers(server: ReplicaState, partition: Partition, name: str) -> Job[bool]:
-    """Return True if an authority names another site's server as its successor: it could speak in its name.
+    """Return True if a successor's name is that of another site's server, in whose name it could send.
 
-    Where two sites have a machine of that name the enterprise says whose PSC it is (decision R142).
+    If two sites have a machine of that name, the enterprise names the PSC (decision R142).
     """
     own = {PEC_PARTITION_ID, partition.id}
     site = server.partitions.get(server.settings.site_id)
     if site is not None and succession.is_adopting(server, site):
-        own.add(site.id)  # its authority's name is that of the PEC until we own it (decision R43)
+        own.add(site.id)  # its authority's name is the PEC's until we own it (decision R43)
     others = {key_of(one.record.authority_name) for one in server.partitions.values() if one.id not in own}
     if key_of(name) in others:
         return True
@@ -364,12 +364,12 @@ def _is_anothers(server: ReplicaState, partition: Partition, name: str) -> Job[b
 def _bsc_named(
     server: ReplicaState, partition: Partition, identifier: Guid, name: str, role: Service
 ) -> Job[None]:
-    """A machine of our site is our BSC, or is not any more."""
+    """Add or remove a BSC of our site after a change of its machine's role."""
     if server.site is None and not server.is_retiring:
         return
     if role & (Service.BSC | CONTROLLER):
         for key in [key for key, one in server.bscs.items() if one.machine_id == identifier]:
-            if key != key_of(name):  # it has another name now
+            if key != key_of(name):  # the machine was renamed
                 yield from _remove(server, server.bscs, key)
         if key_of(name) not in server.bscs:
             record = DirectoryNeighbor(partition_id=partition.id, machine_name=name, is_bsc=True)

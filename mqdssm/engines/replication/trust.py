@@ -1,6 +1,6 @@
-"""Who is believed about what: one table, asked before a message reaches its handler (decisions R105, R107).
+"""Rules of trust, checked before a message reaches its handler (decisions R105, R107).
 
-A signature says who sent a message, and no more: what it tells counts only where the sender can know it.
+A signature only proves who sent a message. A statement in it counts only if the sender can know it.
 """
 
 from dataclasses import dataclass, replace
@@ -29,12 +29,12 @@ from mqdssm.model.replication import PEC_PARTITION_ID
 
 @dataclass(frozen=True, slots=True)
 class TrustRule:
-    """A row of the table.
+    """One rule of trust.
 
     Attributes:
-        statement: what a message says.
-        believed: from whom it is taken.
-        otherwise: what becomes of it when somebody else says it.
+        statement: kind of statement in a message.
+        believed: senders from which it is accepted.
+        otherwise: what happens if it comes from another sender.
     """
 
     statement: str
@@ -96,17 +96,17 @@ RULES: Final = (
     ),
     TrustRule("what came of a request", "the machine that we asked", "dropped"),
 )
-"""docs/replication.md has them as a table."""
+"""All rules; docs/replication.md has them as a table."""
 
 
 def is_from(server: ReplicaState, sender: str, name: str) -> bool:
-    """Return True if a sender is the machine of a name, now or when we last heard of its name."""
+    """Return True if a sender is the machine of a name, or had that name in our directory."""
     key = key_of(sender)
     return bool(name) and (key == key_of(name) or key_of(name) in server.aliases.get(key, ()))
 
 
 def believes(server: ReplicaState, partition: Partition, sender: str) -> bool:
-    """Return True if a machine may tell us of a partition's changes."""
+    """Return True if changes of a partition are accepted from a machine."""
     if partition.record.owned:
         return False
     names = (partition.record.authority_name, server.psc_name, partition.hint)
@@ -114,10 +114,10 @@ def believes(server: ReplicaState, partition: Partition, sender: str) -> bool:
 
 
 def confidants(server: ReplicaState, partition: Partition) -> list[str]:
-    """Who may be asked about a partition besides its authority and our PSC, the likeliest first.
+    """Return other servers to ask about a partition than its authority and our PSC, the likeliest first.
 
-    The PEC says who owns which partition, so that it is believed about each. It has nobody like that itself:
-    while it restores its own, it asks the PSCs.
+    The PEC knows who owns each partition, so that it is trusted about all. For its own partition, while it
+    restores that, the PEC asks the PSCs.
     """
     enterprise = server.partitions[PEC_PARTITION_ID]
     names = authorities(server)
@@ -128,26 +128,26 @@ def confidants(server: ReplicaState, partition: Partition) -> list[str]:
 
 
 def confides(server: ReplicaState, partition: Partition, sender: str) -> bool:
-    """Return True if a machine that knows more of a partition, which is not ours, may be asked about it."""
+    """Return True if a machine with more changes of another owner's partition may be asked about it."""
     return any(is_from(server, sender, name) for name in confidants(server, partition))
 
 
 def may_displace(server: ReplicaState, partition: Partition, sender: str) -> Job[bool]:
-    """Return True if a machine that knows more of a partition of ours owns it, or may say who does (R39)."""
+    """Return True if a machine with a higher number of our partition owns it, or may name its owner (R39)."""
     enterprise = server.partitions[PEC_PARTITION_ID].record
     if partition.id == PEC_PARTITION_ID and not partition.last:
-        return True  # on a new disk: nothing is lost, and nobody is there to ask (decisions R43, R139)
+        return True  # a new disk: nothing is lost, and there is nobody to ask (decisions R43, R139)
     if not enterprise.owned and is_from(server, sender, enterprise.authority_name):
         return True
     if is_from(server, sender, partition.record.predecessor):
-        return False  # the enterprise has not heard yet that it handed over (decision R136)
+        return False  # the enterprise does not know of the handover yet (decision R136)
     return (yield from permissions.is_named(partition, sender))
 
 
 def recognize(server: ReplicaState, event: Received) -> Job[None]:
-    """Find the sites whose authority the sender is by its machine's object: it may have another name now.
+    """Record the names under which our directory has a renamed sender, found by its machine's identifier.
 
-    Each partition is asked by itself: another authority may give any identifier to an object of its own.
+    Each partition is checked separately: an authority may give any identifier to an object of its own.
     """
     key = key_of(event.sender)
     server.aliases.pop(key, None)
@@ -163,7 +163,7 @@ def recognize(server: ReplicaState, event: Received) -> Job[None]:
         names.add(key_of(partition.record.authority_name))
         if partition.id == server.settings.site_id:
             names.add(key_of(server.psc_name))
-    names -= others  # an authority may call its successor as another site's is called (decision R142)
+    names -= others  # an authority may name its successor like another site's server (decision R142)
     if names:
         server.aliases[key] = frozenset(names)
 
@@ -175,17 +175,17 @@ def _known_names(server: ReplicaState) -> set[str]:
 
 
 def _is_controller(partition: Partition, machine_id: Guid) -> Job[bool]:
-    """Return True if a site's objects say that a machine is its PSC."""
+    """Return True if a site's objects give a machine the role of its PSC."""
     operation = ReadObject(object_type=ObjectType.MACHINE, identifier=machine_id, partition_id=partition.id)
     found = yield from perform(operation, ObjectRead)
     return is_of(found.properties or (), CONTROLLER)
 
 
 def admit(server: ReplicaState, event: Received) -> Job[ReplicationMessage | None]:
-    """Take from a message what its sender may say.
+    """Filter a message: keep the content that is accepted from its sender.
 
     Returns:
-        What is left for its handler; None where nothing is.
+        The rest for its handler; None if nothing is left.
     """
     yield from recognize(server, event)
     message, sender = event.message, event.sender
@@ -209,7 +209,7 @@ def admit(server: ReplicaState, event: Received) -> Job[ReplicationMessage | Non
                 return None
         case ChangeRequestMessage():
             if requests.is_settled(server, message, sender):
-                return message  # a copy gets the answer of the first one, refused or not (decision R119)
+                return message  # a copy gets the same answer as the first one (decision R119)
             if not (yield from permissions.admits(server, message, event)):
                 requests.conclude(server, message, Hresult.MQ_ERROR_ACCESS_DENIED, sender)
                 return None
@@ -220,7 +220,7 @@ def _admit_propagation(
     server: ReplicaState, message: ChangePropagationMessage, sender: str
 ) -> ChangePropagationMessage:
     believed = []
-    refused: dict[tuple[str, Guid], None] = {}  # in the order of the message, so that a run can be repeated
+    refused: dict[tuple[str, Guid], None] = {}  # ordered as in the message, so that a run is reproducible
     for change in message.directory_changes:
         partition = server.partitions.get(change.partition_id)
         if partition is None:
@@ -249,6 +249,6 @@ def _admit_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) -
 
 
 def _fits(change: DirectoryChange) -> bool:
-    """Return True if a partition can have objects of a change's type; else others' could be changed."""
+    """Return True if a partition can have objects of a change's type."""
     kind = type_of(change)
     return kind is None or (change.partition_id != PEC_PARTITION_ID) is (kind in SITE_TYPES)
