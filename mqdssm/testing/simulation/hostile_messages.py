@@ -1,6 +1,6 @@
-"""How each field of a message becomes a lie; what a hostile server says (decisions R105, R107).
+"""Messages of a hostile server, with false values in any field (decisions R105, R107).
 
-A lie is of the type of its field, so that it arrives: what cannot be decoded is refused by the wire.
+A false value has the type of its field, so that the message can be decoded.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.world import World
 
 NOBODY: Final = "nobody"
-"""What names begin with that no server has."""
+"""Beginning of names that no server has."""
 KINDS: Final[tuple[type[ReplicationMessage], ...]] = (
     ChangePropagationMessage,
     ChangePropagationMessage,
@@ -50,10 +50,10 @@ KINDS: Final[tuple[type[ReplicationMessage], ...]] = (
     BSCAckMessage,
     AlreadyPurgedMessage,
 )
-"""All messages; propagations carry most."""
+"""Types of all messages; propagations are twice as frequent."""
 _CHANGES_MAX: Final = 3
 _FAR: Final = 1 << 21
-"""Further than any number of a run, and further than a successor goes ahead."""
+"""Distance above any number of a run, and above the numbers that a successor skips."""
 _RESULTS: Final = (Hresult.MQ_OK, Hresult.MQ_ERROR_ACCESS_DENIED, Hresult.MQDS_OBJECT_NOT_FOUND)
 _ROLES: Final = (0, int(Service.BSC), int(Service.PSC), int(Service.PEC))
 
@@ -62,11 +62,11 @@ _OTHER: Final[Mapping[ObjectType, Mapping[Propid, Any]]] = {
     ObjectType.USER: {Propid.U_SIGN_CERT: NOBODY.encode()},
     ObjectType.ROUTING_LINK: {Propid.L_COST: 666},
 }
-"""Other values of objects that say nothing about servers."""
+"""False values for objects that do not describe servers."""
 
 
 def header_of(site_id: Guid, sender: str, *numbers: PartitionSeqNumbers) -> ChangePropagationMessage:
-    """Return a propagation that says how far partitions are, and nothing else."""
+    """Return a propagation that only announces sequence numbers."""
     said = SeqNumberHeader(machine_name=sender, partition_seq_numbers=numbers)
     return ChangePropagationMessage(site_id=site_id, seq_number_header=said)
 
@@ -74,7 +74,7 @@ def header_of(site_id: Guid, sender: str, *numbers: PartitionSeqNumbers) -> Chan
 def claim_story(
     site_id: Guid, sender: str, partition_id: Guid, number: SequenceNumber
 ) -> tuple[ReplicationMessage, ...]:
-    """Say that we have more of a partition, that it has to be begun anew, and that there is nothing in it."""
+    """Return messages that claim newer changes, then a needed full synchronization, then no objects."""
     numbers = PartitionSeqNumbers(partition_id=partition_id, last_seq_number=number, purged_seq_number=number)
     question = SyncRequestMessage(
         site_id=site_id,
@@ -98,7 +98,7 @@ def claim_story(
 
 
 class Lies:
-    """What one server of the enterprise can say that is not so. It knows everything, and may say anything.
+    """Source of false messages of one server, which knows the whole state of the enterprise.
 
     Args:
         world: the enterprise.
@@ -140,7 +140,7 @@ class Lies:
         }
 
     def tell(self) -> tuple[ReplicationMessage, ...]:
-        """Return what is said at once: a lie of any kind, or a story of several messages."""
+        """Return one false message of any kind, or a consistent story of several messages."""
         partitions = list(self._world.ledger.partitions.values())
         self._partition = self._dice.of(partitions)
         sender = self._sender
@@ -152,7 +152,7 @@ class Lies:
         return (self._as_our_own(message),)
 
     def bend(self, message: ReplicationMessage) -> ReplicationMessage:
-        """Return a message with a lie in one of its fields."""
+        """Return a copy of a message with a false value in one of its fields."""
         partition_id = getattr(message, "partition_id", PEC_PARTITION_ID)
         partitions = self._world.ledger.partitions
         self._partition = partitions.get(partition_id, partitions[PEC_PARTITION_ID])
@@ -160,7 +160,7 @@ class Lies:
         return replace(message, **{name: self._fields[name]()})
 
     def _as_our_own(self, message: ReplicationMessage) -> ReplicationMessage:
-        """Let a message be more likely to be heard: sent in our own name, about one partition."""
+        """Make a message more plausible: in the sender's own name, about one partition."""
         given: dict[str, Any] = {}
         for name in ("psc_name", "bsc_name"):
             if hasattr(message, name) and not self._dice.one_in(3):
@@ -192,7 +192,7 @@ class Lies:
         return SequenceNumber(dice.of((0, highest, near, near, highest + 1, highest + _FAR, int(MAX))))
 
     def _name(self) -> str:
-        """Return the name of any server, of a new one, or none."""
+        """Return the name of any server, an unknown name, or an empty one."""
         dice = self._dice
         if dice.one_in(6):
             return dice.of(("", f"{NOBODY}{dice.below(3)}"))
@@ -200,7 +200,7 @@ class Lies:
         return name.upper() if dice.one_in(6) else name
 
     def _request_identifier(self) -> int:
-        """Return a number that somebody may have used, or use next."""
+        """Return a number that a client has used, or a random one."""
         known = [one.change.request for one in self._world.book.requests.values()]
         return self._dice.of(known) if known and self._truth() else self._dice.below(1 << 20)
 
@@ -220,7 +220,7 @@ class Lies:
         return SeqNumberHeader(machine_name=name, partition_seq_numbers=tuple(numbers))
 
     def _changes(self) -> tuple[DirectoryChange, ...]:
-        """Return changes that could follow each other, of objects that could be there."""
+        """Return plausible changes with consecutive numbers."""
         made = []
         previous = self._number() if self._dice.one_in(4) else SequenceNumber(self._partition.highest)
         for _ in range(self._dice.below(_CHANGES_MAX + 1)):
@@ -247,14 +247,14 @@ class Lies:
         )
 
     def _subject(self) -> tuple[ObjectType, Guid, Properties]:
-        """Return an object of any partition, and something else that it could be."""
+        """Return type and identifier of any object, and false properties for it."""
         homes = [one for one in self._world.ledger.partitions.values() if one.latest]
         home = self._partition if self._partition.latest and self._truth() else self._dice.of(homes)
         entry = self._dice.of(list(home.latest.values()))
         return entry.object_type, entry.identifier, self._other(entry)
 
     def _other(self, entry: NumberedChange) -> Properties:
-        """Return what an object is not: other roles, names or values."""
+        """Return false properties for an object: other roles, names or values."""
         given: dict[Propid, Any] = dict(entry.content or {})
         match entry.object_type:
             case ObjectType.SITE:
@@ -271,10 +271,10 @@ class Lies:
                 given |= _OTHER.get(entry.object_type, {})
         return tuple(given.items()) or ((IDENTIFIERS[entry.object_type], entry.identifier),)
 
-    # -- requests: those that nobody may carry out
+    # -- requests that no server may carry out
 
     def _wanted(self) -> DirectoryChange:
-        """Return a change of roles, names or keys of others: it is refused in whosever name it is asked."""
+        """Return a change of other servers' roles, names or keys, which must be refused in any case."""
         enterprise = self._world.ledger.partitions[PEC_PARTITION_ID]
         partitions = self._world.ledger.partitions
         sites = [one for one in enterprise.live(ObjectType.SITE) if not partitions[one.identifier].foul]
@@ -293,7 +293,7 @@ class Lies:
         return [one for one in found if one is not None]
 
     def _about_server(self, machine: NumberedChange) -> DirectoryChange:
-        """Return a change of a directory server's role, key or name, or its end."""
+        """Return a change of a directory server's role, key or name, or the deletion of its machine."""
         home = next(
             one
             for one in self._world.ledger.partitions.values()
@@ -308,7 +308,7 @@ class Lies:
         return self._about(home, machine, self._dice.of(changes))
 
     def _about_site(self, site: NumberedChange) -> DirectoryChange:
-        """Return a change of a site's PSC or its key, or its end."""
+        """Return a change of a site's PSC or its key, or the deletion of the site."""
         changes: tuple[Properties, ...] = (
             ((Propid.S_PSC, self._name()),),
             ((Propid.S_PSC_SIGNPK, b"mine"),),

@@ -1,4 +1,4 @@
-"""Directories that are lost, or old copies; authorities that are replaced (decisions R39, R43, R70, R71)."""
+"""Lost and restored directories, and replaced authorities (decisions R39, R43, R70, R71)."""
 
 from collections.abc import Callable, Generator
 from dataclasses import replace
@@ -18,18 +18,18 @@ from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.world import World
 
 Task: TypeAlias = Generator[float, None, None]
-"""What takes its time; it yields how long it waits, in seconds."""
+"""Task of the administrator: a generator that yields the seconds to wait before it continues."""
 ANSWER_S: Final = 65
-"""How long an administrator waits for an answer: longer than two request_wait_s."""
+"""Time that an administrator waits for an answer: longer than two request_wait_s."""
 PAUSE_S: Final = 2.0
 NAMING_S: Final = 30.0
-"""How often an operator looks for servers that believe a PEC that is lost."""
+"""Interval at which an operator looks for servers that still follow a lost PEC."""
 _DOUBT_S: Final = 200
-"""An operator takes the hint that a directory is an old copy away after so long, whatever happened."""
+"""Time after which an operator resets the setting `restored` of a server in any case."""
 
 
 class Losses:
-    """What an administrator does about directories that are lost.
+    """Tasks of an administrator for lost directories.
 
     Args:
         world: the enterprise.
@@ -61,16 +61,16 @@ class Losses:
     # -- backup controllers
 
     def reinstall(self, server: SimulatedServer) -> Task:
-        """A backup controller loses its directory, and starts with nothing."""
+        """Start a backup controller with an empty directory."""
         self._stop(server)
         self._world.reinstall(server)
         yield self._dice.below(30) * 1.0
         self._start(server)
 
     def restore(self, server: SimulatedServer) -> Task:
-        """A backup controller starts from an old copy of its directory."""
+        """Start a backup controller with an old copy of its directory."""
         if not all(map(server.is_whole, server.persisted)):
-            return  # what is half synchronized is not backed up
+            return  # no backup during a full synchronization
         copy = self._world.backup(server)
         yield self._dice.below(200) * 1.0
         self._stop(server)
@@ -89,14 +89,14 @@ class Losses:
     # -- primary controllers
 
     def are_known(self, site_id: Guid) -> bool:
-        """True if all others have what a site's controller owns: nobody is in the middle of getting it."""
+        """Return True if all other servers have complete copies of what a site's controller owns."""
         owner = self._census.owner(site_id)
         others = [one for one in self._census.controllers() if one is not owner]
         owned = [one.partition_id for one in self._census.owned_by(owner)]
         return bool(others) and all(one.is_whole(partition) for one in others for partition in owned)
 
     def restore_primary(self, site_id: Guid) -> Task:
-        """A primary controller starts from an old copy of its directory, and is told that it is one."""
+        """Start a primary controller with an old copy of its directory, and the setting `restored`."""
         server = self._census.owner(site_id)
         if not all(map(server.is_whole, server.persisted)):
             return
@@ -119,13 +119,13 @@ class Losses:
         yield from self._until_owned(server, partitions)
 
     def reinstall_primary(self, site_id: Guid) -> Task:
-        """A PSC loses its directory, and starts with nothing (decisions R43, R102, R104)."""
+        """Start a PSC with an empty directory (decisions R43, R102, R104)."""
         server, pec = self._census.owner(site_id), self._world.pec
         partitions = self._census.owned_by(server)
         if server is pec or not self.are_known(site_id):
             return
         if not all(pec.reached(one.partition_id) for one in partitions if one.last):
-            return  # whom it asks has heard of nothing yet: it would be the PSC of a new site
+            return  # the PEC has received nothing yet: the server would become the PSC of a new site
         self._stop(server)
         self._loosen(server, partitions, {})
         pec_name = pec.name
@@ -138,26 +138,26 @@ class Losses:
     def _loosen(
         self, server: SimulatedServer, partitions: list[PartitionLedger], known: dict[Guid, int]
     ) -> None:
-        """What all others have, or the copy, must not be lost."""
+        """Note the loss of partitions; changes that all other servers or the copy have must remain."""
         others = [one for one in self._census.controllers() if one is not server]
         for partition in partitions:
             reached = min(one.reached(partition.partition_id) for one in others)
             partition.loosen(max(reached, known.get(partition.partition_id, 0)))
 
     def _until_owned(self, server: SimulatedServer, partitions: list[PartitionLedger]) -> Task:
-        """Wait until a server is the authority again, and take in what is left."""
+        """Wait until a server is the authority again, and record the remaining objects."""
         while not all(server.owns(one.partition_id) for one in partitions):
             yield PAUSE_S
         for partition in sorted(partitions, key=_enterprise_last):
             self._start_over(server, partition)
         self._retire_dead()
-        if self._census.machine(server) is None:  # nobody else had heard of it (decision R80)
+        if self._census.machine(server) is None:  # no other server had received it (decision R80)
             service = Service.PEC if server is self._world.pec else Service.PSC
             yield from self._create_machine(server, service)
         yield from self._remove_retired(partitions)
 
     def _remove_retired(self, partitions: list[PartitionLedger]) -> Task:
-        """Remove machine objects again of servers that are gone: only who was lost knew of it (R104)."""
+        """Remove machine objects of retired servers again: the removal may have been lost (R104)."""
         sites = {one.partition_id for one in partitions}
         for server in list(self._world.servers):
             if server.retired and server.settings.site_id in sites:
@@ -169,7 +169,7 @@ class Losses:
         self._world.ledger.start_over(partition.partition_id, left)
 
     def _entries(self, server: SimulatedServer, partition_id: Guid) -> list[NumberedChange]:
-        """The objects of a partition that a server has, as entries of the ledger."""
+        """Return a server's objects of a partition as entries of the ledger."""
         found = []
         for identifier, change in copy_of(server, partition_id).objects.items():
             kind = change.object_type
@@ -199,13 +199,13 @@ class Losses:
     # -- taking over
 
     def furthest(self, site_id: Guid) -> SimulatedServer | None:
-        """The whole backup controller of a site that knows most of it; None: there is none."""
+        """Return the complete backup controller of a site with the highest number; None: there is none."""
         owned = [one.partition_id for one in self._census.owned_by(self._census.owner(site_id))]
         whole = [one for one in self._census.bscs_of(site_id) if _has(one, owned)]
         return max(whole, key=lambda one: one.reached(site_id), default=None)
 
     def take_over(self, site_id: Guid, heir: SimulatedServer | None = None) -> Task:
-        """A primary controller is lost for good; a backup controller is made what it was."""
+        """Retire a primary controller, and let a backup controller take over its partitions."""
         owner = self._census.owner(site_id)
         heir = heir or self._dice.of(self.heirs(site_id))
         partitions = self._census.owned_by(owner)
@@ -218,19 +218,19 @@ class Losses:
             yield from self._make_authority(heir, partition.partition_id)
             self._start_over(heir, partition)
         self._retire_dead()
-        self.name_pec()  # a BSC of the site may take who was lost for the PEC, and know nobody else (R118)
+        self.name_pec()  # a BSC of the site may still follow the lost PEC, and know no other server (R118)
         yield from self._remove_machine(owner)
         yield from self._remove_retired(partitions)
 
     def sites_that_are_back(self) -> list[PartitionLedger]:
-        """Sites that were removed: only the authority that is lost knew of it."""
+        """Return removed sites that exist again: their removal was lost with the authority."""
         enterprise = self._world.ledger.partitions[PEC_PARTITION_ID]
         live = {one.identifier for one in enterprise.live()}
         partitions = self._world.ledger.partitions
         return [one for one in partitions.values() if one.dead and one.partition_id in live]
 
     def bring_back(self, site: PartitionLedger) -> Task:
-        """Start the controller of a removed site again: without it the site could not be removed again."""
+        """Restart the controller of a removed site, which is needed to remove the site again."""
         server = self._census.owner(site.partition_id)
         site.dead = False
         site.loosen(0)
@@ -239,10 +239,10 @@ class Losses:
         yield from self._until_owned(server, [site])
 
     def heirs(self, site_id: Guid) -> list[SimulatedServer]:
-        """Backup controllers that may take over from their site's controller.
+        """Return the backup controllers that may take over from their site's controller.
 
-        They have all of what it owns: an operator sees to that. Or they lack something, and know the PEC,
-        which has it.
+        They have everything that it owns. With `takeover_half` they may lack something that the PEC has, and
+        must know the PEC.
         """
         owner = self._census.owner(site_id)
         owned = [one.partition_id for one in self._census.owned_by(owner)]
@@ -254,14 +254,14 @@ class Losses:
         return [one for one in self._census.bscs_of(site_id) if self._knows(one, pec)]
 
     def _knows(self, server: SimulatedServer, pec: SimulatedServer) -> bool:
-        """Whether a server takes the PEC for the PEC."""
+        """Return True if a server follows the current PEC."""
         saved = server.persisted.get(PEC_PARTITION_ID)
         return saved is not None and self._world.find(saved.authority_name) is pec
 
     def name_pec(self) -> None:
-        """From now on tell servers that believe a PEC that is lost, or has another name, who the PEC is.
+        """From now on, tell servers that follow a lost or renamed PEC the name of the current one.
 
-        Nobody else can tell them: the PEC alone is believed about it (decision R107).
+        They would accept this from no server but their own PEC (decision R107).
         """
         if not self._is_naming:
             self._is_naming = True
@@ -294,7 +294,7 @@ class Losses:
 
 
 def _has(server: SimulatedServer, partitions: list[Guid]) -> bool:
-    """True if a server has something of each partition, and is not in the middle of getting it anew."""
+    """Return True if a server has changes of each partition, and no full synchronization under way."""
     return all(server.is_whole(one) and server.reached(one) for one in partitions)
 
 

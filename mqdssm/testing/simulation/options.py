@@ -1,4 +1,4 @@
-"""What a simulated enterprise has to live with: everything that follows from a seed and is no event."""
+"""Options of a run, which follow from its seed: enterprise, settings, workload and faults."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -8,16 +8,16 @@ from mqdssm.testing.simulation.fault_options import NONE, Hardships, hardships_o
 from mqdssm.testing.simulation.generations import Generation, generation_of
 
 PER_MILLE: Final = 1000
-"""Chances are given as so many in a thousand."""
+"""Unit of chances: one in a thousand."""
 _DIRECTORIES_EVERY: Final = 10
-"""One run of so many has its stores on directories."""
+"""One run in this number has its stores on directories."""
 _MANY_SERVERS: Final = 8
-"""So many servers have short runs: each second has much in it. So have directories: it costs much there."""
+"""Number of servers from which runs are short, because simulated seconds cost more; so with directories."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkFaults:
-    """What the network does to messages; chances in a thousand messages.
+    """Faults of the network; chances in a thousand messages.
 
     Attributes:
         lost: gone without a trace.
@@ -44,7 +44,7 @@ class NetworkFaults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFaults:
-    """What happens to servers.
+    """Faults of servers; chances in a thousand operations.
 
     Attributes:
         crash_every_s: about so often one of them crashes; 0 is never.
@@ -69,7 +69,7 @@ class ServerFaults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """What is set on every server (`mqdssm.engines.replication.settings.Settings`)."""
+    """Settings of a server (`mqdssm.engines.replication.settings.Settings`)."""
 
     request_wait_s: float
     intrasite_s: float
@@ -90,13 +90,13 @@ class Tuning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What people do to the enterprise while it has faults.
+    """Work of clients and administrators while the enterprise has faults.
 
     Attributes:
         duration_s: how long.
         pace_ms: about so often a client changes something.
         removals: chance that a change is a deletion.
-        few: clients work on so few names of each kind, so that names come again.
+        few: number of names of each kind that clients use, so that names are used again.
         topology_every_s: about so often an administrator changes the topology; 0 is never.
         sites_come: sites are added.
         sites_go: sites are removed.
@@ -139,7 +139,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """A whole run.
+    """Options of a whole run.
 
     Attributes:
         seed: where every choice comes from.
@@ -163,10 +163,10 @@ class Options:
 
 
 def options_of(seed: int, generation: Generation | None = None) -> Options:
-    """Return the run that belongs to a seed.
+    """Return the options of a seed.
 
-    Each run has some kinds of faults and not others: a fault that is always there hides what
-    happens without it.
+    Each run has only some kinds of faults: a fault that is always present hides the behaviour
+    without it.
 
     Args:
         seed: where every choice comes from.
@@ -178,7 +178,7 @@ def options_of(seed: int, generation: Generation | None = None) -> Options:
     bscs = _enterprise(dice)
     hardships = hardships_of(seed, generation)
     if hardships.is_hostile and sum(bscs) + len(bscs) == 1:
-        bscs = (1,)  # the only server would be the PEC, on which everything rests
+        bscs = (1,)  # a hostile server needs a second server besides the PEC
     directories = _has_directories(seed, generation)
     is_short = sum(bscs) + len(bscs) >= _MANY_SERVERS or (directories and generation >= Generation.ALL)
     network, servers, tuning = _network(dice), _servers(dice), draw_tuning(dice)
@@ -285,18 +285,18 @@ def _work(dice: Dice, *, is_short: bool) -> Workload:
 
 
 def _later_faults(seed: int, faults: ServerFaults) -> ServerFaults:
-    """Draw the faults that came later, with chances of their own."""
+    """Draw the faults of later generations, with separate random numbers."""
     return replace(faults, failing=_sometimes(Dice("later faults", seed), (2, 10, 40)))
 
 
 def _later_options(seed: int, work: Workload, generation: Generation, *, is_honest: bool) -> Workload:
-    """Draw the options that came later, with chances of their own.
+    """Draw the options of later generations, with separate random numbers.
 
     Args:
         seed: where every choice comes from.
         work: what was drawn before.
         generation: what may be drawn.
-        is_honest: no server is hostile; else a PSC that restores itself from its BSC gets what that one says.
+        is_honest: no server is hostile; a hostile BSC could falsify the recovery of its PSC.
     """
     dice = Dice("later options", seed)
     if dice.one_in(2):
@@ -312,5 +312,5 @@ def _later_options(seed: int, work: Workload, generation: Generation, *, is_hone
 
 
 def _sometimes(dice: Dice, choices: tuple[int, ...]) -> int:
-    """One of some numbers, or, half of the time, 0."""
+    """Return one of the choices, or 0 in half of the cases."""
     return dice.of(choices) if dice.one_in(2) else 0

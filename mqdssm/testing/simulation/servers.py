@@ -1,4 +1,4 @@
-"""A directory server of the simulation: a real engine and a store, driven; it crashes and starts again."""
+"""A simulated directory server: a real engine and a store, with crashes and restarts."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -26,12 +26,12 @@ from mqdssm.testing.simulation.stores import SimulatedStore
 from mqdssm.testing.simulation.violation import Violation
 
 EPOCH_S: Final = 1_700_000_000
-"""What clocks show about when a run begins: seconds since 1970."""
+"""Approximate time of all clocks when a run begins, in seconds since 1970."""
 _REPEAT_MS_MAX: Final = 3_000  # after a store that could not be reached
 _ROOM_MS: Final = 2000  # after a store whose disk is full
 _DRIFT: Final = 1_000_000  # a clock's rate is a whole number of millionths
 TIMERS_MAX: Final = 400
-"""More timers than any server of ours needs: neighbours, partitions, requests."""
+"""Limit of timers of a server; none needs so many for neighbours, partitions and requests."""
 
 
 CHANGING: Final = (ops.CreateObject, ops.UpdateObject, ops.DeleteObject, ops.ApplyChanges)
@@ -66,62 +66,62 @@ RESETTING: Final = (ops.MarkPartition, ops.SweepPartition, ops.RemovePartition)
 
 _NO_ROOM: Final = ops.ObjectOutcome(status=Hresult.MQ_ERROR_DS_IS_FULL)
 Given: TypeAlias = ops.CreateObject | ops.UpdateObject | ops.DeleteObject
-"""Operations that give a number."""
+"""Operations that assign a number."""
 
 
 class SimulatedEngine(Protocol):
-    """What is simulated: `mqdssm.engines.replication.engine.ReplicationEngine`, or a changed one."""
+    """Interface of an engine: `mqdssm.engines.replication.engine.ReplicationEngine`, or a mutant."""
 
     def step(self, event: Event, now: float) -> list[Action]:
-        """Take an event, say what to do."""
+        """Process an event, and return the actions to perform."""
 
     def next_sequence_number(self, partition_id: Guid) -> SequenceNumber:
-        """What number a service beside it may give; MIN: none."""
+        """Return the number that a service beside the engine may assign; MIN: none."""
 
     def status(self, now: float) -> ServerStatus:
-        """Partitions and neighbours at a time in seconds since 1970."""
+        """Return the partitions and neighbours; `now` is in seconds since 1970."""
 
     @property
     def messages_waiting(self) -> int:
-        """How many of the messages that it was given wait behind the work that is under way."""
+        """Number of received messages that wait until the current work is done."""
 
 
 class ServerWorld(Protocol):
-    """What a server is in."""
+    """Interface of the world for a server."""
 
     schedule: Schedule
     trace: Callable[[str], None] | None
 
     def make_engine(self, settings: Settings, first_request: int) -> SimulatedEngine:
-        """A new engine."""
+        """Return a new engine."""
 
     def sent(self, server: "SimulatedServer", action: Send) -> Send:
-        """A server sends a message; return what leaves."""
+        """Check and send a message of a server; return it as it was sent."""
 
     def performed(self, server: "SimulatedServer", operation: Operation, result: Result) -> None:
-        """A store has done something."""
+        """Take note of an operation that a store performed."""
 
     def torn(self, server: "SimulatedServer", operation: Operation) -> None:
-        """A crash cut an operation short."""
+        """Take note of an operation that a crash interrupted."""
 
     def crashed(self, server: "SimulatedServer") -> None:
-        """A server stopped."""
+        """Take note of a crash."""
 
     def replied(self, server: "SimulatedServer", reply: Reply) -> None:
-        """A client is answered."""
+        """Take note of an answer to a client."""
 
     def noted(self, server: "SimulatedServer", note: Note) -> None:
-        """An engine has a remark."""
+        """Take note of an engine's note."""
 
 
 @dataclass(slots=True)
 class Doom:
-    """A crash that waits for its moment.
+    """Planned crash of a server.
 
     Attributes:
-        actions: it comes in the next step of the engine, behind so many actions; None: not so.
-        moments: it comes in the next operation of some kinds; there are two moments around each write of it.
-            None: not so.
+        actions: crash in the next step of the engine, after so many actions; None: no such crash.
+        moments: crash in the next operation of some kinds, after so many moments, two for each write; None:
+            no such crash.
         operations: these kinds.
     """
 
@@ -130,12 +130,12 @@ class Doom:
     operations: tuple[type, ...] = WRITING
 
     def strikes(self, operation: Operation) -> bool:
-        """Return True if it comes in an operation."""
+        """Return True if the crash is due in an operation."""
         return self.moments is not None and isinstance(operation, self.operations)
 
 
 class SimulatedServer:
-    """A directory server.
+    """Simulated directory server.
 
     Args:
         index: its number in the simulation.
@@ -152,7 +152,7 @@ class SimulatedServer:
         furthest: the highest LastSeqNumber of each partition that it has ever persisted.
         gone: objects whose deletion it has applied.
         neighbors: what its store holds of neighbours, by is_bsc and name.
-        torn: by partition, the change that a crash or a failure cut short, until the partition is recovered.
+        torn: by partition, the change that a crash or failure interrupted, until the partition is recovered.
         faults: what goes wrong with it now.
         damage: entries of its directory that cannot be read.
     """
@@ -186,7 +186,7 @@ class SimulatedServer:
 
     @property
     def name(self) -> str:
-        """Its machine name now."""
+        """Current machine name."""
         return self.settings.machine_name
 
     @property
@@ -196,61 +196,61 @@ class SimulatedServer:
 
     @property
     def engine(self) -> SimulatedEngine | None:
-        """Its engine, while it runs."""
+        """Engine of the running server; None if the server is down."""
         return self._engine
 
     @property
     def is_up(self) -> bool:
-        """True if it runs."""
+        """True if the server runs."""
         return self._engine is not None
 
     @property
     def is_idle(self) -> bool:
-        """True if it runs, and its engine waits for nothing."""
+        """True if the server runs and its engine waits for no operation."""
         return self._engine is not None and not self._waits
 
     def owns(self, partition_id: Guid) -> bool:
-        """Return True if it is the authority of a partition, by its store."""
+        """Return True if the server is the authority of a partition, according to its store."""
         saved = self.persisted.get(partition_id)
         return saved is not None and saved.owned
 
     @property
     def timers(self) -> int:
-        """How many timers run."""
+        """Number of running timers."""
         return len(self._timers)
 
     def is_whole(self, partition_id: Guid) -> bool:
-        """Return True if it has a partition, and no full synchronization of it is under way."""
+        """Return True if the server has a partition, and no full synchronization of it is under way."""
         saved = self.persisted.get(partition_id)
         return saved is not None and saved.purge_state is PurgeState.NORMAL
 
     def reached(self, partition_id: Guid) -> int:
-        """How far it has come with a partition, by its store."""
+        """Return the server's LastSeqNumber of a partition, according to its store; 0: no partition."""
         saved = self.persisted.get(partition_id)
         return 0 if saved is None else int(saved.last)
 
     def calm(self) -> None:
-        """Let nothing go wrong any more; clocks stay as they are."""
+        """End all faults; clocks stay as they are."""
         self.faults = ServerFaults()
         self.damage.clear()
         self.store.room = DiskSpace.PLENTY
         self._doom = None
 
     def start(self) -> None:
-        """Start, for the first time or again."""
+        """Start the server, for the first time or again."""
         self.life += 1
         self._set_clock()
         self.say(f"starts, life {self.life}")
-        number = self._dice.below(1 << 31)  # of its first request; half of the lives begin as others do (R10)
+        number = self._dice.below(1 << 31)  # of its first request; half of the lives begin alike (R10)
         self._engine = self._world.make_engine(self.settings, number if number % 2 else self.life << 16)
         self.begin(self._engine)
 
     def begin(self, _engine: SimulatedEngine) -> None:
-        """Let a new engine begin."""
+        """Start a new engine."""
         self.step(Started())
 
     def crash(self) -> None:
-        """Stop at once: what is not in the store is lost."""
+        """Stop at once; everything outside the store is lost."""
         self.say("crashes")
         self._world.crashed(self)
         self._engine = None
@@ -261,11 +261,11 @@ class SimulatedServer:
         self.life += 1
 
     def lose(self, store: SimulatedStore, torn: Mapping[Guid, Given] | None = None) -> None:
-        """Lose everything that was kept; it is down.
+        """Replace the directory of the server, which is down.
 
         Args:
-            store: what takes the place of the directory.
-            torn: the changes that were cut short when that was copied; those count that are so still.
+            store: the new directory.
+            torn: changes that were interrupted when it was copied; only those count that still are.
         """
         self.say("loses its directory")
         self.store = store
@@ -278,35 +278,35 @@ class SimulatedServer:
         self.torn = {one: cut for one, cut in self.torn.items() if copied.get(one) is cut}
 
     def rename(self, name: str) -> None:
-        """Give it another machine name, while it is down."""
+        """Change the machine name, while the server is down."""
         self.say(f"is called {name} from now on")
         self.settings = replace(self.settings, machine_name=name)
 
     def write(self, operation: Operation) -> Result:
-        """Let a service beside the engine write to the store ([MC-MQDSRP] 3.1.7.1.3)."""
+        """Perform an operation for a service beside the engine ([MC-MQDSRP] 3.1.7.1.3)."""
         stopped = self.damage.stops(operation)[1]
         return stopped or self._performed(operation) or _NO_ROOM
 
     def crash_soon(self, doom: Doom) -> None:
-        """Crash at a certain moment of the next step or operation."""
+        """Plan a crash in the next step or operation."""
         self._doom = doom
 
     def set_room(self, room: DiskSpace) -> None:
-        """Let its disk have so much room."""
+        """Set the free space of the disk."""
         self.say(f"has a disk with {room.value}")
         self.store.room = room
 
     def set_clock(self, seconds: float) -> None:
-        """Set its clock forward, or back."""
+        """Set the clock forward or back by some seconds."""
         self.say(f"has its clock set by {seconds} s")
         self._zero += seconds
 
     def now(self) -> float:
-        """What its clock shows, seconds since 1970."""
+        """Return the time of the server's clock, in seconds since 1970."""
         return self._zero + self._world.schedule.now * self._rate
 
     def step(self, event: Event) -> None:
-        """Give the engine an event, and do what it says."""
+        """Pass an event to the engine, and perform its actions."""
         while self._engine is not None:
             if self._world.trace is not None:
                 self.say(f"< {describe(event)}")
@@ -374,7 +374,7 @@ class SimulatedServer:
         self._world.schedule.after(after_s / self._rate, fire)
 
     def _perform(self, token: int, operation: Operation) -> Performed | None:
-        """Perform an operation now, and say what came of it; or see to it later."""
+        """Perform an operation, with faults; return its result, or None if it comes later or not at all."""
         faults = self.faults
         doom = self._doom
         if doom is not None and doom.moments is not None and doom.strikes(operation):
@@ -411,7 +411,7 @@ class SimulatedServer:
         self._world.schedule.after(milliseconds / 1000, again)
 
     def _slowly(self, token: int, operation: Operation) -> None:
-        """Perform it in a while, and give the answer in another."""
+        """Perform an operation after a delay, and return its result after another delay."""
         life = self.life
         before, behind = (self._dice.below(self.faults.slow_max_ms + 1) / 2000 for _ in range(2))
 
@@ -430,7 +430,7 @@ class SimulatedServer:
         self._world.schedule.after(before, do)
 
     def _fail(self, operation: Operation) -> Result:
-        """Let an operation fail after it has done all, a part or nothing (decisions R66, R83)."""
+        """Let an operation fail after all, a part or none of its work (decisions R66, R83)."""
         result = fail(self.store, operation, self._dice, lambda: self._world.torn(self, operation))
         result = self.damage.doubt(operation, result)
         if self._world.trace is not None:
@@ -440,7 +440,7 @@ class SimulatedServer:
         return self.damage.hide(operation, result, self.store)
 
     def _performed(self, operation: Operation) -> Result | None:
-        """Perform an operation; None: its disk is full, and it has to be repeated."""
+        """Perform and check an operation; None: the disk is full, and it has to be repeated."""
         possible, stopped = self.damage.stops(operation)
         result = stopped
         if possible is not None:
@@ -462,6 +462,6 @@ class SimulatedServer:
         return self.damage.hide(operation, result, self.store)
 
     def say(self, text: str) -> None:
-        """Tell a reader what happens to it."""
+        """Write a line about the server to the trace."""
         if self._world.trace is not None:
             self._world.trace(f"{self.name}: {text}")

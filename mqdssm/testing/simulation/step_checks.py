@@ -1,14 +1,15 @@
-"""What must hold after every step: of what stores do, and of what servers say.
+"""Checks after every operation of a store.
 
-The rules, each with the defect it would show:
+The rules:
 
-* a number is given once, ascending, by one authority at a time; the next one needs the baton (`Ledger`);
-* an object with a number is, everywhere, what it was at its authority when it got the number;
-* LastSeqNumber L of a replica: each object whose newest number is at most L is there, with that number; none
-  that was deleted by then is; L is never above what the authority has given, never falls but for a full
+* each number is assigned once, in ascending order, by one authority at a time; a change hands the partition
+  over to the next authority (`Ledger`);
+* an object with a number is the same everywhere as it was at its authority when it got the number;
+* LastSeqNumber L of a replica: each object whose newest number is at most L exists, with that number; no
+  object exists that was deleted by then; L is never above the authority's numbers, and falls only for a full
   synchronization;
-* what was deleted here does not come back;
-* a tombstone is kept until everybody has it, or the rules of purging let it go.
+* deleted objects do not come back;
+* a tombstone is kept until all servers have it, or the rules of purging permit its removal.
 """
 
 from collections.abc import Callable
@@ -69,18 +70,18 @@ _STEPS: Final = frozenset(
         (PurgeState.COMPLETESYNC0, PurgeState.NORMAL),
     }
 )
-"""How a full synchronization goes ([MC-MQDSRP] 3.1.1.2.3, decisions R13 and R14)."""
+"""Permitted transitions of a full synchronization ([MC-MQDSRP] 3.1.1.2.3, decisions R13 and R14)."""
 
 
 class StepChecks:
-    """Looks at every operation of every store.
+    """Checks of every operation of every store.
 
     Args:
         ledger: what authorities did.
         book: what clients asked for.
         now: the simulated time.
         find: a server by its machine name.
-        is_foul: whether nothing is promised of a server, since it is hostile or has all from one that is.
+        is_foul: tells whether a server is not checked, because it or its PSC is hostile.
     """
 
     def __init__(
@@ -97,9 +98,9 @@ class StepChecks:
         self._book = book
         self._now = now
         self._purging = PurgeRules(self._strict, find)
-        # the last operation of each server that was taken in: a driver repeats some
+        # the last recorded operation of each server: drivers repeat some
         self._given: dict[int, Given] = {}
-        self._cut_short: dict[Guid, SimulatedServer] = {}  # whose operation on a partition was, last
+        self._cut_short: dict[Guid, SimulatedServer] = {}  # the server, by partition
         self._looks: dict[type[Operation], Callable[[SimulatedServer, Any, Any], None]] = {
             ApplyChanges: self._applied,
             SavePartition: lambda server, operation, _: self._saved(server, operation.partition),
@@ -113,10 +114,10 @@ class StepChecks:
         }
 
     def performed(self, server: SimulatedServer, operation: Operation, result: Result) -> None:
-        """Look at an operation that was performed.
+        """Check an operation that was performed.
 
         Raises:
-            Violation: what it did may not be.
+            Violation: its result breaks a rule.
         """
         if self._is_foul(server):
             _remember(server, operation, result)
@@ -130,7 +131,7 @@ class StepChecks:
             look(server, operation, result)
 
     def torn(self, server: SimulatedServer, operation: Operation) -> None:
-        """Remember an operation that is cut short: it counts if its number is there afterwards."""
+        """Note an interrupted operation: it counts if its number is found afterwards."""
         if isinstance(operation, Given) and not self._is_foul(server):
             server.torn[operation.partition_id] = operation
             self._cut_short[operation.partition_id] = server
@@ -143,7 +144,7 @@ class StepChecks:
             self._purging.acknowledged(server, neighbor, other)
 
     def _loaded(self, server: SimulatedServer, _: LoadState, state: PersistedState) -> None:
-        """After a crash the store may have one thing more, or less, than was said to be done."""
+        """Check the loaded state: after a crash the store may differ by the last operation."""
         kept = {one.partition_id for one in state.partitions}
         for partition_id in [one for one in server.persisted if one not in kept]:
             del server.persisted[partition_id]
@@ -159,10 +160,10 @@ class StepChecks:
             self._give(server, torn, self._subject(torn))
         partition = self._ledger.partitions.get(operation.partition_id)
         if partition is not None and server.owns(operation.partition_id):
-            partition.granted = max(partition.granted, int(result.doubtful))  # it begins behind it (R110)
+            partition.granted = max(partition.granted, int(result.doubtful))  # it continues above (R110)
 
     def _subject(self, operation: Given) -> Guid | None:
-        """Which object an operation was about."""
+        """Return the identifier of an operation's object; None if it is unknown."""
         if not isinstance(operation, CreateObject) and operation.identifier is not None:
             return operation.identifier
         if isinstance(operation, CreateObject):
@@ -181,7 +182,7 @@ class StepChecks:
             raise Violation(f"{server.name}: no identifier of the object of {operation}")
         partition = self._ledger.partitions.get(operation.partition_id)
         known = partition.latest.get(identifier) if partition is not None else None
-        # an heir may have been listed between a crash in this operation and its recovery: without the object
+        # a successor may have read the list between a crash in this operation and its recovery
         content, path = None, known.path if known is not None else operation.path_name or ""
         if not isinstance(operation, DeleteObject):
             read = self.read(server, operation.object_type, identifier, operation.partition_id)
@@ -207,7 +208,7 @@ class StepChecks:
         self._book.done(entry)
 
     def _check_content(self, entry: NumberedChange, known: NumberedChange | None) -> None:
-        """An object has what it was given; an update leaves the rest as it was."""
+        """Check that an object has the requested values, and that an update kept all others."""
         if entry.content is None:
             return
         for propid, value in content_of(entry.object_type, entry.asked).items():
@@ -228,7 +229,7 @@ class StepChecks:
     def read(
         self, server: SimulatedServer, object_type: ObjectType, identifier: Guid, partition_id: Guid
     ) -> ObjectRead:
-        """What a server's store holds of an object; another partition may have one of the same GUID."""
+        """Read an object of a partition from a server's store; its GUID may also be in another partition."""
         result = server.store.look(
             ReadObject(object_type=object_type, identifier=identifier, partition_id=partition_id)
         )
@@ -237,7 +238,7 @@ class StepChecks:
         return result
 
     def _strict(self, partition_id: Guid) -> PartitionLedger | None:
-        """A partition's ledger, if its rules hold without exception."""
+        """Return a partition's ledger if all rules hold for it, else None."""
         partition = self._ledger.partitions.get(partition_id)
         return partition if partition is not None and partition.is_strict else None
 
@@ -258,7 +259,7 @@ class StepChecks:
     def check_object(
         self, server: SimulatedServer, partition: PartitionLedger, entry: NumberedChange
     ) -> None:
-        """An object in a store is what its authority had under its number.
+        """Check that an object in a store is equal to the authority's object with the same number.
 
         Raises:
             Violation: it is not.
@@ -319,7 +320,7 @@ class StepChecks:
     def _check_claim(
         self, server: SimulatedServer, partition: PartitionLedger, before: int, last: int
     ) -> None:
-        """A replica with LastSeqNumber `last` has everything up to it; up to `before` it had already."""
+        """Check that a replica has all changes up to its LastSeqNumber `last`; up to `before` is known."""
         if last > partition.highest:
             raise Violation(
                 f"{server.name}: LastSeqNumber {last} is above the authority's {partition.highest}"
@@ -334,7 +335,7 @@ class StepChecks:
     def check_newest(
         self, server: SimulatedServer, partition: PartitionLedger, entry: NumberedChange
     ) -> None:
-        """The newest state of an object is in a store.
+        """Check that the newest state of an object is in a store.
 
         Raises:
             Violation: it is not.
@@ -352,9 +353,9 @@ class StepChecks:
             self.check_object(server, partition, entry)
 
     def _is_moving(self, partition: PartitionLedger, entry: NumberedChange) -> bool:
-        """Return True if a change that was cut short has taken an object's number away, and is not given yet.
+        """Return True if an interrupted change has removed an object's number and is not recorded yet.
 
-        Answers leave the object out meanwhile, as they do what has a higher number; it comes under that one.
+        Until then, replies do not contain the object; it follows with its new number.
         """
         giver = self._cut_short.get(partition.partition_id)
         torn = giver.torn.get(partition.partition_id) if giver is not None else None
@@ -365,7 +366,7 @@ class StepChecks:
 
 
 def _remember(server: SimulatedServer, operation: Operation, result: Result) -> None:
-    """Take in what a store holds of partitions and neighbours now."""
+    """Record the partitions and neighbours that a store holds now."""
     match operation:
         case SavePartition(partition=partition):
             server.persisted[partition.partition_id] = partition
@@ -385,7 +386,7 @@ def _by_name(state: PersistedState) -> dict[tuple[bool, str], DirectoryNeighbor]
 
 
 def compare(meant: NumberedChange, properties: Properties) -> str:
-    """How an object differs from what it should be; empty: not at all."""
+    """Return the differences between an object and its entry in the ledger; empty: none."""
     if meant.content is None:
         return "it was deleted"
     found = content_of(meant.object_type, properties)

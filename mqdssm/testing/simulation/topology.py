@@ -1,8 +1,8 @@
-"""The administrator: sites and controllers come and go, and take over from each other.
+"""The administrator, who adds, removes, renames and replaces sites and controllers.
 
-Tasks are generators that yield how long they wait, in seconds. They look into the ledger, as nobody could,
-and do what is still to be done until it is there; answers of servers alone would not tell. What is about
-roles is asked of the owner itself, which believes no other server about them (decision R107).
+Tasks are generators that yield the seconds to wait. They repeat a request until its result is in the ledger:
+answers of servers are not enough. Requests about roles go to the owner itself, which accepts them from no
+other server (decision R107).
 """
 
 from collections.abc import Callable, Iterator
@@ -25,15 +25,15 @@ from mqdssm.testing.simulation.world import World
 _SERVERS_MAX: Final = 45
 _SITES_MAX: Final = 8
 _CLAIM_S: Final = 300
-"""How long a controller with another name has to make itself known before the administrator does."""
+"""Time that a renamed controller has to announce its name before the administrator enters it."""
 _TRIES: Final = 1000
 _MACHINE_TRIES: Final = 20
-"""A machine that goes with its site is tried so often at a time: a queue that it has got may refuse it."""
+"""Attempts to delete a machine of a removed site in one round: a new queue may prevent the deletion."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Something that the administrator may do now.
+    """Task that the administrator may begin now.
 
     Attributes:
         name: what it is.
@@ -52,7 +52,7 @@ class Choice:
     alone: bool = False
 
     def bears(self, other: "Choice") -> bool:
-        """Return True if it may go on together with another one that goes on already."""
+        """Return True if the task may run together with another one."""
         if self.alone or other.alone or (self.naming and other.naming):
             return False
         comes = {self.name, other.name} & {"adds a site", "adds a BSC"}
@@ -60,14 +60,14 @@ class Choice:
 
 
 class Administrator:
-    """Whoever changes the topology, one thing at a time or a few.
+    """Administrator who changes the topology with one task, or a few tasks, at a time.
 
     Args:
         world: the enterprise.
-        clients: through whom objects are changed.
+        clients: send the requests for changes.
 
     Attributes:
-        running: how many tasks are not done yet.
+        running: number of tasks that are not done yet.
     """
 
     def __init__(self, world: World, clients: SimulatedClients) -> None:
@@ -94,7 +94,7 @@ class Administrator:
     # -- tasks
 
     def begin(self, task: Task, then: Callable[[], None] | None = None) -> None:
-        """Carry out a task."""
+        """Run a task in simulated time, then a call-back."""
         self.running += 1
 
         def go() -> None:
@@ -109,7 +109,7 @@ class Administrator:
         go()
 
     def run(self) -> None:
-        """Begin something when not too much is under way, and again after a while, until `busy` ends."""
+        """Begin a random task unless enough are running, and again after a while, while `busy` is set."""
         if not self.busy:
             return
         if self.running < self._world.options.work.together:
@@ -188,7 +188,7 @@ class Administrator:
         return Choice(name, lambda: make(site_id), site_id, naming=naming, alone=alone)
 
     def _replace(self, site_id: Guid) -> Task:
-        """A PSC loses its directory: a BSC takes over, if there is one that can (decision R104)."""
+        """Replace a PSC that loses its directory: by a BSC if one can take over (decision R104)."""
         heir = self._losses.furthest(site_id)
         lost = self._census.owner(site_id)
         if heir is None or self._taken_over or lost is self._world.pec:
@@ -198,7 +198,7 @@ class Administrator:
             yield from self._take_over(site_id, heir)
 
     def _take_over(self, site_id: Guid, heir: SimulatedServer | None = None) -> Task:
-        """Have a site taken over, and make good what was lost of the topology (decision R86)."""
+        """Let a BSC take over a site, and repair the objects of the topology (decision R86)."""
         self._taken_over = True
         yield from self._losses.take_over(site_id, heir)
         heir = self._census.owner(site_id)
@@ -209,10 +209,10 @@ class Administrator:
             yield from self._losses.bring_back(site)
             yield from self.remove_site(site.partition_id)
 
-    # -- beginning
+    # -- first server
 
     def found_enterprise(self) -> Task:
-        """The first server, with the objects that it needs ([MC-MQDSRP] 4)."""
+        """Install the first server, with the objects that it needs ([MC-MQDSRP] 4)."""
         world = self._world
         site_id = self._new_site_id()
         name = self._new_name()
@@ -227,10 +227,10 @@ class Administrator:
         yield from self._create_site(site_id, name, at=pec)
         yield from self._create_machine(pec, Service.PEC, at=pec)
 
-    # -- coming
+    # -- adding
 
     def add_site(self, bscs: int = 0) -> Task:
-        """A site with its primary controller ([MC-MQDSRP] 4.1)."""
+        """Add a site with its primary controller ([MC-MQDSRP] 4.1)."""
         world = self._world
         site_id = self._new_site_id()
         server = world.add_server(
@@ -244,7 +244,7 @@ class Administrator:
             yield from self.add_bsc(site_id)
 
     def add_bsc(self, site_id: Guid) -> Task:
-        """A backup controller ([MC-MQDSRP] 4.2)."""
+        """Add a backup controller to a site ([MC-MQDSRP] 4.2)."""
         world = self._world
         server = world.add_server(
             name=self._new_name(),
@@ -262,16 +262,16 @@ class Administrator:
         elif not before:
             world.start(server)
 
-    # -- going
+    # -- removing
 
     def remove_bsc(self, server: SimulatedServer) -> Task:
-        """A backup controller is taken away."""
+        """Remove a backup controller."""
         yield from self._remove_machine(server)
         yield self._dice.below(20) * 1.0
         self._world.retire(server)
 
     def _remove_machine(self, server: SimulatedServer) -> Task:
-        """Delete a machine object, first its queues."""
+        """Delete the queues of a server's machine, then its machine object."""
         site_id, machine_id = server.settings.site_id, server.settings.machine_id
         site = self._world.ledger.partitions[site_id]
         path = site.latest[machine_id].path.casefold() if machine_id in site.latest else ""
@@ -282,14 +282,14 @@ class Administrator:
             yield from self._delete(site_id, machine_id, tries=3)
 
     def remove_site(self, site_id: Guid) -> Task:
-        """A site is emptied and removed."""
+        """Delete all objects of a site, then the site, and retire its controllers."""
         self._clients.closing.add(site_id)
-        yield ANSWER_S  # what clients asked for meanwhile
+        yield ANSWER_S  # for requests of clients that are under way
         site = self._world.ledger.partitions[site_id]
         owner = self._census.owner(site_id)
         while not site.dead:
             for entry in sorted(site.live(), key=lambda one: _order(one, owner.settings.machine_id)):
-                # services go on: a machine that has got a queue meanwhile has to wait for the next round
+                # services continue: a machine with a new queue has to wait for the next round
                 machine = entry.object_type is ObjectType.MACHINE
                 tries = _MACHINE_TRIES if machine else _TRIES
                 yield from self._delete(site_id, entry.identifier, at=owner, tries=tries)
@@ -306,7 +306,7 @@ class Administrator:
                 self._world.retire(server)
 
     def remove_liar(self, liar: SimulatedServer) -> Task:
-        """Take a hostile server away, and the name by which the enterprise knows it."""
+        """Retire a hostile server, and remove its machine object or its name in its site's object."""
         self._count("removes a hostile server")
         self._world.retire(liar)
         site_id = liar.settings.site_id
@@ -321,7 +321,7 @@ class Administrator:
     # -- taking over
 
     def hand_over_site(self, heir: SimulatedServer) -> Task:
-        """A backup controller becomes the primary one of its site (decision R38)."""
+        """Make a backup controller the primary one of its site (decision R38)."""
         site_id = heir.settings.site_id
         while not self._census.serves(heir) & CONTROLLER:
             if heir.retired or self._census.owner(site_id) is self._world.pec:
@@ -336,13 +336,13 @@ class Administrator:
             yield PAUSE_S
 
     def _name_controller(self, site_id: Guid, heir: SimulatedServer) -> Task:
-        """Have the site's object name its controller: the PEC would not believe it (decisions R86, R107)."""
+        """Write a controller's name to its site's object: the PEC would not accept it (R86, R107)."""
         while not self._census.site_names(site_id, heir):
             properties: Properties = ((Propid.S_PSC, self._spelt(heir.name)),)
             yield from self._update(ObjectType.SITE, PEC_PARTITION_ID, site_id, properties)
 
     def hand_over_enterprise(self, site_id: Guid) -> Task:
-        """Another site's controller becomes that of the enterprise (decision R38)."""
+        """Make another site's controller the PEC (decision R38)."""
         heir = self._census.owner(site_id)
         ledger = self._world.ledger.partitions[PEC_PARTITION_ID]
         yield from self._until_known(site_id, heir)
@@ -350,7 +350,7 @@ class Administrator:
             enterprise = next(iter(ledger.live(ObjectType.ENTERPRISE)))
             name = str((enterprise.content or {}).get(Propid.E_PECNAME))
             if name.casefold() == heir.name.casefold():
-                yield PAUSE_S  # it has not heard of it yet
+                yield PAUSE_S  # the new PEC has not received the change yet
                 continue
             properties: Properties = ((Propid.E_PECNAME, self._spelt(heir.name)),)
             yield from self._update(
@@ -358,7 +358,7 @@ class Administrator:
             )
 
     def rename(self, site_id: Guid) -> Task:
-        """A primary controller starts anew under another name."""
+        """Restart a primary controller under another name."""
         server = self._census.owner(site_id)
         if not self._census.site_names(site_id, server):
             return
@@ -369,7 +369,7 @@ class Administrator:
         yield self._dice.below(30) * 1.0
         server.held = False
         self._world.start(server)
-        # where nobody had heard of its machine's object, by which it is known, people have to say it (R107)
+        # if no server has its machine object yet, which identifies it, operators must tell them (R107)
         self._world.schedule.after(_CLAIM_S, self._losses.name_pec)
         for _ in range(_CLAIM_S):
             if self._census.site_names(site_id, server):
@@ -378,7 +378,7 @@ class Administrator:
         else:
             yield from self._name_controller(site_id, server)
         while not self._census.all_know(site_id):
-            yield PAUSE_S  # two that were renamed, and had not heard of each other, never would
+            yield PAUSE_S  # two renamed controllers that do not know the other's name would never learn it
 
     # -- objects
 
@@ -456,7 +456,7 @@ class Administrator:
             )
 
     def _ask(self, server: SimulatedServer, command: Command, object_type: ObjectType, **what: Any) -> Task:
-        """Ask for a change, and wait for the answer, though not for ever."""
+        """Send a request for a change, and wait for the answer, up to a limit."""
         told: list[int] = []
         self._clients.ask(server, command, object_type, then=told.append, **what)
         for _ in range(ANSWER_S):
@@ -476,7 +476,7 @@ class Administrator:
         return f"Srv{self._names}"
 
     def _spelt(self, name: str) -> str:
-        """A machine name in another case, at times."""
+        """Return a machine name, sometimes in capitals."""
         return name.upper() if self._dice.one_in(4) else name
 
     def _say(self, text: str) -> None:
@@ -491,7 +491,7 @@ def _about_server(
 
 
 def _order(entry: NumberedChange, own_machine: Guid) -> int:
-    """In which order a site is emptied: queues, machines, the controller's own machine."""
+    """Return the order of deletion in a site: queues, machines, the controller's own machine."""
     if entry.object_type is ObjectType.QUEUE:
         return 0
     return 2 if entry.identifier == own_machine else 1

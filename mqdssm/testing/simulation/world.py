@@ -1,4 +1,4 @@
-"""The simulated enterprise: its servers, what is between them, and who looks at it."""
+"""The simulated enterprise: its servers, the network between them, and the checks."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -33,13 +33,13 @@ StoreMaker: TypeAlias = Callable[[], SimulatedStore]
 
 
 def real_engine(settings: Settings, first_request: int) -> SimulatedEngine:
-    """The engine that the project ships."""
+    """Return the engine of the product."""
     return ReplicationEngine(settings, first_request=first_request)
 
 
 @dataclass(slots=True)
 class RunCounts:
-    """What happened in a run, to prove that the simulation reaches what it is for.
+    """Counts of events in a run, as proof that the simulation reaches them.
 
     Attributes:
         crashes: servers that stopped.
@@ -60,7 +60,7 @@ class Backup:
 
     Attributes:
         store: the copy.
-        torn: by partition, the change that had been cut short then; the copy holds what was done of it.
+        torn: by partition, the change that had been interrupted then; the copy holds a part of it.
     """
 
     store: SimulatedStore
@@ -72,18 +72,18 @@ def _unbent(action: Send) -> Send:
 
 
 class World:
-    """Everything in a run.
+    """The whole enterprise of a run.
 
     Args:
         options: what kind of run.
         make_engine: makes a server's engine.
         make_store: makes a server's store.
-        trace: what tells a reader, or None.
+        trace: writes a line of the trace, or None.
 
     Attributes:
-        headers: when a server told a machine its numbers last, by its index and the machine's name.
+        headers: time of a server's last announcement to a machine, by its index and the machine's name.
         liar: the server that is hostile; None: there is none, or not yet.
-        bend: what it says instead of what its engine wants to say.
+        bend: replaces a message of its engine.
     """
 
     def __init__(
@@ -121,15 +121,15 @@ class World:
         partition = self.ledger.partitions.get(partition_id)
         return partition is not None and (partition.loose or partition.foul)
 
-    # -- what a hostile server may harm: what it owns, and whoever has everything from it
+    # -- what a hostile server may harm: its own partitions, and the servers of its site
 
     def is_foul(self, server: SimulatedServer) -> bool:
-        """Return True if nothing is promised of a server: it is hostile, or its PSC is."""
+        """Return True if a server is not checked, because it or its PSC is hostile."""
         site = self.ledger.partitions.get(server.settings.site_id)
         return server is self.liar or (site is not None and site.foul)
 
     def _is_led_on(self, server: SimulatedServer, action: Send) -> bool:
-        """Return True for what a hostile server makes others say: its request passed on, or refused."""
+        """Return True for a message that a hostile server caused: its request forwarded, or refused."""
         match action.message:
             case ChangeReplyMessage():
                 return self._is_liars_name(action.destination)
@@ -138,7 +138,7 @@ class World:
         return False
 
     def is_foul_neighbor(self, neighbor: DirectoryNeighbor) -> bool:
-        """Return True if a neighbour is a hostile server, or the PSC of its site by its word."""
+        """Return True if a neighbour is a hostile server, or is in the site of a hostile PSC."""
         site = self.ledger.partitions.get(neighbor.partition_id)
         if site is not None and site.foul:
             return True
@@ -148,7 +148,7 @@ class World:
         return self.liar is not None and name.casefold() == self.liar.name.casefold()
 
     def _known(self, identifier: Guid) -> tuple[int, str, Role] | None:
-        """A server as queue managers know it."""
+        """Return the index, name and role of the server with a machine identifier; None: there is none."""
         found = (one for one in self.servers if one.settings.machine_id == identifier)
         return next(((one.index, one.name, one.settings.role) for one in found), None)
 
@@ -157,7 +157,7 @@ class World:
     def add_server(
         self, *, name: str, site_id: Guid, role: Role, pec_name: str, psc_name: str = ""
     ) -> SimulatedServer:
-        """Install a server; it is not started."""
+        """Install a server without starting it."""
         tuning = tuning_of(self.options, len(self.servers))
         settings = Settings(
             machine_name=name,
@@ -167,7 +167,7 @@ class World:
             pec_name=pec_name,
             psc_name=psc_name,
             forwarded_wait_s=2 * tuning.request_wait_s,
-            foreign_s=0.0,  # nobody else writes, and recorded seeds stay what they are
+            foreign_s=0.0,  # no other program writes, and recorded seeds must not change
             **{one: getattr(tuning, one) for one in tuning.__slots__},
         )
         index = len(self.servers)
@@ -184,42 +184,42 @@ class World:
         return server
 
     def guid(self, *names: object) -> Guid:
-        """A GUID of this run, by what it is for."""
+        """Return a GUID of this run, derived from names."""
         return Guid.of(guid(self.options.seed, *names))
 
     def find(self, name: str) -> SimulatedServer | None:
-        """The server that has a machine name now."""
+        """Return the server that currently has a machine name; None if there is none."""
         server = self._names.get(name.casefold())
         return None if server is None or server.retired else server
 
     def rename(self, server: SimulatedServer, name: str) -> None:
-        """Give a server that is down another machine name."""
+        """Rename a server that is down."""
         self._names.pop(server.name.casefold(), None)
         self._names[name.casefold()] = server
         server.rename(name)
 
     def backup(self, server: SimulatedServer) -> Backup:
-        """A copy of a server's directory."""
+        """Return a copy of a server's directory."""
         copy = self._make_store()
         copy_to(server.store, copy)
         return Backup(copy, dict(server.torn))
 
     def reinstall(self, server: SimulatedServer, backup: Backup | None = None) -> None:
-        """Give a server that is down an empty directory, or an old one; it is a BSC."""
+        """Make a server that is down a BSC with an empty directory, or a backup."""
         owner = self.owner(server.settings.site_id)
         psc_name = "" if owner is None else owner.name
         server.settings = replace(server.settings, role=Role.BSC, pec_name=self.pec.name, psc_name=psc_name)
         self.lose(server, backup)
 
     def lose(self, server: SimulatedServer, backup: Backup | None = None) -> None:
-        """Take the directory of a server that is down away; an older copy or nothing takes its place."""
+        """Replace the directory of a server that is down by a backup or an empty one."""
         if backup is None:
             server.lose(self._make_store())
         else:
             server.lose(backup.store, backup.torn)
 
     def start(self, server: SimulatedServer) -> None:
-        """Start a server, if it is down; what waits for it arrives."""
+        """Start a server if it is down, and retry the messages that wait for it."""
         if server.is_up or server.retired:
             return
         server.faults = self.options.servers if self.is_faulty else ServerFaults()
@@ -235,13 +235,13 @@ class World:
     # -- what servers call (`mqdssm.testing.simulation.servers.ServerWorld`)
 
     def make_engine(self, settings: Settings, first_request: int) -> SimulatedEngine:
-        """A new engine."""
+        """Return a new engine for a server."""
         engine = self._make_engine(settings, first_request)
         index = next(one.index for one in self.servers if one.settings.machine_id == settings.machine_id)
         return WindowsEngine(engine) if is_windows(self.options, index) else engine
 
     def sent(self, server: SimulatedServer, action: Send) -> Send:
-        """A server sends a message; return what leaves, which a hostile server bends."""
+        """Check and send a message of a server; return it as it was sent, perhaps falsified."""
         if self.is_foul(server):
             action = self.bend(action) if server is self.liar else action
         elif not self._is_led_on(server, action):
@@ -252,15 +252,15 @@ class World:
         return action
 
     def performed(self, server: SimulatedServer, operation: Operation, result: Result) -> None:
-        """A store has done something."""
+        """Check an operation that a store performed."""
         self.watch.performed(server, operation, result)
 
     def torn(self, server: SimulatedServer, operation: Operation) -> None:
-        """A crash cuts an operation short."""
+        """Note an operation that a crash interrupts."""
         self.watch.torn(server, operation)
 
     def replied(self, server: SimulatedServer, reply: Reply) -> None:
-        """A client is answered."""
+        """Count and check an answer to a client, and pass it to the waiting call-back."""
         self.counts.answers[reply.status] = self.counts.answers.get(reply.status, 0) + 1
         if self.trace is not None:
             self.trace(f"{server.name}: answers {describe(reply)}")
@@ -271,13 +271,13 @@ class World:
             waiter(reply.status)
 
     def noted(self, server: SimulatedServer, note: Note) -> None:
-        """An engine has a remark."""
+        """Count a note of an engine."""
         self.counts.notes[note.what] = self.counts.notes.get(note.what, 0) + 1
         if self.trace is not None:
             self.trace(f"{server.name}: notes {note.what}: {note.detail}")
 
     def crashed(self, server: SimulatedServer) -> None:
-        """A server stopped; somebody starts it again."""
+        """Count a crash, and schedule the next start of the server."""
         self.counts.crashes += 1
         down_ms = self.dice.between(100, 100 + 1000 * self.options.servers.down_max_s)
         self.schedule.after(down_ms / 1000, lambda: None if server.held else self.start(server))
@@ -285,31 +285,31 @@ class World:
             name = partition.purge_state.name
             self.counts.states[name] = self.counts.states.get(name, 0) + 1
 
-    # -- for those who change the world
+    # -- for clients and administrators
 
     def when_answered(self, request: int, waiter: Callable[[int], None]) -> None:
-        """Call somebody with the status of a request."""
+        """Register a call-back for the status of a request."""
         self._waiters[request] = waiter
 
     def owner(self, partition_id: Guid) -> SimulatedServer | None:
-        """The server that may give a partition's numbers."""
+        """Return the server that may assign a partition's numbers; None: no such partition."""
         partition = self.ledger.partitions.get(partition_id)
         return None if partition is None else self.servers[partition.giver]
 
     @property
     def pec(self) -> SimulatedServer:
-        """The server of the enterprise partition."""
+        """Authority of the enterprise partition."""
         return self.servers[self.ledger.partitions[PEC_PARTITION_ID].giver]
 
     def begin_faults(self) -> None:
-        """From now on things go wrong."""
+        """Begin the faults of network and servers."""
         self.is_faulty = True
         self.network.faults = self.options.network
         for server in self.servers:
             server.faults = self.options.servers
 
     def end_faults(self) -> None:
-        """From now on nothing goes wrong."""
+        """End all faults."""
         self.is_faulty = False
         self.network.calm()
         for server in self.servers:
