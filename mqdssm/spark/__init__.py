@@ -1,4 +1,4 @@
-"""The pipeline on PySpark: sessions, the runner, the data source, its writer. The only importer of pyspark.
+"""The pipeline on PySpark: sessions, runner, data source and its writer. No other package imports pyspark.
 
-Nothing heavy is imported here: ``mqdssm --help`` does not pay for a JVM.
+This package imports nothing large, so that ``mqdssm --help`` does not wait for a JVM.
 """

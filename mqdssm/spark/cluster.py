@@ -1,4 +1,4 @@
-"""Clusters of Spark: the package that goes to executors, and checks of what executors have and see."""
+"""Spark clusters: the package for executors, and checks of their modules and files."""
 
 import contextlib
 import importlib
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MASTER_WAIT_S: Final = 10.0
-"""For a stand-alone master to take a connection; Spark itself would try for a minute, and say nothing."""
+"""Seconds for a stand-alone master to accept a connection; Spark itself would try for a minute, silently."""
 EXECUTOR_WAIT_S: Final = 300.0
-"""For a cluster to give the first executor (images have to be fetched); Spark itself would wait for ever."""
+"""Seconds for a cluster to give the first executor (images have to be fetched); Spark would wait for ever."""
 NEEDED: Final = ("ldap3", "pyarrow", "numpy", "pydantic", "mqdssm.pipeline.export.worker")
-"""Modules that executors must have; ours come from us."""
-PROBES_EACH: Final = 4  # looks for each core: chance spreads them, and each costs milliseconds
+"""Modules that executors must have; those of mqdssm are sent with the job."""
+PROBES_EACH: Final = 4  # probes for each core: they are spread at random, and each costs milliseconds
 _PROBES_MAX: Final = 1000
 _POLL_S: Final = 0.5
 _NOT_SENT: Final = frozenset({"__pycache__", "testing"})
 
 
 def session_settings(on: SparkOptions, folder: Path) -> dict[str, str]:
-    """Settings of Spark for a new session.
+    """Return Spark settings for a new session.
 
     Args:
         on: where Spark runs.
@@ -47,10 +47,10 @@ def session_settings(on: SparkOptions, folder: Path) -> dict[str, str]:
 
 
 def check_master(on: SparkOptions) -> None:
-    """See whether a stand-alone master listens.
+    """Check that a stand-alone master listens.
 
     Raises:
-        ConfigError: none of those named does.
+        ConfigError: none of the masters does.
     """
     master = on.master or ""
     if not master.startswith("spark://"):
@@ -68,11 +68,11 @@ def check_master(on: SparkOptions) -> None:
 
 
 REGISTRATION: Final = "pyspark_mqdssm/__init__.py"
-"""The file in a wheel by which Spark knows the data source, see `mqdssm.spark.registration`."""
+"""File in a wheel through which Spark finds the data source, see `mqdssm.spark.registration`."""
 
 
 def package_zip(folder: Path) -> Path:
-    """Put our package into a zip file, as executors take it: pure Python, without what only tests need.
+    """Write the package mqdssm into a zip file for executors: pure Python, without the modules for tests.
 
     Args:
         folder: for the file.
@@ -84,7 +84,7 @@ def package_zip(folder: Path) -> Path:
             inside = path.relative_to(root)
             if path.is_file() and not _NOT_SENT.intersection(inside.parts):
                 file.write(path, inside.as_posix())
-        # for the data source's name; an installed wheel has it in this place alone
+        # for the data source's name; an installed wheel has the file only in this place
         installed = root / REGISTRATION
         file.write(
             installed if installed.exists() else Path(__file__).with_name("registration.py"), REGISTRATION
@@ -93,7 +93,7 @@ def package_zip(folder: Path) -> Path:
 
 
 def refuse_speculation(spark: "SparkSession") -> None:
-    """Refuse a session that starts slow tasks twice: the copy would wait for the files of the other one.
+    """Refuse a session with speculative execution: the copy of a task would wait for the files of the other.
 
     Raises:
         ConfigError: it is such a session.
@@ -103,9 +103,9 @@ def refuse_speculation(spark: "SparkSession") -> None:
 
 
 def probe(spark: "SparkSession", on: SparkOptions, files: Sequence[Path] = ()) -> None:
-    """See whether a cluster can do the work: it gives executors, which have our packages and see our files.
+    """Check that a cluster gives executors, and that these have the packages and see the files.
 
-    Does nothing where workers run on this machine.
+    Does nothing if workers run on this machine.
 
     Args:
         spark: the session.
@@ -150,7 +150,7 @@ def _look(
 
 
 def problem_here(witnesses: Sequence[WitnessFile]) -> str | None:
-    """Why this process cannot work for us; None if it can."""
+    """Return the reason why this process cannot do the work; None if it can."""
     for name in NEEDED:
         try:
             importlib.import_module(name)
@@ -169,7 +169,7 @@ def problem_here(witnesses: Sequence[WitnessFile]) -> str | None:
 
 @contextlib.contextmanager
 def _patience(spark: "SparkSession") -> Iterator[threading.Event]:
-    """Cancel the jobs inside when no task of theirs starts; the event says that it was done."""
+    """Cancel the jobs inside if none of their tasks starts in time, and set the event."""
     context: Any = spark.sparkContext
     tracker = context.statusTracker()
     ended, gave_up = threading.Event(), threading.Event()

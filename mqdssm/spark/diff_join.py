@@ -1,11 +1,11 @@
-"""The join by Spark: which objects of two sides may differ, found by hashes of their canonical forms.
+"""The join of two sides by Spark: finds objects that may differ, by hashes of their canonical forms.
 
-Spark makes one text of each object, in which values that are certainly equal are written alike
-(`mqdssm.pipeline.diff.sql`), and hashes it. Of objects with one key the hashes are combined: two rows, one of
-each side, whose hashes cancel out, are equal. So a key and two numbers of each object are shuffled, and none
-becomes an object of Python. What does not cancel out is looked at field by field.
+Spark makes one text of each object, in which values that are certainly equal have the same form
+(`mqdssm.pipeline.diff.sql`), and hashes it. The hashes of objects with one key are combined: two rows, one of
+each side, whose hashes cancel out, are equal. So only a key and two numbers of each object are shuffled, and
+no Python object is made. Candidates whose hashes do not cancel out are compared field by field.
 
-The hash is keyed by two random numbers of each run: nobody can prepare objects that look alike to it.
+Two random numbers of each run are the seeds of the hash: nobody can prepare objects with equal hashes.
 """
 
 import secrets
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mqdssm.pipeline.diff.sides import Side
 
 TYPE: Final = "__type"
-"""Column of the join: number of the type."""
+"""Column of the join with the number of the type."""
 _SEED_BITS: Final = 63
 
 
@@ -93,7 +93,7 @@ class SparkJoin:
         return {name: path for name, path in found.items() if path.is_dir()}
 
     def _keyed(self, compared: ComparableType, side: "Side", pair: Pair) -> "DataFrame":
-        """The objects of a type with their keys."""
+        """Return the objects of a type with their keys."""
         from pyspark.sql import functions as F  # noqa: N812
 
         frame = read_frame(self._spark, side.sets[compared.type])
@@ -107,7 +107,7 @@ class SparkJoin:
         return frame.withColumn(KEY, F.expr(key)).drop(OLD, NEW)
 
     def _of_type(self, compared: ComparableType, keys: Path, pair: Pair) -> "DataFrame":
-        """The differences of the candidates of a type."""
+        """Return the differences between the candidates of a type."""
         from pyspark.sql import functions as F  # noqa: N812
 
         from mqdssm.spark.source import spark_schema
@@ -128,7 +128,7 @@ class SparkJoin:
 
 
 def _canonical(compared: ComparableType, side: "Side", *, respelt: bool) -> "list[Column]":
-    """The columns of an object in a form in which only equal ones are alike."""
+    """Return the columns of an object in a canonical form: only equal values have the same form."""
     from pyspark.sql import functions as F  # noqa: N812
 
     root = None if side.root is None else str(side.root)
@@ -141,7 +141,7 @@ def _canonical(compared: ComparableType, side: "Side", *, respelt: bool) -> "lis
 def _worker(
     compared: ComparableType, grounds: tuple[Ground, Ground]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a task runs."""
+    """Return the function that a task runs."""
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from FieldByField(compared, *grounds).differences(batches)

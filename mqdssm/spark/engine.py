@@ -1,4 +1,4 @@
-"""Engine of Spark, which `mqdssm.pipeline.engines` loads by name."""
+"""The engine for Spark, which `mqdssm.pipeline.engines` loads by name."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def read_frame(spark: "SparkSession", objects: Dataset) -> "DataFrame":
-    """Read the objects of one type, without a look at the files: each would cost a job of Spark's."""
+    """Return the objects of one type as a data frame, without a Spark job that reads the files' schema."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     schema = from_arrow_schema(pa.schema(objects.columns))

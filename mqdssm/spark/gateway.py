@@ -1,11 +1,11 @@
-"""The Java process of Spark's, started by us, so that nothing of it stays when its start is broken off.
+"""The Java process of Spark, started by this package, so that an interrupted start leaves no process behind.
 
-PySpark starts Java through two shells and a Java that only makes a command line. Whoever interrupts it then
-leaves all of them behind, for as long as they take to notice. What is started here is a process group of its
-own, which is ended and waited for. PySpark joins it as it joins the Java of ``spark-submit``.
+PySpark starts Java through two shells and another Java that only makes a command line. After an interrupt
+all of these remain until they notice it. Here Java is started in a process group of its own, which is ended
+and waited for. PySpark connects to it as it connects to the Java of ``spark-submit``.
 
-A Java that dies while Spark runs (no memory left, killed) does not take this program along: PySpark is made
-to forget it, and the next session starts another one.
+If Java ends while Spark runs (out of memory, killed), this program continues: PySpark is reset, and the
+next session starts another Java.
 """
 
 import atexit
@@ -35,32 +35,32 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger(__name__)
 
 ENDS_WAIT_S: Final = 10.0
-"""How long Java may take to remove its files when we leave; it needs a second."""
+"""Seconds for Java to remove its files when the program ends; it needs one."""
 BROKEN_WAIT_S: Final = 5.0
-"""The same when its start was broken off."""
+"""Seconds for Java to end after an interrupted start."""
 HADOOP: Final = "spark.hadoop."
-"""Beginning of settings that Spark hands on to file systems: keys of clouds among them."""
+"""Prefix of settings that Spark passes to file systems: keys of clouds among them."""
 _POLL_S: Final = 0.05
 _ENDING: Final = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
 _WENT_WAIT_S: Final = 5.0
-"""How long a Java that answers no more may take to be gone: it still writes down why."""
+"""Seconds for a Java that does not answer to end; it still writes the reason."""
 _OUT_OF_MEMORY: Final = 52
-"""The exit code of a Java whose heap is full (Spark's ``SparkExitCode.OOM``)."""
-_CAUSES_MAX: Final = 20  # in a chain that should have an end
-_LOG_LINES_MAX: Final = 200  # at the end of the log, among which the reason is
+"""Exit code of a Java whose heap is full (Spark's ``SparkExitCode.OOM``)."""
+_CAUSES_MAX: Final = 20  # limit for a chain without end
+_LOG_LINES_MAX: Final = 200  # at the end of the log, where the reason is expected
 _CLASS: Final = re.compile(r'(?:Exception in thread "\w+" )?(?:[a-z]\w*\.)+[A-Z][\w$]*: ')
 _SAYS: Final = re.compile(_CLASS.pattern + r"|.*\b[Ee]rror\b|Invalid ")
-"""Lines of a log that explain something."""
+"""Pattern of lines of a log that contain a reason."""
 
 
 _STARTED: Final[list["subprocess.Popen[bytes]"]] = []
-"""The Java of this program, if it has one that we started."""
+"""The Java that this module started, if any."""
 
 
 class JavaEndedError(ConfigError):
-    """Java ended before Spark was there; the text is what it said."""
+    """Java ended before Spark had started; the text is Java's message."""
 
 
 @contextlib.contextmanager
@@ -69,7 +69,7 @@ def java_started(conf: Mapping[str, str], log: Path) -> Iterator[None]:
 
     Args:
         conf: settings of Spark, among them those that Java itself starts with.
-        log: gets all that Java and its children say.
+        log: file for the output of Java and its children.
 
     Raises:
         JavaEndedError: it ended at once.
@@ -104,7 +104,7 @@ def _has_java() -> bool:
 
 
 def is_java_gone() -> bool:
-    """Return True if the Java that PySpark talks to has ended."""
+    """Return True if the Java to which PySpark is connected has ended."""
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
@@ -117,10 +117,10 @@ def is_java_gone() -> bool:
 
 
 def forget_java() -> str:
-    """Make PySpark forget a Java that has ended: its next session starts another one.
+    """Reset PySpark after Java has ended, so that its next session starts another one.
 
     Returns:
-        How it ended, in words.
+        The way Java ended, in words.
     """
     _forget()
     if not _STARTED:
@@ -134,7 +134,7 @@ def forget_java() -> str:
 
 
 def how_it_ended(code: int | None) -> str:
-    """Words for the exit code of a Java that ended while it was needed; negative: the number of a signal."""
+    """Describe the exit code of a Java that ended unexpectedly; a negative code is the number of a signal."""
     if code == _OUT_OF_MEMORY:
         return "its Java had no memory left; setting spark.driver.memory, as 4g, gives it more"
     if code == -signal.SIGKILL:
@@ -143,7 +143,7 @@ def how_it_ended(code: int | None) -> str:
 
 
 def _forget() -> None:
-    """What `SparkSession.stop` does here, without a word to Java, and more: for PySpark there was no Java."""
+    """Reset PySpark as `SparkSession.stop` does, and its gateway, without a call to Java."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -158,7 +158,7 @@ def _forget() -> None:
 
 
 def stop(session: "SparkSession") -> None:
-    """Stop a session, also one whose Java has ended already, or was forgotten."""
+    """Stop a session, even if its Java has ended or was forgotten."""
     if session.sparkContext._jsc is None:  # noqa: SLF001  as above
         return
     if is_java_gone():
@@ -168,7 +168,7 @@ def stop(session: "SparkSession") -> None:
 
 
 def silence() -> None:
-    """Keep PySpark and Py4J from printing tracebacks when Java has gone: an error is raised besides."""
+    """Keep PySpark and Py4J from printing tracebacks after Java has ended: an error is raised in any case."""
     from pyspark import SparkContext
 
     logging.getLogger().addFilter(_is_not_of_py4j)
@@ -179,7 +179,7 @@ def silence() -> None:
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """A filter for the root logger: Py4J uses it for a command that Java did not answer."""
+    """Return False for records of Py4J in the root logger: it logs commands that Java did not answer."""
     if "py4j" not in Path(record.pathname).parts:
         return True
     log.debug("%s", record.getMessage())
@@ -187,9 +187,9 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 def command_line(conf: Mapping[str, str]) -> list[str]:
-    """Return Spark's settings as arguments for its start: everybody on the machine can read these.
+    """Return Spark's settings as arguments for its start, which everybody on the machine can read.
 
-    A session gets all settings once more when it is made, those of Hadoop and the secrets then alone.
+    A session gets all settings again when it is made: those of Hadoop and the secrets only then.
     """
     public = {
         key: value for key, value in conf.items() if not key.startswith(HADOOP) and not is_secret_setting(key)
@@ -207,7 +207,7 @@ def _launch(conf: Mapping[str, str], told: Path, log: Path) -> subprocess.Popen[
     with log.open("ab") as file:
         return subprocess.Popen(  # noqa: S603  the program of the installed package
             [str(Path(home, "bin", "spark-submit")), *settings, *more],
-            stdin=subprocess.PIPE,  # by whose end Java learns that we are gone, however we went
+            stdin=subprocess.PIPE,  # its end tells Java that this program has ended, in whatever way
             stdout=file,
             stderr=file,
             env=inherited,
@@ -216,7 +216,7 @@ def _launch(conf: Mapping[str, str], told: Path, log: Path) -> subprocess.Popen[
 
 
 def _told(process: subprocess.Popen[bytes], told: Path, log: Path) -> tuple[int, str]:
-    """Wait until Java says where it listens: a port and a secret, big-endian, the latter with its length."""
+    """Wait for the file with port and secret of Java's gateway: port, length and secret, big-endian."""
     while not told.is_file():
         if process.poll() is not None and not told.is_file():
             raise JavaEndedError(_reason(log, process.returncode))
@@ -227,19 +227,19 @@ def _told(process: subprocess.Popen[bytes], told: Path, log: Path) -> tuple[int,
 
 
 def _reason(log: Path, code: int) -> str:
-    """The first of the last lines that explains something."""
+    """Return the first of the log's last lines that contains a reason."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_LINES_MAX:]
     said = next((line.strip() for line in lines if _SAYS.match(line)), None)
     return f"it ended with {code}" if said is None else without_class(said)
 
 
 def without_class(line: str) -> str:
-    """A line of Java's without the name of its exception."""
+    """Return a line of Java's output without the name of the exception."""
     return _CLASS.sub("", line, count=1)
 
 
 def cause_of(error: Exception) -> str | None:
-    """What Java says of an error that PySpark gives, the first cause first; None if it is none of Java's."""
+    """Return Java's messages for an error of PySpark, the root cause first; None for another error."""
     from py4j.protocol import Py4JError, Py4JJavaError
 
     if not isinstance(error, Py4JJavaError):
@@ -250,48 +250,48 @@ def cause_of(error: Exception) -> str | None:
             chain.append(cause)
         said = [without_class(str(one.toString()).partition("\n")[0]) for one in (chain[-1], chain[0])]
         return said[0] if said[1] in said[0] else f"{said[0]} ({said[1]})"
-    except (Py4JError, OSError):  # Java has gone meanwhile
+    except (Py4JError, OSError):  # Java has ended meanwhile
         return None
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End Java and its shells, whatever they do now."""
+    """End Java and its shells, whatever their state."""
     with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGTERM)
     _leave(process, BROKEN_WAIT_S)
 
 
 def _leave_all() -> None:
-    """At the end of the program; a session that nobody stopped must not talk to Java any more."""
+    """End Java with the program; a session that was not stopped must not call Java any more."""
     if _STARTED:
         _forget()
         _leave(_STARTED.pop())
 
 
 def _leave(process: subprocess.Popen[bytes], wait_s: float = ENDS_WAIT_S) -> None:
-    """Let Java end by itself, and see to it that it did."""
+    """Let Java end by itself, and kill it if it does not."""
     try:
         if process.stdin is not None:
             process.stdin.close()
         process.wait(wait_s)
     except subprocess.TimeoutExpired:
         pass
-    finally:  # also when we are interrupted once more
+    finally:  # even after another interrupt
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
 if sys.platform != "win32":
-    # a child that was forked has no business with the Java of its parent
+    # a forked child does not own its parent's Java
     os.register_at_fork(after_in_child=_STARTED.clear)
 
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Keep signals that end programs until the end: a child that is started then would be known to nobody."""
+    """Delay signals that end programs: else a child that is being started would remain unknown."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # where no signal arrives
+        yield  # signals arrive in the main thread only
         return
     kept: list[int] = []
     numbers = [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
@@ -307,7 +307,7 @@ def _uninterrupted() -> Iterator[None]:
 
 @contextlib.contextmanager
 def environment(wanted: Mapping[str, str]) -> Iterator[None]:
-    """Set what children that start meanwhile inherit, and have the old values back at the end."""
+    """Set environment variables for children that start inside, and restore the old values."""
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

@@ -1,4 +1,4 @@
-"""Is there a Java that Spark can run on? Asked before pyspark is: its own answer explains nothing."""
+"""Check for a Java that Spark can run on, before pyspark starts, whose own error explains nothing."""
 
 import os
 import re
@@ -42,7 +42,7 @@ def find_java() -> Path:
 
 
 def java_major(java: Path) -> int:
-    """Ask a Java for its major version.
+    """Return the major version of a Java.
 
     Raises:
         ConfigError: it does not run, or its answer holds no version.

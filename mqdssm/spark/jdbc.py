@@ -1,7 +1,7 @@
-"""Tables in a database: copied by Spark, over JDBC, to Parquet files, which are then read like any others.
+"""Tables in a database, copied by Spark over JDBC to Parquet files, which are then read like other files.
 
-They are read once. A parallel read is no single moment, nor are several tables: whoever needs one stops what
-writes to them, or reads from a snapshot.
+They are read once. A parallel read, or a read of several tables, is not consistent at one moment: stop the
+programs that write to them, or read from a snapshot, if that matters.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ _CAUSE: Final = re.compile(r"[\w.$]+(?:Exception|Error): (.+)")
 _NETWORK: Final = re.compile(
     r"java\.net\.\w*Exception\b|UnresolvedAddressException|The TCP/IP connection to the host"
 )
-"""What Java says of the way to a database; the last is SQL Server's."""
+"""Pattern of Java's network errors on the way to a database; the last one is of SQL Server."""
 _NO_HOST: Final = re.compile(r"java\.net\.UnknownHostException: ([^\s:]+)")
 _NAME: Final = re.compile(r"\w[\w$#.\-\[\]\"` ]{0,254}")
 
@@ -68,7 +68,7 @@ def copy_tables(
 
 
 class _Reader:
-    """Reads tables of one database."""
+    """Reader of the tables of one database."""
 
     def __init__(self, spark: "SparkSession", url: str, mapping: SourceMapping, folder: Path) -> None:
         self._spark = spark
@@ -92,7 +92,7 @@ class _Reader:
             self._options["password"] = password
 
     def names(self) -> dict[str, str]:
-        """Table of MQIS -> its name in the database, as SQL writes it: of the mapping, else all there are.
+        """Return MQIS table -> its name in SQL: by the mapping, else all tables that are found.
 
         Raises:
             ConfigError: a name that is none, or one of several tables; none is there; the database cannot be
@@ -121,7 +121,7 @@ class _Reader:
         return found
 
     def _there(self) -> dict[str, list[str]]:
-        """The tables and views of the database, by lower-case name; quoted, for ``User`` is a word of SQL."""
+        """Return the quoted tables and views of the database by lower-case name (``User`` is a keyword)."""
         mark = "`" if self._kind in {"mysql", "mariadb"} else '"'
         query = "(select table_schema, table_name from information_schema.tables) mqdssm_names"
         found: dict[str, list[str]] = {}
@@ -153,7 +153,7 @@ class _Reader:
 
     @contextlib.contextmanager
     def _told(self, shown: str) -> Iterator[None]:
-        """Say what Java says in our own words, without the password."""
+        """Convert errors of Spark and Java into errors of this package, without the password."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
@@ -163,7 +163,7 @@ class _Reader:
             said = _words(error, self._options.get("password"))
             if (why := unreached(_text(error), said)) is not None:
                 raise SourceNotConnected(f"{self._shown}: the database is not reached: {why}") from None
-            if said == self._options["driver"]:  # all that Java says of a class that it does not find
+            if said == self._options["driver"]:  # Java's whole message about a missing class
                 said = f"there is no driver {said}: name its file as jars in [jdbc]"
             raise ConfigError(f"{self._shown}: {shown} cannot be read: {said}") from None
 
@@ -184,11 +184,11 @@ class _Reader:
 
 
 def unreached(text: str, said: str) -> str | None:
-    """Why a database is not reached, and what to do; None: it is, something else went wrong.
+    """Return the reason why a database cannot be reached, and advice; None if something else went wrong.
 
     Args:
-        text: all that Java says.
-        said: the part of it that says most.
+        text: all messages of Java.
+        said: the most specific of them.
     """
     if _NETWORK.search(text) is None:
         return None
@@ -199,7 +199,7 @@ def unreached(text: str, said: str) -> str | None:
 
 
 def _text(error: BaseException) -> str:
-    """All that Java says: Spark itself only says that it did not get to the database."""
+    """Return Java's messages: Spark's own message only says that the connection failed."""
     text = ""
     seen: BaseException | None = error
     while seen is not None:
@@ -209,7 +209,7 @@ def _text(error: BaseException) -> str:
 
 
 def _words(error: BaseException, password: str | None) -> str:
-    """What an error of Java's says, in a line, without the password: the last cause says most."""
+    """Return the message of a Java error in one line, without the password: that of the last cause."""
     lines = (line.strip() for line in _text(error).splitlines())
     kept = [line for line in lines if line and not line.startswith(("at ", "... ", "JVM stacktrace"))]
     causes = [found[1] for line in kept if (found := _CAUSE.search(line))]

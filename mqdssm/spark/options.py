@@ -1,7 +1,7 @@
-"""Options of the data source ``mqdssm``: what they mean, and that none of them is a secret.
+"""Options of the data source ``mqdssm``, parsed and checked; none of them is a secret.
 
-Spark pickles the options into every task and may print them in event logs and its web pages, so a password is
-never an option: it is read from a file or a variable of the environment where the search runs.
+Spark pickles the options into every task and may print them in event logs and its web pages, so a password
+is never an option: it is read from a file or an environment variable where the search runs.
 """
 
 import re
@@ -45,18 +45,18 @@ NAMES: Final = (
     "kerberoshost",
 )
 STREAM_NAMES: Final = ("state", "startingoffset", "maxrowspertrigger")
-"""Options of ``spark.readStream`` alone; `state` is what makes a stream of a frame."""
+"""Options of ``spark.readStream`` alone; `state` marks a stream."""
 NOT_FOR_STREAMS: Final = ("filter", "attributes", "base", "numpartitions", "pushdown")
 ROWS_PER_TRIGGER: Final = 10_000
 ROWS_PER_TRIGGER_MAX: Final = 1_000_000
 PARTITIONS_MAX: Final = 256
-"""Each is a connection of its own, and directories dislike hundreds."""
+"""Limit of partitions: each is a connection of its own, and directory servers do not accept hundreds."""
 _SECRET: Final = re.compile(r"(?i)pass|pw|secret|token")
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """The options of one data frame, checked. Holds no secret, so printing and pickling it is harmless.
+    """Checked options of one data frame. Holds no secret, so printing and pickling it is harmless.
 
     Attributes:
         object: type of frame, as ``queue`` or ``ldap``.
@@ -66,7 +66,7 @@ class SourceOptions:
         attributes: LDAP attributes of raw entries.
         base: DN where the search begins; None: where objects of the type are.
         numpartitions: how many searches the frame is split into, each with a connection of its own.
-        pushdown: what Spark filters by is asked of the server as far as LDAP can say it.
+        pushdown: Spark's filters are sent to the server as far as LDAP can express them.
     """
 
     object: str
@@ -80,7 +80,7 @@ class SourceOptions:
 
     @property
     def frame(self) -> FrameType:
-        """The type of frame."""
+        """Type of frame."""
         return frame_type(self.object)
 
     @classmethod
@@ -116,7 +116,7 @@ class SourceOptions:
         )
 
     def connect(self, server: str | None = None) -> "Directory":
-        """Connect as the options say, only to read; the password is read now and not kept.
+        """Connect for reading with these options; the password is read now and not kept.
 
         Args:
             server: the one URL to connect to; None: those of the options, in turn.
@@ -130,7 +130,7 @@ class SourceOptions:
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """The options of one stream of changes, checked. Holds no secret.
+    """Checked options of one stream of changes. Holds no secret.
 
     Attributes:
         source: type, columns, and how to log in.
@@ -146,7 +146,7 @@ class StreamOptions:
 
     @staticmethod
     def is_meant(options: Mapping[str, str]) -> bool:
-        """Return True if these are options of a stream: Spark does not say so as it asks for columns."""
+        """Return True if these are options of a stream: Spark does not say so when it asks for the schema."""
         return any(name.lower() in STREAM_NAMES for name in options)
 
     @classmethod
@@ -202,8 +202,8 @@ def _access(given: Mapping[str, str], frame: FrameType) -> DirectoryAccess:
 
 
 def _refuse_others(given: Mapping[str, str]) -> None:
-    """Refuse what is no option; never repeat a value, it could be the password."""
-    if "provider" in given:  # which Spark adds for CREATE TABLE
+    """Refuse unknown options, without repeating a value: it could be the password."""
+    if "provider" in given:  # added by Spark for CREATE TABLE
         raise ConfigError(
             "a directory is no table of a catalog: use CREATE TEMPORARY VIEW ... USING mqdssm OPTIONS (...)"
         )
@@ -220,7 +220,7 @@ def _refuse_others(given: Mapping[str, str]) -> None:
 
 
 def _filter(given: Mapping[str, str]) -> LdapFilter | None:
-    """The filter of the option.
+    """Parse the option ``filter``.
 
     Raises:
         ValueError: no filter, or one that is too deep.
@@ -229,7 +229,7 @@ def _filter(given: Mapping[str, str]) -> LdapFilter | None:
     if not text:
         return None
     wanted = parse_text(text)
-    encode(Not(Not(wanted)))  # the class and what Spark filters by come around it: two levels more
+    encode(Not(Not(wanted)))  # the filters for class and pushdown are put around it: two levels more
     return wanted
 
 
@@ -255,7 +255,7 @@ def _one_of(given: Mapping[str, str], name: str, known: tuple[str, ...]) -> str 
 
 
 def number(given: Mapping[str, str], name: str, default: int, high: int, *, low: int = 1) -> int:
-    """An option that is a number.
+    """Parse an option that is a number.
 
     Raises:
         ConfigError: it is none, or out of its range.
@@ -271,7 +271,7 @@ def _names(given: Mapping[str, str], name: str) -> list[str]:
 
 
 def _attributes(given: Mapping[str, str], frame: FrameType) -> tuple[str, ...]:
-    """The LDAP attributes of raw entries; other frames ask for what their columns need."""
+    """Return the LDAP attributes for raw entries; other frames request the attributes of their columns."""
     names = _names(given, "attributes")
     if names and frame.ldap_class is not None:
         raise ConfigError("option attributes is for object ldap: use columns")
@@ -287,7 +287,7 @@ def _attributes(given: Mapping[str, str], frame: FrameType) -> tuple[str, ...]:
 def _urls(text: str) -> tuple[str, ...]:
     urls = tuple(text.split())
     for url in urls:
-        if "@" in url:  # wherever it stands: the messages of other checks repeat the URL
+        if "@" in url:  # anywhere: the messages of other checks repeat the URL
             raise ConfigError("option url holds a user or password: use user and credentialsfile")
-        Endpoint.parse(url, None)  # raises for what is none: now, not in each worker
+        Endpoint.parse(url, None)  # raises for an invalid URL: now, not in each worker
     return urls

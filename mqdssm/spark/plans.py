@@ -1,4 +1,4 @@
-"""Rules as plans of Spark's: own rules, and those of ours that workers cannot evaluate with Arrow."""
+"""Validation rules as Spark plans: users' rules, and built-in rules that Arrow cannot evaluate."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -15,16 +15,16 @@ COLUMNS: Final = ("rule", "severity", "type", "dn", "guid", "attribute", "messag
 
 Frames = Mapping[str, "DataFrame"]
 Applied = tuple[Rule, tuple[str, ...]]
-"""A rule, and the types that it is to judge."""
+"""A rule, and the types that it is applied to."""
 
 
 def plans(frames: Frames, rules: Sequence[Applied], dns: Mapping[str, str]) -> Iterator["DataFrame"]:
-    """Make the plans of rules; those that look at rows share scans.
+    """Make the plans of rules; rules about single rows share scans.
 
     Args:
         frames: the types.
-        rules: what to apply to which.
-        dns: DNs of types whose objects do not say where they are.
+        rules: the rules and their types.
+        dns: DNs of types whose objects have no attribute with it.
     """
     for name, frame in frames.items():
         mine = [rule for rule, types in rules if isinstance(rule, Wrong) and name in types]
@@ -39,7 +39,7 @@ def plans(frames: Frames, rules: Sequence[Applied], dns: Mapping[str, str]) -> I
 
 
 def message_sql(text: str, frame: "DataFrame") -> str:
-    """Write a message as one expression."""
+    """Return the SQL expression of a message."""
     parts = []
     for part in template(text):
         if not part.is_expression:
@@ -63,8 +63,8 @@ def _shown(text: str, kind: str) -> str:
 def _wrong(name: str, frame: "DataFrame", rules: Sequence[Wrong], dns: Mapping[str, str]) -> "DataFrame":
     """Make one scan for several rules.
 
-    Most rows are sound: one cheap condition lets only the others through. The array is built inside the
-    generator, since the optimizer would compute a named one again for each use.
+    Most rows are valid: one cheap condition excludes them. The array is built inside the generator, since the
+    optimizer would compute a named array again for each use.
     """
     bad = [f"coalesce(({rule.bad}), false){_decoded(frame, rule)}" for rule in rules]
     found = [
@@ -77,7 +77,7 @@ def _wrong(name: str, frame: "DataFrame", rules: Sequence[Wrong], dns: Mapping[s
 
 
 def _decoded(frame: "DataFrame", rule: Rule) -> str:
-    """A value that could not be decoded is reported as such, and not again for being NULL."""
+    """Return a condition that excludes undecodable values: they are reported as such, not for being NULL."""
     if UNREADABLE not in frame.columns:
         return ""
     mark = literal(f"{rule.attribute}:")
@@ -124,7 +124,7 @@ def _repeated(frames: Frames, rule: Repeated, types: Sequence[str], dns: Mapping
 
 
 def _value(frame: "DataFrame", key: str, *, distinct: bool = False) -> str:
-    """One value for each row, where the key is an array; `distinct`: each but once."""
+    """Return an expression with one row for each element of an array; `distinct`: each value only once."""
     kind = frame.selectExpr(key).schema[0].dataType.simpleString()
     if not kind.startswith("array"):
         return key
@@ -149,7 +149,7 @@ def _reference(name: str, frames: Frames, rule: MissingReference, dns: Mapping[s
 
 
 def _finding(rule: Rule, name: str, frame: "DataFrame", dns: Mapping[str, str]) -> str:
-    """Write the SQL expression of one finding about a row."""
+    """Return the SQL expression of one finding about a row."""
     values = {
         "rule": literal(rule.id),
         "severity": literal(rule.severity),

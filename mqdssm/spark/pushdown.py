@@ -1,20 +1,20 @@
-"""What Spark filters by, as an LDAP filter that finds all such objects, and few others.
+"""Translation of Spark's filters into an LDAP filter that finds all matching objects, and few others.
 
-Spark checks again every row that it gets: the LDAP filter only spares rows, it decides nothing. So it may
-find too much, and never too little. Of what Spark offers:
+Spark checks again every row that it gets: the LDAP filter only saves rows. So it may find too many objects,
+but never too few. Filters of Spark that are translated:
 
 =======================  ==============================================================================
 equality, ``IN``         texts (LDAP knows no case and joins blanks: more is found), numbers, Booleans,
                          enumerations, GUIDs, SIDs, octets, times, the DN
 ``<``, ``<=``, ``>``, …  signed and unsigned numbers, times
-``LIKE 'x%'``            the ASCII letters at the beginning, but the last one: an accent may follow it
-``IS NOT NULL``          everything that is copied from an attribute
+``LIKE 'x%'``            the ASCII letters at the beginning without the last: an accent may follow it
+``IS NOT NULL``          every column that is copied from an attribute
 =======================  ==============================================================================
 
-Never asked of the server: what is true of an attribute's default, since servers find no attribute that is
-not there, and say nothing of one that the user may not search for; ``IS NULL``, since a value that cannot be
-decoded is NULL as well; lists, computed values, attributes of the computer; what the server's schema cannot
-compare.
+Never sent to the server: conditions that an attribute's default meets, since servers find no object without
+the attribute, nor one whose attribute the user may not search for; ``IS NULL``, since a value that cannot be
+decoded is NULL, too; lists, computed values, attributes of the computer; attributes that the server's schema
+cannot compare.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -56,23 +56,23 @@ from mqdssm.tables.syntax import (
 )
 
 VALUES_MAX: Final = 500
-"""Values of one ``IN``: a server compares each candidate with all of them."""
+"""Limit of the values of one ``IN``: a server compares each candidate with all of them."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)
 
 Interval: TypeAlias = tuple[int | None, int | None]
-"""Both ends included; None is no end."""
+"""Interval of integers with both ends included; None is no end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One condition on one column, as Spark offers it.
+    """One condition on one column, as Spark gives it.
 
     Attributes:
         column: its name.
         test: ``in``, ``<``, ``<=``, ``>``, ``>=``, ``prefix`` or ``present``.
-        value: what it is compared with; of ``in`` a tuple.
+        value: the value to compare with; for ``in`` a tuple.
     """
 
     column: str
@@ -81,7 +81,7 @@ class Term:
 
 
 class _NeverAskedError(Exception):
-    """The server cannot be asked."""
+    """A condition that cannot be sent to the server."""
 
 
 _COMPARISONS: Final[Mapping[str, str]] = MappingProxyType(
@@ -96,7 +96,7 @@ _COMPARISONS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def term_of(offered: Any) -> Term | None:
-    """A filter of Spark's (`pyspark.sql.datasource.Filter`) as a term; None for one that is never asked."""
+    """Convert a filter of Spark (`pyspark.sql.datasource.Filter`) into a term; None if it is never sent."""
     kind = type(offered).__name__
     path: Sequence[str] = getattr(offered, "attribute", ())
     if len(path) != 1:
@@ -116,7 +116,7 @@ def term_of(offered: Any) -> Term | None:
 
 
 def attributes_of(term: Term, frame: FrameType, profile: Profile) -> tuple[str, ...]:
-    """The LDAP attributes that decide a term; none where it cannot be asked of a server."""
+    """Return the LDAP attributes that decide a term; none if it cannot be sent to a server."""
     row = frame.rows.get(term.column)
     if row is None or row.multi or row.holder is Holder.COMPUTER or row.computed is not None:
         return ()
@@ -127,13 +127,13 @@ def attributes_of(term: Term, frame: FrameType, profile: Profile) -> tuple[str, 
 
 
 def to_ldap(term: Term, frame: FrameType, profile: Profile, matching: Matching) -> LdapFilter | None:
-    """The LDAP filter that finds all objects for which a term is true; None where there is none.
+    """Return the LDAP filter that finds all objects for which a term is true; None if there is none.
 
     Args:
         term: what must hold.
         frame: the type of frame.
         profile: of the server.
-        matching: what the server can compare.
+        matching: comparisons that the server supports.
     """
     row = frame.rows.get(term.column)
     try:
@@ -159,7 +159,7 @@ def _named(term: Term, profile: Profile) -> LdapFilter:
     if term.test != "in":
         raise _NeverAskedError
     for value in term.value:
-        DN.parse(value)  # raises for what is none
+        DN.parse(value)  # raises for an invalid DN
     return any_of(*map(profile.dn_filter, term.value))
 
 
@@ -181,7 +181,7 @@ def _holds(term: Term, cell: Any) -> bool:
 
 
 def _test(term: Term, row: Row, attribute: str, matching: Matching, *, large: bool) -> LdapFilter:
-    """One attribute's part of a filter; `large`: its integers may be above 2^31 - 1 (decision M11)."""
+    """Return the filter for one attribute; `large`: its integers may exceed 2^31 - 1 (decision M11)."""
     if term.test == "present":
         return Present(attribute)
     if term.test == "prefix" and row.kind is Kind.TEXT:
@@ -198,10 +198,10 @@ def _test(term: Term, row: Row, attribute: str, matching: Matching, *, large: bo
 
 
 def _raw(row: Row, value: Any) -> bytes | None:
-    """A cell as the server holds it; None where no cell can have this value.
+    """Convert a cell into the server's form; None if no cell can have this value.
 
     Raises:
-        _NeverAskedError: the server may understand it otherwise.
+        _NeverAskedError: the server may interpret the value differently.
     """
     match row.kind:
         case Kind.TEXT:
@@ -219,9 +219,9 @@ def _raw(row: Row, value: Any) -> bytes | None:
 
 
 def _prefix(text: str, attribute: str, matching: Matching) -> LdapFilter:
-    """What begins with a text, before and after the server's normalisation ([RFC4518])."""
+    """Return a filter for values that begin with a text, whatever the server's normalisation ([RFC4518])."""
     letters = next((n for n, letter in enumerate(text) if not " " <= letter <= "~"), len(text))
-    # a combining character behind it would make another letter of the last one
+    # a combining character after the last letter would make it another letter
     safe = text[: max(letters - 1, 0)].rstrip(" ")
     if not text or text.startswith(" ") or not safe or not matching.knows(attribute, "SUBSTR"):
         return Present(attribute)
@@ -234,10 +234,10 @@ def _ranges(
     matching: Matching,
     filter_of: Callable[[str, Interval], LdapFilter | None],
 ) -> LdapFilter:
-    """The values that lie in one of some intervals.
+    """Return the filter for values within one of some intervals.
 
     Raises:
-        _NeverAskedError: the server has no rule for that.
+        _NeverAskedError: the server has no matching rule for it.
     """
     found = [filter_of(attribute, interval) for interval in intervals]
     wanted = [one for one in found if one is not None]
@@ -273,11 +273,11 @@ def _number_intervals(term: Term) -> list[Interval]:
 
 
 def _second_intervals(term: Term) -> list[Interval]:
-    """Seconds since 1970: the cell is a whole second, the stored time may have a fraction."""
+    """Return intervals of seconds since 1970: cells are whole seconds, stored times may have a fraction."""
     values: Sequence[Any] = term.value if term.test == "in" else (term.value,)
     if any(not isinstance(value, datetime) or value.tzinfo is None for value in values):
         raise _NeverAskedError
-    # not as a float, which rounds microseconds of the year 2300 to the next second
+    # not as a float, which would round microseconds of the year 2300 to the next second
     seconds = [divmod(value - _EPOCH, _SECOND) for value in values]
     if term.test == "in":
         return [(whole, whole) for whole, rest in seconds if not rest]
@@ -294,7 +294,7 @@ def _second_intervals(term: Term) -> list[Interval]:
 
 
 def _within(interval: Interval, low: int, high: int) -> tuple[int, int] | None:
-    """The part of an interval that values can be in; None if there is none."""
+    """Return the part of an interval that values can have; None if there is none."""
     first, last = interval
     first = low if first is None else max(first, low)
     last = high if last is None else min(last, high)
@@ -319,9 +319,9 @@ def _signed(attribute: str, interval: Interval) -> LdapFilter | None:
 
 
 def _unsigned(attribute: str, interval: Interval, *, large: bool) -> LdapFilter | None:
-    """Unsigned numbers are signed in the directory; other programs may write them as they are (M11).
+    """Make the filter for unsigned numbers, stored as signed; other programs may store them unsigned (M11).
 
-    Not into a domain controller: there a number above 2^31 - 1 wraps, and such an edge would find everything.
+    A domain controller stores none above 2^31 - 1: there such a bound would wrap and find everything.
     """
     inside = _within(interval, 0, UINT32_MAX)
     if inside is None:
@@ -342,6 +342,6 @@ def _seconds(row: Row, attribute: str, interval: Interval) -> LdapFilter | None:
         return None
     first, last = inside
     edges: list[LdapFilter] = [GreaterOrEqual(attribute, row.syntax.dump(first))]
-    if last < TIME_SECONDS_MAX:  # the next second itself is found as well: its rows are dropped later
+    if last < TIME_SECONDS_MAX:  # includes the next second: its rows are dropped later
         edges.append(LessOrEqual(attribute, row.syntax.dump(last + 1)))
     return all_of(*edges)

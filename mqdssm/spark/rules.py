@@ -1,4 +1,4 @@
-"""Rules of validation that Spark evaluates: checked, and applied."""
+"""Validation rules that Spark evaluates: checks and application."""
 
 from collections.abc import Iterator, Sequence
 from functools import reduce

@@ -1,4 +1,4 @@
-"""Runner on Spark, which only schedules: tasks get numbers, and results pass the JVM as they are."""
+"""The runner on Spark, which only schedules: tasks get numbers, and results pass the JVM unchanged."""
 
 import contextlib
 import threading
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mqdssm.spark.diff_join import SparkJoin
 
 RETRIES: Final = {"spark.master": f"local[*,{ATTEMPTS}]"}
-"""Plain local mode gives up when a worker crashes for the first time."""
+"""Settings that repeat failed tasks: plain local mode gives up at the first crash of a worker."""
 _OUTCOME: Final = "number long, answer binary"
 _SCHEMA: Final = pa.schema([("number", pa.int64()), ("answer", pa.binary())])
 _POLL_S: Final = 0.2
@@ -34,15 +34,15 @@ _GROUP: Final = "spark.jobGroup.id"
 
 
 class SparkRunner:
-    """Runs pieces of work on Spark's workers; see `mqdssm.pipeline.runner.Runner`.
+    """Runner of pieces of work on Spark's workers; see `mqdssm.pipeline.runner.Runner`.
 
-    A piece is a task; those of a small job share as many tasks as there are cores.
+    Each piece is a task; the pieces of a small job share as many tasks as there are cores.
 
     Args:
         spark: the session.
 
     Attributes:
-        spark: the same.
+        spark: the session.
     """
 
     def __init__(self, spark: "SparkSession") -> None:
@@ -61,13 +61,13 @@ class SparkRunner:
         stop.check()
         tasks = self.concurrency(count) if job.is_small else count
         numbers = self.spark.range(0, count, 1, tasks)
-        # unpickled once in each worker, not for each task: it may be large
+        # unpickled once in each worker, not once a task: it may be large
         work = self.spark.sparkContext.broadcast(job.work)
         try:
             with self._observed(on_done, stop, count, tasks):
                 rows = numbers.mapInArrow(_worker(work), _OUTCOME).collect()
         finally:
-            with contextlib.suppress(Exception):  # Java may be gone, which is told already
+            with contextlib.suppress(Exception):  # Java may have ended, which is reported already
                 work.destroy()
         results = Results(count)
         for row in sorted(rows, key=lambda row: row["number"]):
@@ -104,10 +104,10 @@ class SparkRunner:
 
     @contextlib.contextmanager
     def _observed(self, on_done: OnDone | None, stop: StopRequest, count: int, tasks: int) -> Iterator[None]:
-        """Report progress and look for a stop, from another thread, while a job runs.
+        """Report progress and watch for a stop from another thread, while a job runs.
 
         Raises:
-            Stopped: the stop was set, and Spark gave up the job.
+            Stopped: the stop was set, and Spark cancelled the job.
         """
         context: Any = self.spark.sparkContext
         before = context.getLocalProperty(_GROUP)
@@ -139,7 +139,7 @@ class SparkRunner:
 
 
 def _finished(context: Any, group: str) -> int:
-    """Number of the tasks of a job group that have finished."""
+    """Return the number of finished tasks of a job group."""
     tracker = context.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
     stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
@@ -147,7 +147,7 @@ def _finished(context: Any, group: str) -> int:
 
 
 def _worker(work: "Broadcast[Work]") -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Make what a task runs."""
+    """Return the function that a task runs."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = (number for batch in batches for number in batch.column(0).to_pylist())

@@ -1,4 +1,4 @@
-"""One quiet Spark session, on this machine or on a cluster."""
+"""A quiet Spark session, on this machine or on a cluster."""
 
 import atexit
 import contextlib
@@ -37,29 +37,29 @@ log: Final = logging.getLogger(__name__)
 
 LOG_NAME: Final = "spark.log"
 PYTHON: Final = "spark.pyspark.python"
-SHOWN_LINES_MAX: Final = 2  # of an error of Spark's, whose first lines say what and where
+SHOWN_LINES_MAX: Final = 2  # of an error of Spark, whose first lines are the most important
 DRIVER_MEMORY_MIN_MIB: Final = 1024  # Spark's own default
 DRIVER_MEMORY_MAX_MIB: Final = 8192  # more was never needed: nothing is cached
 BRIEF_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""For little work: only the fast compiler. Without more room than its 48 MB a long session ends with
+"""Options for short work: only the fast compiler. With its default code cache (48 MB) long sessions end with
 "Out of space in CodeCache"."""
 _DRIVER_MEMORY_SHARE: Final = 4  # a quarter of the machine
 
-_KEPT: Final[set[Path]] = set()  # folders whose log somebody will want to read
+_KEPT: Final[set[Path]] = set()  # folders with logs to keep
 
-# may be set on any session, also on one that somebody else started
+# settings for any session, also one that other code started
 _SQL_CONF: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
-    # else times are written as INT96, which other readers of Parquet call deprecated
+    # else times are written as INT96, which is deprecated in Parquet
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true",
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.redaction.options.regex": "(?i)url|bind|pass|pw|cred|secret|token|key",
 }
 RETAINED: Final = 20
-"""Finished jobs, stages, tasks and queries that Java remembers, for web pages that nobody opens."""
+"""Number of finished jobs, stages, tasks and queries that Java keeps for web pages that nobody opens."""
 PLAN_CHARS_MAX: Final = 65_536
-"""Of the text of a plan, which each remembered query has several times; that of many rules is long."""
+"""Limit of the text of a plan, which each retained query keeps several times; many rules make it long."""
 _STATIC_CONF: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -75,12 +75,12 @@ _STATIC_CONF: Final[Mapping[str, str]] = {
         str(RETAINED),
     ),
     "spark.sql.maxPlanStringLength": str(PLAN_CHARS_MAX),
-    "spark.speculation": "false",  # workers write files themselves: a second one would only wait
+    "spark.speculation": "false",  # workers write files themselves: a second task would only wait
 }
 _LOCAL_CONF: Final[Mapping[str, str]] = {  # executors of a cluster must reach the driver
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    # each sort and each group of a task takes a page at least, of up to 64 MB else: 0.47 GB in a wide plan
+    # each sort and group of a task takes a page at least, else of up to 64 MB: 0.47 GB in a wide plan
     "spark.buffer.pageSize": "4m",
 }
 
@@ -95,30 +95,30 @@ def spark_session(
     conf: Mapping[str, str] | None = None,
     on: SparkOptions = HERE,
 ) -> Iterator["SparkSession"]:
-    """Start Spark, or join the session that this process has.
+    """Start Spark, or join the session of this process.
 
-    Nothing that Java or Spark say reaches the terminal: it goes to a log file, which stays when something
-    fails. Starting takes 7 to 15 seconds. A session of somebody else's is joined, not changed: what is
-    yielded then has SQL settings of its own and is not stopped.
+    No output of Java or Spark reaches the terminal: it goes to a log file, which is kept after an error.
+    The start takes 7 to 15 seconds. A session that other code started is joined, not changed: the session
+    yielded has SQL settings of its own and is not stopped.
 
     Args:
         app: name of the application.
         cores: how many cores to use; None is all.
         memory: heap of the JVM, as ``1g``; None is a quarter of the machine, 1 to 8 GiB.
         brief: little work is to come: the JVM compiles quickly rather than well, which halves the time of
-            small jobs and makes large ones slower. Like ``memory`` it counts for the first session of a
-            process only, whose JVM stays.
-        conf: further settings of Spark; what they say of cores is for this machine alone.
-        on: where Spark runs, and settings that win.
+            small jobs and makes large ones slower. Like ``memory`` it is used only by the first session of a
+            process, whose JVM stays.
+        conf: further settings of Spark; settings about cores apply to this machine alone.
+        on: where Spark runs, and settings that have precedence.
 
     Yields:
         The session.
 
     Raises:
         ConfigError: Java or pyspark is missing or too old; with what to install.
-        SparkFailed: Spark raised an error that no worker of ours did, or its Java died; its log is kept.
-            The next session of the process starts another Java.
-        MqdssmError: an error that a worker of ours raised, with the class that it had there.
+        SparkFailed: Spark raised an error of its own, or its Java ended; its log is kept. The next session
+            of the process starts another Java.
+        MqdssmError: an error that a worker raised, with the same class.
     """
     check_spark()
     from pyspark.sql import SparkSession
@@ -156,7 +156,7 @@ def check_spark() -> None:
 
 
 def check_packages() -> None:
-    """Check that the packages of the pipeline are there: all that is needed where Spark is not started.
+    """Check that the packages of the pipeline are installed, which is enough if Spark is not started.
 
     Raises:
         ConfigError: what is missing and how to install it.
@@ -167,7 +167,7 @@ def check_packages() -> None:
 
 @contextlib.contextmanager
 def _translated(hint: str) -> Iterator[None]:
-    """Make our own errors of Spark's."""
+    """Convert errors of Spark into errors of this package."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -201,7 +201,7 @@ def _joined(active: "SparkSession", conf: Mapping[str, str], on: SparkOptions) -
 
 @cache
 def _folder() -> Path:
-    """The place of the log and of what Spark spills: one for a process, whose first JVM stays."""
+    """Return the folder for the log and Spark's spilled data: one for a process, whose first JVM stays."""
     folder = Path(tempfile.mkdtemp(prefix="mqdssm-spark-"))
     atexit.register(_remove, folder)
     return folder
@@ -235,7 +235,7 @@ def _configuration(
 
 
 def _driver_memory() -> str:
-    """A quarter of the machine's memory within bounds; what cannot be known (Windows) is the least."""
+    """Return a quarter of the machine's memory within bounds; the minimum if it is unknown (Windows)."""
     mebibytes = 0
     if sys.platform != "win32":
         mebibytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
@@ -266,7 +266,7 @@ def _start(conf: Mapping[str, str]) -> "SparkSession":
 
 
 def _silence() -> None:
-    """Keep pyspark from printing what it raises, with Java's stack: whoever catches it says it in words."""
+    """Keep pyspark from printing Java's stack for errors that it raises as well."""
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
@@ -274,7 +274,7 @@ def _silence() -> None:
 
 
 def _inherited(conf: Mapping[str, str]) -> dict[str, str]:
-    """What the JVM and its workers inherit."""
+    """Return the environment variables for the JVM and its workers."""
     python = conf.get(PYTHON) or os.environ.get("PYSPARK_PYTHON") or sys.executable
     if not LOCAL.fullmatch(conf[MASTER]):
         return {"PYSPARK_PYTHON": python}
@@ -290,7 +290,7 @@ def _inherited(conf: Mapping[str, str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _errors_to(log: Path) -> Iterator[None]:
-    """Give children that start meanwhile this file as their standard error, for ever; ours comes back."""
+    """Redirect the standard error of children started inside to a file; restore that of this process."""
     sys.stderr.flush()
     ours = os.dup(2)
     try:

@@ -1,4 +1,4 @@
-"""Parquet files sorted anew: here if they fit into memory, else by Spark, which can spill to disk."""
+"""Sorting of Parquet files: in this process if they are small, else by Spark, which can spill to disk."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HERE_BYTES_MAX: Final = 128 * 1024 * 1024
-"""Octets, not compressed, that are sorted in this process."""
+"""Limit in octets, uncompressed, for sorting in this process."""
 
 
 def _fits_here(paths: Sequence[Path]) -> bool:
@@ -29,7 +29,7 @@ def sorted_files(
     order: Sequence[str],
     target: Path,
 ) -> tuple[Path, ...]:
-    """Sort rows by columns of text, NULL first.
+    """Sort rows by text columns, NULL first.
 
     Args:
         spark: the session.
@@ -39,14 +39,14 @@ def sorted_files(
         target: an empty folder for the result.
 
     Returns:
-        Files that hold all rows, one behind the other.
+        Files that contain all rows, in this order.
     """
     if _fits_here(paths):
         found = target / "part-00000.parquet"
         table = pa.concat_tables(
             [schema.empty_table(), *(pq.read_table(path, schema=schema) for path in paths)]
         )
-        # an empty text is as good as NULL: where that stands is asked for differently in versions of pyarrow
+        # an empty text sorts as NULL: versions of pyarrow differ in the argument for the place of NULL
         keys = pa.table({name: pc.fill_null(table[name], "") for name in order})
         places = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in order])
         pq.write_table(table.take(places), found)

@@ -3,10 +3,9 @@
     spark.dataSource.register(MqdssmDataSource)
     spark.read.format("mqdssm").options(url=..., object="queue", user=..., credentialsfile=...).load()
 
-Its methods run in processes of Spark's, never in the program that asked: state goes in by options, and the
-secret is read where the search runs. One partition unless told otherwise, since one reader already keeps
-slapd, Python and the JVM of a small machine busy; batches are bounded, so memory does not grow with the
-directory.
+The methods run in processes of Spark, never in the calling program: state is passed by options, and the
+secret is read where the search runs. The default is one partition, since one reader already keeps slapd,
+Python and the JVM of a small machine busy. Batches are bounded, so memory does not grow with the directory.
 """
 
 import contextlib
@@ -40,34 +39,34 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "mqdssm"
 PUSHDOWN_CONF: Final = "spark.sql.python.filterPushdown.enabled"
-"""Spark's own switch. Where it is off, a reader that takes filters fails: so ours then takes none."""
+"""Spark's own switch. If it is off, a reader that takes filters fails, so a plain reader is used."""
 
 log = logging.getLogger(__name__)
 
 
 class MqdssmDataSource(DataSource):
-    """Format ``mqdssm``; the options are those of `mqdssm.spark.options.SourceOptions`."""
+    """Format ``mqdssm``; `mqdssm.spark.options.SourceOptions` has its options."""
 
     @classmethod
     def name(cls) -> str:
-        """Name of the format."""
+        """Return the name of the format."""
         return FORMAT
 
     def schema(self) -> StructType:
-        """Give the columns of the element, or those named in option ``columns``; of a stream, more."""
+        """Return the columns of the element, or those in option ``columns``; a stream has more."""
         if StreamOptions.is_meant(self.options):
             return self._stream().schema
         return spark_schema(self._checked().columns)
 
     def streamReader(self, schema: StructType) -> "MqdssmStreamReader":  # noqa: N802  Spark's name
-        """Make the reader of changes; its options are those of `mqdssm.spark.options.StreamOptions`."""
+        """Make the reader of changes; `mqdssm.spark.options.StreamOptions` has its options."""
         reader = self._stream()
         if schema != reader.schema:
             raise pack(ConfigError("a stream of changes has its own schema: leave it out, and use columns"))
         return reader
 
     def reader(self, schema: StructType) -> "MqdssmReader":
-        """Make the reader; a schema given by the caller chooses among the columns."""
+        """Make the reader; a schema given by the caller selects columns."""
         if StreamOptions.is_meant(self.options):
             raise pack(
                 ConfigError(f"{', '.join(STREAM_NAMES)} are options of spark.readStream: leave them out")
@@ -86,7 +85,7 @@ class MqdssmDataSource(DataSource):
         return (FilteringReader if options.pushdown else MqdssmReader)(options, columns)
 
     def writer(self, schema: StructType, overwrite: bool) -> "MqdssmWriter":
-        """Make the writer; its options are those of `mqdssm.spark.writing.options.WriteOptions`."""
+        """Make the writer; `mqdssm.spark.writing.options.WriteOptions` has its options."""
         from mqdssm.spark.writer import MqdssmWriter
 
         try:
@@ -110,7 +109,7 @@ class MqdssmDataSource(DataSource):
 
 
 class MqdssmReader(DataSourceReader):
-    """Reads one type. Holds options, never a connection or a secret: it is pickled into every task."""
+    """Reader of one type. Holds options, never a connection or a secret: it is pickled into every task."""
 
     def __init__(self, options: SourceOptions, columns: Sequence[Column]) -> None:
         self._options = options
@@ -118,7 +117,7 @@ class MqdssmReader(DataSourceReader):
         self._terms: tuple[Term, ...] = ()
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One search, or several that find each object once; only these need a look at the directory.
+        """Return one search, or several that find each object once; only these need a scan of the directory.
 
         Raises:
             MqdssmSparkError: any error of ours, in the form that reaches the driver.
@@ -147,7 +146,7 @@ class MqdssmReader(DataSourceReader):
         """
         options = self._options
         one = partition.value if isinstance(partition.value, SearchSlice) else SearchSlice()
-        gc.disable()  # in a process of Spark's: no cycles are made here, and looking for them costs a lot
+        gc.disable()  # in a process of Spark: no cycles are made here, and looking for them costs a lot
         try:
             with options.connect(one.server) as directory:
                 one.refuse_other(directory.session)
@@ -160,14 +159,14 @@ class MqdssmReader(DataSourceReader):
                     base=options.base,
                     attributes=options.attributes,
                 )
-                one.refuse_other(directory.session)  # a lost connection may have been made again elsewhere
+                one.refuse_other(directory.session)  # after a lost connection
         except MqdssmError as error:
             raise pack(error) from None
         finally:
             gc.enable()
 
     def _where(self, session: Session, wanted: LdapFilter | None = None) -> LdapFilter | None:
-        """What the objects must satisfy besides being of the type."""
+        """Return the filter for the objects besides their type; None if there is none."""
         terms = [term for term in (self._options.filter, wanted, *self._pushed(session)) if term is not None]
         if not terms:
             return None
@@ -176,7 +175,7 @@ class MqdssmReader(DataSourceReader):
         return where
 
     def _pushed(self, session: Session) -> list[LdapFilter]:
-        """What Spark filters by, as far as this server can be asked."""
+        """Return Spark's filters as LDAP filters, as far as this server supports them."""
         if not self._terms:
             return []
         frame, profile = self._options.frame, session.profile
@@ -188,16 +187,16 @@ class MqdssmReader(DataSourceReader):
 
 
 class FilteringReader(MqdssmReader):
-    """A reader that takes Spark's filters."""
+    """Reader that takes Spark's filters."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
-        """Remember what can be asked of a server; Spark checks everything itself as well."""
+        """Keep the filters that can be sent to a server; Spark checks all filters itself as well."""
         self._terms = tuple(term for term in map(term_of, filters) if term is not None)
         return filters
 
 
 def spark_schema(columns: Sequence[Column]) -> StructType:
-    """Give the Spark schema of some columns."""
+    """Return the Spark schema of some columns."""
     return from_arrow_schema(arrow_schema(columns))
 
 
@@ -215,7 +214,7 @@ def read(
         element: ``queue``, ``Queue``, ``ldap``, and so on.
         columns: names of the columns wanted; None is all. Fewer are faster.
         options: the further options of the data source: ``url``, ``user``, ``credentialsfile``, ...;
-            numbers and booleans as such or in text. None is as good as nothing.
+            numbers and booleans as such or in text. None leaves an option out.
 
     Raises:
         ConfigError: an option is wrong.
@@ -232,7 +231,7 @@ def read(
 
 
 def register(spark: "SparkSession") -> None:
-    """Make the format known to a session; `mqdssm.spark.registration` did it where a wheel is installed."""
+    """Register the format in a session; an installed wheel does it by `mqdssm.spark.registration`."""
     from pyspark.errors import AnalysisException
     from pyspark.sql import SparkSession
 
@@ -241,7 +240,7 @@ def register(spark: "SparkSession") -> None:
     except AnalysisException as error:
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
-        # Spark 4.3 looks in the active session, which is another one: this one does not know the name
+        # Spark 4.3 checks the active session, which is another one: this one does not know the name
         active = SparkSession.getActiveSession()
         with _active(spark, active):
             spark.dataSource.register(MqdssmDataSource)
@@ -249,7 +248,7 @@ def register(spark: "SparkSession") -> None:
 
 @contextlib.contextmanager
 def _active(spark: "SparkSession", before: "SparkSession | None") -> Iterator[None]:
-    """Make a session the active one for a while: what makes a data frame does that."""
+    """Make a session the active one for a while, by making a data frame with it."""
     spark.createDataFrame([], "nothing string")
     try:
         yield

@@ -1,8 +1,8 @@
 """``spark.readStream.format("mqdssm")``: changes of a directory, each exactly once with Spark's checkpoint.
 
-A thin shell around `mqdssm.pipeline.changes`: a thread in the process that plans the batches watches the
-directory and numbers the changes in a folder. An offset is such a number, so a batch that has to be read
-again has the same rows. Rows go to the tasks in the partitions: executors need neither folder nor directory.
+A thin layer over `mqdssm.pipeline.changes`: a thread in the process that plans the batches watches the
+directory and numbers the changes in a folder. An offset is such a number, so a batch that is read again has
+the same rows. The partitions carry the rows to the tasks: executors need neither folder nor directory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,14 +24,14 @@ from mqdssm.pipeline.failures import pack
 from mqdssm.spark.options import StreamOptions
 
 NEWS_WAIT_S: Final = 0.5
-"""How long Spark's question for news waits for some, in seconds: it would ask a hundred times a second."""
+"""Seconds that a request for the latest offset waits for changes: else Spark would ask 100 times a second."""
 _LOG: Final = "log"
 _SEQUENCE: Final = "sequence"
 Offset = dict[str, Any]
 
 
 class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads the changes of one type. As Spark pickles it into tasks it holds options, and nothing open."""
+    """Reader of the changes of one type. It holds only options when Spark pickles it into tasks."""
 
     def __init__(self, options: StreamOptions) -> None:
         self._options = options
@@ -41,7 +41,7 @@ class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def schema(self) -> StructType:
-        """The columns of the stream."""
+        """Columns of the stream."""
         return from_arrow_schema(change_schema(self._options.source.columns))
 
     # -- in the process that plans the batches
@@ -62,11 +62,11 @@ class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._offset(0)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
-        """Return how many changes a batch has at most."""
+        """Return the maximum number of changes in a batch."""
         return ReadMaxRows(self._options.max_rows)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802  Spark's name
-        """Return the offset at which the next batch ends; it is `start` where nothing happened.
+        """Return the offset at which the next batch ends; `start` if nothing has changed.
 
         Raises:
             MqdssmSparkError: the directory cannot be watched, or the changes behind `start` are not there.
@@ -81,7 +81,7 @@ class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._offset(end)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
-        """Wait until all that happened before is recorded: the query ends with that.
+        """Wait until all earlier changes are recorded: the query ends with them.
 
         Raises:
             MqdssmSparkError: the directory cannot be watched.
@@ -92,17 +92,17 @@ class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._last = log.end
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """Return the changes between two offsets; again the same ones for the same offsets.
+        """Return the changes between two offsets, which are always the same for the same offsets.
 
         Raises:
-            MqdssmSparkError: they are not there any more.
+            MqdssmSparkError: the changes have been removed.
         """
         with _packed():
             rows = self._log().between(self._number(start), self._number(end))
             return [InputPartition(_ipc(some)) for some in _together(rows)]
 
     def commit(self, end: Offset) -> None:
-        """Forget the changes up to an offset: the query has them.
+        """Remove the changes up to an offset, which the query has processed.
 
         Raises:
             MqdssmSparkError: the folder cannot be written.
@@ -111,7 +111,7 @@ class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._log().release(self._number(end))
 
     def stop(self) -> None:
-        """End the watch, and let another query have the folder."""
+        """End the watch, and release the folder for another query."""
         if self._recorder is not None:
             self._recorder.stop()
         if self._opened is not None:
@@ -137,7 +137,7 @@ class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {_LOG: self._log().id, _SEQUENCE: number}
 
     def _number(self, offset: Offset) -> int:
-        """Return the number that an offset is about.
+        """Return the number in an offset.
 
         Raises:
             ConfigError: it is of another log.
@@ -160,7 +160,7 @@ class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 @contextmanager
 def _packed() -> Iterator[None]:
-    """Give errors the form that reaches the driver.
+    """Convert errors into the form that reaches the driver.
 
     Raises:
         MqdssmSparkError: any error of ours.
@@ -174,7 +174,7 @@ def _packed() -> Iterator[None]:
 
 
 def _together(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.Table"]:
-    """Put small batches together: each partition is a task."""
+    """Combine small batches, since each partition is a task."""
     kept: list[pa.RecordBatch] = []
     for batch in batches:
         if kept and sum(one.num_rows for one in kept) + batch.num_rows > ROWS_MAX:

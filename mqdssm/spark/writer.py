@@ -1,4 +1,4 @@
-"""The writer of the data source ``mqdssm``: a thin shell, whose work is in `mqdssm.spark.writing`.
+"""The writer of the data source ``mqdssm``: a thin layer over `mqdssm.spark.writing`.
 
 df.write.format("mqdssm").mode("append").options(url=..., object="queue", ...).save()
 """
@@ -32,17 +32,17 @@ NO_TABLE: Final = (
 
 @dataclass
 class TaskMessage(WriterCommitMessage):
-    """What a task tells the driver.
+    """Message of a task to the driver.
 
     Attributes:
-        written: what it has done.
+        written: its result.
     """
 
     written: WrittenRows
 
 
 class MqdssmWriter(DataSourceArrowWriter):
-    """Writes one data frame. Holds options, never a connection or a secret: it is pickled into every task.
+    """Writer of one data frame. Holds options, never a connection or a secret: it is pickled into every task.
 
     Args:
         options: of ``df.write``.
@@ -56,7 +56,7 @@ class MqdssmWriter(DataSourceArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
             raise ConfigError("objects are added and updated, none is deleted: use mode append")
-        if not options:  # CREATE TABLE ... AS SELECT in SQL does not hand them on
+        if not options:  # CREATE TABLE ... AS SELECT in SQL does not pass them
             raise ConfigError(NO_TABLE)
         parsed = WriteOptions.parse(options)
         try:
@@ -79,7 +79,7 @@ class MqdssmWriter(DataSourceArrowWriter):
         partition = 0 if context is None else context.partitionId()
         if context is not None and _makes_a_table(context):
             raise pack(ConfigError(NO_TABLE))
-        gc.disable()  # in a process of Spark's: no cycles are made here, and looking for them costs a lot
+        gc.disable()  # in a process of Spark: no cycles are made here, and looking for them costs a lot
         try:
             return TaskMessage(write(iterator, self._write.options, self._write.folder, partition))
         except MqdssmError as error:
@@ -88,10 +88,10 @@ class MqdssmWriter(DataSourceArrowWriter):
             gc.enable()
 
     def commit(self, messages: "list[WriterCommitMessage | None]") -> None:
-        """End the write when all tasks are done.
+        """Finish the write after all tasks have ended.
 
         Raises:
-            MqdssmSparkError: rows were not written, or what had to wait could not be.
+            MqdssmSparkError: rows were not written, or the deferred rows could not be.
         """
         try:
             self._write.commit([one.written for one in messages if isinstance(one, TaskMessage)])
@@ -99,15 +99,15 @@ class MqdssmWriter(DataSourceArrowWriter):
             raise pack(error) from None
 
     def abort(self, messages: "list[WriterCommitMessage | None]") -> None:
-        """End the write when a task has failed."""
+        """Finish the write after a task has failed."""
         self._write.abort([one.written if isinstance(one, TaskMessage) else None for one in messages])
 
 
 def _makes_a_table(context: TaskContext) -> bool:
-    """Return True if the write is a part of making a table (decision M100).
+    """Return True if the write is part of the creation of a table (decision M100).
 
-    Spark tells a source nothing of that. It runs the write as an execution inside the one that makes the
-    table; so it does with `foreachBatch`, where the execution outside is that of a stream.
+    Spark does not tell a source about it. It runs the write as an execution inside the one that makes the
+    table. `foreachBatch` does the same, but there the outer execution is that of a stream.
     """
     own = context.getLocalProperty("spark.sql.execution.id")
     root = context.getLocalProperty("spark.sql.execution.root.id")

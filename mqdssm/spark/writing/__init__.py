@@ -1,8 +1,8 @@
-"""``df.write.format("mqdssm")``: objects of a data frame added to a directory, or updated there.
+"""``df.write.format("mqdssm")``: adds the objects of a data frame to a directory, or updates them.
 
-options   what was asked for
-rows      rows become entries, by the adapter's rules
-outcomes  what became of each row: kept in the journal, counted in messages
-task      what a task of Spark's does
-commit    what is done when all tasks are: what had to wait, the manifest, the verdict
+options   parsed options
+rows      conversion of rows into entries, by the adapter's rules
+outcomes  outcome of each row: kept in the journal, counted in messages
+task      work of one Spark task
+commit    work after all tasks: deferred rows, the manifest, errors
 """

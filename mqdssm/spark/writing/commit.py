@@ -1,4 +1,4 @@
-"""The end of a write, when all tasks are done: what had to wait is written, then the manifest."""
+"""End of a write after all tasks: deferred rows are written, then the manifest."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from mqdssm.directory.session import Session
 
 COMMIT_PARTITION: Final = 99_999
-"""Stands for a task in the name of the file with what was written at the end."""
+"""Number of the partition in the name of the file with the outcomes of deferred rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One write: known before it begins, the same in all processes.
+    """One write, determined before it begins and equal in all processes.
 
     Attributes:
         options: what was asked for.
@@ -49,11 +49,11 @@ class Write:
     started: datetime
 
     def commit(self, written: Sequence[WrittenRows]) -> None:
-        """End a write all of whose tasks are done.
+        """Finish a write after all tasks have ended.
 
         Raises:
-            MqdssmError: more rows failed than were to be put up with.
-            DirectoryError: what had to wait could not be written.
+            MqdssmError: more rows failed than option maxerrors allows.
+            DirectoryError: the deferred rows could not be written.
         """
         tally = EffectTally()
         for one in written:
@@ -76,7 +76,7 @@ class Write:
             raise MqdssmError(self._words(tally))
 
     def abort(self, written: Sequence[WrittenRows | None]) -> None:
-        """End a write of which a task failed: what the others wrote stays, and is listed."""
+        """Finish a write after a task has failed: rows that others wrote stay, and are listed."""
         tally = EffectTally()
         names = []
         for one in written:
@@ -111,7 +111,7 @@ class Write:
 
 
 class _AtLast:
-    """Writes what had to wait."""
+    """Writer of deferred rows."""
 
     def __init__(self, session: "Session", options: WriteOptions, outcomes: Outcomes) -> None:
         self._session = session
@@ -120,7 +120,7 @@ class _AtLast:
         self._view = TargetView(session)
 
     def write(self, folder: Path, names: Sequence[str]) -> None:
-        """Entries without their parents first, those that are highest first; then references."""
+        """Write deferred entries, parents before children, then deferred references."""
         rows = list(waiting_rows(folder, names))
         self._entries([row for row in rows if not row["references"]])
         self._refer([row for row in rows if row["references"]])
@@ -184,7 +184,7 @@ class _AtLast:
                 )
 
     def _resolved(self, row: Mapping[str, Any]) -> tuple[dict[str, tuple[bytes, ...]], list[str]]:
-        """The references of an object as they are stored, and those that are nowhere."""
+        """Return the references of an object in stored form, and the GUIDs that do not exist."""
         known = REFERENCES[row["class"]]
         values: dict[str, tuple[bytes, ...]] = {}
         lost: list[str] = []

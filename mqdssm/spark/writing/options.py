@@ -1,4 +1,4 @@
-"""Options of ``df.write.format("mqdssm")``: those of the data source that say where and what, and its own."""
+"""Options of ``df.write.format("mqdssm")``: some of the data source's options, and its own."""
 
 import os
 from collections.abc import Mapping
@@ -21,14 +21,14 @@ RATE_MAX: Final = 10**6
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What is to be written, where and how. Holds no secret.
+    """Type, target and settings of a write. Holds no secret.
 
     Attributes:
         object: type of the rows, as ``queue`` or ``ldap``.
         access: where and how to log in.
-        on_conflict: of an object that is there and differs: ``fail`` counts it as an error, ``skip`` leaves
-            it as it is, ``update`` writes what differs.
-        journal: folder for what became of each row, seen by all workers; None: only counts are kept.
+        on_conflict: for an object that exists and differs: ``fail`` counts it as an error, ``skip`` leaves
+            it unchanged, ``update`` writes the differences.
+        journal: folder for the outcomes of rows, seen by all workers; None: only counts are kept.
         max_rate: changes a second of one task; None: as fast as the server can.
         max_errors: rows that may fail without the write failing; None: none, but all are tried.
     """
@@ -42,7 +42,7 @@ class WriteOptions:
 
     @property
     def frame(self) -> FrameType:
-        """The type of frame."""
+        """Type of frame."""
         return frame_type(self.object)
 
     @classmethod
@@ -82,7 +82,7 @@ class WriteOptions:
 
 
 def _folder(path: str | None) -> str | None:
-    """The journal's folder as other processes understand it, made if it is not there.
+    """Return the journal's folder as an absolute path; it is created if necessary.
 
     Raises:
         ConfigError: it cannot be used.

@@ -1,4 +1,4 @@
-"""What became of rows: one Parquet file for each attempt of a task, and a manifest of those that count."""
+"""Outcomes of rows: one Parquet file for each attempt of a task, and a manifest of the files that count."""
 
 import contextlib
 import os
@@ -20,12 +20,12 @@ from mqdssm.pipeline.manifest import MANIFEST_NAME, ExportedFile, sha256
 OUTCOMES: Final = "outcome"
 WAITING: Final = "waiting"
 PROBLEMS_MAX: Final = 5
-"""Rows that failed, of which a message tells."""
+"""Limit of the failed rows in a message."""
 FILE_ROWS: Final = 10_000  # kept in memory until they are written
 NOT_TRIED: Final = "not-tried"
-"""What became of a row behind too many that failed."""
+"""Effect of a row that was not tried, since too many had failed."""
 SKIPPED: Final = "skipped"
-"""What became of a row that met another object, where that is to be left as it is."""
+"""Effect of a row whose object exists and differs, if such objects are to stay unchanged."""
 
 SCHEMA: Final = pa.schema(
     [
@@ -39,7 +39,7 @@ SCHEMA: Final = pa.schema(
         ("attributes", pa.list_(pa.string())),
     ]
 )
-"""A row: where it stood in the data frame, its object, and what became of it."""
+"""Schema of outcomes: the row's place in the data frame, its object, and the effect."""
 WAITING_SCHEMA: Final = pa.schema(
     [
         ("partition", pa.int32()),
@@ -51,7 +51,7 @@ WAITING_SCHEMA: Final = pa.schema(
         ("references", pa.map_(pa.string(), pa.list_(pa.string()))),
     ]
 )
-"""What waits for all tasks: entries without their parents, and references to what is not there yet."""
+"""Schema of deferred rows: entries without their parents, and references to objects that do not exist yet."""
 
 IS_DONE: Final = frozenset({one.value for one in DONE} | {SKIPPED})
 
@@ -62,7 +62,7 @@ class EffectTally:
 
     Attributes:
         counts: effect -> rows.
-        problems: what was wrong with a few of the others.
+        problems: messages about some of the failed rows.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -76,24 +76,24 @@ class EffectTally:
 
     @property
     def errors(self) -> int:
-        """Rows that are not done."""
+        """Number of rows that are not done."""
         return sum(count for effect, count in self.counts.items() if effect not in IS_DONE)
 
     def merge(self, other: "EffectTally") -> None:
-        """Add what another one counted."""
+        """Add the counts of another tally."""
         self.counts.update(other.counts)
         self.problems += other.problems[: PROBLEMS_MAX - len(self.problems)]
 
 
 class Outcomes:
-    """Collects what becomes of the rows of one attempt of a task; without a folder it only counts.
+    """Collector of the outcomes of one attempt of a task; without a folder it only counts.
 
     Args:
         folder: of this write within the journal; None: there is no journal.
         partition: number of the task.
 
     Attributes:
-        tally: what came of the rows so far.
+        tally: counts of the outcomes so far.
     """
 
     def __init__(self, folder: Path | None, partition: int) -> None:
@@ -107,7 +107,7 @@ class Outcomes:
 
     @property
     def keeps(self) -> bool:
-        """Whether rows may wait for the end of all tasks."""
+        """True if rows can be deferred until the end of all tasks."""
         return self._folder is not None
 
     def add(
@@ -121,7 +121,7 @@ class Outcomes:
         text: str = "",
         attributes: Sequence[str] = (),
     ) -> None:
-        """Note what became of a row."""
+        """Record the outcome of a row."""
         self.tally.add(effect, dn, text)
         if self._folder is not None:
             self._rows.append(
@@ -149,7 +149,7 @@ class Outcomes:
         attributes: Mapping[str, Sequence[bytes]] | None = None,
         references: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """Keep something for the end of all tasks: an entry, or references of one that is there."""
+        """Defer an entry, or the references of an existing one, until the end of all tasks."""
         self._waiting.append(
             {
                 "partition": self._partition,
@@ -178,10 +178,10 @@ class Outcomes:
         return folder / kind / f".part-{self._partition:05d}-{self._attempt}.new"
 
     def close(self, *, failed: bool = False) -> tuple[str, ...]:
-        """Bring the files into place, whole.
+        """Complete the files and rename them into place.
 
         Args:
-            failed: the attempt broke off: the files say so in their names, and count for nothing.
+            failed: the attempt was interrupted: the files are named so, and do not count.
 
         Returns:
             Their names within the folder of this write.
@@ -202,24 +202,24 @@ class Outcomes:
         return tuple(names)
 
     def abandon(self) -> None:
-        """Keep what became of the rows of an attempt that broke off, as far as that can be written."""
+        """Keep the outcomes of an interrupted attempt, as far as they can be written."""
         with contextlib.suppress(OSError, pa.ArrowException):
             self.close(failed=True)
 
 
 class WriteManifest(BaseModel):
-    """``manifest.json`` of one write: which files of its folder say what became of the rows.
+    """``manifest.json`` of one write: the files of its folder with the outcomes of rows.
 
     Attributes:
         object: type of the rows.
         url: the servers.
         on_conflict: as asked for.
-        complete: all tasks came to their end; else what they had written is in the directory, and the files
-            of those that did are listed.
+        complete: all tasks ended; else the rows that they had written are in the directory, and the files
+            of the tasks that ended are listed.
         started: when the write began.
         ended: when this was written.
         counts: effect -> rows.
-        files: with what became of each row.
+        files: files with the outcomes.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -234,13 +234,13 @@ class WriteManifest(BaseModel):
     files: tuple[ExportedFile, ...]
 
     def write(self, folder: Path) -> None:
-        """Write it, at once and whole."""
+        """Write the manifest atomically."""
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / MANIFEST_NAME, self.model_dump_json(indent=2).encode() + b"\n")
 
 
 def listed(folder: Path, names: Sequence[str]) -> tuple[ExportedFile, ...]:
-    """Files as a manifest lists them."""
+    """Return files in the form that a manifest lists."""
     return tuple(
         ExportedFile(path=name, rows=pq.read_metadata(folder / name).num_rows, sha256=sha256(folder / name))
         for name in sorted(names)
@@ -248,7 +248,7 @@ def listed(folder: Path, names: Sequence[str]) -> tuple[ExportedFile, ...]:
 
 
 def waiting_rows(folder: Path, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """What was kept for the end of all tasks."""
+    """Read the deferred rows."""
     for name in sorted(names):
         with pq.ParquetFile(folder / name) as file:
             for batch in file.iter_batches(batch_size=FILE_ROWS):

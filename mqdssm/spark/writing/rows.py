@@ -1,7 +1,7 @@
-"""Rows become changes of a directory: entries by the adapter's rules, compared with what is there.
+"""Conversion of rows into changes of a directory: entries by the adapter's rules, compared with stored ones.
 
-An object is its own entry and, for queue managers, what these need beside it (mSMQSettings, the keys of the
-computer): that follows when the entry itself is as it should be.
+An object is its own entry and, for queue managers, further objects (mSMQSettings, the keys of the computer),
+which are written after the entry itself is correct.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,15 +39,15 @@ DESCRIPTOR: Final = "nTSecurityDescriptor"
 
 @dataclass(frozen=True, slots=True)
 class SettledRow:
-    """A row that becomes nothing, or that is as it should be already.
+    """A row without a change, because it is invalid or already stored.
 
     Attributes:
         row: its number.
-        effect: what became of it.
+        effect: its outcome.
         dn: of its object, if it has one.
         guid: of its object.
         text: why.
-        attributes: that are to blame, or that differ.
+        attributes: the wrong or different attributes.
     """
 
     row: int
@@ -60,13 +60,13 @@ class SettledRow:
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """A row that is to be written.
+    """A row to be written.
 
     Attributes:
         item: its own entry.
         guid: of its object, as the row says it.
-        beside: what follows when that is done.
-        references: what the object refers to that is not there yet: LDAP attribute -> GUIDs.
+        beside: changes that follow after it is done.
+        references: references to objects that do not exist yet: LDAP attribute -> GUIDs.
     """
 
     item: Item
@@ -79,12 +79,12 @@ Made = SettledRow | RowChange
 
 
 class ChangeMaker:
-    """Makes changes of rows.
+    """Maker of changes from rows.
 
     Args:
         session: to the directory.
         frame: type of the rows.
-        on_conflict: what to do with objects that are there and differ.
+        on_conflict: what to do with objects that exist and differ.
     """
 
     def __init__(self, session: "Session", frame: FrameType, on_conflict: OnConflict) -> None:
@@ -95,7 +95,7 @@ class ChangeMaker:
         self._target = EntryTarget.of(session)
 
     def make(self, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterator[Made]:
-        """Make changes of some rows.
+        """Make the changes for some rows.
 
         Args:
             rows: number and values of each; some hundreds, which are looked up together.
@@ -162,7 +162,7 @@ class ChangeMaker:
             yield self._wanted(number, element, found, entry)
 
     def _known(self, elements: Sequence[DirectoryObject]) -> SharedLookups:
-        """What these elements need to know of the directory."""
+        """Look up the sites, computers and queue managers that these elements need."""
         key = self._target.profile.name_key
         names = {key(name): name for one in elements if (name := _computer_name(one))}
         sites = {}
@@ -170,7 +170,7 @@ class ChangeMaker:
             sites = {site.guid: site for site in sites_there(self._session).values() if site.guid is not None}
         computers = computers_there(self._session, names) if names else {}
         machines = {}
-        # by the GUID that they have, or had elsewhere
+        # by the present GUID, or an earlier one
         there = self._view.by_guid(_managers_named(elements), MANAGER_CLASS, ())
         for guid, entries in there.items():
             dn = DN.parse(entries[0].dn).parent
@@ -189,7 +189,7 @@ class ChangeMaker:
         return reason_of(error)
 
     def _there(self, candidates: Sequence[Candidate]) -> "dict[str, Entry]":
-        """What is there of objects that may not be new: all but those that bring all of themselves."""
+        """Return the stored entries of objects that may exist, by DN."""
         found: dict[str, Entry] = {}
         by_class: dict[str, list[Candidate]] = {}
         for one in candidates:
@@ -207,8 +207,8 @@ class ChangeMaker:
         if there is not None and not element.is_populated(
             "Security" if DESCRIPTOR in values else "Identifier"
         ):
-            values.pop(DESCRIPTOR, None)  # one that we would have made: what is there stays
-        # a site alone needs no place for servers: the first settings object makes that
+            values.pop(DESCRIPTOR, None)  # a generated descriptor: the stored one stays
+        # a site alone needs no container for servers: the first settings object creates it
         needed = () if isinstance(element, Site) else others
         beside = tuple(_beside(number, one) for one in needed)
         references = {
@@ -237,7 +237,7 @@ class ChangeMaker:
         there: "Entry | None",
         guid: str | None,
     ) -> Made:
-        """An object that is never made, only changed: an account, the enterprise."""
+        """Make the change of an object that is never created, only modified: an account, the enterprise."""
         dn = str(own.made.dn)
         if there is None:
             return SettledRow(number, Effect.MISSING, dn, guid, "there is no such object")
@@ -262,7 +262,7 @@ class ChangeMaker:
 
 
 def _beside(number: int, one: Candidate) -> Item:
-    """What an object needs beside its own entry; containers may be there in any form."""
+    """Make the change of an object beside the entry; existing containers may have any form."""
     made = one.made
     if one.is_there:
         return Item(
@@ -282,7 +282,7 @@ def _beside(number: int, one: Candidate) -> Item:
 
 
 def _computer_name(element: DirectoryObject) -> str:
-    """The computer that an element is of, in lower case; empty for others."""
+    """Return the name of an element's computer in lower case; empty for other elements."""
     if isinstance(element, Queue):
         return (element.pathname or "").partition("\\")[0].lower()
     if isinstance(element, QueueManager):
@@ -291,7 +291,7 @@ def _computer_name(element: DirectoryObject) -> str:
 
 
 def _managers_named(elements: Sequence[DirectoryObject]) -> list[UUID]:
-    """The queue managers that some elements refer to."""
+    """Return the GUIDs of the queue managers to which some elements refer."""
     found: dict[UUID, None] = {}
     for one in elements:
         for reference in REFERENCES.get(TABLES[type(one)].ldap_class, {}).values():

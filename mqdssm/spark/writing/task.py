@@ -1,7 +1,7 @@
-"""What one task of Spark's does with its rows: writes them, and notes what became of each.
+"""Work of one Spark task: writes its rows, and records the outcome of each.
 
-Spark may run a task again, or twice at a time. That does no harm: an object that is there and equal is as
-good as one that was just made.
+Spark may run a task again, or twice at a time. That does no harm: an equal object that exists counts as
+created.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from mqdssm.directory.session import Session
 
 ROWS_TOGETHER: Final = 500
-"""Rows that are looked up and written together."""
+"""Number of rows that are looked up and written together."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenRows:
-    """What a task has done.
+    """Result of a task.
 
     Attributes:
-        files: with what became of its rows, and with what waits, relative to the folder of the write.
-        tally: what came of the rows.
+        files: files with outcomes and deferred rows, relative to the folder of the write.
+        tally: counts of the outcomes.
     """
 
     files: tuple[str, ...]
@@ -69,7 +69,7 @@ def write(
 
 
 def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[int, dict[str, Any]]]]:
-    """Rows with their numbers within the task, some at a time."""
+    """Yield rows with their numbers within the task, some at a time."""
     number = 0
     for batch in batches:
         for start in range(0, batch.num_rows, ROWS_TOGETHER):
@@ -97,13 +97,13 @@ class _Work:
         self._load(wanted)
 
     def leave(self, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
-        """Leave rows as they are: too many have failed, and Spark would try them again for nothing."""
+        """Record rows as not tried: too many have failed, and Spark would run the task again in vain."""
         for number, row in rows:
             guid = row.get("Identifier")
             self._outcomes.add(number, NOT_TRIED, guid=guid, text="too many rows failed (option maxerrors)")
 
     def try_again(self) -> None:
-        """Write entries whose parents came behind them, as long as that gets anywhere."""
+        """Write entries whose parents came after them, repeatedly while there is progress."""
         while self._orphans:
             orphans, self._orphans = self._orphans, []
             self._load({one.item.row: one for one in orphans})
@@ -113,7 +113,7 @@ class _Work:
             self._left(one)
 
     def _left(self, one: RowChange) -> None:
-        """An entry whose parent no row of this task makes: perhaps one of another task does."""
+        """Handle an entry whose parent is not among this task's rows: another task may create it."""
         item = one.item
         if self._outcomes.keeps:
             self._outcomes.wait(item.row, dn=item.dn, ldap_class="", attributes=item.attributes)
@@ -138,7 +138,7 @@ class _Work:
         self._beside(done)
 
     def _beside(self, done: Sequence[tuple[RowChange, Outcome]]) -> None:
-        """Write what objects need beside their own entries: copies of these, so what is there gives way."""
+        """Write the objects beside entries: copies of these, so that stored ones are overwritten."""
         items = [item for one, _ in done for item in one.beside]
         problems: dict[int, str] = {}
         load = LoadOptions(update=True, max_rate=self._options.max_rate)
