@@ -1,1 +1,1 @@
-"""Migration of MQIS tables into a directory: plan what would happen, then apply it."""
+"""Migration of MQIS tables into a directory: make a plan, then apply it."""

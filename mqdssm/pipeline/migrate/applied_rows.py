@@ -1,4 +1,4 @@
-"""What the folder of a plan says about single rows, after it was applied: rejected, left out, or there."""
+"""Rejected rows, values left out and DNs of objects, read from the folder of an applied plan."""
 
 import json
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ class Reject(NamedTuple):
 
 
 def rejects(folder: Path) -> Iterator[Reject]:
-    """The rows that a plan rejected, and those that the target refused: each once.
+    """Yield the rows that a plan rejected or the target refused, each once.
 
     Args:
         folder: of the plan.
@@ -44,7 +44,7 @@ def rejects(folder: Path) -> Iterator[Reject]:
         with path.open(encoding="utf-8") as lines:
             for line in map(json.loads, lines):
                 place = (line["table"], line["row"])
-                if line["row"] and place not in seen:  # 0: nothing of the tables
+                if line["row"] and place not in seen:  # 0: it belongs to no row
                     seen.add(place)
                     table = MQIS_TABLES[line["table"]]
                     columns = line.get("attribute") or ", ".join(line.get("attributes", ()))
@@ -53,14 +53,14 @@ def rejects(folder: Path) -> Iterator[Reject]:
 
 
 def left_out(folder: Path) -> Iterator[tuple[str, str]]:
-    """GUID of the object and name of the column, for every value that was not carried over."""
+    """Yield the GUID of the object and the name of the column for each value not carried over."""
     for path in sorted((folder / NOT_CARRIED_NAME).glob("*/*.parquet")):
         read = pq.read_table(path, columns=["guid", "column"])
         yield from zip(read["guid"].to_pylist(), read["column"].to_pylist(), strict=True)
 
 
 def places(plan: MigrationPlan, folder: Path) -> dict[str, str]:
-    """The DN of every object that has a row, normalised, with the GUID that the tables have for it.
+    """Return the normalised DN of each object with a GUID in the plan, and this GUID.
 
     Args:
         plan: the plan.

@@ -1,8 +1,8 @@
-"""What became of each operation of a plan, on disk: how a killed run goes on where it was.
+"""Journal of the results of a plan's operations: an interrupted run resumes from it.
 
-``PLAN/journal`` has one file for each file of operations, and one for its references that are set last: a
-line of JSON for every operation that the server has answered. An operation without a line may have been made
-or not; making it again is no harm.
+``PLAN/journal`` has one file for each file of operations, and one for its references that are set last. Each
+holds a line of JSON for every operation with a result. An operation without a line may have been applied or
+not; applying it again does no harm.
 """
 
 import json
@@ -18,11 +18,11 @@ from mqdssm.directory.loading.items import DONE, Effect, Outcome
 JOURNAL_NAME: Final = "journal"
 LATER: Final = "later"
 SYNC_LINES: Final = 5_000
-"""Lines after which the journal is on disk for certain; a killed process loses none, a power cut these."""
+"""Lines after which the journal is synced to disk: a power cut loses no more than these."""
 
 
 class JournalLine(NamedTuple):
-    """A line of a journal.
+    """Result of an operation: a line of a journal.
 
     Attributes:
         row: row_id of the operation.
@@ -44,17 +44,17 @@ class JournalLine(NamedTuple):
 
     @property
     def is_done(self) -> bool:
-        """Whether the directory holds what it should."""
+        """True if the operation succeeded, or the directory had its result already."""
         return self.effect in DONE
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left to be tried."""
+        """True if the operation is done and no reference of it is left to be set."""
         return self.is_done and not self.attributes
 
     @classmethod
     def of(cls, outcome: Outcome, dn: str, *, kept: bool) -> "JournalLine":
-        """The line for an outcome.
+        """Return the line for an outcome.
 
         Args:
             outcome: of the loader.
@@ -72,7 +72,7 @@ class JournalLine(NamedTuple):
         )
 
     def line(self) -> str:
-        """The line, without what says nothing."""
+        """Return the line as JSON, without empty fields."""
         found: dict[str, Any] = {"row": self.row, "effect": self.effect.value}
         if self.dn is not None:
             found["dn"] = self.dn
@@ -88,7 +88,7 @@ class JournalLine(NamedTuple):
 
     @classmethod
     def parse(cls, line: bytes) -> "JournalLine | None":
-        """Read a line; None for one that was cut short."""
+        """Parse a line; return None if it was cut short."""
         try:
             found = json.loads(line)
             guid = found.get("guid")
@@ -106,7 +106,7 @@ class JournalLine(NamedTuple):
 
 
 class ApplyJournal:
-    """The journal of one file of operations: appended to by the worker that has it.
+    """Journal of one file of operations; the worker that has this file appends to it.
 
     Args:
         folder: of the plan.
@@ -119,7 +119,7 @@ class ApplyJournal:
         self.path = folder / JOURNAL_NAME / f"{stage and stage + '-'}{place}.jsonl"
 
     def read(self) -> dict[int, JournalLine]:
-        """The last line of each operation, by its row_id."""
+        """Return the last line of each operation, by row_id."""
         try:
             lines = self.path.read_bytes().split(b"\n")
         except FileNotFoundError:
@@ -128,12 +128,12 @@ class ApplyJournal:
 
     @contextmanager
     def writing(self) -> Iterator["JournalWriter"]:
-        """Append lines; all of them are on disk at the end."""
+        """Open the journal to append lines; all of them are on disk when the context ends."""
         with self.path.open("a", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
             lines = JournalWriter(file)
             try:
                 if file.tell():
-                    file.write("\n")  # behind one that was cut short
+                    file.write("\n")  # the last line may have been cut short
                 yield lines
             finally:
                 lines.sync()
@@ -154,11 +154,11 @@ class JournalWriter:
             self.sync()
 
     def flush(self) -> None:
-        """Hand what was appended to the system: a kill of this process loses nothing of it."""
+        """Pass all lines to the operating system: they survive a kill of this process."""
         self._file.flush()
 
     def sync(self) -> None:
-        """Wait until it is on disk."""
+        """Wait until all lines are on disk."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._unsure = 0

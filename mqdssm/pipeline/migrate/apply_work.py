@@ -1,4 +1,4 @@
-"""What a worker does when a plan is applied: the changes of one file of operations, and their journal."""
+"""Work of applying a plan: load the changes of one file of operations, and write their journal."""
 
 import os
 from collections import Counter
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 APPLY_NAME: Final = ".apply"
 ERRORS_NAME: Final = "errors"
 LOCK_WAIT_S: Final = 86_400.0
-"""For another attempt at the same file, by speculation or since Spark gave it up: it ends, or its process."""
+"""Longest wait for another attempt at the same file to end (speculation, or a task that Spark gave up)."""
 FLUSH_EVERY: Final = 100
-"""Outcomes after which they are handed to the system: a killed worker loses no more of them."""
+"""Outcomes after which the journal is flushed: a killed worker loses no more lines than these."""
 OWN_PREFIX: Final = "msmq"
 _NEVER_COMPARED: Final = frozenset({"whenchanged", "usnchanged"})
 
@@ -66,7 +66,7 @@ class RefusedOperation:
 
 @dataclass(slots=True)
 class FileDone:
-    """What became of a file of operations.
+    """Result of applying a file of operations.
 
     Attributes:
         part: its path in the plan.
@@ -91,7 +91,7 @@ class FileDone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyTask:
-    """The changes of one level, or the references that are set last, as workers need to know it.
+    """Task for workers: apply one level of a plan, or the references that are set last.
 
     Attributes:
         folder: of the plan.
@@ -114,7 +114,7 @@ class ApplyTask:
     errors_max: int | None
 
     def __call__(self, number: int, stop: StopRequest) -> FileDone:
-        """Apply one file; what its journal holds as done is not done again.
+        """Apply one file; operations that are done according to its journal are not repeated.
 
         Raises:
             Stopped: the stop was set: what was sent was answered and is in the journal.
@@ -133,17 +133,17 @@ class ApplyTask:
 
 @contextmanager
 def disk_errors_told(folder: Path) -> Iterator[None]:
-    """Say what the disk of a plan's folder refuses in our own words.
+    """Turn errors of the disk of a plan's folder into `ConfigError`.
 
     Raises:
         ConfigError: it is full, or nothing may be written there; what was done is in the journal or is found
             done, so that the plan can be applied again.
-        SparkFailed: as it came, and that the plan can be applied again.
+        SparkFailed: unchanged but for the advice to apply the plan again.
     """
     try:
         yield
     except ConnectionError:
-        raise  # no disk's: Java has gone, and the session says how
+        raise  # not of the disk: the connection to Java is lost, and the session says why
     except SparkFailed as error:
         raise SparkFailed(f"{error}; apply the plan again: it goes on") from error
     except OSError as error:
@@ -156,7 +156,7 @@ def disk_errors_told(folder: Path) -> Iterator[None]:
 
 
 class _File:
-    """One file of operations."""
+    """Applies one file of operations."""
 
     def __init__(
         self, task: ApplyTask, part: str, journal: ApplyJournal, session: "Session", stop: StopRequest
@@ -188,23 +188,23 @@ class _File:
         return self._done
 
     def _is_enough(self) -> bool:
-        """Return True if nothing more may begin: too many errors, of all workers together, or a stop."""
+        """Return True if no further change may begin: too many errors of all workers, or a stop."""
         self._stopped = self._stopped or self._errors.are_too_many
         return self._stopped or self._stop.is_set
 
     def _leave(self, items: Iterator[Item]) -> None:
-        """Count what was taken and not tried, and what was not even taken."""
+        """Count the operations that were not tried, whether the loader took them or not."""
         for operation in self._pending.values():
             self._left(operation)
         for _ in items:
-            pass  # none comes any more: each is counted
+            pass  # nothing is yielded any more, but the rest is counted
 
     def _left(self, operation: PlanOperation) -> None:
         self._done.stopped = True
         self._done.left.add((operation.table, operation.source_row))
 
     def _items(self, before: Mapping[int, JournalLine], lines: JournalWriter) -> Iterator[Item]:
-        """What is still to be done, as the loader takes it."""
+        """Yield the changes that are still to be made, for the loader."""
         for operation in read_operations(self._path):
             row = operation.row_id
             known = self._recorded.get(row)
@@ -217,7 +217,7 @@ class _File:
             elif self._stopped:
                 self._left(operation)
             elif self._task.stage and not (row in before and before[row].is_done):
-                continue  # it was refused itself
+                continue  # the operation itself was refused
             elif not self._task.stage and (why := self._task.absences.reason(operation)):
                 self._record(operation, JournalLine(row, Effect.REJECTED, text=why), lines)
             else:
@@ -229,7 +229,7 @@ class _File:
                 yield item
 
     def _item(self, operation: PlanOperation) -> Item | None:
-        """The change; None where there is nothing to be written (yet)."""
+        """Return the change for an operation; None if nothing is to be written (yet)."""
         row, ldap_class = operation.row_id, operation.ldap_class
         match operation.action:
             case action if action == ADD:
@@ -250,14 +250,14 @@ class _File:
         return None
 
     def _later(self, operation: PlanOperation, before: Mapping[int, JournalLine]) -> Item | None:
-        """The references, now that what they refer to is there."""
+        """Return the change that sets waiting references; None if none of them can be set."""
         values, missing = self._task.places.values(operation.ldap_class, operation.later)
         self._missing[operation.row_id] = tuple(missing)
         for name, guids in missing.items():
             text = f"{name} refers to {', '.join(guids)}, which is not there"
             recorded = JournalLine(operation.row_id, Effect.REJECTED, text=text, attributes=(name,))
             self._done.dangling.append(_refused(operation, recorded))
-        # what is written elsewhere keeps what it holds
+        # an attribute none of whose targets exists keeps its values
         values = {name: raws for name, raws in values.items() if raws or name not in missing}
         if not values:
             return None
@@ -276,11 +276,11 @@ class _File:
         kept = "objectGUID" in operation.values or operation.action != ADD
         recorded = JournalLine.of(outcome, operation.dn, kept=kept)
         if operation.action == DELETE and outcome.effect is Effect.MISSING:
-            recorded = JournalLine(outcome.row, Effect.DELETED)  # gone is gone
+            recorded = JournalLine(outcome.row, Effect.DELETED)  # it was deleted already
         self._record(operation, self._without(recorded), lines)
 
     def _without(self, recorded: JournalLine) -> JournalLine:
-        """The same; what is done but for references to what is not there is tried, and told, again."""
+        """Add references without target to the line of a done operation, so that they are retried."""
         missing = self._missing.pop(recorded.row, ())
         return recorded._replace(attributes=missing) if missing and recorded.is_done else recorded
 
@@ -301,7 +301,7 @@ class _File:
 
 
 def _before_delete(operation: PlanOperation) -> Values:
-    """What has to be there still: what was, and of MSMQ's own attributes no more than that."""
+    """Return the values that an entry must have to be deleted; () for MSMQ attributes that it must lack."""
     allowed = schema.allowed_attributes(operation.ldap_class)
     known = {name.lower() for name in allowed} - _NEVER_COMPARED
     before = {name: raws for name, raws in operation.before.items() if name.lower() in known}
@@ -322,7 +322,7 @@ def _refused(operation: PlanOperation, recorded: JournalLine) -> RefusedOperatio
 
 
 class ErrorCount:
-    """Errors of all workers: each appends to a file of its own, whose sizes tell how many there are.
+    """Counter of the errors of all workers: the sizes of files, of which each worker appends to its own.
 
     Args:
         folder: of the plan.
@@ -335,14 +335,14 @@ class ErrorCount:
         self._own = self._folder / uuid4().hex
 
     def add(self) -> None:
-        """One more."""
+        """Count one more error."""
         if self._most is not None:
             with self._own.open("ab") as file:
                 file.write(b".")
 
     @property
     def are_too_many(self) -> bool:
-        """Whether there are more than are allowed."""
+        """True if there are more errors than allowed."""
         if self._most is None:
             return False
         with os.scandir(self._folder) as files:

@@ -1,7 +1,7 @@
-"""Applying a plan: level by level, then the references, then everything is read back.
+"""Applying a plan: level by level, then the references that wait, then verification.
 
-What was done is in the journal, so that a run that was broken off goes on where it was when the same plan is
-applied again. The undo file is on disk before the first change.
+The journal records what was done: an interrupted run resumes when the same plan is applied again. The undo
+file is on disk before the first change.
 """
 
 import shutil
@@ -57,18 +57,18 @@ if TYPE_CHECKING:
 STATE_NAME: Final = "state.json"
 LOCK_NAME: Final = "lock"
 VERIFIED_NAME: Final = "verified"
-"""Folder in that of applying: how far each worker is with reading back."""
+"""Subfolder of `APPLY_NAME` with the progress of each worker in verification."""
 WINDOW_MIN: Final = 16
-"""Changes that may be under way with a limit of errors: fewer would make waiting for answers most of it."""
+"""Fewest changes that may be under way if errors are limited: fewer would be slow."""
 CHILDREN_LEVEL: Final = 3
-"""The first level with names that hold GUIDs: those of routing links."""
+"""First level whose names hold GUIDs: names of routing links do."""
 SMALL_ROWS: Final = 10_000
-"""Of all files together: the server takes changes one by one, so that a second worker gains little."""
+"""Rows of all files below which a job is small: servers take changes singly, so more workers help little."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApplyOptions:
-    """How a plan is applied.
+    """Options for applying a plan.
 
     Attributes:
         max_rate: most changes a second, of all workers together; None: as fast as the server can.
@@ -89,7 +89,7 @@ class ApplyOptions:
     verify: bool = True
 
     def window(self, workers: int) -> int:
-        """Changes of one worker that may be under way: with a limit of errors, its share of that."""
+        """Return how many changes of one worker may be under way; a limit of errors is shared out."""
         if self.max_errors is None:
             return WINDOW
         return min(WINDOW, max(WINDOW_MIN, self.max_errors // workers))
@@ -102,7 +102,7 @@ class ApplyOptions:
 
 
 class ApplyState(BaseModel):
-    """``state.json``: that a plan is being applied, or was.
+    """Document ``state.json``: how far a plan has been applied.
 
     Attributes:
         started: for the first time.
@@ -120,7 +120,7 @@ class ApplyState(BaseModel):
 
     @classmethod
     def load(cls, folder: Path) -> "ApplyState | None":
-        """Read it; None where nothing has begun.
+        """Read the state of a plan; None if applying has not begun.
 
         Raises:
             ConfigError: it cannot be read.
@@ -131,7 +131,7 @@ class ApplyState(BaseModel):
         return read_document(cls, path, other="cannot be used: it does not say how far the plan is applied")
 
     def write(self, folder: Path) -> "ApplyState":
-        """Write it, at once and whole."""
+        """Write the state to a folder atomically, and return it."""
         write_whole(folder / STATE_NAME, self.model_dump_json(indent=2).encode())
         return self
 
@@ -147,7 +147,7 @@ def apply_plan(
     watch: Watch | None = None,
     **login: Unpack[PipelineLogIn],
 ) -> MigrationReport:
-    """Apply a plan, or go on with one that was broken off.
+    """Apply a plan, or resume applying one after an interruption.
 
     Args:
         folder: of the plan.
@@ -206,7 +206,7 @@ def refuse(plan: MigrationPlan, options: ApplyOptions) -> None:
 
 
 def check_target(plan: MigrationPlan, session: "Session") -> None:
-    """Make sure that this is the directory that was planned for.
+    """Check that a session is to the directory that the plan was made for.
 
     Raises:
         ConfigError: it is another one.
@@ -224,7 +224,7 @@ def check_target(plan: MigrationPlan, session: "Session") -> None:
 
 @dataclass(frozen=True, slots=True)
 class Todo:
-    """What is to be done.
+    """A plan to apply, with its options, its folder and the access to the target.
 
     Attributes:
         plan: the plan.
@@ -240,7 +240,7 @@ class Todo:
 
 
 class Applying:
-    """One run of a plan whose files were checked.
+    """One run that applies a plan, whose files were checked.
 
     Args:
         todo: what is to be done.
@@ -263,7 +263,7 @@ class Applying:
         self._stopped: str | None = None
 
     def run(self) -> MigrationReport:
-        """Apply, set references, read back, report.
+        """Apply the levels, set references, verify, and write the report.
 
         Raises:
             ConfigError: the disk is full, say; apply it again to go on.
@@ -291,7 +291,7 @@ class Applying:
         return self._report(state)
 
     def _begin(self) -> ApplyState:
-        """Make the folders and the undo file; after that changes may be made."""
+        """Create the folders, the state and the undo file, all before the first change."""
         work = self._folder / APPLY_NAME
         shutil.rmtree(work / ERRORS_NAME, ignore_errors=True)
         for folder in (work / ERRORS_NAME, self._folder / JOURNAL_NAME):
@@ -344,7 +344,7 @@ class Applying:
         return self._runner.run(Job(Calls(task), names, is_small=rows < SMALL_ROWS))
 
     def _leave(self, level: Level) -> None:
-        """Count what is not tried any more."""
+        """Count the rows of a level that is not tried any more."""
         for file in level.files:
             self._left.update(_rows_of(self._folder / file.path))
 
@@ -374,11 +374,11 @@ class Applying:
 
     @property
     def _absences(self) -> Absences:
-        """What the target refused so far."""
+        """Objects that the target lacks, since it refused them so far."""
         return Absences.of(one for file in self._done for one in file.absent)
 
     def _set_references(self, places: ReferencedPlaces) -> ReferencedPlaces:
-        """Set what refers to objects that were made after it."""
+        """Set the references that had to wait, and return the places of referenced objects."""
         parts = self._parts_with_later()
         if parts:
             places = self._places()
@@ -453,15 +453,15 @@ class Applying:
         return report
 
     def _changing(self, lost: Iterable[Lost]) -> set[tuple[str, int]]:
-        """Of the rows that lost what was equal, those of which something else was changed."""
+        """Return the rows with a lost entry that was equal and with other operations in the plan."""
         rows = {(one.table, one.source_row) for one in lost if one.was_equal}
         parts = [file.path for level in self._plan.levels for file in level.files] if rows else []
         return {row for part in parts for row in _rows_of(self._folder / part) if row in rows}
 
     def _undo(self) -> int:
-        """Leave in the undo file what was really done.
+        """Reduce the undo file to what was really done, and return the number of its records.
 
-        An object that was found made counts: it was not there when the plan was made.
+        An object that existed already counts as done: it did not exist when the plan was made.
         """
         done: set[int] = set()
         partly: set[int] = set()
@@ -478,13 +478,13 @@ class Applying:
 
 
 def _rows_of(path: Path) -> Iterator[tuple[str, int]]:
-    """Table and row of each operation in a file."""
+    """Return the table and the row of each operation in a file."""
     table = pq.read_table(path, columns=["table", "source_row"])
     return zip(table.column("table").to_pylist(), table.column("source_row").to_pylist(), strict=True)
 
 
 def _later_rows(path: Path) -> int:
-    """How many operations in a file have references that are set last."""
+    """Count the operations in a file with references that are set last."""
     column = pq.read_table(path, columns=["later"]).column("later")
     return sum(bool(one) for chunk in column.chunks if len(chunk.keys) for one in chunk.to_pylist())
 

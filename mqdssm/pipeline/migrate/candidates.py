@@ -1,4 +1,4 @@
-"""Rows as the entries that they would become: the object itself, and what it needs beside it."""
+"""Entries that a row would become: the object itself, and the entries that it needs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,7 +33,7 @@ SITES: Final = "mSMQSites"
 
 @dataclass(slots=True)
 class Candidate:
-    """One entry that a row stands for.
+    """One entry that a row would become.
 
     Attributes:
         made: the entry.
@@ -69,7 +69,7 @@ class RefusedRow(MappingError):  # noqa: N818  what it is called for people
 
 
 class Candidates:
-    """Makes candidates of elements.
+    """Makes the candidates for elements.
 
     Args:
         view: of the target.
@@ -107,7 +107,7 @@ class Candidates:
         self.maker = Maker(target, self.dns_of)
 
     def of(self, element: DirectoryObject) -> list[Candidate]:
-        """The entries of an element, its own first.
+        """Return the candidates for an element, its own entry first.
 
         Raises:
             MqdssmError: it cannot be made; with the reason.
@@ -131,7 +131,7 @@ class Candidates:
     # -- references
 
     def dns_of(self, guids: Sequence[UUID], ldap_class: str) -> dict[UUID, str]:
-        """Where what is referred to is, or will be; what only the target has is looked for there."""
+        """Return present or future DNs of referenced objects; others than planned ones are looked up."""
         found = {guid: dn for guid in guids if (dn := self._dn_of(guid, ldap_class)) is not None}
         unknown = [guid for guid in guids if guid not in found and (guid, ldap_class) not in self._there]
         if unknown:
@@ -152,7 +152,7 @@ class Candidates:
         return None if computer is None else str(places.queue_manager_of(DN.parse(computer.dn)))
 
     def learn_managers(self, names: Sequence[str]) -> None:
-        """Look up at once which computers have a queue manager in the target."""
+        """Look up, together, which computers have a queue manager in the target."""
         unknown = {name for name in names if name not in self._managers and name in self._known.computers}
         dns = {
             name: str(places.queue_manager_of(DN.parse(self._known.computers[name].dn)))
@@ -165,7 +165,7 @@ class Candidates:
             self._managers[name] = dn is not None and DN.parse(dn).normalized in found
 
     def learn_managers_there(self, elements: Iterable[DirectoryObject]) -> None:
-        """Look up at once what the queue managers among some elements are in the target."""
+        """Read, together, the target's entries of the queue managers among some elements."""
         names = {self._key(one.computer_name or "") for one in elements if isinstance(one, QueueManager)}
         found = (self._known.computers.get(name) for name in names)
         there = [one for one in found if one is not None and one.exists]
@@ -194,9 +194,9 @@ class Candidates:
         )
 
     def _between_sites_there(self, element: RoutingLink) -> RoutingLink:
-        """The same with the GUIDs that its sites have in the target: they name it.
+        """Return the link with the GUIDs that its sites have in the target: its name holds them.
 
-        Where new sites get new GUIDs, it is renamed later unless both are there.
+        If the target assigns GUIDs and a site is new, the link is unchanged: it gets its name later.
         """
         ends = {name: getattr(element, name) for name in ("site1_identifier", "site2_identifier")}
         sites = {name: self._known.sites.get(guid) for name, guid in ends.items() if guid is not None}
@@ -231,7 +231,7 @@ class Candidates:
         later = {name: [str(guid) for guid in guids] for name, guids in self._postponed(made).items()}
         dropped = _by_attribute_of_element(made) | gone
         served = None if there is None else Served.of(there)
-        # what the row does not say stays as it is: settings objects repeat that as well
+        # attributes that the row lacks keep their values, which settings objects repeat
         kept = {} if served is None else {key: tuple(raws) for key, raws in served.values.items()}
         whole = replace(made, values=kept | made.values)
         sites = self._sites_of(element, served) if is_server(whole.values) else {}
@@ -258,7 +258,7 @@ class Candidates:
             yield from self._settings(element, whole, sites)
 
     def _sites_of(self, element: QueueManager, served: Served | None) -> dict[UUID, str]:
-        """The sites that a queue manager serves, and their DNs; what a row does not say is as it is there."""
+        """Return GUIDs and DNs of the sites of a queue manager: those of its row, else of its entry."""
         said = element.is_populated("SiteIdentifierList") or served is None
         sites = site_list(element) if said else served.sites if served else ()
         return self.dns_of(sites, SITE_CLASS) if sites else {}
@@ -283,7 +283,7 @@ class Candidates:
             yield Candidate(own, 4, SETTINGS, "queue-manager", later=texts)
 
     def _with_sites(self, element: QueueManager) -> tuple[QueueManager, dict[str, tuple[UUID, ...]]]:
-        """The same without sites that are nowhere, and these.
+        """Return the queue manager without sites that do not exist, and their GUIDs.
 
         Raises:
             RefusedRow: none of its sites exists.
@@ -299,7 +299,7 @@ class Candidates:
         return element.model_copy(update={"site_identifier_list": kept}), {"SiteIdentifierList": gone}
 
     def _with_sites_there(self, element: QueueManager) -> QueueManager:
-        """The same with the GUIDs that its sites have in the target; where new ones get others, later."""
+        """Return the queue manager with its sites' GUIDs in the target, unless a new site has none yet."""
         guids = site_list(element)
         sites = {guid: self._known.sites.get(guid) for guid in guids}
         there = {
@@ -312,7 +312,7 @@ class Candidates:
         )
 
     def _postponed(self, made: MadeEntry) -> dict[str, tuple[UUID, ...]]:
-        """The references of a queue manager that wait until all of their targets are there."""
+        """Postpone the references of a queue manager until all their targets exist, and return them."""
         waiting = []
         for name, reference in REFERENCES[MANAGER_CLASS].items():
             if reference.form is ReferenceForm.GUID and self._target.keeps_guids:
@@ -366,7 +366,7 @@ class Candidates:
         return Candidate(made, 1, OBJECT, "user", element.identifier, is_there=True, merges=True)
 
     def learn_users(self, sids: Sequence[str]) -> None:
-        """Look up at once the users of some SIDs."""
+        """Look up, together, the users with some SIDs."""
         found = self._view.by_sid(sids, USER_CLASS, ())
         self._users = {sid: [entry.dn for entry in entries] for sid, entries in found.items()}
 
@@ -377,6 +377,6 @@ def _by_attribute_of_element(made: MadeEntry) -> dict[str, tuple[UUID, ...]]:
 
 
 def reason_of(error: Exception) -> str:
-    """What an error says about a row, in one line."""
+    """Return the message of an error in one line; its class name if the error is unexpected."""
     text = error.message if isinstance(error, ObjectNotFound) else str(error)
     return " ".join(text.split()) if isinstance(error, MqdssmError | ValueError) else type(error).__name__

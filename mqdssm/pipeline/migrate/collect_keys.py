@@ -1,4 +1,4 @@
-"""Gathering what is known before rows are decided about: of the source's keys, and of the target."""
+"""Look-ups that precede the decisions about rows: in the source's keys and in the target."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def resolved(session: "Session", sids: SidMap) -> SidMap:
-    """A map of SIDs, the names of accounts in it replaced by the SIDs that the target says they have.
+    """Return a map of SIDs with names of accounts replaced by their SIDs in the target.
 
     Raises:
         ConfigError: accounts that it does not have.
@@ -43,7 +43,7 @@ def resolved(session: "Session", sids: SidMap) -> SidMap:
 
 
 def gather(session: "Session", folder: Path, sids: SidMap, *, create_computers: bool) -> SharedLookups:
-    """All that is known, but for the sites.
+    """Collect the look-ups that workers share, except for the sites.
 
     Args:
         session: to the target.
@@ -66,7 +66,7 @@ def gather(session: "Session", folder: Path, sids: SidMap, *, create_computers: 
 
 
 def _computers(session: "Session", folder: Path, machines: dict[UUID, str]) -> dict[str, Computer]:
-    """The computers that are there, and those that will be made."""
+    """Return the computers that exist and those that will be made, by the key of the name."""
     computers = computers_there(session, computers_named(folder, session.profile.name_key))
     named = {session.profile.name_key(name): name for name in machines.values()}
     lacking = {key: name for key, name in named.items() if key not in computers}
@@ -79,7 +79,7 @@ def _computers(session: "Session", folder: Path, machines: dict[UUID, str]) -> d
 
 
 def _of_machines(folder: Path, numbers: "Collection[int]") -> set[UUID]:
-    """The GUIDs in some rows of Machine."""
+    """Return the GUIDs in some rows of Machine."""
     keys = keys_in(folder, [MACHINE], ["guid"]).to_pylist() if numbers else []
     return {
         UUID(bytes_le=row["guid"]) for row in keys if row["guid"] is not None and row["number"] in numbers
@@ -87,7 +87,7 @@ def _of_machines(folder: Path, numbers: "Collection[int]") -> set[UUID]:
 
 
 def all_sites(session: "Session", folder: Path, refused: "Collection[UUID]") -> dict[UUID, KnownSite]:
-    """The sites that objects may refer to: those of the target, and those of the source but the refused."""
+    """Return the sites of the target and the accepted sites of the source, by GUID."""
     there = sites_there(session)
     sites = {site.guid: site for site in there.values() if site.guid is not None}
     forest_root = session.naming.configuration.parent

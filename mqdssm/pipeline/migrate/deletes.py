@@ -1,4 +1,4 @@
-"""What the target has and the source has not: planned for deletion only where that was allowed."""
+"""Planned deletions of objects that the target has and the source lacks; only if they are allowed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ GUID_DIGITS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What is known of the rest of a plan.
+    """The rest of a plan: its operations, equal objects and sites.
 
     Attributes:
         folder: of it.
@@ -45,12 +45,12 @@ class Planned:
     sites: Mapping[UUID, KnownSite]
 
     def there(self, site: UUID) -> UUID:
-        """The GUID that a site of the source has in the target."""
+        """Return the GUID that a site of the source has in the target."""
         known = self.sites.get(site)
         return site if known is None or known.guid is None else known.guid
 
     def dns(self, type_name: str | None) -> frozenset[str]:
-        """Where the objects of a type are, normalised: rows stand for them, whatever GUIDs they have."""
+        """Return the normalised DNs of the objects of a type that have rows, whatever their GUIDs."""
         found: set[str] = set()
         for file in self.files:
             table = pq.read_table(
@@ -67,8 +67,8 @@ def plan_deletes(
 ) -> tuple[str | None, list[TaskResult]]:
     """Plan to delete queues, links and queue managers that the source does not have.
 
-    Sites, users, computers and the enterprise are never deleted: they belong to others as well. Of a table
-    that the source has not, or that is empty, nothing is deleted.
+    Sites, users, computers and the enterprise are never deleted: other programs use them as well. If a table
+    is empty or missing in the source, no object of its type is deleted.
 
     Args:
         session: to the target.
@@ -99,7 +99,7 @@ def plan_deletes(
 
 
 def _nameless(table: MqisTable, keys: pa.Table) -> int:
-    """How many rows may stand for any object. The GUID of a link is not kept everywhere (decision M37)."""
+    """Count the rows without a usable key. The GUID of a link does not suffice (decision M37)."""
     rows = zip(keys.column("guid").to_pylist(), keys.column("name").to_pylist(), strict=True)
     return sum(name is None and (guid is None or table is ROUTING_LINK) for guid, name in rows)
 
@@ -145,7 +145,7 @@ def _guids(session: "Session", entry: Entry) -> set[UUID]:
 
 
 def _name(session: "Session", table: MqisTable, entry: Entry) -> str | None:
-    """Return what `rows.key_of` calls the same object, as the target compares it."""
+    """Return the name that `rows.key_of` gives the same object, in the form that the target compares."""
     key = session.profile.name_key
     if table is MACHINE:
         return key(compute.computer_name(entry.dn))

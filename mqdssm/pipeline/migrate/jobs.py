@@ -1,4 +1,4 @@
-"""The jobs of planning: a runner hands out pieces of work, workers read and write files themselves."""
+"""Jobs of planning: a runner distributes the work; workers read and write files themselves."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SMALL_BYTES: Final = 16 * 1024 * 1024
 SMALL_ROWS: Final = 10_000
-"""Of all pieces of work together: starting a task costs as much as some thousand rows."""
+"""Rows of all parts below which a job is small: starting a task costs as much as some thousand rows."""
 NEEDS_SPARK: Final = "a database is read by Spark: leave '--engine local' out"
 
 Enter = Callable[[], AbstractContextManager["Session"]]
@@ -34,7 +34,7 @@ Enter = Callable[[], AbstractContextManager["Session"]]
 
 @dataclass(frozen=True, slots=True)
 class StageTask:
-    """Reading the source, as workers need to know it.
+    """Task for workers: read the files of the source.
 
     Attributes:
         folder: of the plan.
@@ -47,7 +47,7 @@ class StageTask:
     mapping: SourceMapping
 
     def __call__(self, number: int, stop: StopRequest) -> int:
-        """Read one file; a stop ends this between two rows."""
+        """Read one file of the source; a stop takes effect between two rows."""
         try:
             return stage_file(self.folder, number, self.files[number], self.mapping, stop)
         except OSError as error:
@@ -62,27 +62,27 @@ class Into:
 
     @contextlib.contextmanager
     def __call__(self) -> "Iterator[Session]":
-        """Open one."""
+        """Open a session."""
         with self.access.connect() as directory:
             yield directory.session
 
 
 @dataclass(frozen=True, slots=True)
 class IntoNowhere:
-    """Makes sessions to a directory that does not exist (`mqdssm.pipeline.migrate.offline_target`)."""
+    """Makes sessions to an offline target (`mqdssm.pipeline.migrate.offline_target`)."""
 
     root: str
     profile: str
 
     @contextlib.contextmanager
     def __call__(self) -> "Iterator[Session]":
-        """Make one."""
+        """Make a session."""
         yield nowhere(self.root, self.profile)
 
 
 @dataclass(frozen=True, slots=True)
 class DecideWork:
-    """Deciding about staged rows (`mqdssm.pipeline.runner.Work`).
+    """Work that decides about staged rows (`mqdssm.pipeline.runner.Work`).
 
     Attributes:
         enter: opens a session to the target.
@@ -98,7 +98,7 @@ class DecideWork:
 
     @contextlib.contextmanager
     def open(self, stop: StopRequest) -> Iterator[Callable[[int], TaskResult]]:
-        """See `Work`: one session for all files of a worker."""
+        """Open one session for all files of a worker; see `Work`."""
         with self.enter() as session:
             yield lambda number: self._decided(Decider(session, self.known, self.wanted, stop), number)
 
@@ -119,7 +119,7 @@ class DecideWork:
 
 @runtime_checkable
 class DatabaseRunner(Protocol):
-    """Runner that also reads databases: that of Spark, which has the drivers."""
+    """Runner that also reads databases: Spark's, which has the drivers."""
 
     def copy_tables(self, url: str, mapping: SourceMapping, folder: Path) -> dict[str, TableFiles]:
         """Copy the tables of a database to files; see `mqdssm.spark.jdbc.copy_tables`."""
@@ -128,7 +128,7 @@ class DatabaseRunner(Protocol):
 class Jobs:
     """The jobs of planning.
 
-    Every method raises the errors of ours that a worker raised, and those of its runner.
+    Every method raises each `MqdssmError` of a worker, and the errors of its runner.
 
     Args:
         runner: does the work.
@@ -150,7 +150,7 @@ class Jobs:
         return self._runner.copy_tables(url, mapping, folder)
 
     def stage(self, task: StageTask) -> int:
-        """Read the files of a source; gives the number of rows."""
+        """Read the files of a source, and return the number of rows."""
         size = sum(file.path.stat().st_size for file in task.files)
         names = tuple(f"reading {file.path.name}" for file in task.files)
         return sum(self._runner.run(Job(Calls(task), names, is_small=size < SMALL_BYTES)))
@@ -158,7 +158,7 @@ class Jobs:
     def decide(
         self, known: SharedLookups, wanted: PlannedRow, parts: Sequence[tuple[int, StagedPart]]
     ) -> list[TaskResult]:
-        """Decide about staged rows; each part has a number that no other one has."""
+        """Decide about staged rows; the number of each part must be unique."""
         if self._enter is None:
             raise ValueError("nothing can be decided without a target")
         names = tuple(f"deciding about {part.path}" for _, part in parts)

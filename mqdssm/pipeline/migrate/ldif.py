@@ -1,4 +1,4 @@
-"""What a plan would write, as LDIF in the order of loading: for ``slapadd`` or for ``ldifde``."""
+"""LDIF of a plan's operations, in the order of loading: for ``slapadd`` or ``ldifde``."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -27,14 +27,14 @@ REFERENCES_FILE: Final = "7-references.ldif"
 CHANGES_FILE: Final = "8-changes.ldif"
 DELETES_FILE: Final = "9-deletes.ldif"
 WAITING_FILE: Final = "waiting.jsonl"
-"""References by GUIDs that only the server will make."""
+"""References that cannot be written yet, as those by GUIDs that only the server will make."""
 
 
 def write_ldif(plan: MigrationPlan, folder: Path, to: Path) -> dict[str, int]:
-    """Write what a plan would do as LDIF for its target's tools.
+    """Write the operations of a plan as LDIF for the tools of its target.
 
-    Adds are in files of their own, one for each level: ``slapadd -q`` takes these alone. What is changed or
-    deleted is for ``ldapmodify`` of a running server; ``ldifde`` takes all files.
+    Each level of adds has its own file: ``slapadd -q`` takes only these. Changes and deletions are for
+    ``ldapmodify`` of a running server; ``ldifde`` takes all files.
 
     Args:
         plan: the plan.
@@ -65,14 +65,14 @@ def write_ldif(plan: MigrationPlan, folder: Path, to: Path) -> dict[str, int]:
 
 
 def _planned(plan: MigrationPlan, folder: Path) -> ReferencedPlaces:
-    """What references may refer to: all objects that are made or there."""
+    """Return the sites and queue managers of the plan, to which references may refer."""
     files = [*(file for level in plan.levels for file in level.files), *plan.equal]
     planned = referred_to(folder, [file.path for file in files])
     return ReferencedPlaces({guid: ObjectPlace(dn, guid) for guid, dn in planned.items()})
 
 
 class _Writer:
-    """Writes operations to the files that they belong to."""
+    """Writes each operation to the file for its level or action."""
 
     def __init__(self, plan: MigrationPlan, to: Path, stack: ExitStack, places: ReferencedPlaces) -> None:
         self._is_ad = not PROFILES[plan.target.profile].makes_guid
@@ -112,7 +112,7 @@ class _Writer:
             self._put(level, record.data)
 
     def _later(self, operation: PlanOperation) -> tuple[Values, Mapping[str, Sequence[str]]]:
-        """References that wait, as DNs; and those that cannot be known before the server made GUIDs."""
+        """Return the values of waiting references, and the GUIDs of those that cannot be written yet."""
         known = REFERENCES.get(operation.ldap_class, {})
         unknown = {
             name: guids for name, guids in operation.later.items() if known[name].form is ReferenceForm.GUID
@@ -120,7 +120,7 @@ class _Writer:
         named = {name: guids for name, guids in operation.later.items() if name not in unknown}
         found, elsewhere = self._places.values(
             operation.ldap_class, named
-        )  # elsewhere: the target alone has it
+        )  # elsewhere: only the target has it
         return {name: raws for name, raws in found.items() if raws}, unknown | elsewhere
 
     def _put(self, name: str, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""A migration in one go: planned, and the plan applied, with one session of Spark."""
+"""Migration in one step: make a plan and apply it, with one session of Spark."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Migrated(NamedTuple):
-    """What became of a migration.
+    """Plan and report of a migration.
 
     Attributes:
         plan: what was to be done.
@@ -42,7 +42,7 @@ def migrate(
 ) -> Migrated:
     """Plan a migration and apply the plan.
 
-    Broken off after the plan was made, `apply_plan` goes on.
+    If it is interrupted after the plan was made, `apply_plan` resumes it.
 
     Args:
         asked: what for.
@@ -61,7 +61,7 @@ def migrate(
         DirectoryError: the target cannot be asked, or is gone.
         SparkFailed: Spark itself failed.
     """
-    source = MigrationSource.of(asked)  # what cannot be is refused before Java starts
+    source = MigrationSource.of(asked)  # invalid requests are refused before Java starts
     chosen = source.engine(engine, on, workers)
     with access_to(urls, login, on) as access, access.connect() as directory:
         directory.session.check_msmq()

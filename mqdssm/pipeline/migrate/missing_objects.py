@@ -1,4 +1,4 @@
-"""Objects of a plan that are not in the target: an operation that depends on one is refused with it."""
+"""Objects of a plan that the target lacks: operations that depend on them are refused."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from mqdssm.tables.references import references_in
 
 
 class Absent(NamedTuple):
-    """An object that was to be there, and is not.
+    """An object that should have been made, but is not in the target.
 
     Attributes:
         dn: its name in the plan; another object may have it.
@@ -49,7 +49,7 @@ def _is_there(operation: PlanOperation, recorded: JournalLine) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Absences:
-    """The absent objects of a plan, by all that others may depend on.
+    """Index of the absent objects of a plan, by GUID, DN and row.
 
     Attributes:
         by_guid: GUID in the source -> DN.
@@ -79,7 +79,7 @@ class Absences:
         return f"it depends on {dn}, which was refused" if dn else ""
 
     def _of_row(self, operation: PlanOperation) -> str | None:
-        """Return the object whose companion an operation makes."""
+        """Return the DN of the absent object whose companion an operation makes."""
         is_object = operation.role == OBJECT
         return None if is_object else self.by_row.get((operation.table, operation.source_row))
 

@@ -1,8 +1,8 @@
-"""Settings objects that a queue manager has no more use for, as Write Directory takes them away (M42).
+"""Obsolete settings objects of queue managers, deleted as Write Directory does (decision M42).
 
-[MS-MQDSSM] 3.1.6.7.1.9: they are those that name the queue manager, in sites that it does not serve (any
-more), and those at its places in sites that it served, whose owner is nowhere. The server objects above them
-go with them where we made these, and they hold nothing else.
+[MS-MQDSSM] 3.1.6.7.1.9: a settings object is obsolete if it names a queue manager that does not serve its
+site (any more), or if it has the place of such a queue manager and its owner does not exist. The server
+object above it is deleted with it, if this program made it and it holds nothing else.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 OWNER: Final = "mSMQQMID"
 EVERYTHING: Final = ("*", "nTSecurityDescriptor")
-"""Attributes of what is deleted: the undo file makes it again."""
+"""Attributes that are read of objects to be deleted: the undo file restores them."""
 SERVER_CLASS: Final = "server"
 
 
 class Superfluous:
-    """The superfluous settings objects of some queue managers, looked up together.
+    """Obsolete settings objects of some queue managers, looked up together.
 
     Args:
         view: of the target.
@@ -68,7 +68,7 @@ class Superfluous:
         self._ownerless = {dn: one for dn, one in found.items() if dn not in named or named[dn] not in alive}
 
     def _before(self, manager: Candidate) -> Iterator[DN]:
-        """Where its settings objects were while it served the sites that its entry names."""
+        """Yield DNs of settings objects in the sites that the entry names, but for those still needed."""
         computer = manager.made.dn.parent.name
         for guid in () if manager.served is None else manager.served.sites:
             site = self._sites.get(guid)
@@ -78,7 +78,7 @@ class Superfluous:
                     yield at
 
     def of(self, manager: Candidate) -> list[Entry]:
-        """What is to go of a queue manager: settings objects, each before the server object above it."""
+        """Return the obsolete entries of a queue manager: settings objects, each before its server object."""
         if manager.served is None:
             return []
         owned = [] if manager.served.identifier is None else self._owned.get(manager.served.identifier, [])
@@ -90,7 +90,7 @@ class Superfluous:
         return [one for dn, entry in gone for one in (entry, *self._empty(dn.parent))]
 
     def _empty(self, server: DN) -> Iterator[Entry]:
-        """The server object above a settings object, if we made it and it holds nothing else."""
+        """Yield the server object above a settings object, if this program made it and it is else empty."""
         try:
             entry = self._session.get(server, EVERYTHING)
             if MADE_BY_US.encode() not in entry.all("description"):

@@ -1,4 +1,4 @@
-"""A directory that nobody is connected to and that holds its base tree alone: for plans that become LDIF."""
+"""Offline target: a stand-in for an empty directory, for plans that become LDIF."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ DEFAULT_PROFILE: Final = "openldap"
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The option of a session that look-ups ask for."""
+    """Options of a session, as far as look-ups read them."""
 
     forest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Nowhere:
-    """Answers look-ups as a session to an empty directory would.
+    """Stand-in for a session to an empty directory.
 
     Attributes:
         profile: the kind of server.
@@ -40,18 +40,18 @@ class Nowhere:
 
     @property
     def keeps_guids(self) -> bool:
-        """As such servers do."""
+        """True if servers of this kind keep the GUID that an object had in the source."""
         return self.profile.makes_guid
 
     def bound_sid(self) -> None:
-        """Nobody is logged in."""
+        """Return None: no user is logged in."""
 
     def find(self, *_: Any, **__: Any) -> Iterator[Entry]:
-        """Find nothing."""
+        """Return no entries."""
         return iter(())
 
     def get(self, target: Any, attributes: Sequence[str] = (), **_: Any) -> Entry:
-        """Find nothing.
+        """Find no entry.
 
         Raises:
             ObjectNotFound: always.
@@ -61,7 +61,7 @@ class Nowhere:
 
 
 def nowhere(root: str, profile: str = DEFAULT_PROFILE) -> "Session":
-    """A session to an empty directory.
+    """Return a stand-in for a session to an empty directory.
 
     Args:
         root: the root of the names, a DN that begins with ``DC=``.

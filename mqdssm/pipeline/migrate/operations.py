@@ -1,4 +1,4 @@
-"""Operations of a plan: what is added, changed and deleted, as rows of Parquet files."""
+"""Operations of a plan: adds, changes and deletions, as rows of Parquet files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,10 +42,10 @@ LEVELS: Final = {
     5: "5-deletes",
     6: "6-deletes",
 }
-"""Number -> folder: what is in one needs nothing of the same or a later one."""
+"""Number -> folder. Operations of a level depend on none of the same level or a later one."""
 CHILDREN: Final = 5
 PARENTS: Final = 6
-"""The levels of deletions: what is below something goes before that."""
+"""Levels of deletions: children are deleted before their parents."""
 
 ADD: Final = "add"
 MODIFY: Final = "modify"
@@ -61,7 +61,7 @@ SETTINGS: Final = "settings"
 
 ROW_ID_FILE: Final = 20
 ROW_ID_LEVEL: Final = 40
-"""Bits below the number of the file, and below that of the level, in a row_id."""
+"""Bits by which the number of the file, and that of the level, are shifted in a row_id."""
 BATCH_ROWS: Final = 1_000
 
 
@@ -100,7 +100,7 @@ class PlanOperation:
     row_id: int = 0
 
     def cells(self, row_id: int) -> dict[str, Any]:
-        """The row."""
+        """Return the operation as a row of `OPERATIONS`."""
         return {
             "row_id": row_id,
             "type": self.type,
@@ -119,7 +119,7 @@ class PlanOperation:
 
     @classmethod
     def of(cls, cells: Mapping[str, Any]) -> Self:
-        """The operation of a row."""
+        """Return the operation in a row of `OPERATIONS`."""
         guid = cells["guid"]
         return cls(
             row_id=cells["row_id"],
@@ -147,7 +147,7 @@ def _mapped(pairs: Any) -> dict[str, tuple[Any, ...]]:
 
 
 class OperationsFile:
-    """Writes one file of operations; it is there when it is whole.
+    """Writes one file of operations, which gets its name when it is complete.
 
     Args:
         path: of the file.
@@ -164,20 +164,20 @@ class OperationsFile:
         self._writer = pq.ParquetWriter(self._draft, OPERATIONS, compression="zstd")
 
     def write(self, operation: PlanOperation) -> None:
-        """Write a row."""
+        """Write an operation."""
         self._waiting.append(operation.cells(self._first_id + self.rows))
         self.rows += 1
         if len(self._waiting) >= BATCH_ROWS:
             self._flush()
 
     def close(self) -> None:
-        """Put the file in its place."""
+        """Complete the file, and give it its name."""
         self._flush()
         self._writer.close()
         self._draft.replace(self.path)
 
     def abandon(self) -> None:
-        """Remove what was written."""
+        """Remove the incomplete file."""
         self._writer.close()
         self._draft.unlink(missing_ok=True)
 
@@ -188,7 +188,7 @@ class OperationsFile:
 
 
 def deletion(type_name: str, entry: Entry, ldap_class: str, role: str) -> PlanOperation:
-    """The deletion of an entry that was read with all its attributes."""
+    """Return the operation that deletes an entry, which was read with all its attributes."""
     raw = entry.first("objectGUID")
     return PlanOperation(
         type=type_name,
@@ -202,12 +202,12 @@ def deletion(type_name: str, entry: Entry, ldap_class: str, role: str) -> PlanOp
 
 
 def row_id(level: int, file: int, row: int) -> int:
-    """Number a row: its level, its file there, its place in the file."""
+    """Return the row_id for the numbers of a level, a file and a row of the file."""
     return (level << ROW_ID_LEVEL) + (file << ROW_ID_FILE) + row
 
 
 def read_operations(path: Path) -> Iterator[PlanOperation]:
-    """The operations of a file, in its order."""
+    """Yield the operations of a file, in its order."""
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(batch_size=BATCH_ROWS):
             yield from map(PlanOperation.of, batch.to_pylist())

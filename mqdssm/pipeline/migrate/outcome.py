@@ -1,4 +1,4 @@
-"""What a task of planning writes: operations, equal objects, rejects, conflicts, what is not carried."""
+"""Files that a task of planning writes: operations, equal objects, rejects, conflicts, values left out."""
 
 import json
 from collections import Counter
@@ -25,7 +25,7 @@ from mqdssm.pipeline.migrate.staging import StagedRow
 from mqdssm.wire.dtyp import SecurityDescriptor
 
 WORK_NAME: Final = ".planning"
-"""Folder of what tasks write before it is put together."""
+"""Folder of the files of tasks, before `put_together` merges them."""
 NOT_CARRIED: Final = pa.schema(
     [
         pa.field("row", pa.int64()),
@@ -42,7 +42,7 @@ BATCH_ROWS: Final = 5_000
 
 @dataclass(slots=True)
 class TaskResult:
-    """What a task tells the driver.
+    """Result of a planning task, for the driver.
 
     Attributes:
         table: of its rows.
@@ -75,7 +75,7 @@ class OutcomeWriter:
         number: of the staged file among all: no other task writes files with it.
 
     Attributes:
-        done: what is to be told the driver.
+        done: the result, for the driver.
     """
 
     def __init__(self, folder: Path, table: str, number: int) -> None:
@@ -100,7 +100,7 @@ class OutcomeWriter:
         self.done.operations[f"{operation.role} {operation.action}"] += 1
 
     def reject(self, row: StagedRow, guid: str | None, reasons: Sequence[Reason]) -> None:
-        """Write down why a row is refused: with every reason, and all that it holds."""
+        """Write a rejected row, with all its reasons and values."""
         self._line(
             REJECTS_NAME,
             {
@@ -124,7 +124,7 @@ class OutcomeWriter:
         self._line(CONFLICTS_NAME, {**place, **said})
 
     def lost(self, row: StagedRow, guid: str | None, cells: Mapping[str, str]) -> None:
-        """Keep what no directory does."""
+        """Write the cells that no directory can hold to the side file."""
         for column, value in cells.items():
             self._lost.append(
                 {
@@ -141,7 +141,7 @@ class OutcomeWriter:
             self._flush_lost()
 
     def close(self) -> TaskResult:
-        """Complete all files."""
+        """Complete all files, and return the result."""
         for number, file in sorted(self._files.items()):
             file.close()
             path = file.path.relative_to(self._folder).as_posix()
@@ -158,7 +158,7 @@ class OutcomeWriter:
         return self.done
 
     def abandon(self) -> None:
-        """Give up: what was written is written anew by the next attempt."""
+        """Abandon all files: the next attempt writes them anew."""
         for file in self._files.values():
             file.abandon()
         for text in self._texts.values():
@@ -194,7 +194,7 @@ def _words(reasons: Sequence[Reason]) -> str:
 
 
 def put_together(folder: Path) -> None:
-    """Make one file of each table's rejects, and one of all conflicts, out of what tasks wrote."""
+    """Merge the files of tasks: one file of rejects for each table, one file of all conflicts."""
     work = folder / WORK_NAME
     groups: dict[Path, list[Path]] = {}
     for path in sorted((work / REJECTS_NAME).glob("*.jsonl")):
@@ -210,7 +210,7 @@ def put_together(folder: Path) -> None:
 
 
 def shown(attribute: str, values: Sequence[bytes]) -> list[str]:
-    """Values as people read them: text where it is one, descriptors in SDDL, else hexadecimal digits."""
+    """Return values for people: as text if printable, descriptors in SDDL, else in hexadecimal."""
     return [_shown(attribute, value) for value in values]
 
 

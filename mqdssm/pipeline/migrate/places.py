@@ -1,4 +1,4 @@
-"""Where objects are in the target, and which GUIDs they have there: references are rewritten by it (M37)."""
+"""DNs and GUIDs of referenced objects in the target, by which references are rewritten (decision M37)."""
 
 import csv
 import os
@@ -33,7 +33,7 @@ _GUID_DIGITS: Final = 32
 
 
 class ObjectPlace(NamedTuple):
-    """Where an object is.
+    """DN and GUID of an object in the target.
 
     Attributes:
         dn: its name in the target.
@@ -46,7 +46,7 @@ class ObjectPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReferencedPlaces:
-    """The objects that others refer to: sites and queue managers, by the GUIDs that they had.
+    """Sites and queue managers that other objects refer to, by their GUIDs in the source.
 
     Attributes:
         known: GUID in the source -> place in the target.
@@ -57,14 +57,14 @@ class ReferencedPlaces:
     def values(
         self, ldap_class: str, later: Mapping[str, Sequence[str]]
     ) -> tuple[dict[str, tuple[bytes, ...]], dict[str, tuple[str, ...]]]:
-        """The values of references, in the form that each attribute has.
+        """Return the values of references, in the form that each attribute has.
 
         Args:
             ldap_class: of the object that refers.
             later: attribute -> GUIDs of the source.
 
         Returns:
-            The values, and what is not there, as it was asked for.
+            The values; and attribute -> GUIDs in the source of objects that are not known.
         """
         values: dict[str, tuple[bytes, ...]] = {}
         missing: dict[str, tuple[str, ...]] = {}
@@ -80,7 +80,7 @@ class ReferencedPlaces:
         return values, missing
 
     def name_of(self, ldap_class: str, dn: str) -> str:
-        """The name of a new object: that of a routing link holds the GUIDs that its sites have now."""
+        """Return the DN of a new object; the name of a routing link gets the present GUIDs of its sites."""
         if ldap_class != LINK_CLASS or not self.known:
             return dn
         name = DN.parse(dn)
@@ -93,7 +93,7 @@ class ReferencedPlaces:
 
 
 def referred_to(folder: Path, parts: Iterable[str]) -> dict[UUID, str]:
-    """The sites and queue managers of a plan, equal ones among them: GUID in the source -> DN.
+    """Return the sites and queue managers of a plan, but for deleted ones: GUID in the source -> DN.
 
     Args:
         folder: of the plan.
@@ -103,7 +103,7 @@ def referred_to(folder: Path, parts: Iterable[str]) -> dict[UUID, str]:
 
 
 class MadeObject(NamedTuple):
-    """An object that a plan makes, and that others stand below.
+    """An object that a plan makes, and that other objects may be below.
 
     Attributes:
         guid: its objectGUID: that of the plan, or the one that the server chose; None: nobody asked for it.
@@ -155,7 +155,9 @@ def _referred_rows(folder: Path, parts: Iterable[str]) -> Iterator[_ReferredRow]
 def there_alone(
     session: "Session", folder: Path, parts: Iterable[str], planned: Collection[UUID]
 ) -> dict[UUID, str]:
-    """What references wait for beside objects of the plan: the target had it, or it was skipped.
+    """Return the DNs of objects that waiting references name and the plan does not make, by GUID.
+
+    The target had these objects before, or the plan skipped them.
 
     Args:
         session: to the target.
@@ -184,7 +186,7 @@ def there_alone(
 
 
 def look_up(session: "Session", dns: Mapping[UUID, str]) -> ReferencedPlaces:
-    """Where objects are now; what is not there (yet) is left out.
+    """Look up the DNs and GUIDs that objects have now, without those that do not exist (yet).
 
     Raises:
         DirectoryError: the look-up failed.
@@ -217,10 +219,10 @@ class MapRow(NamedTuple):
 
 
 def write_guid_map(folder: Path, rows: Iterable[MapRow]) -> int:
-    """Write the GUID map, at once and whole.
+    """Write the GUID map atomically.
 
     Returns:
-        How many lines it has, besides the first.
+        The number of its lines, without the header.
     """
     path = folder / GUID_MAP_NAME
     draft = path.with_name(path.name + ".new")
@@ -237,7 +239,7 @@ def write_guid_map(folder: Path, rows: Iterable[MapRow]) -> int:
 
 
 def read_guid_map(path: Path) -> Iterator[MapRow]:
-    """The lines of a GUID map."""
+    """Yield the lines of a GUID map."""
     with path.open(encoding="utf-8", newline="") as file:
         for one in csv.DictReader(file):
             yield MapRow(one["type"], UUID(one["old"]), UUID(one["new"]), one["dn"])

@@ -1,7 +1,7 @@
-"""Checks of a plan before its first change: its files, its counts, and the entries that it is about.
+"""Checks of a plan before it is applied: its files, its counts, and the places of its entries.
 
-A plan is a folder that others may have touched. ``plan.json`` says what people agreed to, so the files must
-do exactly that. Nothing but objects of MSMQ and what belongs to these may be changed.
+A plan is a folder that others may have altered. People approved what ``plan.json`` says, so the files must
+match it exactly. A plan may change only MSMQ objects and the entries that belong to them.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ _COLUMNS: Final = ("role", "action", "class", "dn")
 
 
 def check_files(folder: Path, files: Iterable[PlanFile]) -> None:
-    """Make sure that the files are those that were planned, and are in the plan's folder.
+    """Check that the files of a plan are unaltered and in the plan's folder.
 
     Raises:
         ConfigError: one is missing, another one, or elsewhere.
@@ -60,7 +60,7 @@ def check_files(folder: Path, files: Iterable[PlanFile]) -> None:
 
 
 def check_operations(plan: MigrationPlan, folder: Path, allow_deletes: int | None = None) -> None:
-    """Make sure that the operations in the files are those that ``plan.json`` counts, and concern MSMQ alone.
+    """Check that the files hold the operations that ``plan.json`` counts, and that these concern only MSMQ.
 
     Args:
         plan: the plan.
@@ -132,7 +132,7 @@ class _TargetPlaces:
         self._services = places.services_dn(self._root, self._configuration)
 
     def check(self, action: str, ldap_class: str, text: str) -> None:
-        """Refuse an operation that no migration has.
+        """Refuse an operation that no migration makes.
 
         Raises:
             ConfigError: no migration does that to an entry of this class, or such entries are elsewhere.

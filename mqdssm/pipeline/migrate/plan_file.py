@@ -1,4 +1,4 @@
-"""``plan.json``: what a migration would do, to what, and what its folder consists of."""
+"""Document ``plan.json``: target, options, counts and files of a plan."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ class PlanFile(BaseModel):
 
 
 class Level(BaseModel):
-    """Operations that need nothing of each other; levels are applied in the order of their numbers."""
+    """Operations that do not depend on each other; levels are applied in the order of their numbers."""
 
     model_config = _CONFIG
 
@@ -51,12 +51,12 @@ class Level(BaseModel):
 
     @property
     def rows(self) -> int:
-        """How many operations there are."""
+        """Number of operations."""
         return sum(file.rows for file in self.files)
 
 
 class PlanTarget(BaseModel):
-    """The directory that was looked at.
+    """Directory that a plan was made for.
 
     Attributes:
         urls: servers; no credentials. None: it was planned without any, for LDIF.
@@ -76,7 +76,7 @@ class PlanTarget(BaseModel):
 
 
 class PlanOptions(BaseModel):
-    """What was asked for.
+    """Options that a plan was made with.
 
     Attributes:
         on_conflict: what to do with objects that are there and differ.
@@ -96,7 +96,7 @@ class PlanOptions(BaseModel):
 
 
 class TableCounts(BaseModel):
-    """What became of the rows of a table.
+    """Counts of the rows of a table, by what the plan makes of them.
 
     Attributes:
         type: of the objects; None: no directory keeps them.
@@ -124,7 +124,7 @@ class TableCounts(BaseModel):
 
 
 class MigrationPlan(BaseModel):
-    """A plan.
+    """Plan of a migration.
 
     Attributes:
         version: `PLAN_VERSION` of the program that made it.
@@ -158,7 +158,7 @@ class MigrationPlan(BaseModel):
 
     @property
     def total(self) -> Counter[str]:
-        """Sums over all tables that hold objects of a directory."""
+        """Sums of the counts over all tables that hold objects of a directory."""
         names = ("read", "add", "modify", "equal", "skipped", "conflicts", "rejected")
         sums: Counter[str] = Counter(dict.fromkeys(names, 0))
         for counts in self.tables.values():
@@ -167,7 +167,7 @@ class MigrationPlan(BaseModel):
         return sums
 
     def write(self, folder: Path) -> None:
-        """Write it, at once and whole: a folder without it is no plan."""
+        """Write ``plan.json`` atomically: a folder without this file is no plan."""
         write_whole(folder / PLAN_NAME, self.model_dump_json(indent=2).encode())
 
     @classmethod

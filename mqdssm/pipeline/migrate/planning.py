@@ -1,4 +1,4 @@
-"""Planning a migration: what would happen to every row, found out and written down; nothing is changed."""
+"""Planning a migration: decide what would happen to every row, and write it to a folder."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -44,18 +44,18 @@ if TYPE_CHECKING:
     from mqdssm.pipeline.mqis.files import TableFiles
 
 WITNESS_NAME: Final = "witness"
-"""A file by which the machines of a cluster see whether they share the folder."""
+"""File by which the machines of a cluster check that they share the folder."""
 DATABASE_NAME: Final = "database"
 """Folder of a copy of a database's tables, while they are being read."""
 FIRST_TABLES: Final = ("Enterprise", "Machine", "User")
 LAST_TABLES: Final = ("RoutingLink", "Queue", "ConnectedNetwork", "Deleted")
-"""What depends on which machines were accepted, or can as well wait."""
+"""Tables that depend on the accepted machines, or can wait as well."""
 _PRIVATE: Final = 0o700
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
-    """What a plan is asked for.
+    """Source and options of a plan that is to be made.
 
     Attributes:
         source: a folder, or the JDBC URL of a database.
@@ -75,13 +75,13 @@ class PlanRequest:
 
     @property
     def shown_source(self) -> str:
-        """The source as the plan names it."""
+        """Source as the plan names it: absolute path, or URL without credentials."""
         return shown_url(self.source) if is_jdbc(self.source) else str(Path(self.source).resolve())
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationSource:
-    """A source that was looked at: nothing of it has been read.
+    """A source that was checked, but not read yet.
 
     Attributes:
         asked: what for.
@@ -97,7 +97,7 @@ class MigrationSource:
 
     @classmethod
     def of(cls, asked: PlanRequest) -> Self:
-        """Look at it.
+        """Check the source of a request, and read its mapping and its map of SIDs.
 
         Raises:
             ConfigError: there is no such source, or its mapping or its map of SIDs cannot be used.
@@ -123,7 +123,7 @@ class MigrationSource:
         return chosen
 
     def left_out(self, tables: Sequence[SourceTable]) -> Iterator[str]:
-        """What it holds and MQIS does not know, for people: nothing of that is read.
+        """Yield notes about parts of the source that MQIS does not know; they are not read.
 
         Args:
             tables: of it.
@@ -132,7 +132,7 @@ class MigrationSource:
         return left_out(folder, tables, self.mapping)
 
     def stage(self, runner: jobs.Jobs, folder: Path) -> tuple[SourceTable, ...]:
-        """Read it into the folder of the plan; gives the tables that it has."""
+        """Read the source into the folder of the plan, and return its tables."""
         begin(folder)
         copy = folder / WORK_NAME / DATABASE_NAME
         files = self.files
@@ -159,7 +159,7 @@ def plan_migration(
     watch: Watch | None = None,
     **login: Unpack[PipelineLogIn],
 ) -> MigrationPlan:
-    """Plan a migration; nothing but the folder of the plan is changed.
+    """Plan a migration; only the folder of the plan is written.
 
     Args:
         asked: what for.
@@ -201,7 +201,7 @@ def plan_for_ldif(
     on: SparkOptions = HERE,
     watch: Watch | None = None,
 ) -> MigrationPlan:
-    """Plan a migration into a directory that holds its base tree alone, without any server: for LDIF.
+    """Plan a migration into an empty directory, without a server; for LDIF.
 
     Args:
         asked: what for.
@@ -242,7 +242,7 @@ def _planned(
 
 
 class Planning:
-    """One planning.
+    """One run that makes a plan.
 
     Args:
         source: what is to be migrated.
@@ -275,7 +275,7 @@ class Planning:
         )
 
     def run(self, sids: SidMap) -> MigrationPlan:
-        """Read the source, decide about everything, and write the plan.
+        """Read the source, decide about all rows, and write the plan.
 
         Args:
             sids: the map of SIDs, resolved.
@@ -297,7 +297,7 @@ class Planning:
         return plan
 
     def _compare(self, known: SharedLookups) -> SharedLookups:
-        """Decide about all rows; gives what is known with the sites."""
+        """Decide about all rows, and return the look-ups with the sites."""
         parts = [part for table in MQIS_TABLES.values() for part in staged_parts(self._folder, table)]
         told = told_of(self._folder)
         told.begin()
@@ -308,7 +308,7 @@ class Planning:
         return known
 
     def _sites(self, known: SharedLookups) -> SharedLookups:
-        """Decide about the sites, few as they are, here: everything refers to them."""
+        """Decide about the sites in this process, before other rows refer to them; sites are few."""
         decider = Decider(self._session, known, self._wanted)
         parts = staged_parts(self._folder, SITE)
         self._summary.add([decider.decide(part, self._number(part)) for part in parts])
@@ -320,7 +320,7 @@ class Planning:
         self._summary.add(self._runner.decide(known, self._wanted, numbered))
 
     def _number(self, part: StagedPart) -> int:
-        """The number of a staged file among all."""
+        """Return the number of a staged file among all."""
         return self._numbers.setdefault(part.path, len(self._numbers))
 
     def _plan(self, sids: SidMap, known: SharedLookups) -> MigrationPlan:
@@ -371,7 +371,7 @@ class Planning:
 
 
 def prepared(to: Path) -> Path:
-    """The folder of the plan, made; one of a planning that broke off is begun anew.
+    """Create the folder of a plan, or empty that of an interrupted planning; return its absolute path.
 
     Raises:
         ConfigError: it holds something else.
@@ -396,10 +396,10 @@ def prepared(to: Path) -> Path:
 
 @contextmanager
 def _told(folder: Path) -> Iterator[None]:
-    """Errors of the disk in our own words."""
+    """Turn errors of the disk into `ConfigError`."""
     try:
         yield
     except ConnectionError:
-        raise  # no disk's: Java has gone, and the session says how
+        raise  # not of the disk: the connection to Java is lost, and the session says why
     except OSError as error:
         raise ConfigError(f"the plan in {folder} cannot be written: {error.strerror or error}") from error

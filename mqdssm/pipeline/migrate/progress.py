@@ -1,4 +1,4 @@
-"""How far a migration is: what workers have written down, counted from time to time by the driver."""
+"""Progress of a migration: the driver counts from time to time what workers have written."""
 
 import contextlib
 import threading
@@ -13,7 +13,7 @@ READ_BYTES: Final = 1024 * 1024
 
 
 class Doing(NamedTuple):
-    """What is being done.
+    """Current activity, and its progress.
 
     Attributes:
         what: for people.
@@ -31,14 +31,14 @@ Count = Callable[[], int]
 
 
 def tell(watch: Watch | None, what: str) -> None:
-    """Say what is done now, which cannot be counted."""
+    """Report an activity whose progress is not counted."""
     if watch is not None:
         watch(Doing(what))
 
 
 @contextlib.contextmanager
 def counted(watch: Watch | None, what: str, total: int | None, count: Count) -> Iterator[None]:
-    """Say how far something is, again and again from another thread, as long as the context lasts.
+    """Report the progress of an activity from another thread, again and again while the context lasts.
 
     Args:
         watch: is told; None: nobody looks, and nothing is counted.
@@ -67,7 +67,7 @@ def counted(watch: Watch | None, what: str, total: int | None, count: Count) -> 
 
 
 class LineCounter:
-    """Counts the lines of files that grow; only what is new is read.
+    """Counts the lines of growing files; each call reads only new data.
 
     Args:
         paths: of the files, which need not be there yet.
@@ -78,7 +78,7 @@ class LineCounter:
         self._lines = 0
 
     def __call__(self) -> int:
-        """How many there are by now."""
+        """Return the number of lines so far."""
         for path in self._read:
             with contextlib.suppress(OSError), path.open("rb") as file:
                 file.seek(self._read[path])
@@ -89,7 +89,7 @@ class LineCounter:
 
 
 class Told:
-    """How much each of some workers has done, in a file for each.
+    """Progress of several workers, with a file for each.
 
     Args:
         folder: of these files, for this alone.
@@ -99,17 +99,17 @@ class Told:
         self._folder = folder
 
     def begin(self) -> None:
-        """Forget what was told before."""
+        """Remove the progress of an earlier run."""
         with contextlib.suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)
             for path in self._folder.iterdir():
                 path.unlink()
 
     def tell(self, number: int, done: int) -> None:
-        """Say how much one worker has done; not worth failing for."""
+        """Write how much a worker has done; errors of the disk are ignored."""
         with contextlib.suppress(OSError):
             tell_progress(self._folder, str(number), done)
 
     def __call__(self) -> int:
-        """How much all of them have done."""
+        """Return how much all workers have done."""
         return sum(progress_of(self._folder).values())

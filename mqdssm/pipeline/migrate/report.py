@@ -1,4 +1,4 @@
-"""``report.json``: what became of every row of a migration."""
+"""Document ``report.json``: results of a migration, counted for each table."""
 
 import json
 from collections import Counter
@@ -25,7 +25,7 @@ _CONFIG: Final = ConfigDict(frozen=True, extra="forbid")
 
 
 class TargetRefusal(BaseModel):
-    """Something that the target refused.
+    """Operation that the target refused.
 
     Attributes:
         table: of the source.
@@ -51,7 +51,7 @@ class TargetRefusal(BaseModel):
 
     @classmethod
     def of(cls, one: RefusedOperation) -> Self:
-        """The line for a refusal."""
+        """Return the line for a refused operation."""
         return cls(
             table=one.table,
             row=one.source_row,
@@ -65,7 +65,7 @@ class TargetRefusal(BaseModel):
 
 
 class LostRow(BaseModel):
-    """Something that is not in the target as it should be.
+    """Entry that is not in the target as it should be.
 
     Attributes:
         table: of the source.
@@ -89,7 +89,7 @@ class LostRow(BaseModel):
 
 
 class TableReport(BaseModel):
-    """What became of the rows of a table: they add up to `read`.
+    """Counts of the rows of a table, by result; they add up to `read`.
 
     Attributes:
         read: rows of the source.
@@ -113,7 +113,7 @@ class TableReport(BaseModel):
 
 
 class MigrationReport(BaseModel):
-    """What became of a migration.
+    """Results of a migration.
 
     Attributes:
         version: `REPORT_VERSION` of the program that wrote it.
@@ -122,7 +122,7 @@ class MigrationReport(BaseModel):
         started: when it was applied, for the first time.
         ended: when it was done.
         resumed: how often it was broken off and went on.
-        verified: whether everything was read back.
+        verified: everything was read back.
         stopped: why it stopped before the end; None: it did not.
         tables: what became of the rows.
         deleted: objects that were deleted.
@@ -169,7 +169,7 @@ class MigrationReport(BaseModel):
 
     @property
     def is_fine(self) -> bool:
-        """Whether nothing was rejected, refused or lost."""
+        """True if nothing was rejected, refused, lost or left untried."""
         total = self.total
         return not (
             self.stopped or self.refused_count or self.lost_count or total["rejected"] or total["left"]
@@ -177,7 +177,7 @@ class MigrationReport(BaseModel):
 
     @property
     def last_line(self) -> str:
-        """What it comes to."""
+        """Totals in one line, for people."""
         total = self.total
         said = [f"{total['read']} read", f"{total['written']} written", f"{total['equal']} equal"]
         said += [f"{total[name]} {name}" for name in ("skipped", "left") if total[name]]
@@ -185,7 +185,7 @@ class MigrationReport(BaseModel):
         return ", ".join([*said, *([f"{self.not_deleted} not deleted"] if self.not_deleted else [])])
 
     def write(self, folder: Path) -> None:
-        """Write it, at once and whole."""
+        """Write ``report.json`` atomically."""
         write_whole(folder / REPORT_NAME, self.model_dump_json(indent=2).encode())
 
     @classmethod
@@ -199,9 +199,9 @@ class MigrationReport(BaseModel):
 
 
 def write_refused(folder: Path, refused: Iterable[RefusedOperation]) -> None:
-    """Write what the target refused beside what the plan rejected, each with its row of the source.
+    """Write the refused operations to the folder of rejects, each with its row of the source.
 
-    A file of an earlier run is replaced, or removed where nothing was refused.
+    A file of an earlier run is replaced, or removed if nothing was refused.
     """
     path = folder / REJECTS_NAME / REFUSED_NAME
     listed = list(refused)
@@ -218,10 +218,10 @@ def write_refused(folder: Path, refused: Iterable[RefusedOperation]) -> None:
 
 
 def _source_rows(folder: Path, refused: Iterable[RefusedOperation]) -> dict[tuple[str, int], dict[str, Any]]:
-    """Return where the source has the rows of refused operations, and what it says in them."""
+    """Return file, number and values of the source's rows of refused operations, by table and row."""
     numbers: dict[str, set[int]] = {}
     for one in refused:
-        if one.source_row:  # what is deleted is of no row
+        if one.source_row:  # deletions belong to no row
             numbers.setdefault(one.table, set()).add(one.source_row)
     return {
         (name, row.number): {"file": row.file, "file_row": row.row, "values": dict(row.cells)}
@@ -237,7 +237,7 @@ def tables_of(
     left: Collection[tuple[str, int]],
     changing: Collection[tuple[str, int]] = (),
 ) -> dict[str, TableReport]:
-    """What became of the rows of each table: what the plan counts, less what went wrong.
+    """Count the rows of each table by result: the counts of the plan, less what went wrong.
 
     Args:
         plan: what was to be done.
@@ -277,6 +277,6 @@ def tables_of(
 def _rows(some: Iterable[RefusedOperation | Lost]) -> dict[str, set[int]]:
     found: dict[str, set[int]] = {}
     for one in some:
-        if one.source_row:  # what is deleted is of no row
+        if one.source_row:  # deletions belong to no row
             found.setdefault(one.table, set()).add(one.source_row)
     return found

@@ -1,4 +1,4 @@
-"""Deciding what becomes of rows: each is compared with what the target holds, many at a time."""
+"""Decisions about rows: each row is compared with the target's entry, many rows at a time."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -51,7 +51,7 @@ ROWS_TOGETHER: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class PlannedRow:
-    """What was asked for, as far as workers need it.
+    """Options of a plan that workers need.
 
     Attributes:
         folder: of the plan.
@@ -67,13 +67,13 @@ class PlannedRow:
 
 
 def told_of(folder: Path) -> Told:
-    """Where workers say how many rows of a plan they have decided about."""
+    """Return the progress of workers: the numbers of rows that they have decided about."""
     return Told(folder / WORK_NAME / TOLD_NAME)
 
 
 @dataclass(slots=True)
 class _Prepared:
-    """A row that became entries."""
+    """A row with its element and its candidates."""
 
     row: StagedRow
     read: ReadRow
@@ -186,7 +186,7 @@ class Decider:
             yield _Prepared(row, read, guid, read.element)
 
     def _rewrite(self, table: MqisTable, read: ReadRow, rewriter: SidRewriter) -> None:
-        """Put new SIDs where old ones stand."""
+        """Replace old SIDs in an element by new ones."""
         element = read.element
         assert element is not None  # noqa: S101  the caller has looked
         try:
@@ -201,7 +201,7 @@ class Decider:
             read.reasons.append(Reason(column, f"it is no security descriptor: {reason_of(error)}"))
 
     def _learn(self, elements: Sequence[DirectoryObject]) -> None:
-        """Look up at once what single rows would ask for one by one."""
+        """Look up, together, the users and queue managers that a batch of rows needs."""
         self._makers.learn_users(
             [one.security_identifier for one in elements if isinstance(one, User) and one.security_identifier]
         )
@@ -224,7 +224,7 @@ class Decider:
         superfluous: Superfluous,
         writer: OutcomeWriter,
     ) -> None:
-        """What becomes of a row: of its own entry first, then of what that needs, or not, beside it."""
+        """Write the operations for a row, or its conflicts: for its own entry, then for related entries."""
         found = [there.of(candidate) for candidate in one.candidates]
         own = found[0]
         if own.problem is not None:
@@ -244,7 +244,7 @@ class Decider:
         if against and self._wanted.on_conflict != "update":
             writer.done.counts["skipped" if self._wanted.on_conflict == "skip" else "stopped"] += 1
             if verdicts[0].action == ADD and one.guid is not None:
-                writer.done.refused.append(one.guid)  # nothing can be made below what is not there
+                writer.done.refused.append(one.guid)  # nothing can be made below an entry that does not exist
             return
         for verdict in verdicts:
             writer.operation(verdict.candidate.level, self._operation(table, one, verdict))
@@ -258,7 +258,7 @@ class Decider:
     def _gone(
         self, one: _Prepared, superfluous: Superfluous, writer: OutcomeWriter
     ) -> Iterator[tuple[int, PlanOperation]]:
-        """The settings objects of a queue manager that go with an update, as those of Write Directory."""
+        """Yield deletions of obsolete settings objects of a queue manager, as Write Directory makes them."""
         manager = one.candidates[0]
         for entry in superfluous.of(manager):
             ldap_class, role, level = SETTINGS_CLASS, SETTINGS, CHILDREN
@@ -277,7 +277,7 @@ class Decider:
             yield level, deletion(manager.type, entry, ldap_class, role)
 
     def _other(self, one: _Prepared, problem: str, entry: Entry | None, writer: OutcomeWriter) -> None:
-        """A row whose place or GUID another object has: nothing that is written would put that right."""
+        """Write a row whose GUID another object has: a reject for ``update``, else a conflict."""
         candidate = one.candidates[0]
         if self._wanted.on_conflict == "update":
             writer.reject(one.row, one.guid, [Reason("", problem)])
@@ -294,11 +294,11 @@ class Decider:
         writer.done.counts["conflicts"] += 1
         writer.done.counts["skipped" if self._wanted.on_conflict == "skip" else "stopped"] += 1
         if entry is None and one.guid is not None:
-            writer.done.refused.append(one.guid)  # nothing can be made below what is elsewhere
+            writer.done.refused.append(one.guid)  # nothing can be made below an object that is elsewhere
 
     def _tell(self, one: _Prepared, verdict: "_Verdict", writer: OutcomeWriter) -> None:
         candidate, entry = verdict.candidate, verdict.entry
-        assert entry is not None  # noqa: S101  nothing is no conflict
+        assert entry is not None  # noqa: S101  a conflict has an entry
         writer.conflict(
             one.row,
             type=candidate.type,
@@ -341,7 +341,7 @@ class Decider:
         )
 
     def _dropped(self, table: MqisTable, one: _Prepared) -> dict[str, str]:
-        """References to what is nowhere, by the column that they stand in."""
+        """Return GUIDs that are not carried over, by column: of absent objects, and the enterprise's own."""
         found = {}
         for adm, guids in one.candidates[0].dropped.items():
             columns = table.holding(adm)
@@ -356,14 +356,14 @@ class Decider:
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """What the target holds where a candidate belongs."""
+    """Entry of the target at the DN of a candidate, and what is wrong with it."""
 
     entry: Entry | None
     problem: str | None = None
 
 
 class _There:
-    """What the target holds of some candidates, looked up together."""
+    """Entries of the target for some candidates, looked up together."""
 
     def __init__(self, view: TargetView, candidates: Sequence[Candidate]) -> None:
         self._view = view
@@ -381,7 +381,7 @@ class _There:
             self._by_dn[ldap_class] = view.by_dn(dns, ldap_class, names)
 
     def of(self, candidate: Candidate) -> _At:
-        """What there is for one."""
+        """Return the entry of the target for a candidate."""
         made = candidate.made
         if candidate.role == CONTAINER:
             return _At(self._view.at(made.dn, ["description"]))
@@ -397,7 +397,7 @@ class _There:
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What is to be done about a candidate."""
+    """Decision about a candidate."""
 
     candidate: Candidate
     entry: Entry | None
@@ -415,14 +415,14 @@ def _verdict(candidate: Candidate, at: _At, *, hides_sacls: bool) -> _Verdict:
     if candidate.role == CONTAINER:
         return _Verdict(_without_values(candidate), entry, EQUAL)
     wanted = made.values
-    if candidate.role != OBJECT:  # it has an identity of its own
+    if candidate.role != OBJECT:  # a related entry has a GUID of its own
         wanted = {name: raws for name, raws in wanted.items() if name != GUID_ATTRIBUTE}
         candidate.made.values = wanted
     differs = differing(wanted, entry.attributes, made.ldap_class, hides_sacls=hides_sacls)
     differs += tuple(candidate.later)
     if not differs:
         return _Verdict(candidate, entry, EQUAL)
-    # a reference that waits is written later, by an earlier migration as well
+    # a waiting reference may be absent: an earlier migration, too, would have written it last
     harmless = [
         name for name in differs if not entry.all(name) and (candidate.merges or name in candidate.later)
     ]
@@ -431,13 +431,13 @@ def _verdict(candidate: Candidate, at: _At, *, hides_sacls: bool) -> _Verdict:
 
 
 def _without_values(candidate: Candidate) -> Candidate:
-    """A place that is there already holds whatever it holds."""
+    """Return a candidate without values: a container that exists is left as it is."""
     candidate.made.values = {}
     return candidate
 
 
 def _point_settings_at(candidates: Sequence[Candidate], manager: Entry | None) -> None:
-    """Settings refer to the GUID that the queue manager has in the target, where it is there."""
+    """Let settings objects refer to the GUID that the queue manager has in the target, if it exists."""
     raw = None if manager is None else manager.first(GUID_ATTRIBUTE)
     if raw is None or candidates[0].made.ldap_class != MANAGER_CLASS:
         return

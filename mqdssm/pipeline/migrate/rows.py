@@ -1,4 +1,4 @@
-"""Rows of MQIS as elements of the abstract model: what one holds, what has no home, why it is refused."""
+"""Rows of MQIS as elements of the abstract model, with reasons for refusal and values left out."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,11 +23,11 @@ log = logging.getLogger(__name__)
 
 SITE_GATES: Final = SITE.column("PROPID_S_GATES")
 UNREAD_ROW: Final = "(row)"
-"""What stands for the column of a row that cannot be read at all, where no row is refused."""
+"""Name used for the column if a whole row of a table that no directory keeps cannot be read."""
 GATES: Final = "SiteGateIdentifierList"
 SERVICE: Final = MACHINE.column("PROPID_QM_SERVICE")
 NT4_PREFIX: Final = "\\\\"
-"""What NT 4 wrote before names of computers: ``\\\\SERVER``."""
+"""Prefix that NT 4 wrote before names of computers: ``\\\\SERVER``."""
 ENTERPRISE_KEY: Final = "enterprise"
 CREATE_TIME: Final = "CreateTime"
 _UUID_LETTERS: Final = 36
@@ -41,14 +41,14 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "User": ("Identifier", "SecurityIdentifier"),
     }
 )
-"""Attributes without which nothing can be made ([MS-MQDSSM] 3.1.6.1.x.1), or found."""
+"""Attributes that are needed to make an object ([MS-MQDSSM] 3.1.6.1.x.1), or to find it."""
 _FINDS: Final = frozenset({"Identifier", "SecurityIdentifier"})
-"""Attributes that say which object is meant."""
+"""Attributes that identify an object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a row, or a cell of it, is refused.
+    """Reason for refusing a row, or a cell of it.
 
     Attributes:
         attribute: the column, or the specification's attribute; empty for the whole row.
@@ -61,7 +61,7 @@ class Reason:
 
 @dataclass(slots=True)
 class ReadRow:
-    """A row that was read.
+    """Result of reading a row.
 
     Attributes:
         element: what it holds; None where it is refused.
@@ -76,7 +76,7 @@ class ReadRow:
 
 @dataclass(frozen=True, slots=True)
 class RowKey:
-    """What tells a row from others.
+    """Key that distinguishes a row from others.
 
     Attributes:
         guid: of the object.
@@ -90,12 +90,12 @@ class RowKey:
 
 
 def computer_name(cell: str) -> str:
-    r"""The name of a computer: NT 4 wrote ``\\SERVER``, and padded names with blanks."""
+    r"""Return the plain name of a computer: NT 4 wrote ``\\SERVER``, and padded names with blanks."""
     return cell.strip().removeprefix(NT4_PREFIX)
 
 
 def path_name(cell: str) -> str:
-    r"""The path name of a queue: NT 4 wrote ``\\SERVER\queue``."""
+    r"""Return the plain path name of a queue: NT 4 wrote ``\\SERVER\queue``."""
     return cell.removeprefix(NT4_PREFIX)
 
 
@@ -112,7 +112,7 @@ def read_row(
     keeps_create_time: bool,
     gates: Mapping[UUID, tuple[UUID, ...]] | None = None,
 ) -> ReadRow:
-    """Read a row.
+    """Read a row as an element.
 
     Args:
         table: which one.
@@ -148,7 +148,7 @@ def _values(
     *,
     keeps_create_time: bool,
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Attribute -> value, and the cells that no attribute stands for."""
+    """Return attribute -> value, and the cells that no attribute holds."""
     values: dict[str, Any] = {}
     lost: dict[str, str] = {}
     service: int | None = None
@@ -178,7 +178,7 @@ def _values(
         values[adm] = value
     if service is not None:
         _add_roles(values, service)
-        if _service_of(values) != service:  # it contradicts columns of their own, or names several roles
+        if _service_of(values) != service:  # it contradicts other columns, or names several roles
             lost[SERVICE.name] = cells[SERVICE.name]
     return values, lost
 
@@ -189,7 +189,7 @@ def _value(column: MqisColumn, cell: str) -> Any:
 
 
 def _ordered(table: MqisTable) -> tuple[MqisColumn, ...]:
-    """The columns of a table; of several that hold one attribute the one with its own PROPID first."""
+    """Return the columns of a table; of several with one attribute, the one with its own PROPID first."""
     return _ORDERED[table.name]
 
 
@@ -204,12 +204,12 @@ _ORDERED: Final = {
 
 
 def _agrees(column: MqisColumn, value: Any, taken: Any) -> bool:
-    """Whether a second column for an attribute says nothing that the first one does not."""
+    """Return True if a second column for an attribute adds nothing to the first one."""
     return set(value) <= set(taken) if column.first else bool(value == taken)
 
 
 def is_carried(column: MqisColumn, *, keeps_create_time: bool = True) -> bool:
-    """Whether a directory keeps what a column holds.
+    """Return True if a directory keeps the values of a column.
 
     Args:
         column: which one.
@@ -231,7 +231,7 @@ def _carried(name: str, *, keeps_create_time: bool) -> frozenset[str]:
 
 
 def _add_roles(values: dict[str, Any], service: int) -> None:
-    """What the bits of PROPID_QM_SERVICE say, unless a property of its own does ([MS-MQDS] 3.1.4.21.8)."""
+    """Set roles that have no own property, by the bits of PROPID_QM_SERVICE ([MS-MQDS] 3.1.4.21.8)."""
     for name in ("RoutingServer", "RemoteAccessServer", "DirectoryServer"):
         values.setdefault(name, bool(service & compute.SERVICE_BITS[name]))
     found = compute.directory_server_type(directory_server=values["DirectoryServer"], service=service)
@@ -240,7 +240,7 @@ def _add_roles(values: dict[str, Any], service: int) -> None:
 
 
 def _service_of(values: Mapping[str, Any]) -> int:
-    """PROPID_QM_SERVICE as the directory will have it."""
+    """Return PROPID_QM_SERVICE as the directory will have it."""
     return compute.service_type(
         routing_server=values.get("RoutingServer"),
         remote_access_server=values.get("RemoteAccessServer"),
@@ -250,7 +250,7 @@ def _service_of(values: Mapping[str, Any]) -> int:
 
 
 def _add_gates(values: dict[str, Any], gates: Mapping[UUID, tuple[UUID, ...]]) -> None:
-    """Give a link without gates of its own those of its two sites, as MSMQ 1.0 keeps them."""
+    """Give a link without gates the gates of its two sites, where MSMQ 1.0 keeps them."""
     if values.get(GATES):  # an empty list names none
         return
     ends = [values.get(name) for name in ("Site1Identifier", "Site2Identifier")]
@@ -277,16 +277,16 @@ def _element(
 
 
 def _column(table: MqisTable, adm: str, cells: Mapping[str, str]) -> str:
-    """The column that an attribute of a row stands in."""
+    """Return the column of a row that holds an attribute."""
     names = [column.name for column in table.holding(adm)]
     return next((name for name in names if name in cells), names[0] if names else adm)
 
 
-# -- what tells rows apart
+# -- keys of rows
 
 
 def key_of(table: MqisTable, cells: Mapping[str, str]) -> RowKey:
-    """The key of a row; parts that cannot be read are left out: the row will be refused for them."""
+    """Return the key of a row, without unreadable parts: the row will be refused for these."""
     guid = _try(table.column(table.key), cells)
     maker = _NAMES.get(table.name)
     name, computer = (None, None) if maker is None else maker(cells)
@@ -294,12 +294,12 @@ def key_of(table: MqisTable, cells: Mapping[str, str]) -> RowKey:
 
 
 def gates_of(cells: Mapping[str, str]) -> tuple[UUID, ...]:
-    """The gates of a row of Site; none where they cannot be read."""
+    """Return the gates of a row of Site; none if they cannot be read."""
     return _try(SITE_GATES, cells) or ()
 
 
 def sites_served(cells: Mapping[str, str], gates: Mapping[UUID, Iterable[UUID]]) -> Iterator[UUID]:
-    """The sites whose gates a row of RoutingLink gets, or names itself.
+    """Yield the sites whose gates a row of RoutingLink gets, or names itself.
 
     Args:
         cells: of the row.
@@ -312,12 +312,12 @@ def sites_served(cells: Mapping[str, str], gates: Mapping[UUID, Iterable[UUID]])
 
 
 def link_ends(key: str) -> tuple[UUID, ...]:
-    """The two sites in what `key_of` calls a row of RoutingLink."""
+    """Return the two sites in the name that `key_of` gives a row of RoutingLink."""
     return (UUID(key[:_UUID_LETTERS]), UUID(key[_UUID_LETTERS + 1 :])) if key else ()
 
 
 def link_key(ends: Iterable[UUID]) -> str:
-    """What `key_of` calls a row of RoutingLink."""
+    """Return the name that `key_of` gives a row of RoutingLink, from its two sites."""
     return "-".join(sorted(map(str, ends)))
 
 
@@ -354,7 +354,7 @@ def _queue(cells: Mapping[str, str]) -> Named:
 
 
 def queue_key(computer: str, cn: str) -> str:
-    """Return what `key_of` calls a row of Queue, of its computer and the cn of its entry."""
+    """Return the name that `key_of` gives a row of Queue, from its computer and the cn of its entry."""
     return f"{folded(computer)}\\{folded(cn)}"
 
 
@@ -392,5 +392,5 @@ _NAMES: Final[Mapping[str, Callable[[Mapping[str, str]], Named]]] = MappingProxy
 
 
 def site_list(element: DirectoryObject) -> tuple[UUID, ...]:
-    """The sites that a queue manager names."""
+    """Return the sites that a queue manager names; none for another element."""
     return element.site_identifier_list if isinstance(element, QueueManager) else ()

@@ -1,4 +1,4 @@
-"""What all workers have to know before they decide: made once of the source's keys and the target."""
+"""Look-ups that all workers share: made once from the source's keys and the target."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ NAMED_MAX: Final = 5
 """Rows that the reason of a duplicate names."""
 
 NAMES: Final = {"User": "SID", "RoutingLink": "sites", "Enterprise": "place", "Queue": "path name"}
-"""What no two rows of a table may share, where that is no name."""
+"""Words for the key that no two rows of a table may share, if it is not a name."""
 
 RowId = tuple[str, int]
 """Table and number of a row."""
@@ -61,7 +61,7 @@ class KnownSite(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SharedLookups:
-    """What workers know.
+    """Facts about source and target that all workers need.
 
     Attributes:
         sites: GUID in the source -> site; of sites that only the target has: GUID there.
@@ -85,7 +85,7 @@ class SharedLookups:
     sids: SidMap = field(default_factory=SidMap)
 
     def without_machines(self, guids: Iterable[UUID]) -> "SharedLookups":
-        """The same, without queue managers that were refused."""
+        """Return a copy without the queue managers that were refused."""
         gone = frozenset(guids)
         return replace(
             self, machines={guid: name for guid, name in self.machines.items() if guid not in gone}
@@ -95,7 +95,7 @@ class SharedLookups:
 def duplicates_in(
     folder: Path, name_key: Callable[[str], str], sids: SidMap | None = None
 ) -> dict[RowId, str]:
-    """The rows that share a GUID, or a name within their table, with others: none of them is chosen.
+    """Return the rows that share a GUID, or a name within their table; all of them are refused.
 
     Args:
         folder: of the plan, with the staged source.
@@ -110,7 +110,7 @@ def duplicates_in(
             _told(found, "GUID" if by == ["guid"] else NAMES.get(rows[0][0], "name"), rows)
     if sids is not None and (sids.sids or sids.domains):
         for rows in _of_one_new_sid(folder, sids):
-            if not all(row in found for row in rows):  # else they had the same one before
+            if not all(row in found for row in rows):  # else the rows are duplicates already
                 _told(found, "new SID (--sid-map)", rows)
     return found
 
@@ -123,7 +123,7 @@ def _as_compared(keys: pa.Table, name_key: Callable[[str], str]) -> pa.Table:
 
 
 def _told(found: dict[RowId, str], words: str, rows: Sequence[RowId]) -> None:
-    """Write down of each of some rows that it shares something with the others."""
+    """Add to each of some rows the reason that it shares a key with the others."""
     for row in rows:
         others = [f"{table} row {number}" for table, number in rows if (table, number) != row]
         more = f" and {len(others) - NAMED_MAX} more" if len(others) > NAMED_MAX else ""
@@ -132,7 +132,7 @@ def _told(found: dict[RowId, str], words: str, rows: Sequence[RowId]) -> None:
 
 
 def _of_one_new_sid(folder: Path, sids: SidMap) -> Iterator[list[RowId]]:
-    """The rows of User for which the map has one SID, be it that a row had it before."""
+    """Yield groups of rows of User that have one SID after mapping, even if one had it before."""
     table = MQIS_TABLES["User"]
     keys = keys_in(folder, [table], ["name"])
     rows: dict[str, list[RowId]] = {}
@@ -144,7 +144,7 @@ def _of_one_new_sid(folder: Path, sids: SidMap) -> Iterator[list[RowId]]:
 
 
 def _groups(keys: pa.Table, by: list[str]) -> Iterator[list[RowId]]:
-    """The rows of each key that several have."""
+    """Yield the rows of each key that several rows share."""
     some = keys.select([*by, "table", "number"] if "table" not in by else [*by, "number"])
     some = some.filter(pc.is_valid(some.column(by[0])))
     counted = some.group_by(by).aggregate([([], "count_all")])
@@ -159,19 +159,19 @@ def _groups(keys: pa.Table, by: list[str]) -> Iterator[list[RowId]]:
 
 
 def machines_in(folder: Path) -> dict[UUID, str]:
-    """GUID -> name of the computer, as it is written, of all rows of Machine that have both."""
+    """Return GUID -> name of the computer, as it is written, of all rows of Machine with both."""
     keys = keys_in(folder, [MACHINE], ["guid", "computer"]).to_pylist()
     return {UUID(bytes_le=row["guid"]): row["computer"] for row in keys if row["guid"] and row["computer"]}
 
 
 def sites_in(folder: Path) -> dict[UUID, str]:
-    """GUID -> name of all rows of Site that have both."""
+    """Return GUID -> name of all rows of Site with both."""
     keys = keys_in(folder, [SITE], ["guid", "computer"]).to_pylist()
     return {UUID(bytes_le=row["guid"]): row["computer"] for row in keys if row["guid"] and row["computer"]}
 
 
 def gates_in(folder: Path) -> dict[UUID, tuple[UUID, ...]]:
-    """GUID -> gates of all rows of Site."""
+    """Return GUID -> gates of all rows of Site with a GUID."""
     keys = keys_in(folder, [SITE], ["guid", "gates"]).to_pylist()
     return {
         UUID(bytes_le=row["guid"]): tuple(UUID(bytes_le=gate) for gate in row["gates"] or ())
@@ -181,14 +181,14 @@ def gates_in(folder: Path) -> dict[UUID, tuple[UUID, ...]]:
 
 
 def served_in(folder: Path) -> frozenset[UUID]:
-    """The sites whose gates some row of RoutingLink gets."""
+    """Return the sites whose gates some row of RoutingLink gets, or names itself."""
     gates = gates_in(folder)
     rows = (row for part in staged_parts(folder, ROUTING_LINK) for row in staged_rows(part))
     return frozenset(site for row in rows for site in sites_served(row.cells, gates))
 
 
 def computers_named(folder: Path, name_key: Callable[[str], str]) -> dict[str, str]:
-    """Key of a name -> name, as it is written first, of every computer that machines and queues name."""
+    """Return the computers that machines and queues name: key of the name -> name as first written."""
     found: dict[str, str] = {}
     for table in (MACHINE, MQIS_TABLES["Queue"]):
         for name in pc.unique(keys_in(folder, [table], ["computer"]).column("computer")).to_pylist():

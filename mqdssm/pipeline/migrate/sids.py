@@ -1,4 +1,4 @@
-"""SIDs of an old domain and what stands for them in the new one: users, owners, entries of descriptors."""
+"""Map of old SIDs to new ones, applied to users and to security descriptors."""
 
 import csv
 import hashlib
@@ -22,7 +22,7 @@ _DESCRIPTORS_REMEMBERED: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class SidMap:
-    """Old SIDs -> new ones.
+    """Map of old SIDs to new SIDs.
 
     Attributes:
         sids: single ones.
@@ -37,7 +37,7 @@ class SidMap:
     sha256: str = ""
 
     def new(self, sid: Sid) -> Sid | None:
-        """What stands for a SID now; None: the map does not say."""
+        """Return the new SID for an old one; None if it is not in the map."""
         single = self.sids.get(sid.text)
         if single is not None:
             return Sid(single)
@@ -46,7 +46,7 @@ class SidMap:
         return None if whole is None else Sid(f"{whole}-{sid.rid}")
 
     def resolved(self, found: Mapping[str, str]) -> "SidMap":
-        """The same, names of accounts replaced by their SIDs.
+        """Return the map with names of accounts replaced by their SIDs.
 
         Args:
             found: lower-case name -> SID.
@@ -63,7 +63,7 @@ class SidMap:
 
 
 def load_sid_map(path: Path) -> SidMap:
-    """Read a map: TOML with tables ``sids`` and ``domains``, or CSV with old and new SID in each line.
+    """Read a map of SIDs: TOML with tables ``sids`` and ``domains``, or CSV lines of old and new SID.
 
     Raises:
         ConfigError: it cannot be read or used; naming the line or entry.
@@ -142,7 +142,7 @@ def _is_domain(sid: Sid) -> bool:
 
 
 class SidRewriter:
-    """Puts new SIDs where old ones stand, and counts those that the map does not know.
+    """Replaces old SIDs by new ones, and counts SIDs that the map does not know.
 
     Args:
         sids: the map, its names resolved.
@@ -157,7 +157,7 @@ class SidRewriter:
         self._rewritten = lru_cache(_DESCRIPTORS_REMEMBERED)(self._rewrite)
 
     def sid(self, text: str, where: str) -> str:
-        """The new SID for one."""
+        """Return the new SID for an old one; the old one if it is not in the map."""
         old = Sid.parse(text)
         new = self._map.new(old)
         if new is None:
@@ -167,7 +167,7 @@ class SidRewriter:
         return new.text
 
     def descriptor(self, image: bytes, where: str) -> bytes:
-        """The security descriptor with new SIDs; octet for octet the same where none changes.
+        """Return a security descriptor with new SIDs; its octets are unchanged if no SID is.
 
         Raises:
             DecodeError: it is none.

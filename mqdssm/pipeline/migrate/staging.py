@@ -1,7 +1,7 @@
-"""What was read of the source, kept in the plan: one form for all kinds of sources, with the rows' numbers.
+"""Staged rows of the source, kept in the plan in one form for all kinds of sources.
 
-``PLAN/.source/<Table>/part-NNNNN.parquet``; verification reads it, never the source again, which may have
-changed since.
+They are in ``PLAN/.source/<Table>/part-NNNNN-NNNNN.parquet``. Later steps read these files, never the source
+again, which may have changed since.
 """
 
 import shutil
@@ -34,10 +34,10 @@ STAGED: Final = pa.schema(
         pa.field("gates", pa.list_(pa.binary())),
     ]
 )
-"""Columns: where a row was, its cells in text form, and what tells it from others."""
+"""Columns: file and number of a row, its cells as text, and its key."""
 BATCH_ROWS: Final = 2_000
 PART_ROWS: Final = 10_000
-"""Rows of a staged file, which is what one task of the next step takes."""
+"""Rows of a staged file: one task of the next step takes one file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class StagedRow:
 
 
 def stage(folder: Path, number: int, part: SourceFile, mapping: SourceMapping, stop: StopRequest) -> int:
-    """Read one file of the source.
+    """Read one file of the source, and write its staged files.
 
     Args:
         folder: of the plan.
@@ -89,7 +89,7 @@ def stage(folder: Path, number: int, part: SourceFile, mapping: SourceMapping, s
         stop: ends the work between two rows.
 
     Returns:
-        How many rows it had.
+        The number of its rows.
 
     Raises:
         ConfigError: it cannot be read.
@@ -137,13 +137,13 @@ def _folder(folder: Path, table: MqisTable) -> Path:
 
 
 def begin(folder: Path) -> None:
-    """Remove what an earlier attempt to read the source left."""
+    """Remove the staged files of an earlier attempt, and create their folder."""
     shutil.rmtree(folder / SOURCE_NAME, ignore_errors=True)
     (folder / SOURCE_NAME).mkdir(parents=True)
 
 
 def staged_parts(folder: Path, table: MqisTable) -> tuple[StagedPart, ...]:
-    """The staged files of a table, in order; none where the source has no such table."""
+    """Return the staged files of a table, in order; none if the source lacks the table."""
     found = []
     first = 1
     for number, path in enumerate(sorted(_folder(folder, table).glob("part-*.parquet"))):
@@ -154,7 +154,7 @@ def staged_parts(folder: Path, table: MqisTable) -> tuple[StagedPart, ...]:
 
 
 def staged_rows(part: StagedPart) -> Iterator[StagedRow]:
-    """The rows of a staged file.
+    """Yield the rows of a staged file.
 
     Raises:
         ConfigError: it is damaged.
@@ -184,7 +184,7 @@ def rows_at(folder: Path, table: MqisTable, numbers: Collection[int]) -> Iterato
 
 
 def keys_in(folder: Path, tables: Sequence[MqisTable], columns: Sequence[str]) -> pa.Table:
-    """The keys of rows, and which table and row each is of, as columns ``table`` and ``number``."""
+    """Return some columns of all rows of some tables, with ``table`` and ``number`` of each row."""
     found = []
     for table in tables:
         for part in staged_parts(folder, table):

@@ -1,4 +1,4 @@
-"""What all tasks of a planning found together, as the plan says it."""
+"""Results of all tasks of a planning, added up for the plan."""
 
 import json
 from collections import Counter
@@ -18,7 +18,7 @@ _COUNTS: Final = ("read", "add", "modify", "equal", "skipped", "conflicts", "rej
 
 @dataclass(slots=True)
 class PlanSummary:
-    """What tasks found.
+    """Results of planning tasks, added up.
 
     Attributes:
         refused: GUIDs of the objects whose rows were rejected.
@@ -28,19 +28,19 @@ class PlanSummary:
     _done: list[TaskResult] = field(default_factory=list)
 
     def add(self, done: Iterable[TaskResult]) -> None:
-        """Take in what tasks tell."""
+        """Add the results of tasks."""
         for one in done:
             self._done.append(one)
             self.refused |= {UUID(guid) for guid in one.refused}
 
     @property
     def stopped(self) -> int:
-        """How many rows wait for somebody to decide about a conflict."""
+        """Number of rows with a conflict that prevents the plan from being applied."""
         return sum(one.counts["stopped"] for one in self._done)
 
     @property
     def operations(self) -> dict[str, int]:
-        """``role action`` -> how many."""
+        """Number of operations, by ``role action``."""
         sums: Counter[str] = Counter()
         for one in self._done:
             sums.update(one.operations)
@@ -48,7 +48,7 @@ class PlanSummary:
 
     @property
     def unmapped(self) -> Counter[tuple[str, str]]:
-        """(SID, where) -> how often."""
+        """Number of occurrences of SIDs that the map lacks, by (SID, where)."""
         sums: Counter[tuple[str, str]] = Counter()
         for one in self._done:
             sums.update(one.unmapped)
@@ -56,12 +56,12 @@ class PlanSummary:
 
     @property
     def equal(self) -> tuple[PlanFile, ...]:
-        """The files of what is equal."""
+        """Files of equal objects."""
         return _by_path(file for one in self._done for file in one.equal)
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """The files of operations."""
+        """Levels with their files of operations."""
         files: dict[int, list[PlanFile]] = {}
         for one in self._done:
             for number, file in one.levels:
@@ -72,7 +72,7 @@ class PlanSummary:
         )
 
     def tables(self, folder: Path) -> dict[str, TableCounts]:
-        """What became of the rows of each table that the source has."""
+        """Return the counts of each table that the source has."""
         found = {}
         for name, table in MQIS_TABLES.items():
             if not (folder / SOURCE_NAME / name).is_dir():
@@ -96,7 +96,7 @@ def _by_path(files: Iterable[PlanFile]) -> tuple[PlanFile, ...]:
 
 
 def write_sids(folder: Path, unmapped: Mapping[tuple[str, str], int], known: Collection[str]) -> int:
-    """Write down the SIDs that nobody maps and the target does not know.
+    """Write the list of SIDs that are neither mapped nor known to the target.
 
     Args:
         folder: of the plan.
@@ -104,7 +104,7 @@ def write_sids(folder: Path, unmapped: Mapping[tuple[str, str], int], known: Col
         known: SIDs that the target knows.
 
     Returns:
-        How many there are.
+        The number of these SIDs.
     """
     found: dict[str, dict[str, int]] = {}
     for (sid, where), count in sorted(unmapped.items()):

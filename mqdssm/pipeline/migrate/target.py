@@ -1,4 +1,4 @@
-"""What the target holds of what the plan is about, looked up many at a time."""
+"""Look-ups in the target for the objects of a plan, many at a time."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SITE_CLASS: Final = "site"
 GUID_ATTRIBUTE: Final = "objectGUID"
 RID_FIRST: Final = 2**30
-"""Far above what domains give out themselves."""
+"""First RID for new computers, far above those that domains assign."""
 RID_SPAN: Final = 2**29
 
 
@@ -43,7 +43,7 @@ class TargetView:
     def by_guid(
         self, guids: Iterable[UUID], ldap_class: str, attributes: Sequence[str]
     ) -> dict[UUID, list[Entry]]:
-        """The objects of a class that have a GUID, or had it elsewhere (decision M37)."""
+        """Return the objects of a class by GUID: their own, or their original one (decision M37)."""
         found: dict[UUID, list[Entry]] = {}
         if ldap_class in self._empty:
             return found
@@ -61,7 +61,7 @@ class TargetView:
         return found
 
     def by_dn(self, dns: Iterable[str], ldap_class: str, attributes: Sequence[str]) -> dict[str, Entry]:
-        """The objects of a class at some DNs, by normalised DN."""
+        """Return the objects of a class at some DNs, by normalised DN."""
         if ldap_class in self._empty:
             return {}
         return self.references.entries_at(dns, ldap_class, [*attributes, GUID_ATTRIBUTE])
@@ -69,7 +69,7 @@ class TargetView:
     def by_sid(
         self, sids: Iterable[str], ldap_class: str, attributes: Sequence[str]
     ) -> dict[str, list[Entry]]:
-        """The accounts of a class with some SIDs."""
+        """Return the accounts of a class with some SIDs, by SID."""
         found: dict[str, list[Entry]] = {}
         for batch in batched(dict.fromkeys(sids), BATCH_TERMS):
             wanted = any_of(*(Equal("objectSid", bytes(Sid.parse(sid))) for sid in batch))
@@ -78,7 +78,7 @@ class TargetView:
         return found
 
     def at(self, dn: DN, attributes: Sequence[str]) -> Entry | None:
-        """The object at a DN, of whatever class."""
+        """Return the object at a DN, of any class; None if there is none."""
         try:
             return self.session.get(dn, attributes)
         except ObjectNotFound:
@@ -91,11 +91,11 @@ class TargetView:
             yield from self.session.find(base, And((of_class, wanted)), list(dict.fromkeys(attributes)))
 
 
-# -- what is looked at once, before workers begin
+# -- look-ups that are made once, before workers begin
 
 
 def empty_classes(session: "Session") -> frozenset[str]:
-    """The classes of MSMQ's objects that the target has none of."""
+    """Return the classes of MSMQ objects of which the target has none."""
     found = set()
     for ldap_class in {table.ldap_class for table in TABLES.values()}:
         of_class = session.profile.class_filter(ldap_class)
@@ -115,7 +115,7 @@ def _has_one(session: "Session", base: DN, wanted: LdapFilter) -> bool:
 
 
 def sites_there(session: "Session") -> dict[str, KnownSite]:
-    """The sites of the target, by the key of the name."""
+    """Return the sites of the target, by the key of the name."""
     base = places.sites_dn(session.naming.configuration.parent)
     found: dict[str, KnownSite] = {}
     try:
@@ -130,7 +130,7 @@ def sites_there(session: "Session") -> dict[str, KnownSite]:
 
 
 def computers_there(session: "Session", names: Mapping[str, str]) -> dict[str, Computer]:
-    """The computers of the target among those of some names.
+    """Return the computers of the target with some names, by the key of the name.
 
     Args:
         session: to the target.
@@ -151,7 +151,7 @@ def computers_there(session: "Session", names: Mapping[str, str]) -> dict[str, C
 
 
 def _names_of(entry: Entry, account: str | None) -> Iterable[str]:
-    """What a computer may be called, the name of its account first."""
+    """Yield the names of a computer, that of its account first."""
     if account is not None:
         yield (entry.first(account) or b"").decode(errors="replace").removesuffix("$")
     yield entry.name.name
@@ -166,7 +166,7 @@ def _computer(name: str, entries: Sequence[Entry]) -> Computer:
 
 
 def accounts_named(session: "Session", names: Collection[str]) -> dict[str, str]:
-    """The SIDs of accounts, users and groups, by lower-case name."""
+    """Return the SIDs of accounts (users and groups), by lower-case name."""
     found: dict[str, str] = {}
     for batch in batched(dict.fromkeys(names), BATCH_TERMS):
         wanted = any_of(*(Equal("sAMAccountName", name.encode()) for name in batch))
@@ -179,7 +179,7 @@ def accounts_named(session: "Session", names: Collection[str]) -> dict[str, str]
 
 
 def sids_there(session: "Session", sids: Iterable[str]) -> frozenset[str]:
-    """Those of some SIDs that the target has accounts for."""
+    """Return the SIDs, among some, that the target has accounts for."""
     found = set()
     for batch in batched(dict.fromkeys(sids), BATCH_TERMS):
         wanted = any_of(*(Equal("objectSid", bytes(Sid.parse(sid))) for sid in batch))
@@ -193,7 +193,7 @@ def sids_there(session: "Session", sids: Iterable[str]) -> frozenset[str]:
 
 
 def domain_sid(session: "Session") -> Sid | None:
-    """The SID of the target's domain, if its root says it."""
+    """Return the SID of the target's domain; None if its root has none."""
     try:
         raw = session.get(session.naming.default, ["objectSid"]).first("objectSid")
     except ObjectNotFound:
@@ -202,7 +202,7 @@ def domain_sid(session: "Session") -> Sid | None:
 
 
 def new_sids(session: "Session", names: Iterable[str]) -> dict[str, str]:
-    """SIDs for new computers, where the server does not give them itself: they follow from their names.
+    """Return SIDs for new computers, computed from their names; none if the server assigns SIDs.
 
     Args:
         session: to the target.

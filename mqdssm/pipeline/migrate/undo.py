@@ -1,8 +1,8 @@
-"""``undo.ldif``: what brings a directory back to where it was before a plan was applied.
+"""File ``undo.ldif``: LDIF that restores the directory to its state before a plan was applied.
 
-It is written, and on disk, before the first change; when the plan has been applied, only what was really done
-stays in it (all of it is kept, for a plan that is applied again). Each record stands below a comment with the
-row_id of its operation. To be loaded with ``ldapmodify -c``, which goes on where an object was never made.
+The file is on disk before the first change. When the plan has been applied, the file is reduced to what was
+really done; a full copy is kept in case the plan is applied again. Each record is below a comment with the
+row_id of its operation. Load it with ``ldapmodify -c``, which continues if an object was never made.
 """
 
 import os
@@ -28,9 +28,9 @@ WHOLE_NAME: Final = ".apply/undo-whole.ldif"
 ROW: Final = "# row "
 MODES: Final = 0o600
 _MADE_BY_SERVERS: Final = frozenset({"objectguid", "whencreated", "whenchanged", "distinguishedname"})
-"""What a domain controller refuses in an add."""
+"""Attributes that a domain controller refuses in an add."""
 _NEW: Final = "changetype: delete"
-"""Undoes an add."""
+"""Line of a record that undoes an add."""
 _HEAD: Final = (
     "version: 1\n"
     "# mqdssm: undoes what was applied. Load: ldapmodify -c -f undo.ldif\n"
@@ -39,7 +39,7 @@ _HEAD: Final = (
 
 
 def write_undo(session: "Session", folder: Path, levels: Sequence[Level]) -> None:
-    """Write what undoes all operations of a plan, for `begin_undo`.
+    """Write LDIF that undoes all operations of a plan, for `begin_undo`.
 
     Args:
         session: to the target: references that are set last are not in the plan as they were.
@@ -62,7 +62,7 @@ def write_undo(session: "Session", folder: Path, levels: Sequence[Level]) -> Non
 
 
 def begin_undo(folder: Path) -> None:
-    """Make what undoes everything the undo file; it is on disk at the end.
+    """Copy the LDIF of `write_undo` to the undo file, and wait until it is on disk.
 
     Raises:
         OSError: it cannot be written.
@@ -78,7 +78,7 @@ def begin_undo(folder: Path) -> None:
 def keep_what_was_done(
     folder: Path, done: Collection[int], partly: Collection[int], names: Mapping[int, str]
 ) -> int:
-    """Leave in the undo file only what is there to be undone.
+    """Reduce the undo file to the operations that were done, at least in part.
 
     Args:
         folder: of the plan.
@@ -87,7 +87,7 @@ def keep_what_was_done(
         names: row_id -> name, of objects that were made under another one than planned.
 
     Returns:
-        How many records there are.
+        The number of records.
     """
     count = 0
 
@@ -105,7 +105,7 @@ def keep_what_was_done(
 
 
 def read_undo(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The records of an undo file: the row_id of the operation, and the lines."""
+    """Yield the records of an undo file: the row_id of the operation, and the lines."""
     row: int | None = None
     lines: list[str] = []
     with path.open(encoding="utf-8") as file:
@@ -128,7 +128,7 @@ def _write(path: Path, records: Callable[[IO[str]], None], head: str = _HEAD) ->
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
-    handle = os.open(path.parent, os.O_RDONLY)  # the name, too, must outlive a power cut
+    handle = os.open(path.parent, os.O_RDONLY)  # the new name, too, must survive a power cut
     try:
         os.fsync(handle)
     finally:
@@ -136,7 +136,7 @@ def _write(path: Path, records: Callable[[IO[str]], None], head: str = _HEAD) ->
 
 
 def _earlier(session: "Session", batch: Sequence[PlanOperation]) -> dict[int, Values]:
-    """What is there now of references that are set last, by row_id."""
+    """Return the present values of references that are set last, by row_id."""
     some = [one for one in batch if one.action == MODIFY and one.later]
     if not some:
         return {}
@@ -151,7 +151,7 @@ def _earlier(session: "Session", batch: Sequence[PlanOperation]) -> dict[int, Va
 
 
 def _record(session: "Session", operation: PlanOperation, earlier: Values) -> Iterator[str]:
-    """The lines of one record."""
+    """Yield the lines of the record that undoes an operation."""
     lines = [f"{ROW}{operation.row_id}", *fold("dn", operation.dn)]
     if operation.action == ADD:
         lines.append(_NEW)
@@ -175,7 +175,7 @@ def _replacements(before: Values) -> Iterator[str]:
 
 
 def _attributes(session: "Session", operation: PlanOperation) -> Iterator[str]:
-    """All of a deleted object that may be written."""
+    """Yield the lines with all attributes of a deleted object that may be written."""
     allowed = {name.lower() for name in schema.allowed_attributes(operation.ldap_class)}
     if not session.profile.makes_guid:
         allowed -= _MADE_BY_SERVERS
@@ -186,7 +186,7 @@ def _attributes(session: "Session", operation: PlanOperation) -> Iterator[str]:
 
 
 def _without_dn(lines: Iterable[str]) -> Iterator[str]:
-    """The lines behind the name, which may be folded."""
+    """Yield the lines after the DN, which may be folded."""
     seen = False
     for number, line in enumerate(lines):
         if number and not line.startswith(" "):

@@ -1,4 +1,4 @@
-"""Reading everything back: every row of a plan is compared with what the target holds now, field by field."""
+"""Verification of an applied plan: each operation is compared with its entry in the target."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mqdssm.directory.session import Session
 
 TELL_EVERY: Final = 10
-"""Batches after which a worker says how far it is."""
+"""Batches after which a worker reports its progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Lost:
 
 @dataclass(slots=True)
 class FileVerification:
-    """What reading a file back has shown.
+    """Result of verifying a file of operations.
 
     Attributes:
         equal: role -> how many are as they should be.
@@ -71,7 +71,7 @@ class FileVerification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyTask:
-    """Reading back, as workers need to know it.
+    """Task for workers: verify the files of a plan.
 
     Attributes:
         folder: of the plan.
@@ -90,7 +90,7 @@ class VerifyTask:
     told: Told
 
     def __call__(self, number: int, stop: StopRequest) -> FileVerification:
-        """Read one file back; what was refused is not looked for.
+        """Verify one file; refused operations are left out.
 
         Raises:
             Stopped: the stop was set; looked for between two batches.
@@ -130,7 +130,7 @@ class VerifyTask:
             set_last = later.get(one.row_id)
             if one.later and set_last is not None and set_last.is_done:
                 references, _ = self.places.values(one.ldap_class, one.later)
-                told = set_last.attributes  # what they refer to is not there
+                told = set_last.attributes  # references whose targets do not exist
                 values |= {name: raws for name, raws in references.items() if name not in told}
             guid = None if recorded is None else recorded.guid
             found.append(_Expected(one, dn, values, guid))
@@ -143,7 +143,7 @@ class _Expected:
     dn: str
     values: Values
     guid: UUID | None = None
-    """That the server chose for what was made."""
+    """objectGUID that the server chose for a new object."""
 
 
 def _is_applied(operation: PlanOperation, journal: Mapping[int, JournalLine]) -> bool:
@@ -156,7 +156,7 @@ def _is_applied(operation: PlanOperation, journal: Mapping[int, JournalLine]) ->
 def _untold(
     batch: Iterable[PlanOperation], journal: Mapping[int, JournalLine], later: Mapping[int, JournalLine]
 ) -> Iterator[Lost]:
-    """Operations that nothing is known of, though all was tried: rows end in no other count."""
+    """Yield a loss for each operation without a result in a journal: its row is counted nowhere else."""
     for one in batch:
         recorded = journal.get(one.row_id)
         if one.action != EQUAL and recorded is None:
@@ -180,7 +180,7 @@ class _Context:
         self._guids: dict[tuple[UUID, str], bool] = {}
 
     def learn(self, expected: Iterable[_Expected]) -> None:
-        """Look up at once what a batch of objects depends on."""
+        """Look up, together, the parents and references of a batch of objects."""
         dns: dict[str, set[str]] = {}
         guids: dict[str, set[UUID]] = {}
         self._references.make_room()
@@ -199,7 +199,7 @@ class _Context:
             self._guids |= {(guid, ldap_class): guid in there for guid in wanted}
 
     def problem(self, one: _Expected) -> str:
-        """Return what an object depends on in vain; empty if all is there."""
+        """Return which parent or reference of an object is wrong, in words; empty if none is."""
         for above, made in self._planned_above(one.dn):
             there = self._references.identifier_of(str(above), made.ldap_class)
             if there is None or made.guid not in {None, there}:
@@ -243,7 +243,7 @@ def _verify(context: _Context, expected: Sequence[_Expected], done: FileVerifica
 
 
 def _lost(one: _Expected, entry: Entry | None, context: _Context, *, hides_sacls: bool) -> Lost | None:
-    """What is wrong with an object; None: nothing."""
+    """Compare an entry with what is expected; return the loss, or None if there is none."""
     operation = one.operation
     differs: dict[str, dict[str, list[str]]] = {}
     if operation.action == DELETE:
