@@ -1,6 +1,6 @@
-"""What there is of MSMQ in an enterprise: the first step of everybody who leaves it or moves it. Read-only.
+"""Inventory of MSMQ in an enterprise, the first step of leaving or moving MSMQ. Read-only.
 
-Files are read here, a batch at a time; the engine reads directories and MQIS tables.
+This process reads files, a batch at a time; the engine reads directories and MQIS tables.
 """
 
 from mqdssm.pipeline.inventory.collect import Inventory

@@ -1,6 +1,6 @@
-"""Counting and listing machines, queues, sites and people.
+"""Counts and lists of machines, queues, sites and accounts.
 
-The queues are read twice: once for counts and names, once when they are listed. Memory grows with the
+Queues and machines are read once for counts and names, and again when they are listed. Memory grows with the
 machines and the distinct accounts, not with the queues.
 """
 
@@ -33,7 +33,7 @@ ROLES: Final = (
     "ForeignSystem",
     "Clustered",
 )
-"""Attributes of a queue manager that are told as its roles."""
+"""Attributes of a queue manager that are listed as its roles."""
 QUEUE_COLUMNS: Final = (
     "Pathname",
     "Identifier",
@@ -65,7 +65,7 @@ Record = dict[str, Any]
 
 @dataclass(slots=True)
 class _Survey:
-    """What the first look at all objects gave."""
+    """Counts from the first reading of queues and machines."""
 
     queues: Counter[str] = field(default_factory=Counter)  # by the key of their machine
     machines_of_site: Counter[str] = field(default_factory=Counter)
@@ -130,7 +130,7 @@ class Inventory:
     # -- the lists
 
     def sites(self) -> Iterator[Record]:
-        """The sites, by name, with what is in them."""
+        """Yield the sites, by name, with the numbers of their machines and queues."""
         found = self._found
         for guid, row in sorted(self._sites.items(), key=lambda one: str(one[1].get("Name")).casefold()):
             yield {
@@ -145,7 +145,7 @@ class Inventory:
             }
 
     def machines(self) -> Iterator[Record]:
-        """The queue managers, in the order of the source."""
+        """Yield the queue managers, in the order of the source."""
         columns = (*MACHINE_COLUMNS, *ROLES, "SiteIdentifierList", "Security")
         key = self._key("queue-manager")
         for batch, keys in self._batches("queue-manager", columns, key):
@@ -163,7 +163,7 @@ class Inventory:
                 }
 
     def queues(self) -> Iterator[Record]:
-        """The queues, in the order of the source."""
+        """Yield the queues, in the order of the source."""
         for batch, _ in self._batches("queue", (*QUEUE_COLUMNS, "Security"), None):
             for row in batch.to_pylist():
                 yield {
@@ -174,7 +174,7 @@ class Inventory:
                 }
 
     def people(self) -> Iterator[Record]:
-        """Owners, and who else may do something: first those who have to do with most objects."""
+        """Yield the accounts with rights, owners among them; accounts with the highest count come first."""
         found = self._found.people
         for sid in sorted(found, key=lambda one: (-max(found[one].values()), one)):
             yield {
@@ -183,7 +183,7 @@ class Inventory:
                 **{name: found[sid][name] for name in PEOPLE_COUNTS},
             }
 
-    # -- the first look
+    # -- the first reading
 
     def _survey_queues(self) -> None:
         import pyarrow.compute as pc
@@ -229,7 +229,7 @@ class Inventory:
     # -- helpers
 
     def _key(self, name: str) -> "Callable[[pa.RecordBatch], pa.Array] | None":
-        """How the machine of a queue, or a machine itself, is called in this source."""
+        """Return a function for the machine keys of a batch; None if the source has no such columns."""
         if self._rule is None:
             return None
         types = self._sets[name].types
@@ -239,7 +239,7 @@ class Inventory:
     def _batches(
         self, name: str, columns: Sequence[str], key: "Callable[[pa.RecordBatch], pa.Array] | None"
     ) -> "Iterator[tuple[pa.RecordBatch, Any]]":
-        """Batches with those of the columns that there are, and the keys of their rows."""
+        """Yield batches with the existing ones among some columns, and the keys of their rows."""
         target = self._sets.get(name)
         if target is None:
             return
@@ -269,7 +269,7 @@ class Inventory:
         }
 
     def person(self, sid: str) -> str:
-        """A SID with its name, where that is known."""
+        """Return a SID with its name, if that is known."""
         name = self._names.get(sid)
         return f"{name} ({sid})" if name else sid
 
@@ -287,7 +287,7 @@ PEOPLE_COUNTS: Final = (
     f"Machines{FULL}",
     f"Machines{CHANGE}",
 )
-"""What is counted for each account: numbers of queues, and those that begin with Machines, of machines."""
+"""Counts of an account: numbers of queues; of machines, where a name has ``Machines`` in it."""
 
 
 RECORDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -300,7 +300,7 @@ RECORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "account": ("Sid", "Name", *PEOPLE_COUNTS),
     "problem": tuple(Finding.__slots__),
 }
-"""What each kind of record holds, in order."""
+"""Columns of each kind of record, in order."""
 
 
 def _rows(target: Dataset | None, columns: Sequence[str]) -> list[Record]:

@@ -1,4 +1,4 @@
-"""An inventory as a page: totals, charts, and as much of each list as a page can hold."""
+"""Page of an inventory: totals, charts, and as much of each list as a page can hold."""
 
 import heapq
 import itertools
@@ -23,7 +23,7 @@ NAMES_MAX: Final = 4
 
 
 def write_inventory_page(path: Path, inventory: Inventory) -> None:
-    """Write the page.
+    """Write the page of an inventory.
 
     Args:
         path: of the file, which is replaced.
@@ -33,7 +33,7 @@ def write_inventory_page(path: Path, inventory: Inventory) -> None:
         ConfigError: jinja2 is missing, or the file cannot be written.
     """
     check_page(path)
-    rules = {rule.id: rule for rule in reversed(problem_rules())}  # of several parts the first
+    rules = {rule.id: rule for rule in reversed(problem_rules())}  # the first part of each rule
     counts = Counter(one.rule for one in inventory.problems)
     sites = list(inventory.sites())
     people = list(itertools.islice(inventory.people(), PEOPLE_MAX + 1))
@@ -71,7 +71,7 @@ _ONE: Final = (("plain", ""),)
 
 
 def named(texts: list[str]) -> str:
-    """A few accounts for a narrow cell: names where there are names."""
+    """Return a few accounts for a narrow cell, by name if they have one."""
     short = [text.partition(" (S-")[0] for text in texts[:NAMES_MAX]]
     more = f" and {len(texts) - NAMES_MAX} more" if len(texts) > NAMES_MAX else ""
     return ", ".join(short) + more
@@ -99,10 +99,10 @@ def _samples(inventory: Inventory, name: str) -> list[object]:
 
 
 def _first_machines(row: Record) -> tuple[bool, int, str]:
-    """Machines with problems, then those with most queues."""
+    """Sort key of machines: machines with problems first, then those with most queues."""
     return not row["Problems"], -(row["Queues"] or 0), str(row["ComputerName"])
 
 
 def _first_queues(row: Record) -> tuple[bool, bool, str]:
-    """Queues with problems, then those about whose rights something is wrong."""
+    """Sort key of queues: queues with problems first, then those with wrong descriptors."""
     return not row["Problems"], not row["RightsProblem"], str(row["Pathname"])

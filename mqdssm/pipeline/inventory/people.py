@@ -1,4 +1,4 @@
-"""Names of SIDs: those that mean the same everywhere, and those of the accounts in the source."""
+"""Names of SIDs: of well-known SIDs, and of the accounts in the source."""
 
 from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
@@ -30,7 +30,7 @@ DOMAIN_ACCOUNTS: Final[Mapping[int, str]] = MappingProxyType(
 )
 """Accounts that every domain has, by their relative identifiers ([MS-DTYP] 2.4.2.4)."""
 SOURCES: Final = (("computer", "Sid", "AccountName"), ("user", "SecurityIdentifier", "FullPath"))
-"""Types that have SIDs: the type, the column of the SID, that of the name."""
+"""Types with SIDs: the type, the column of the SID, the column of the name."""
 
 
 def names_of(sids: Collection[str], sets: "Mapping[str, Dataset]") -> dict[str, str]:
@@ -40,7 +40,7 @@ def names_of(sids: Collection[str], sets: "Mapping[str, Dataset]") -> dict[str, 
 
 
 def everywhere(sid: str) -> str:
-    """The name of a SID that has one without asking a directory; else empty."""
+    """Return the name of a well-known SID or domain account; empty for any other SID."""
     known = _EVERYWHERE.get(sid)
     if known is not None:
         return known

@@ -1,4 +1,4 @@
-"""Orphans and clones: what the rules of validation about them find."""
+"""Orphans and clones: findings of the validation rules about them."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -22,16 +22,16 @@ ORPHANS: Final = (
 )
 CLONES: Final = ("queue-manager-cloned", "queue-manager-duplicate")
 PLACE_RULE: Final = "queue-manager-exists"
-"""The rule that knows how a queue names its queue manager in this source."""
+"""Rule that has the columns by which a queue names its queue manager in a source."""
 
 
 def problem_rules() -> tuple[Rule, ...]:
-    """The rules about orphans and clones, with all their parts."""
+    """Return the rules about orphans and clones, with all their parts."""
     return tuple(rule for rule in RULES if rule.id in ORPHANS + CLONES)
 
 
 def applied_rules(source: "ValidationSource") -> tuple[list[Applied], dict[str, str]]:
-    """The rules that can be applied; and why the others cannot."""
+    """Return the rules that can be applied, and the reasons why others cannot."""
     applied, skipped, _ = choose(problem_rules(), source.present())
     return applied, {one.id: one.reason for one in skipped}
 
@@ -76,7 +76,7 @@ def _here(source: "ValidationSource", applied: list[Applied], now: datetime) -> 
 
 
 def place_rule(source: "ValidationSource") -> MissingReference | None:
-    """The rule by which queues find their queue manager; None where the source lacks one of both."""
+    """Return the rule by which queues find their queue manager; None if it cannot be applied."""
     applied, _ = applied_rules(source)
     for rule, _ in applied:
         if rule.id == PLACE_RULE and isinstance(rule, MissingReference):
@@ -85,7 +85,7 @@ def place_rule(source: "ValidationSource") -> MissingReference | None:
 
 
 def by_object(found: list[Finding]) -> Mapping[tuple[str, str], tuple[str, ...]]:
-    """The rules that each object breaks, by its type and place; by its GUID where it has none."""
+    """Return the rules that each object breaks, by type and DN, or by type and GUID if it has no DN."""
     made: dict[tuple[str, str], tuple[str, ...]] = {}
     for one in found:
         key = (one.type, one.dn or one.guid or "")

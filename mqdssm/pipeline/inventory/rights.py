@@ -1,4 +1,4 @@
-"""Who may do what, by a security descriptor with MSMQ's masks; each distinct descriptor is looked at once."""
+"""Rights that security descriptors grant, by MSMQ's access masks; results are cached by descriptor."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ ASKED: Final[Mapping[str, Mapping[str, int]]] = MappingProxyType(
         "queue-manager": {"CreateQueue": int(MachineAccess.CREATE_QUEUE)},
     }
 )
-"""What is asked about objects of a type, and bits that are all needed for it ([MS-MQMQ] 2.2.23, 2.2.24)."""
+"""Rights on objects of a type, and the bits that each needs, all of them ([MS-MQMQ] 2.2.23, 2.2.24)."""
 DESCRIPTORS_KEPT: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class DescriptorRights:
-    """What a descriptor says.
+    """Owner and rights in a security descriptor.
 
     Attributes:
         owner: SID; empty if there is none.
@@ -42,13 +42,13 @@ class DescriptorRights:
     problem: str = ""
 
     def sids(self) -> set[str]:
-        """All SIDs that are named."""
+        """Return the SIDs of the owner and of all accounts with rights."""
         named = {sid for sids in self.who.values() for sid in sids}
         return named | ({self.owner} if self.owner else set())
 
 
 def asked(name: str) -> tuple[str, ...]:
-    """What is told about the objects of a type."""
+    """Return the names of the rights on objects of a type."""
     return (*ASKED[name], FULL, CHANGE)
 
 
@@ -56,7 +56,7 @@ def asked(name: str) -> tuple[str, ...]:
 def rights_of(name: str, image: bytes | None) -> DescriptorRights:
     """Evaluate a descriptor.
 
-    What is told about a SID is what entries for itself grant: membership in groups is not known here.
+    A SID has the rights that entries for this SID grant: membership in groups is not known here.
 
     Args:
         name: type of the object, as on the command line.

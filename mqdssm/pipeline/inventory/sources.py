@@ -1,4 +1,4 @@
-"""Where an inventory comes from: what a validation takes, too."""
+"""Sources of an inventory: an export, a directory or MQIS tables, as for a validation."""
 
 import contextlib
 import os

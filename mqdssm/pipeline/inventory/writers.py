@@ -1,4 +1,4 @@
-"""An inventory as files for programs and spreadsheets: complete, and written as it is read."""
+"""Files of an inventory, for programs and spreadsheets: complete, and written as it is read."""
 
 import dataclasses
 import json
@@ -29,11 +29,11 @@ TABLES: Final[Mapping[str, Callable[[Inventory], Iterable[Record]]]] = MappingPr
         "problem": _problems,
     }
 )
-"""What an inventory consists of, by the name of a record."""
+"""Lists of an inventory, by the name of their records."""
 
 
 def json_lines(inventory: Inventory) -> Iterator[str]:
-    """All records as JSON, one a line; ``record`` says what each is."""
+    """Yield all records as lines of JSON; ``record`` is the kind of each."""
     head = {"record": "inventory", "source": inventory.source, "taken": inventory.taken}
     head |= {"engine": inventory.engine, "objects": dict(inventory.counts)}
     yield _json({**head, "not_looked_for": dict(inventory.not_looked_for)})
@@ -43,7 +43,7 @@ def json_lines(inventory: Inventory) -> Iterator[str]:
 
 
 def check_folder(folder: Path) -> None:
-    """Make sure that files can be written to a folder without mixing them with others.
+    """Check that a folder is empty, and create it if it does not exist.
 
     Raises:
         ConfigError: it has files in it, or cannot be made.
@@ -57,7 +57,7 @@ def check_folder(folder: Path) -> None:
 
 
 def write_csv(inventory: Inventory, folder: Path) -> list[Path]:
-    """Write a CSV file for each kind of record: UTF-8 with the mark by which spreadsheets know it.
+    """Write a CSV file for each kind of record, in UTF-8 with a byte order mark for spreadsheets.
 
     Returns:
         The files.
@@ -85,7 +85,7 @@ def _csv_line(cells: Iterable[str]) -> str:
 
 
 def cell(value: Any) -> str:
-    """A value in a spreadsheet: what would be taken for a formula there gets an apostrophe in front."""
+    """Return a value as a cell of a spreadsheet; texts that look like formulas get an apostrophe."""
     if value is None:
         return ""
     if isinstance(value, list | tuple):
@@ -98,13 +98,13 @@ def cell(value: Any) -> str:
 
 
 def text_cell(text: str) -> str:
-    """A text that no spreadsheet evaluates, in one line, with escapes for what is not seen."""
+    """Return a text in one line that no spreadsheet evaluates, with invisible characters escaped."""
     shown = visible(text)
     return f"'{shown}" if _FORMULA.match(text) else shown
 
 
 def time_of(value: datetime) -> str:
-    """A time in UTC as ISO 8601 writes it."""
+    """Return a time in UTC, in the format of ISO 8601."""
     return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 

@@ -1,4 +1,4 @@
-"""Reports for people: one HTML file each, which needs nothing but a browser, no network, and prints well."""
+"""Reports for people: one HTML file each, for a browser without a network, and for printing."""
 
 from mqdssm.pipeline.report.page import check_page
 from mqdssm.pipeline.report.validation import write_report

@@ -1,4 +1,4 @@
-"""Bars: a name, a length, a number."""
+"""Bar charts of numbers, for the templates of pages."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ BARS_MAX: Final = 25
 """Bars of a chart; the table below it has the rest."""
 WIDTH: Final = 1000.0
 """Length of the longest bar, in units of its picture, which is as wide as there is room."""
-SHORTEST: Final = 4.0  # so that one among a hundred thousand is seen
+SHORTEST: Final = 4.0  # a single finding among a hundred thousand stays visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ChartBar:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Bars, the longest first.
+    """A bar chart, the longest bar first.
 
     Attributes:
         id: for anchors.

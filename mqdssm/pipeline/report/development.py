@@ -14,7 +14,7 @@ RUNS_MAX: Final = 90
 """Runs that are drawn, the last ones."""
 LISTED_RUNS_MAX: Final = 14
 CHANGES_MAX: Final = 100
-"""Findings that appeared, and that were mended, which are listed."""
+"""Findings that are listed, both of those that appeared and of those that were mended."""
 WIDTH: Final = 600.0
 HEIGHT: Final = 120.0
 
@@ -23,7 +23,7 @@ Value = Callable[[HistoryLine], int]
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A number over the runs.
+    """Curve of a number over the runs.
 
     Attributes:
         kind: the colour.
@@ -72,7 +72,7 @@ class StateLine:
 
 @dataclass(frozen=True, slots=True)
 class Development:
-    """What a report shows of a run that is one of several.
+    """Comparison of a run with earlier runs, as a report shows it.
 
     Attributes:
         since: when the run before began; None: there was none.
@@ -98,7 +98,7 @@ class Development:
 
 
 def development_of(outcome: RunOutcome) -> Development | None:
-    """Collect what a report shows; None where there is neither history nor baseline nor suppression."""
+    """Compare a run with earlier ones; None if it has no history, baseline or suppressions."""
     if outcome.judge.is_idle and not outcome.lines:
         return None
     changes, lines = outcome.changes, outcome.lines[-RUNS_MAX:]

@@ -1,4 +1,4 @@
-"""Where the nodes of a graph stand in a picture: no two on each other, joined ones near each other.
+"""Layout of a graph in a picture: nodes do not overlap, and joined nodes are near each other.
 
 Each connected part is laid out by stress majorization (distances in the picture follow distances in the
 graph), then nodes are pushed apart until no label covers another, then the parts are put into rows. The same
@@ -64,7 +64,7 @@ def placed(widths: Sequence[float], edges: Iterable[tuple[int, int]]) -> Placeme
 
 
 def parts(near: Sequence[set[int]]) -> list[list[int]]:
-    """The connected parts, the largest first, each in the order of its nodes."""
+    """Return the connected parts of a graph, the largest first, each in the order of its nodes."""
     seen: set[int] = set()
     found: list[list[int]] = []
     for start in range(len(near)):
@@ -83,7 +83,7 @@ def parts(near: Sequence[set[int]]) -> list[list[int]]:
 
 
 def _laid_out(part: Sequence[int], near: Sequence[set[int]]) -> "Points":
-    """Stress majorization (Gansner, Koren, North 2004), from points on a circle."""
+    """Lay out a part by stress majorization (Gansner, Koren, North 2004), from points on a circle."""
     count = len(part)
     if count == 1:
         return np.zeros((1, 2))
@@ -102,7 +102,7 @@ def _laid_out(part: Sequence[int], near: Sequence[set[int]]) -> "Points":
 
 
 def _flat(points: "Points") -> "Points":
-    """Turn the picture so that it is wider than high: screens and labels are."""
+    """Turn the points so that their picture is wider than high, as screens and labels are."""
     centred = points - points.mean(axis=0)
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
     signs = np.where(axes[np.arange(2), np.abs(axes).argmax(axis=1)] < 0, -1.0, 1.0)
@@ -111,7 +111,7 @@ def _flat(points: "Points") -> "Points":
 
 
 def _distances(part: Sequence[int], near: Sequence[set[int]]) -> "Points":
-    """Lengths of the shortest ways; a link is the longer the more others its ends have."""
+    """Return the shortest distances between nodes; a link is longer if its ends have more links."""
     index = {node: number for number, node in enumerate(part)}
     lengths = np.full((len(part), len(part)), np.inf)
     np.fill_diagonal(lengths, 0)
@@ -125,10 +125,10 @@ def _distances(part: Sequence[int], near: Sequence[set[int]]) -> "Points":
 
 
 def _apart(points: "Points", widths: "Points") -> "Points":
-    """Push nodes from each other along the shorter way, until none covers another."""
+    """Push nodes apart along the shorter way, until none covers another (at most `PUSHES` times)."""
     points = points.copy()
     room = (widths[:, None] + widths[None]) / 2
-    # of two nodes at one place the first goes left: without an order both would stay
+    # two nodes at one place go apart by their order: else both would stay
     order = np.sign(np.arange(len(points))[:, None] - np.arange(len(points))[None])
     for _ in range(PUSHES):
         x = points[:, None, 0] - points[None, :, 0]
@@ -147,7 +147,7 @@ def _apart(points: "Points", widths: "Points") -> "Points":
 
 
 def _shelved(boxes: Sequence[tuple[Sequence[int], "Points", float, float]], count: int) -> Placement:
-    """Put boxes into rows from left to right."""
+    """Put boxes into rows, from left to right, and return the places of all nodes."""
     area = sum(width * height for _, _, width, height in boxes)
     limit = max(WIDTH_MIN, float(np.sqrt(area)), *(width for _, _, width, _ in boxes), 0.0)
     found = [(0.0, 0.0)] * count

@@ -1,7 +1,7 @@
-"""HTML pages of one file: all is in them, nothing is fetched, and nothing that a directory holds is markup.
+"""HTML pages that are one file each: they load nothing, and values of a directory are never markup.
 
-The policy in a page's head (CSP) lets a browser use the page's own style and script, by their hashes, and
-nothing else: even markup that got through escaping could not run, or tell anybody that the page was opened.
+The policy in a page's head (CSP) allows only the page's own style and script, by their hashes. Even markup
+that escaping missed could neither run nor report that the page was opened.
 """
 
 from base64 import b64encode
@@ -25,7 +25,7 @@ CELL_CHARS_MAX: Final = 240
 
 
 def check_page(path: Path) -> None:
-    """Make sure, before hours of work, that a page can be made and written.
+    """Check, before hours of work, that a page can be made and its folder exists.
 
     Raises:
         ConfigError: jinja2 is missing, or the folder of the file is.
@@ -38,7 +38,7 @@ def check_page(path: Path) -> None:
 
 
 def write_page(path: Path, template: str, **values: Any) -> None:
-    """Render a page and write it; whoever reads the file sees the old one or the new one, whole.
+    """Render a page and write it to a file atomically.
 
     Args:
         path: of the file.
@@ -49,12 +49,12 @@ def write_page(path: Path, template: str, **values: Any) -> None:
         ConfigError: jinja2 is missing, or the file cannot be written.
     """
     check_page(path)
-    # for its owner alone: whoever else may read the report is the owner's business
+    # only the owner may read the file; the owner decides who else may
     write_atomically(path, (rendered(template, **values),))
 
 
 def rendered(template: str, **values: Any) -> str:
-    """Render a page."""
+    """Return a page as text."""
     style, script = _text("style.css"), _text("filter.js")
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
@@ -70,7 +70,7 @@ def rendered(template: str, **values: Any) -> str:
 
 
 def shown(value: object, limit: int = CELL_CHARS_MAX) -> str:
-    """A value as a page shows it: not too long, and characters that nobody would see are written out."""
+    """Return a value as a page shows it: shortened, with invisible characters escaped."""
     text = "" if value is None else str(value)
     if len(text) > limit:
         text = text[: limit - 1] + "…"
@@ -78,14 +78,14 @@ def shown(value: object, limit: int = CELL_CHARS_MAX) -> str:
 
 
 def dn(value: object) -> "Markup":
-    """A DN as a page shows it: lines break behind its commas, where they can."""
+    """Return a DN as a page shows it: lines may break after its commas."""
     from markupsafe import Markup, escape
 
     return Markup(",<wbr>").join(escape(piece) for piece in shown(value).split(","))
 
 
 def moment(value: datetime) -> str:
-    """A time as a page shows it."""
+    """Return a time as a page shows it, in UTC."""
     return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
@@ -97,7 +97,7 @@ def _environment() -> "Environment":
         raise MissingPackageError("jinja2") from error
     made = Environment(
         loader=PackageLoader("mqdssm.pipeline.report"),
-        autoescape=True,  # all of it, whatever a template is called
+        autoescape=True,  # in all templates, whatever their names
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -112,5 +112,5 @@ def _text(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    # what a browser hashes is the text between the tags, which begins and ends with a line break
+    # a browser hashes the text between the tags, which begins and ends with a line break
     return "sha256-" + b64encode(sha256(f"\n{text}\n".encode()).digest()).decode()

@@ -1,4 +1,4 @@
-"""The picture of sites and links, as numbers that a template draws."""
+"""Picture of sites and links, as numbers that a template draws."""
 
 import math
 from collections import Counter
@@ -20,12 +20,12 @@ CHARACTER: Final = 7.2  # pixels
 BEND: Final = 18.0
 """Pixels between links of one pair of sites."""
 COST_PLACES: Final = (0.62, 0.5, 0.7, 0.4, 0.55, 0.45, 0.76, 0.34, 0.66, 0.58, 0.82, 0.28, 0.87, 0.22)
-"""Where on a link its cost may stand, the best first: 0 is the site with more links."""
+"""Places on a link for its cost, the best first: 0 is the end at the site with more links."""
 COST_CHARACTER: Final = 6.4  # pixels
 COST_HEIGHT: Final = 11.0
 NAME_HEIGHT: Final = 15.0
 UP: Final = 8.0
-"""Pixels that a site's mark stands above the middle of its room: below it is the name."""
+"""Pixels from the middle of a site's room up to its mark; the name is below the mark."""
 RADIUS: Final = (7.0, 15.0)
 
 
@@ -44,7 +44,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A link in the picture: a path, and where its cost stands, if there is room for it."""
+    """A link in the picture: a path, and the place of its cost, if there is room for it."""
 
     path: str
     x: float
@@ -57,7 +57,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What is drawn.
+    """Picture of sites and links.
 
     Attributes:
         nodes: sites.
@@ -85,7 +85,7 @@ Box = tuple[float, float, float, float]
 
 
 class OccupiedArea:
-    """Rectangles of a picture that are taken, found by the cell of a grid."""
+    """Occupied rectangles of a picture, indexed by the cells of a grid."""
 
     CELL: Final = 64.0
 
@@ -93,7 +93,7 @@ class OccupiedArea:
         self._taken: dict[tuple[int, int], list[Box]] = {}
 
     def occupy(self, x: float, y: float, width: float, height: float) -> None:
-        """Take the rectangle around a point, whatever is there."""
+        """Add the rectangle around a point, even if it is not free."""
         box = (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
         for cell in self._cells_of(box):
             self._taken.setdefault(cell, []).append(box)
@@ -114,13 +114,13 @@ class OccupiedArea:
 
 
 def picture_of(topology: Topology, sites_max: int = SITES_MAX) -> Picture | None:
-    """Draw a topology; None where there is no site."""
+    """Draw a topology; None if it has no sites."""
     if not topology.sites:
         return None
     chosen = chosen_sites(topology, sites_max)
     index = {number: place for place, number in enumerate(chosen)}
     links = [link for link in topology.links if link.one in index and link.other in index]
-    links.sort(key=lambda link: -_rank(link.own))  # stable: the worst are drawn where not all can be
+    links.sort(key=lambda link: -_rank(link.own))  # stable; of too many links the worst are drawn
     kept = links[:LINKS_MAX]
     nodes = [topology.sites[number] for number in chosen]
     labels = [_short(node.name) for node in nodes]
@@ -132,7 +132,7 @@ def picture_of(topology: Topology, sites_max: int = SITES_MAX) -> Picture | None
     )
     return Picture(
         nodes=drawn,
-        # what is wrong is drawn last, above the others
+        # links with findings are drawn last, above the others
         lines=tuple(reversed(_lines(kept, index, drawn, topology))),
         width=where.width,
         height=where.height + HEIGHT / 4,
@@ -144,7 +144,7 @@ def picture_of(topology: Topology, sites_max: int = SITES_MAX) -> Picture | None
 
 
 def chosen_sites(topology: Topology, sites_max: int) -> list[int]:
-    """All sites; of too many those with findings and their neighbours, the worst first."""
+    """Choose the sites to draw: all, or if too many, the worst with findings and their neighbours."""
     count = len(topology.sites)
     if count <= sites_max:
         return list(range(count))
@@ -173,7 +173,7 @@ def _short(name: str) -> str:
 
 
 def _radius(site: SiteNode) -> float:
-    """The more machines, the larger, by powers of ten."""
+    """Return the radius of a site's mark, which grows with the logarithm of its machines."""
     low, high = RADIUS
     return round(min(high, low + 2 * math.log10(1 + site.machines)), 1)
 
@@ -185,7 +185,7 @@ def _site_title(site: SiteNode) -> str:
 
 
 def words(counts: Counts) -> str:
-    """Numbers of findings for people, the worst first."""
+    """Return numbers of findings in words, the worst severity first."""
     names = {"error": ("error", "errors"), "warning": ("warning", "warnings"), "info": ("note", "notes")}
     said = [
         f"{counts[one]:,} {names[one][counts[one] != 1]}"
@@ -213,7 +213,7 @@ def _lines(
         pair = frozenset((link.one, link.other))
         bend = (drawn[pair] - (pairs[pair] - 1) / 2) * BEND * 2
         drawn[pair] += 1
-        # from the site with more links, where there is no room for numbers
+        # from the site with more links, near which there is no room for costs
         one, other = sorted(pair, key=lambda end: (-near[end], end))
         start, end = (nodes[index[number]] for number in (one, other))
         made.append(_line(link, ((start.x, start.y - UP), (end.x, end.y - UP)), bend, topology, room))
@@ -227,7 +227,7 @@ def _line(
     topology: Topology,
     room: OccupiedArea,
 ) -> Line:
-    """A straight line, or a curve where several links join two sites."""
+    """Draw a link: a straight line, or a curve if several links join two sites."""
     start, end = ends
     x, y = end[0] - start[0], end[1] - start[1]
     length = math.hypot(x, y) or 1.0

@@ -1,4 +1,4 @@
-"""What findings amount to, besides what a summary says: by type, by site, by link, by machine."""
+"""Counts of findings that a summary lacks: by type, site, link and machine."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ Counts = Mapping[str, int]
 """Numbers of findings by severity."""
 
 PLACED: Final = ("site", "routing-link", "queue-manager")
-"""Types whose findings are counted for each object: what a picture of the sites shows."""
+"""Types whose findings are counted for each object, for the picture of the sites."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ def tally(batches: "Iterable[pa.RecordBatch]") -> FindingTally:
 
 
 def worst(counts: Counts) -> Severity | None:
-    """The worst severity of which there is a finding."""
+    """Return the worst severity with a finding; None if there are no findings."""
     return next((one for one in reversed(SEVERITIES) if counts.get(one, 0)), None)
 
 
 def added(*several: Counts) -> Counts:
-    """The sum of numbers."""
+    """Return the sums of several counts."""
     total: Counter[str] = Counter()
     for one in several:
         total.update(one)

@@ -1,4 +1,4 @@
-"""Sites and the links between them, with what was found about each."""
+"""Sites and the links between them, with the numbers of findings about each."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ class Topology:
     loose: int
 
     def neighbours(self) -> dict[int, set[int]]:
-        """Of each site, the numbers of those that a link joins to it."""
+        """Return the numbers of the sites that links join to each site."""
         near: dict[int, set[int]] = {number: set() for number in range(len(self.sites))}
         for link in self.links:
             near[link.one].add(link.other)
@@ -76,7 +76,7 @@ class Topology:
         return near
 
     def about_links(self) -> list[Counts]:
-        """Of each site, the findings about its links."""
+        """Return the counts of findings about the links of each site."""
         sums: list[Counts] = [{} for _ in self.sites]
         for link in self.links:
             for end in (link.one, link.other):
@@ -85,7 +85,7 @@ class Topology:
 
 
 def topology_of(sets: "Mapping[str, Dataset]", found: FindingTally) -> Topology:
-    """Read sites, links, and which site a machine is in.
+    """Read the sites, the links, and the sites of machines.
 
     Args:
         sets: the types of the source.
@@ -141,7 +141,7 @@ def _links(
 def _machines(
     target: "Dataset | None", found: Mapping[str, Counts]
 ) -> tuple[Counter[object], dict[object, Counts]]:
-    """Count the queue managers of each site, and the findings about them; one batch is in memory."""
+    """Count the queue managers of each site, and the findings about them, a batch at a time."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""The report of a validation."""
+"""Report of a validation, as an HTML page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from mqdssm.pipeline.validate.nightly.run import RunOutcome
 
 SAMPLES_SHOWN: Final = (50, 25, 15, 10, 5, 3, 1)
-"""Findings of a rule that are shown: the first number with which all samples take less than the budget."""
+"""Samples of a rule that are shown: the first number with which all samples fit `SAMPLES_BYTES_MAX`."""
 SAMPLES_BYTES_MAX: Final = 1_000_000
 PRINTED: Final = 5
-"""Findings of a rule that are printed: a screen scrolls, paper does not."""
+"""Samples of a rule that are printed; a browser shows more."""
 SITES_SHOWN_MAX: Final = 200
 MARKUP_BYTES: Final = 170  # of a line of a table of samples, besides what it shows
 WORST_FIRST: Final = tuple(reversed(SEVERITIES))
@@ -106,14 +106,14 @@ def write_report(
 
 
 def anchor(name: str) -> str:
-    """A rule's id as part of an anchor: own rules may be called anything."""
+    """Return a rule's id as part of an anchor, escaped: users' own rules may have any id."""
     return "".join(
         one if one.isascii() and one.isalnum() else f"-{'' if one == '-' else ord(one)}" for one in name
     )
 
 
 def samples_shown(rules: "Sequence[RuleResult]") -> int:
-    """How many samples of each rule fit into the report."""
+    """Return how many samples of each rule fit into the report."""
     for limit in SAMPLES_SHOWN:
         size = sum(_bytes(one) for rule in rules for one in rule.samples[:limit])
         if size <= SAMPLES_BYTES_MAX:
@@ -143,7 +143,7 @@ def _types(summary: "ValidationSummary", found: FindingTally) -> Iterator[tuple[
 
 
 def _sites(topology: Topology) -> tuple[list[SiteLine], int]:
-    """The sites with findings, the worst first."""
+    """Return the sites with findings, the worst first, and the number of those left out."""
     lines = []
     for site, links in zip(topology.sites, topology.about_links(), strict=True):
         everything = added(site.own, links, site.of_machines)
