@@ -1,4 +1,4 @@
-"""What is validated: for each type its Parquet files, their columns and how many objects there are."""
+"""Objects to validate: for each type the Parquet files, their columns and the number of rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from mqdssm.errors import ConfigError
 
 
 class Piece(NamedTuple):
-    """Row groups of one file, as much as one task reads.
+    """Row groups of one file that one task reads.
 
     Attributes:
         path: of the file.
@@ -35,7 +35,7 @@ class Dataset:
         type: name, as on the command line.
         pieces: where the rows are.
         columns: names and Arrow types.
-        stamp: tells this look at the files from another one: what a worker remembers is of one look only.
+        stamp: identifies one reading of the footers; workers remember values of one reading only.
     """
 
     type: str
@@ -55,23 +55,23 @@ class Dataset:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files, each once."""
+        """Paths of the files, each once."""
         return tuple(dict.fromkeys(piece.path for piece in self.pieces))
 
     def batches(self, columns: Sequence[str], rows_max: int) -> Iterator[pa.RecordBatch]:
-        """Read columns of all objects, in pieces."""
+        """Read columns of all objects, as batches."""
         for piece in merged(self.pieces, rows_max):  # opening a file costs more than a small row group
             yield from read(piece, columns, rows_max)
 
     def table(self, columns: Sequence[str]) -> pa.Table:
-        """Read columns of all objects at once: for small types."""
+        """Read columns of all objects into one table: for small types."""
         wanted = [name for name in columns if name in self.types]
         parts = [pq.ParquetFile(path).read(columns=wanted) for path in self.paths]
         return pa.concat_tables(parts).combine_chunks()
 
 
 def dataset(name: str, paths: Sequence[Path]) -> Dataset:
-    """Look at the footers of files.
+    """Read the footers of files.
 
     Raises:
         ConfigError: a file is missing, is no whole Parquet file, or has other columns than the first.
@@ -98,7 +98,7 @@ def dataset(name: str, paths: Sequence[Path]) -> Dataset:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type that rules know, for one that only stores differently."""
+    """Return the type that rules use for a type that is only stored differently."""
     if pa.types.is_dictionary(kind):
         return plain_type(kind.value_type)
     if pa.types.is_large_string(kind):
@@ -115,7 +115,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def merged(pieces: Sequence[Piece], rows_max: int) -> list[Piece]:
-    """Put small neighbouring row groups of one file together."""
+    """Combine small neighbouring row groups of one file."""
     found: list[Piece] = []
     for piece in pieces:
         last = found[-1] if found else None
@@ -139,7 +139,7 @@ def read(
     """
     if not piece.groups:
         return
-    # without a buffer in advance, which would take all columns of the whole piece at once
+    # without a read-ahead buffer, which would take all columns of the whole piece at once
     with pq.ParquetFile(piece.path, read_dictionary=list(dictionaries), pre_buffer=False) as file:
         yield from file.iter_batches(
             batch_size=rows_max, row_groups=list(piece.groups), columns=list(columns), use_threads=False
@@ -148,12 +148,12 @@ def read(
 
 @lru_cache(maxsize=16)
 def kept_table(target: Dataset, columns: tuple[str, ...]) -> pa.Table:
-    """Columns of a small type, read once in a process."""
+    """Return columns of a small type, read once in a process."""
     return target.table(columns)
 
 
 def values_of(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -> dict[str, Any]:
-    """The columns of a batch with the types that rules know; dictionaries stay."""
+    """Return the columns of a batch with the types that rules use; dictionaries stay."""
     made = {}
     for name, values in zip(batch.schema.names, batch.columns, strict=True):
         wanted = types[name]

@@ -1,8 +1,8 @@
-"""Values that only one object may have, found with Arrow: two readings of the key's columns alone.
+"""Search for values that only one object may have, with Arrow: the key's columns are read up to twice.
 
-The first one counts the values; usually each is there once, and that is all. The second one, only if some are
-repeated, finds who has them. All values of a rule are in memory meanwhile, so that beyond a number of objects
-Spark does it instead, which can spill to disk (`mqdssm.pipeline.validate.worker`).
+The first reading counts the values; usually all are different, and that is all. The second reading, only if
+some are repeated, finds their objects. All values of a rule are in memory meanwhile, so that beyond a number
+of objects Spark does it instead, which can spill to disk (`mqdssm.pipeline.validate.worker`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,13 +21,13 @@ from mqdssm.pipeline.validate.translate import message, translate
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-ROWS_MAX: Final = 16_384  # of one reading
+ROWS_MAX: Final = 16_384  # rows of one batch
 _WORD: Final = 4  # octets
-_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)  # odd, and no pattern in it: 2**64 by the golden ratio
+_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)  # odd and without a pattern: 2**64 divided by the golden ratio
 
 
 def repeated(rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str]) -> Findings:
-    """Find all objects that share a value.
+    """Yield findings about all objects that share a value.
 
     Args:
         rule: which value.
@@ -56,14 +56,14 @@ def repeated(rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str]
 
 
 def shown(values: pa.Array) -> pa.Array:
-    """Values as text; octets in hexadecimal."""
+    """Return values as text; octets in hexadecimal."""
     if pa.types.is_binary(values.type):
         return pa.array([value.hex() for value in values.to_pylist()], pa.string())
     return values
 
 
 def _counts(rule: Repeated, sets: Mapping[str, Dataset]) -> pa.Table:
-    """The values that are there more than once, and how often."""
+    """Return the values that occur more than once, and their counts."""
     chunks = [values for _, values, _ in _keyed(rule, sets, {}, whole=False)]
     if surely_different(chunks):
         return pa.table({"value": pa.array([], pa.string()), "count": pa.array([], pa.int64())})
@@ -73,10 +73,10 @@ def _counts(rule: Repeated, sets: Mapping[str, Dataset]) -> pa.Table:
 
 
 def surely_different(chunks: Sequence[pa.Array]) -> bool:
-    """Whether no value is there twice, as far as a glance tells that: of texts of one length, as GUIDs.
+    """Return True if all values are certainly different; only values of one length, as GUIDs, are compared.
 
-    Equal values give equal numbers; where no number is there twice, no value is. Sorting a million of numbers
-    takes an eighth of the time of counting as many texts. Other texts are not looked at: False.
+    Equal values give equal numbers, so if all numbers differ, all values do. To sort a million numbers
+    takes an eighth of the time of counting as many texts. For values of several lengths the result is False.
     """
     numbers = [_as_numbers(values) for values in chunks]
     known = [one for one in numbers if one is not None]
@@ -87,7 +87,7 @@ def surely_different(chunks: Sequence[pa.Array]) -> bool:
 
 
 def _as_numbers(values: pa.Array) -> "npt.NDArray[np.uint64] | None":
-    """A number of 64 bits for each value, if all are of one length in whole words; they have no NULL."""
+    """Return a 64-bit number for each value, if all have one length in whole words; they have no NULL."""
     if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
         return None
     count = len(values)
@@ -106,7 +106,7 @@ def _as_numbers(values: pa.Array) -> "npt.NDArray[np.uint64] | None":
 
 
 def _shared_by_others(rule: Repeated, sets: Mapping[str, Dataset], counts: pa.Table) -> pa.Array | None:
-    """Which values not only objects of one type share, where a rule leaves those to another one."""
+    """Return a mask of the values that objects of other types share, too; None if the rule needs none."""
     if not rule.unless_all or rule.unless_all not in sets:
         return None
     value_set = counts["value"].combine_chunks()
@@ -121,7 +121,7 @@ def _shared_by_others(rule: Repeated, sets: Mapping[str, Dataset], counts: pa.Ta
 
 
 def _once(parents: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """A value that stands twice in the list of one object is there once."""
+    """Return each value of an object once, even if its list holds it twice."""
     rows = first_of_pairs(parents, values)
     return parents.take(rows), values.take(rows)
 
@@ -129,7 +129,7 @@ def _once(parents: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
 def _keyed(
     rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str], *, whole: bool
 ) -> Iterator[tuple[str, pa.Array, ObjectBatch]]:
-    """Read the objects with their values, a row for each; with what tells which object it is, or without."""
+    """Read the values of objects, a row for each; `whole`: with the columns that identify the object."""
     for name, found in sets.items():
         key = translate(rule.key, found.types)
         wanted = sorted(key.columns | ({"Identifier", "FullPath"} & set(found.types) if whole else set()))

@@ -1,4 +1,4 @@
-"""Files of findings: written in sorted parts, which are merged. Memory is bounded, whatever their number."""
+"""Files of findings, written in sorted parts and merged. Memory is bounded for any number of findings."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,19 +14,19 @@ import pyarrow.parquet as pq
 from mqdssm.pipeline.validate.scan import SCHEMA
 
 ORDER: Final = ("rule", "type", "dn", "guid", "attribute", "message", "section")
-"""Findings are sorted by these, NULL first."""
+"""Columns by which findings are sorted, NULL first."""
 PART_ROWS: Final = 100_000
-"""Findings that are sorted at once (70 MB)."""
+"""Number of findings that are sorted at once (70 MB)."""
 PARTS_MAX: Final = 32
-"""Files that are merged at once."""
+"""Number of files that are merged at once."""
 BATCH_ROWS: Final = 8_192
-"""Findings of each file that are in memory while files are merged."""
+"""Number of findings of each file that are in memory during a merge."""
 
 
 def write_parts(batches: Iterable[pa.RecordBatch], folder: Path) -> tuple[Path, ...]:
     """Write findings into sorted files of `PART_ROWS`.
 
-    A file of a worker that was killed has a name that nobody is told.
+    The name of a file of a killed worker is never returned.
 
     Args:
         batches: findings in no order.
@@ -87,7 +87,7 @@ def _merge_some(paths: Sequence[Path], folder: Path) -> Path:
 
 
 def _merged(paths: Sequence[Path]) -> Iterator[pa.Table]:
-    """Read sorted files side by side: what comes before the first end of a batch is complete, and sorted."""
+    """Merge sorted files: rows up to the first end of a batch are complete, and are yielded each time."""
     with ExitStack() as opened:
         parts = [_Part(opened.enter_context(pq.ParquetFile(path))) for path in paths]
         while parts := [part for part in parts if part.is_filled()]:
@@ -108,7 +108,7 @@ class _Part:
         self._rows: pa.Table = SCHEMA.empty_table()
 
     def is_filled(self) -> bool:
-        """Read on if nothing is left of the last batch; False at the end of the file."""
+        """Read the next batch if the last one is used up; return False at the end of the file."""
         while not self._rows.num_rows:
             batch = next(self._batches, None)
             if batch is None:
@@ -129,5 +129,5 @@ class _Part:
 
     def _key(self, row: int) -> tuple[str, ...]:
         values = (self._rows[name][row].as_py() for name in ORDER)
-        # a text with a sign before it comes after none at all
+        # a text, which begins with a blank here, comes after NULL
         return tuple("" if value is None else f" {value}" for value in values)

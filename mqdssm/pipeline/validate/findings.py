@@ -1,4 +1,4 @@
-"""Findings, saved once as sorted Parquet files; all outputs derive from these.
+"""Findings, saved once as sorted Parquet files from which all outputs are made.
 
 Counts are exact, samples are bounded, and no more than one batch of findings is in memory.
 """
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SAMPLES_MAX: Final = 100
-"""Findings of one rule that a summary shows."""
+"""Limit of the findings of one rule in a summary."""
 _BATCH_ROWS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class RuleResult:
-    """What came of one rule.
+    """Findings of one rule.
 
     Attributes:
         id: of the rule.
@@ -54,7 +54,7 @@ class Skipped:
     Attributes:
         id: of the rule.
         reason: why.
-        types: those that it judged all the same.
+        types: the types to which it was applied nevertheless.
     """
 
     id: str
@@ -69,7 +69,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class ValidationSummary:
-    """A validation in short: what reports are made of.
+    """Summary of a validation, from which reports are made.
 
     Attributes:
         source: what was validated, for people.
@@ -98,7 +98,7 @@ class ValidationSummary:
 
     @property
     def not_judged(self) -> tuple[Skipped, ...]:
-        """What no finding does not mean that all is well of: rules that were not applied, or in part."""
+        """Rules that were not applied, or only in part: without findings, defects are still possible."""
         in_part = (Skipped(one.id, one.left_out, one.types) for one in self.rules if one.left_out)
         return (*self.skipped, *in_part)
 
@@ -107,7 +107,7 @@ class ValidationSummary:
         return sum(rule.count for rule in self.rules if rule.severity == severity)
 
     def reaches(self, severity: Severity) -> bool:
-        """Whether a finding is at least as bad."""
+        """Return True if there is a finding of a severity, or of a worse one."""
         worse = SEVERITIES[SEVERITIES.index(severity) :]
         return any(self.count_of(one) for one in worse)
 
@@ -123,7 +123,7 @@ class Findings:
     paths: tuple[Path, ...]
 
     def batches(self) -> "Iterator[pa.RecordBatch]":
-        """All findings in order, as Arrow batches."""
+        """Read all findings in order, as Arrow batches."""
         import pyarrow.parquet as pq
 
         for path in self.paths:
@@ -136,7 +136,7 @@ class Findings:
                 yield Finding(**row)
 
     def counted(self) -> tuple[Counter[str], dict[str, tuple[Finding, ...]]]:
-        """Count the findings of each rule, and keep the first ones."""
+        """Return the number of findings of each rule, and the first ones."""
         counts: Counter[str] = Counter()
         samples: dict[str, list[Finding]] = {}
         for batch in self.batches():
@@ -174,7 +174,7 @@ def results(
     counts: Mapping[str, int],
     samples: Mapping[str, tuple[Finding, ...]],
 ) -> tuple[RuleResult, ...]:
-    """Put together what came of each rule; parts of one rule are one."""
+    """Make the result of each rule; parts of one rule are combined."""
     merged: dict[str, tuple[Rule, dict[str, None]]] = {}
     for rule, types in applied:
         _, known = merged.setdefault(rule.id, (rule, {}))

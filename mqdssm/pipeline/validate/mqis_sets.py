@@ -1,7 +1,7 @@
-"""MQIS tables as files of the abstract model's objects: the same columns as those of an export.
+"""Conversion of MQIS tables into files of the abstract model's objects, with the columns of an export.
 
 A runner's workers read the tables, a file each, by the rules of a migration. Columns without a counterpart
-in MQIS are absent, above all FullPath: there is no tree. A cell that cannot be read is NULL, and listed in
+in MQIS are missing, above all FullPath: there is no tree. A cell that cannot be read is NULL, and listed in
 the column Unreadable as ``Attribute: reason``.
 """
 
@@ -31,11 +31,11 @@ from mqdssm.tables.mqis import MQIS_TABLES, MqisColumn, MqisTable
 from mqdssm.tables.mqis_cells import CellError, plain, readable_value
 
 SMALL_BYTES: Final = 16 * 1024 * 1024
-"""Tables up to this size are read in this process: starting workers would cost more."""
+"""Limit of the tables that are read in this process: to start workers would cost more."""
 BATCH_ROWS: Final = 2_000
-"""A row holds certificates of up to 1 MiB each."""
+"""Number of rows of a batch: a row holds certificates of up to 1 MiB each."""
 SHOWN_CHARS_MAX: Final = 60
-"""Of a cell that cannot be read."""
+"""Limit of the shown text of a cell that cannot be read."""
 ROLES: Final = ("RoutingServer", "RemoteAccessServer", "DirectoryServer")
 SERVER_TYPE: Final = "DirectoryServerType"
 
@@ -50,7 +50,7 @@ def mqis_sets(
     folder: Path,
     rewrite: Rewrite | None = None,
 ) -> dict[str, Dataset]:
-    """Read MQIS tables, and write the objects that they hold as Parquet files.
+    """Read MQIS tables, and write their objects as Parquet files.
 
     Args:
         runner: does the work.
@@ -81,7 +81,7 @@ def mqis_sets(
 
 
 def _gates(sites: SourceTable | None, mapping: SourceMapping) -> GatesOfSites | None:
-    """The gates of each site, of those with one GUID the last one's, as in a plan. None: sites have none."""
+    """Return GUID of a site -> gates, of the last site with that GUID as in a plan; None without a column."""
     if sites is None or SITE_GATES not in sites.columns:
         return None
     key = sites.table.column(sites.table.key)
@@ -97,7 +97,7 @@ def _gates(sites: SourceTable | None, mapping: SourceMapping) -> GatesOfSites | 
 
 @dataclass(frozen=True, slots=True)
 class SetTask:
-    """Reading MQIS tables, as workers need to know it.
+    """Conversion of MQIS tables, as a callable for workers.
 
     Attributes:
         folder: for the files that are written.
@@ -114,7 +114,7 @@ class SetTask:
     rewrite: Rewrite | None = None
 
     def __call__(self, number: int, stop: StopRequest) -> Path:
-        """Read one file; gives the file that was written. A stop ends this between two rows."""
+        """Read one file, and return the path of the file written. A stop ends this between two rows."""
         file = self.files[number]
         maker = ObjectMaker(MQIS_TABLES[file.table], set(file.columns.values()), self.gates)
         path = self.folder / f"{file.table}-{number:05d}.parquet"
@@ -132,7 +132,7 @@ class SetTask:
 
 
 class ObjectMaker:
-    """Makes objects of the rows of a table.
+    """Maker of objects from the rows of a table.
 
     Args:
         table: which one, of a type that directories keep.
@@ -156,7 +156,7 @@ class ObjectMaker:
         self.schema: Final = pa.schema(fields)
 
     def _columns_of(self, table: MqisTable) -> tuple[Column, ...]:
-        """The columns of the objects; `_holders` says which cells each is made of."""
+        """Return the columns of the objects; `_holders` gets the cells from which each column is made."""
         columns = FRAME_TYPES[table.type_name or ""].columns
         self._holders: dict[str, list[MqisColumn]] = {}
         for column in columns:
@@ -171,7 +171,7 @@ class ObjectMaker:
         return (*(column for column in columns if column.name in self._holders), UNREADABLE)
 
     def batch(self, rows: Sequence[SourceRow]) -> pa.RecordBatch:
-        """Make a batch of rows."""
+        """Make a batch from rows."""
         made = [self._object(row) for row in rows]
         arrays = [
             array_of([one.get(column.name) for one in made], column, field.type)
@@ -196,7 +196,7 @@ class ObjectMaker:
         return found
 
     def _read(self, row: SourceRow, values: dict[str, Any]) -> Iterator[str]:
-        """Fill in the values of the cells; yields why others have none."""
+        """Fill in the values of the cells; yield the reasons why others have none."""
         for column in self._cells:
             cell = row.cells.get(column.name)
             called = column.adm or GATES
@@ -210,28 +210,26 @@ class ObjectMaker:
                     yield f"{called}: {cell[:SHOWN_CHARS_MAX]} is no {_expected(column)}"
 
     def _gates_between(self, link: Mapping[str, Any]) -> tuple[UUID, ...]:
-        """The gates of both sites of a link, as MSMQ 1.0 keeps them."""
+        """Return the gates of both sites of a link, as MSMQ 1.0 keeps them."""
         gates = self._gates or {}
         ends = (link.get("Site1Identifier"), link.get("Site2Identifier"))
         return tuple(dict.fromkeys(gate for end in ends if end is not None for gate in gates.get(end, ())))
 
 
 def _expected(column: MqisColumn) -> str:
-    """What a cell of a column must be, for people."""
+    """Describe, for people, the form that a cell of a column must have."""
     if column.codes is not None and column.row is not None and column.row.kind == "boolean":
         return f"{' or '.join(map(str, column.codes))} ({column.name})"
     return f"{column.variant} ({column.name})"
 
 
 def _add_roles(found: dict[str, Any], bits: int | None) -> None:
-    """Add what the bits of PROPID_QM_SERVICE say, unless a property says it ([MS-MQDS] 3.1.4.21.8)."""
+    """Add the roles in the bits of PROPID_QM_SERVICE, except those with a property ([MS-MQDS] 3.1.4.21.8)."""
     for name in ROLES:
         if found.get(name) is None and bits is not None:
             found[name] = bool(bits & int(SERVICE_BITS[name]))
     kind = spec_name(DirectoryServerType.STANDALONE) if found.get("DirectoryServer") else None
-    for one in sorted(
-        DirectoryServerType
-    ):  # its number is its bit; should several be set, the highest counts
+    for one in sorted(DirectoryServerType):  # its number is its bit; if several are set, the highest is used
         if one is not DirectoryServerType.STANDALONE and (bits or 0) & int(one):
             kind = spec_name(one)
     found[SERVER_TYPE] = kind

@@ -1,4 +1,4 @@
-"""Shares of a validation: which rules workers apply with Arrow, and which Spark applies with SQL."""
+"""Assignment of rules: those that workers apply with Arrow, and those that Spark applies with SQL."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from mqdssm.pipeline.validate.sources import ValidationSource
 
 Applied = tuple[Rule, tuple[str, ...]]
-"""A rule, and the types that it is to judge."""
+"""A rule, and the types to which it is applied."""
 
 
 @dataclass(slots=True)
 class RuleShares:
-    """Rules by who applies them.
+    """Rules grouped by the engine that applies them.
 
     Attributes:
         rows: of each type, the rules that workers apply to single objects.
@@ -45,36 +45,36 @@ class RuleShares:
 
 @runtime_checkable
 class SqlRunner(Protocol):
-    """Runner that also evaluates rules as SQL: that of Spark."""
+    """Runner that also evaluates rules as SQL, as Spark's does."""
 
     def check_rules(self, rules: Sequence[Rule], source: "ValidationSource") -> None:
-        """Check that rules can be evaluated.
+        """Check that the runner can evaluate rules.
 
         Raises:
-            ConfigError: one cannot; naming the rule.
+            ConfigError: it cannot evaluate one; naming the rule.
         """
 
     def find_by_rules(
         self, rules: Sequence[Applied], source: "ValidationSource", folder: Path
     ) -> "Iterator[pa.RecordBatch]":
-        """Apply rules; gives batches of findings in any order.
+        """Apply rules, and return batches of findings in any order.
 
         Args:
-            rules: with the types that they judge.
+            rules: the rules, with their types.
             source: what is validated.
             folder: a new folder that all workers see.
         """
 
     def check_workers(self, on: SparkOptions, files: Sequence[Path] = ()) -> None:
-        """Check that workers have our packages and see files; see `mqdssm.spark.cluster.probe`.
+        """Check that workers have the packages and see files; see `mqdssm.spark.cluster.probe`.
 
         Raises:
-            ConfigError: they do not.
+            ConfigError: something is missing.
         """
 
 
 def sql_runner(runner: Runner) -> SqlRunner | None:
-    """Return a runner that evaluates SQL, None for another one."""
+    """Return the runner if it evaluates SQL, else None."""
     return runner if isinstance(runner, SqlRunner) else None
 
 
@@ -84,8 +84,8 @@ def share_rules(
     """Divide rules between workers and Spark.
 
     Args:
-        applied: the rules, with the types that they judge.
-        is_for_spark: True if Spark is to apply a rule; what needs a program is never given to it.
+        applied: the rules, with their types.
+        is_for_spark: True if Spark is to apply a rule; rules that need a program are never given to Spark.
     """
     made = RuleShares()
     for rule, types in applied:
@@ -98,7 +98,7 @@ def share_rules(
         else:
             for name in types:
                 made.rows.setdefault(name, []).append(rule)
-    for rule, types in made.sql:  # whoever applies a rule, what cannot be decoded is seen by the workers
+    for rule, types in made.sql:  # for each engine, workers find the values that cannot be decoded
         for name in types if rule.decodes else ():
             made.rows.setdefault(name, []).append(_decoding(rule))
     return made
@@ -107,7 +107,7 @@ def share_rules(
 def write_findings(
     runner: Runner, source: "ValidationSource", shares: RuleShares, now: datetime, folder: Path
 ) -> list[Path]:
-    """Let workers and Spark write sorted files of what they find.
+    """Let workers and Spark write sorted files of findings.
 
     Args:
         runner: does the work.
@@ -126,7 +126,7 @@ def write_findings(
 
 
 def _decoding(rule: Rule) -> Undecodable:
-    """The part of a rule that is about values that could not be decoded."""
+    """Return the part of a rule about values that could not be decoded."""
     return Undecodable(
         id=rule.id,
         severity=rule.severity,

@@ -1,4 +1,4 @@
-"""Validation: rules over an export, a directory or MQIS tables, and what they find."""
+"""Validation: applies rules to an export, a directory or MQIS tables, and yields the findings."""
 
 import contextlib
 import os
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from mqdssm.pipeline.validate.sources import ValidationSource
 
 SWITCHED_OFF: Final = "switched off by the file of rules"
-BRIEF_ROWS_MAX: Final = 200_000  # below that the JVM's start is most of the time
+BRIEF_ROWS_MAX: Final = 200_000  # below this number the JVM's start is most of the time
 LOCAL_OBJECTS_MAX: Final = 3_000_000
-"""Objects up to which the local engine is the better one, also where Java is there: docs/performance.md."""
+"""Number of objects up to which the local engine is better, even with Java installed: docs/performance.md."""
 
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """What a validation found.
+    """Result of a validation.
 
     Attributes:
-        summary: in short.
-        findings: all of them, sorted; the files are there until the validation is left.
-        sets: the types that were validated, as long.
+        summary: the summary.
+        findings: all findings, sorted; the files exist until the context ends.
+        sets: the objects that were validated, just as long.
     """
 
     summary: ValidationSummary
@@ -63,17 +63,17 @@ def validation(
     workers: int | None = None,
     on: SparkOptions = HERE,
 ) -> Iterator[Validation]:
-    """Check one source by rules.
+    """Validate one source by rules.
 
     Args:
         export: the folder of an export; or
         urls: the servers of a directory, with
         access: how to log in; or
         mqis: a folder of MQIS tables, with
-        mapping: the file that says how they are called and coded; None: as in MQIS, in UTF-8.
+        mapping: the mapping file with names and encodings; None: as in MQIS, in UTF-8.
         rules: what to check.
-        own: further rules. Spark evaluates all of Spark SQL in them, the local engine a part.
-        off: ids of rules that somebody switched off, for the summary.
+        own: further rules. Spark evaluates all of Spark SQL in them, the local engine only a part.
+        off: ids of rules that are switched off, for the summary.
         now: moment by which certificates are judged; None is the present one.
         engine: ``local``, ``spark`` or ``auto``: Spark where a master, a setting or a shared folder of it is
             given, the program has an active session, or there are more than `LOCAL_OBJECTS_MAX` objects and
@@ -82,7 +82,7 @@ def validation(
         on: where Spark runs.
 
     Yields:
-        What was found, for as long as the context lasts.
+        The result, valid while the context lasts.
 
     Raises:
         ConfigError: the source is not whole or not readable, the engine cannot run here, an own rule is wrong
@@ -124,13 +124,13 @@ def checked(
     """Apply rules to a source.
 
     Args:
-        runner: does the work; that of Spark evaluates with SQL what Arrow does not know.
+        runner: does the work; Spark's runner evaluates with SQL the rules that Arrow cannot evaluate.
         source: what is validated.
         rules: what to check.
-        own: further rules, which Spark evaluates where it is the engine.
-        off: ids of rules that somebody switched off, for the summary.
+        own: further rules, which Spark evaluates if it is the engine.
+        off: ids of rules that are switched off, for the summary.
         now: moment by which certificates are judged; None is the present one.
-        sql_only: leave to Spark all that it can do: for comparing both ways.
+        sql_only: leave to Spark all rules that it can evaluate: for comparing both engines.
         on: where Spark runs.
 
     Raises:
@@ -172,7 +172,7 @@ def checked(
 
 
 def _witnesses(source: "ValidationSource", folder: Path) -> list[Path]:
-    """Files by which executors show that they see the same folders as we do."""
+    """Return files that executors check, to prove that they see the same folders."""
     mark = folder / "mark"
     mark.touch()
     return [mark, *(Path(path) for one in source.sets.values() for path in one.paths[:1])]
@@ -184,8 +184,8 @@ def choose(
     """Choose the rules that can be applied.
 
     Returns:
-        Rules with the types that they can judge; the rules of which no part can be applied; and of the
-        others, by id, why they do not judge some types.
+        Rules with the types that they can judge; the rules of which no part can be applied; and for the
+        others, by id, the reason why they do not judge some types.
     """
     applied: list[Applied] = []
     reasons: dict[str, list[str]] = {}
@@ -202,7 +202,7 @@ def choose(
 
 
 def draw(applied: Sequence[Applied], source: "ValidationSource") -> Iterator[Finding]:
-    """Look at small types as a whole; each drawing is made once for all of its rules."""
+    """Yield the findings of drawings over small types; each drawing runs once for all of its rules."""
     rules = {rule.id: rule for rule, _ in applied if isinstance(rule, GraphRule)}
     for name in dict.fromkeys(rule.drawing for rule in rules.values()):
         reads = _all_reads(rule.reads for rule in rules.values() if rule.drawing == name)
@@ -223,7 +223,7 @@ def draw(applied: Sequence[Applied], source: "ValidationSource") -> Iterator[Fin
 
 
 def _all_reads(reads: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, dict[str, None]]:
-    """Columns by type that several rules of one drawing are given."""
+    """Return the columns, by type, that several rules of one drawing need."""
     found: dict[str, dict[str, None]] = {}
     for one in reads:
         for name, columns in one.items():

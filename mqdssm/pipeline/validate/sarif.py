@@ -1,6 +1,6 @@
-"""Findings as SARIF 2.1.0 (OASIS), which tools for code and security read.
+"""Findings as SARIF 2.1.0 (OASIS), a format for analysis tools.
 
-The objects of a directory have no lines: each result has a logical location, its DN, or its GUID where the
+The objects of a directory have no lines: each result has a logical location, its DN, or its GUID if the
 source has no DNs.
 """
 
@@ -16,19 +16,19 @@ from mqdssm.pipeline.validate.rules.rule import Finding
 SCHEMA_URI: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 VERSION: Final = "2.1.0"
 _FIRST_RDN: Final = re.compile(r"(?:[^,\\]|\\.)*", re.DOTALL)
-"""What stands before the first comma of a DN that is not escaped: of any text something, if only nothing."""
+"""Text before the first unescaped comma of a DN; matches any text, if only its empty beginning."""
 _LEVELS: Final = {"error": "error", "warning": "warning", "info": "note"}
 
 
 def sarif(
     summary: ValidationSummary, findings: Iterable[Finding], judge: FindingAssessor | None = None
 ) -> Iterator[str]:
-    """Write the document in pieces: findings may be many.
+    """Yield the document in pieces, since there may be many findings.
 
     Args:
         summary: of the validation.
-        findings: in the order in which they are to stand.
-        judge: what is known and accepted; None: nothing is.
+        findings: in the order of the document.
+        judge: baseline and suppressions; None: there are none.
 
     Yields:
         Text.
@@ -70,7 +70,7 @@ def sarif(
 
 
 def _state(one: JudgedFinding, judge: FindingAssessor | None) -> dict[str, Any]:
-    """Properties of a result that compare it with a baseline, and say why it is suppressed."""
+    """Return properties of a result: its state by a baseline, and the reason of its suppression."""
     state: dict[str, Any] = {}
     if judge is not None and judge.baseline.made is not None:
         state["baselineState"] = "new" if one.state is FindingState.NEW else "unchanged"
@@ -97,7 +97,7 @@ def _driver(summary: ValidationSummary) -> dict[str, Any]:
 
 
 def _message(text: str) -> dict[str, Any]:
-    """A text as a message: a single brace would be that of a placeholder (SARIF 3.11.5)."""
+    """Return a message for text, with doubled braces: single ones mark placeholders (SARIF 3.11.5)."""
     return {"text": text.replace("{", "{{").replace("}", "}}")}
 
 

@@ -1,7 +1,7 @@
-"""Rules over one batch of objects, with Arrow: what workers do that read the files themselves.
+"""Application of rules to batches of objects with Arrow, in workers that read the files themselves.
 
-All rules of a type look at a batch while it is there. A test computes which rows are bad for the whole batch
-at once; only the rows of findings are touched singly.
+All rules of a type are applied to a batch while it is in memory. A test computes the mask of bad rows for the
+whole batch at once; only rows with findings are processed singly.
 """
 
 import re
@@ -29,11 +29,11 @@ SCHEMA: Final = pa.schema(
         for name in ("rule", "severity", "type", "dn", "guid", "attribute", "message", "section")
     ]
 )
-"""Findings as columns."""
+"""Schema of findings."""
 DELETED_MARK: Final = re.compile(r"(?:\\0[Aa]|\\n|\n)DEL:")
-"""In the name of a deleted object, as Active Directory writes it, as slapd does, and as `repr` shows that."""
-VERDICTS_MAX: Final = 65_536  # distinct descriptors and certificates that a process remembers
-REMEMBERED_KEYS_MAX: Final = 50_000  # keys that a process holds as a set (6 MB)
+"""Pattern of deleted objects' names, as Active Directory writes them, as slapd does, and as `repr` shows."""
+VERDICTS_MAX: Final = 65_536  # limit of distinct descriptors and certificates whose verdicts are cached
+REMEMBERED_KEYS_MAX: Final = 50_000  # limit of keys that are cached as a set (6 MB)
 
 Findings = Iterator[pa.RecordBatch]
 Test = Callable[["ObjectBatch"], Findings]
@@ -47,7 +47,7 @@ class ObjectBatch:
         type: of the objects.
         columns: by name.
         rows: how many.
-        dn: of all of them, where they do not say (there is only one enterprise).
+        dn: of all objects, if they have no attribute with it (there is only one enterprise).
     """
 
     type: str
@@ -56,12 +56,12 @@ class ObjectBatch:
     dn: str | None = None
 
     def taken(self, rows: pa.Array) -> "ObjectBatch":
-        """Some of the objects, by their numbers; one may be there several times."""
+        """Return some of the objects, by their numbers, which may repeat."""
         columns = {name: values.take(rows) for name, values in self.columns.items()}
         return ObjectBatch(self.type, columns, len(rows), self.dn)
 
     def kept(self, mask: pa.Array) -> "ObjectBatch":
-        """The objects for which a mask is true."""
+        """Return the objects for which a mask is true."""
         columns = {name: values.filter(mask) for name, values in self.columns.items()}
         return ObjectBatch(self.type, columns, mask.true_count, self.dn)
 
@@ -75,7 +75,7 @@ def tests_of(
     """Make the tests of a type.
 
     Args:
-        rules: those of its rules that look at single objects.
+        rules: the rules about single objects.
         target: the type.
         others: all types, for references.
         now: the moment of the validation.
@@ -96,7 +96,7 @@ def tests_of(
 
 
 def columns_of(rules: Sequence[Rule], target: Dataset) -> tuple[str, ...]:
-    """The columns that the rules of a type need, and what tells which object it is."""
+    """Return the columns that the rules of a type need, and those that identify an object."""
     wanted = {"Identifier", "FullPath", UNREADABLE}.union(*(rule.columns() for rule in rules))
     return tuple(name for name, _ in target.columns if name in wanted)
 
@@ -105,7 +105,7 @@ def columns_of(rules: Sequence[Rule], target: Dataset) -> tuple[str, ...]:
 
 
 def findings(rule: Rule, batch: ObjectBatch, messages: pa.Array, *, attribute: str = "") -> Findings:
-    """Make findings about all objects of a batch, without those whose attribute could not be decoded."""
+    """Make findings about all objects of a batch, except those whose attribute could not be decoded."""
     if not attribute and UNREADABLE in batch.columns:
         lost = unreadable(batch.columns[UNREADABLE], rule.attribute)
         if lost is not None:
@@ -127,7 +127,7 @@ def findings(rule: Rule, batch: ObjectBatch, messages: pa.Array, *, attribute: s
 
 
 def unreadable(column: Any, attribute: str) -> pa.Array | None:
-    """Which objects have a value of an attribute that could not be decoded; None: no object has any."""
+    """Return a mask of the objects whose attribute could not be decoded; None if all values could."""
     if column.null_count == len(column):
         return None
     return pc.fill_null(any_of(column, lambda flat: pc.starts_with(flat, f"{attribute}:")), False)
@@ -146,7 +146,7 @@ def _wrong(rule: Wrong, target: Dataset) -> Test:
                 return
             some = batch.kept(mask)
             messages = words(some.columns, some.rows)
-        except pa.ArrowInvalid as error:  # of an own rule that adds or multiplies
+        except pa.ArrowInvalid as error:  # from an own rule that adds or multiplies
             raise ConfigError(f"rule {rule.id} cannot judge some {target.type}: {error}") from error
         yield from findings(rule, some, messages)
 
@@ -182,7 +182,7 @@ def _reference(rule: MissingReference, own: Dataset, target: Dataset) -> Test:
         if compare is not None:
             mask = compare(columns, some.rows)
             some, parents, messages = some.kept(mask), parents.filter(mask), messages.filter(mask)
-            once = first_of_pairs(parents, messages)  # two objects that one refers to may give the same
+            once = first_of_pairs(parents, messages)  # two targets of one object may give equal messages
             some, messages = some.taken(once), messages.take(once)
         yield from findings(rule, some, messages)
 
@@ -190,7 +190,7 @@ def _reference(rule: MissingReference, own: Dataset, target: Dataset) -> Test:
 
 
 def _exploded(values: Any, wanted: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """References and the numbers of the rows that hold them, without NULL."""
+    """Return references and the row numbers of their objects, without NULL."""
     rows = _numbers(len(wanted))
     if pa.types.is_list(values.type):
         rows, values = pc.list_parent_indices(values).cast(pa.int64()), pc.list_flatten(values)
@@ -200,16 +200,16 @@ def _exploded(values: Any, wanted: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _numbers(count: int) -> pa.Array:
-    """0, 1, 2 and so on: numbers of rows."""
+    """Return the row numbers 0, 1, 2 and so on."""
     return of_numbers(np.arange(count))
 
 
 def _without_target(values: pa.Array, target: Dataset, key: str) -> pa.Array:
-    """Which references refer to nothing."""
+    """Return a mask of the references without a target."""
     keys = keys_of(target, key)
     if len(keys) > REMEMBERED_KEYS_MAX or not pa.types.is_string(values.type):
         return pc.is_null(pc.index_in(values, value_set=keys))
-    # neighbours refer to the same: and Arrow would make its table of all keys anew for each batch
+    # neighbours have equal references, and Arrow would hash all keys again for each batch
     encoded = values.dictionary_encode()
     known = _remembered(target, key)
     lost = pa.array([one not in known for one in encoded.dictionary.to_pylist()], pa.bool_())
@@ -223,7 +223,7 @@ def _remembered(target: Dataset, key: str) -> frozenset[str]:
 
 @lru_cache(maxsize=32)
 def keys_of(target: Dataset, key: str) -> pa.Array:
-    """What references may refer to; computed once in a process."""
+    """Return the keys of possible targets; computed once in a process."""
     made = translate(key, target.types)
     table = kept_table(target, tuple(sorted(made.columns)))
     columns = {name: _one_chunk(table[name]) for name in table.column_names}
@@ -240,7 +240,7 @@ def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
 def _joined(
     parents: pa.Array, values: pa.Array, target: Dataset, rule: Unequal
 ) -> tuple[pa.Array, pa.Array, dict[str, pa.Array]]:
-    """Each reference with each object that it refers to."""
+    """Return each reference with each of its targets."""
     made = translate(rule.key, target.types)
     names = tuple(sorted(made.columns | rule.other_columns()))
     table = kept_table(target, names)
@@ -254,7 +254,7 @@ def _joined(
 
 
 def _judges(rules: Sequence[Rule], target: Dataset, now: datetime) -> list[Test]:
-    """One test for all rules that have the same examiner look at the same columns."""
+    """Make one test for all rules with one examiner and the same columns."""
     groups: dict[tuple[str, tuple[str, ...], str], list[Judged]] = {}
     for rule in rules:
         if isinstance(rule, Judged):
@@ -300,7 +300,7 @@ def _numbered(judged: Sequence[tuple[Verdict, ...]]) -> Iterator[tuple[int, tupl
 def _by_dictionary(
     column: Any, rule: Judged, name: str, now: datetime
 ) -> tuple[pa.Array, list[tuple[Verdict, ...]], pa.Array]:
-    """Judge each distinct value of a column once."""
+    """Examine each distinct value of a column once."""
     judged = [
         _verdicts(rule.examiner, name, (value,), now) if value else ()
         for value in column.dictionary.to_pylist()
@@ -324,7 +324,7 @@ def _verdicts(examiner: str, name: str, values: tuple[Any, ...], now: datetime) 
 
 
 def _undecodable(rules: Sequence[Rule], name: str) -> Test:
-    """Report each such value by the one rule that knows its attribute."""
+    """Make a test that reports each undecodable value by the one rule for its attribute."""
     special = {rule.attribute: rule for rule in rules if rule.decodes}
     general = {rule.id: rule for rule in rules if isinstance(rule, Undecodable) and not rule.decodes}
     dangling, other = general.get("reference-dangling"), general.get("attribute-unreadable")
@@ -356,7 +356,7 @@ def _undecodable(rules: Sequence[Rule], name: str) -> Test:
 
 
 def _decoded_by_rules(name: str) -> frozenset[str]:
-    """Attributes of a type that have a rule of their own, also where it is switched off."""
+    """Return the attributes of a type that have a rule of their own, even one that is switched off."""
     from mqdssm.pipeline.validate.rules import RULES
 
     return frozenset(rule.attribute for rule in RULES if rule.decodes and name in rule.types)

@@ -1,4 +1,4 @@
-"""What can be validated: an export, a directory (it is exported first), or MQIS tables."""
+"""Sources of a validation: an export, a directory (it is exported first), or MQIS tables."""
 
 import contextlib
 import logging
@@ -31,13 +31,13 @@ log: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ValidationSource:
-    """What is validated.
+    """Objects to validate.
 
     Attributes:
         name: for people.
         sets: the types.
-        dns: DNs of types whose objects do not say where they are.
-        is_directory: the server's schema was compared.
+        dns: DNs of types whose objects have no attribute with it.
+        is_directory: True if the server's schema was compared.
         findings: about the server's schema.
     """
 
@@ -53,21 +53,21 @@ class ValidationSource:
         return sum(one.rows for one in self.sets.values())
 
     def present(self) -> dict[str, frozenset[str]]:
-        """What rules can judge: types and their columns."""
+        """Return the types and their columns that rules can judge."""
         found = {name: frozenset(one.types) for name, one in self.sets.items()}
         return found | ({DIRECTORY: frozenset()} if self.is_directory else {})
 
 
 def export_source(folder: Path, *, name: str = "") -> ValidationSource:
-    """Take an export, after making sure that it is whole.
+    """Return an export as a source, after checking that it is complete.
 
     Args:
         folder: of the export.
         name: for people; empty: the folder.
 
     Raises:
-        ConfigError: no manifest, a damaged file, a type that is not known, or another format than Parquet;
-            nothing but entries as they are (``ldap``), which no rule judges: that would look like no defect.
+        ConfigError: no manifest, a damaged file, an unknown type, or another format than Parquet; only raw
+            entries (``ldap``), which no rule judges: that would look like no defect.
     """
     manifest = Manifest.load(folder)
     unknown = [one for one in manifest.types if one not in FRAMES and one != columns.RAW_TYPE]
@@ -100,7 +100,7 @@ def export_source(folder: Path, *, name: str = "") -> ValidationSource:
 
 
 def check(folder: Path, files: Sequence[ExportedFile]) -> None:
-    """Compare files with what the manifest says of them, several at a time.
+    """Compare the hashes of files with the manifest, several files at a time.
 
     Raises:
         ConfigError: a file is missing or differs.
@@ -126,7 +126,7 @@ def check(folder: Path, files: Sequence[ExportedFile]) -> None:
 def directory_source(
     urls: Sequence[str], login: "PipelineLogIn", engine: JobEngine
 ) -> Iterator[ValidationSource]:
-    """Export a directory to a folder of our own, which is removed afterwards.
+    """Export a directory to a temporary folder, which is removed afterwards.
 
     Args:
         urls: one or several LDAP servers.
@@ -153,7 +153,7 @@ def directory_source(
 
 
 def schema_drift(session: "Session") -> Iterator[Finding]:
-    """Compare the server's schema with ours: what the mapping cannot work with is a finding.
+    """Compare the server's schema with the required one: yield serious differences as findings.
 
     Raises:
         ConfigError: the server does not show its schema.
@@ -180,13 +180,13 @@ def schema_drift(session: "Session") -> Iterator[Finding]:
 def mqis_source(
     runner: Runner, folder: Path, on: SparkOptions = HERE, mapping: Path | None = None
 ) -> Iterator[ValidationSource]:
-    """Take MQIS tables: they become files of our own, which are removed afterwards.
+    """Convert MQIS tables into temporary files, which are removed afterwards.
 
     Args:
         runner: does the work.
         folder: of the tables.
         on: where the runner works.
-        mapping: file that says how the tables are called and coded; None: as in MQIS, in UTF-8.
+        mapping: mapping file with names and encodings; None: as in MQIS, in UTF-8.
 
     Raises:
         ConfigError: there are no MQIS tables, or damaged ones, or the mapping cannot be used.

@@ -1,7 +1,7 @@
-"""Spark SQL conditions of rules as operations on Arrow arrays, for workers that read the files themselves.
+"""Translation of Spark SQL conditions of rules into operations on Arrow arrays, for workers.
 
-Only what means exactly the same in both is translated, with types known beforehand; the rest is
-`Untranslatable` and stays with Spark. Both forms are held against each other by a property test.
+Only expressions with exactly the same meaning in both are translated, with types known beforehand; others are
+`Untranslatable` and stay with Spark. A property test compares both forms.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,13 +25,13 @@ _BINARY: Final = pa.binary()
 _LONG: Final = pa.int64()
 _BOOL: Final = pa.bool_()
 _NULL: Final = pa.null()
-# beyond this share of rows it is cheaper to compute a costly condition for all of them
+# above this share of rows it is faster to compute a costly condition for all rows
 _FEW: Final = 0.5
 _INT_END: Final = 2**31
 
 
-class Untranslatable(ValueError):  # noqa: N818  it is no error: Spark does it
-    """An expression that only Spark can evaluate; the text says what in it."""
+class Untranslatable(ValueError):  # noqa: N818  not an error: Spark evaluates it
+    """An expression that only Spark can evaluate; the text names the part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ class TranslatedExpression:
 
     Attributes:
         type: of its values.
-        evaluate: gives its values for the columns of a batch.
-        costly: it looks into texts.
+        evaluate: returns its values for the columns of a batch.
+        costly: it processes texts.
         columns: names of the columns that it uses.
         is_int: Spark computes it with 32 bits.
-        may_fail: it raises an error for some values, so it is computed only where Spark does.
+        may_fail: it raises an error for some values, so it is computed only for rows for which Spark does.
     """
 
     type: pa.DataType
@@ -63,17 +63,17 @@ def translate(text: str, types: Types) -> TranslatedExpression:
         types: columns and their types.
 
     Raises:
-        Untranslatable: it has something that we do not know to mean the same.
+        Untranslatable: a part of it may have another meaning in Arrow.
         ValueError: it cannot be parsed.
     """
     return _made(parsed(text).tree, types)
 
 
 def condition(text: str, types: Types) -> Callable[[Columns, int], pa.Array]:
-    """Translate a condition: what is given back is true or false for every row, NULL being false.
+    """Translate a condition into a function whose result is true or false for every row, NULL being false.
 
     Raises:
-        Untranslatable: as `translate`; also what is no condition.
+        Untranslatable: as `translate`; also for an expression that is no condition.
     """
     made = _expect(translate(text, types), _BOOL)
 
@@ -150,7 +150,7 @@ def _column(tree: Tree, types: Types) -> TranslatedExpression:
 
 
 def _stored(tree: Tree, types: Types) -> TranslatedExpression:
-    """A column as it is, perhaps as a dictionary: for functions that gain by it."""
+    """Translate a column without decoding a dictionary, for functions that are faster on dictionaries."""
     made = _made(tree, types)
     if tree[0] == "column":
         (name,) = made.columns
@@ -237,7 +237,7 @@ def _and(tree: Tree, types: Types) -> TranslatedExpression:
 def _where_open(
     left: TranslatedExpression, right: TranslatedExpression, both: Callable[..., Any], *, is_open_while: bool
 ) -> TranslatedExpression:
-    """Combine two conditions; the right one is computed only for rows that the left one has not decided."""
+    """Combine two conditions; compute the right one only for rows that the left one does not decide."""
 
     def evaluate(columns: Columns) -> "pa.Array | pa.Scalar":
         first = left.evaluate(columns)

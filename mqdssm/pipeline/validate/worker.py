@@ -1,7 +1,7 @@
-"""Shares of a validation, as workers do them: each reads files itself, and writes files of findings.
+"""Shares of a validation for workers: each reads files itself, and writes files of findings.
 
-A runner only schedules: rows of objects and findings pass neither its pipes nor the JVM, which is what makes
-this form twice as fast as SQL.
+A runner only schedules: rows of objects and findings do not pass through its pipes or the JVM, which makes
+this twice as fast as SQL.
 """
 
 import contextlib
@@ -31,28 +31,28 @@ from mqdssm.pipeline.validate.rules.rule import (
 from mqdssm.pipeline.validate.scan import ObjectBatch, Test, columns_of, tests_of
 from mqdssm.pipeline.validate.translate import Untranslatable, condition, message, translate
 
-BATCH_ROWS: Final = 16_384  # more need more memory and gain nothing
-PIECE_ROWS: Final = 250_000  # of one task: enough that starting it does not count
-TASK_WORK_MAX: Final = 500_000  # rows times rules of pieces that share a task: less than starting one takes
+BATCH_ROWS: Final = 16_384  # more rows need more memory and gain nothing
+PIECE_ROWS: Final = 250_000  # of one task: enough to make its start negligible
+TASK_WORK_MAX: Final = 500_000  # rows times rules of small pieces that share a task, to save starts
 SMALL_WORK: Final = 20_000_000
-"""Rows times rules that one process judges sooner than it starts workers, about 500,000 objects."""
+"""Limit of rows times rules that one process judges sooner than workers start; about 500,000 objects."""
 REPEATED_ROWS_MAX: Final = (
     3_000_000  # objects whose values are held in one worker's memory (0.1 GB a million)
 )
-TARGET_ROWS_MAX: Final = 500_000  # objects that references are looked up in, in each worker's memory
+TARGET_ROWS_MAX: Final = 500_000  # limit of objects that references can target, in each worker's memory
 
 
 @dataclass(frozen=True)
 class ValidationPlan:
-    """All that workers have to know. It is the same for all tasks, and holds no secret.
+    """Plan for all workers. It is the same for all tasks, and holds no secret.
 
     Attributes:
         sets: the types.
-        rules: of each type, those that look at single objects.
-        unique: rules that look for repeated values.
-        dns: DNs of types whose objects do not say where they are.
+        rules: for each type, the rules about single objects.
+        unique: rules about repeated values.
+        dns: DNs of types whose objects have no attribute with it.
         now: the moment of the validation.
-        tasks: the pieces of work of each task, once they are planned.
+        tasks: the pieces of work of each task, set by `planned`.
     """
 
     sets: Mapping[str, Dataset]
@@ -65,13 +65,13 @@ class ValidationPlan:
 
 @dataclass(frozen=True, slots=True)
 class ValidationItem:
-    """A piece of work: a piece of a type's rows, or a rule for repeated values.
+    """A piece of work: some rows of a type, or a rule about repeated values.
 
     Attributes:
         type: of the rows; empty for a rule.
         piece: the rows.
         unique: number of the rule in the plan.
-        rows: how much work it is.
+        rows: amount of work.
     """
 
     type: str
@@ -84,14 +84,14 @@ def check_translated(rule: Rule, types: Iterable[str], sets: Mapping[str, Datase
     """Check that workers can evaluate a rule.
 
     Raises:
-        Untranslatable: Arrow does not know all of it.
+        Untranslatable: Arrow cannot evaluate a part of it.
     """
     for name in types:
         _try(rule, sets[name], sets)
 
 
 def can(rule: Rule, types: Iterable[str], sets: Mapping[str, Dataset]) -> bool:
-    """Return True if workers can evaluate a rule, and what it looks up fits into the memory of Spark's."""
+    """Return True if workers can evaluate a rule within the limits of their memory."""
     try:
         check_translated(rule, types, sets)
     except Untranslatable:
@@ -125,7 +125,7 @@ def _try(rule: Rule, own: Dataset, sets: Mapping[str, Dataset]) -> None:
 
 
 def planned(plan: ValidationPlan) -> ValidationPlan:
-    """Cut the plan into tasks, the largest first; small pieces of work share one."""
+    """Divide a plan into tasks, the largest first; small pieces of work share a task."""
     items = [
         ValidationItem(name, piece, -1, piece.rows * len(rules))
         for name, rules in plan.rules.items()
@@ -146,7 +146,7 @@ def planned(plan: ValidationPlan) -> ValidationPlan:
 
 @dataclass(frozen=True, slots=True)
 class RuleWork:
-    """Judging objects by rules (`mqdssm.pipeline.runner.Work`).
+    """Application of rules to objects (`mqdssm.pipeline.runner.Work`).
 
     Attributes:
         plan: the tasks, each of which is a piece.
@@ -158,19 +158,19 @@ class RuleWork:
 
     @contextlib.contextmanager
     def open(self, stop: StopRequest) -> Iterator[Callable[[int], tuple[Path, ...]]]:
-        """See `Work`. A piece gives the files that it wrote."""
+        """See `Work`. The result of a piece is the paths of its files."""
         yield lambda number: write_parts(self._findings(number, stop), self.folder)
 
     def _findings(self, number: int, stop: StopRequest) -> Iterator[pa.RecordBatch]:
         for item in self.plan.tasks[number]:
             stop.check()
             yield from done(self.plan, item, stop)
-            # else what one piece needed stays beside what the next one needs
+            # else memory of one piece would add to the memory of the next
             pa.default_memory_pool().release_unused()
 
 
 def rule_job(plan: ValidationPlan, folder: Path) -> Job:
-    """Cut a plan into the pieces of a job.
+    """Divide a plan into the pieces of a job.
 
     Args:
         plan: what is to be judged.
@@ -189,14 +189,14 @@ def _name(plan: ValidationPlan, item: ValidationItem) -> str:
 
 
 def here(plan: ValidationPlan) -> Iterator[pa.RecordBatch]:
-    """Do all of a plan in this process, without Spark."""
+    """Run the whole plan in this process, without Spark."""
     whole = planned(plan)
     for item in chain.from_iterable(whole.tasks):
         yield from done(whole, item, StopRequest())
 
 
 def done(plan: ValidationPlan, item: ValidationItem, stop: StopRequest) -> Iterator[pa.RecordBatch]:
-    """Do one piece of work."""
+    """Run one piece of work."""
     if item.piece is None:
         rule, types = plan.unique[item.unique]
         yield from repeated(rule, {name: plan.sets[name] for name in types}, plan.dns)
@@ -215,7 +215,7 @@ def done(plan: ValidationPlan, item: ValidationItem, stop: StopRequest) -> Itera
 
 @dataclass(frozen=True)
 class _Sets:
-    """Datasets that can be a key of a cache."""
+    """Datasets in a form that can be a key of a cache."""
 
     items: tuple[tuple[str, Dataset], ...]
 
@@ -226,5 +226,5 @@ def _tests(rules: tuple[Rule, ...], target: Dataset, others: _Sets, now: datetim
 
 
 def _is_simple(rule: Judged) -> bool:
-    """Return True if any value that is there is looked at: then a dictionary is all that is needed."""
+    """Return True if the rule examines every value that is set: the column's dictionary is then enough."""
     return len(rule.looks_at) == 1 and rule.where == f"length({rule.looks_at[0]}) > 0"

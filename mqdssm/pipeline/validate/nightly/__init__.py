@@ -1,4 +1,4 @@
 """Nightly validation: known findings, suppressions, thresholds, history and metrics of runs.
 
-All of it works on findings as they were saved, whatever engine found them.
+All modules work on saved findings, of any engine.
 """

@@ -1,4 +1,4 @@
-"""Acceptance: the part of a file of rules that says which findings do not fail a run."""
+"""Acceptance: the part of a file of rules that lists findings which do not fail a run."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ from mqdssm.pipeline.validate.nightly.suppressions import EXPIRED_RULE, Suppress
 
 
 class Acceptance(NamedTuple):
-    """Findings that are accepted.
+    """Accepted findings: suppressions and thresholds.
 
     Attributes:
         suppressions: tables ``[[suppress]]``.
@@ -26,14 +26,14 @@ NOTHING_ACCEPTED: Final = Acceptance((), MappingProxyType({}))
 
 
 def load_acceptance(path: Path, rules: Iterable[str]) -> Acceptance:
-    """Read the tables of a file of rules.
+    """Read the suppressions and thresholds of a file of rules.
 
     Args:
         path: of the file.
         rules: ids of all rules, those of the file as well.
 
     Raises:
-        ConfigError: the file cannot be read, or says what cannot be; the text names it.
+        ConfigError: the file cannot be read or is invalid; the text names it.
     """
     from mqdssm.pipeline.validate.rules.own import read_content
 

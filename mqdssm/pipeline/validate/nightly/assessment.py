@@ -1,4 +1,4 @@
-"""Judgement of findings: which of them are new, known or suppressed, and what they amount to."""
+"""Assessment of findings as new, known or suppressed, and thresholds for a run."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DEFAULT_FAIL_ON: Final[Severity] = "error"
 SAMPLES_MAX: Final = 100
-"""New findings of one rule that reports show."""
+"""Limit of the new findings of one rule in reports."""
 
 
 class FindingState(StrEnum):
@@ -33,8 +33,8 @@ class JudgedFinding(NamedTuple):
 
     Attributes:
         finding: the finding.
-        state: whether it counts.
-        suppression: what suppresses it.
+        state: the state; only new findings count.
+        suppression: the suppression that applies, if any.
     """
 
     finding: Finding
@@ -44,7 +44,7 @@ class JudgedFinding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FindingAssessor:
-    """What is known and accepted.
+    """Assessor of findings by a baseline and suppressions.
 
     Attributes:
         now: moment by which suppressions are judged.
@@ -62,9 +62,9 @@ class FindingAssessor:
         return not self.baseline.findings and not self.suppressions
 
     def judged(self, findings: Iterable[Finding]) -> Iterator[JudgedFinding]:
-        """Give each finding its state, in the same order.
+        """Yield each finding with its state, in the same order.
 
-        Of findings with one identity as many are known as the baseline has; the others are new.
+        Of equal findings, as many are known as the baseline has; the others are new.
         """
         left = self.baseline.counts()
         valid = [(one, one.matcher()) for one in self.suppressions if not one.has_expired(self.now)]
@@ -96,7 +96,7 @@ class StateCounts:
     Attributes:
         counts: the numbers.
         samples: the first `SAMPLES_MAX` new findings of each rule.
-        unused: suppressions that suppressed nothing.
+        unused: suppressions that matched no finding.
     """
 
     counts: Mapping[RuleState, int]
@@ -120,7 +120,7 @@ class StateCounts:
 
     @classmethod
     def of_summary(cls, summary: "ValidationSummary") -> "StateCounts":
-        """Take the counts of a summary, where nothing is known or accepted: every finding is new."""
+        """Take the counts of a summary without baseline and suppressions: every finding is new."""
         bad = [one for one in summary.rules if one.count]
         return cls(
             {RuleState(one.id, one.severity, FindingState.NEW): one.count for one in bad},
@@ -140,11 +140,11 @@ class StateCounts:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Numbers of new findings that are allowed; more of them fail a run.
+    """Numbers of new findings that are allowed; more findings fail a run.
 
     Attributes:
-        severities: by severity; one that is missing allows any number.
-        rules: by rule; these findings do not count for their severity.
+        severities: limits by severity; a severity without one is not limited.
+        rules: limits by rule; these findings do not count for their severity.
     """
 
     severities: Mapping[Severity, int]
@@ -155,8 +155,8 @@ class Thresholds:
         """Make thresholds.
 
         Args:
-            fail_on: no finding as bad as this, or worse, is allowed; else no error.
-            given: numbers by severity and rule, as the file of rules has them: they win.
+            fail_on: no finding of this severity, or a worse one, is allowed; default: no error.
+            given: limits by severity and rule from the file of rules: they have precedence.
         """
         worse = SEVERITIES[SEVERITIES.index(fail_on or DEFAULT_FAIL_ON) :]
         severities: dict[Severity, int] = dict.fromkeys(worse, 0)
@@ -165,7 +165,7 @@ class Thresholds:
         return cls(severities, named)
 
     def exceeded(self, counts: StateCounts) -> tuple[str, ...]:
-        """Say which thresholds are exceeded; none: the run is fine."""
+        """Return messages about exceeded thresholds; none if the run is successful."""
         new = {one: count for one, count in counts.counts.items() if one.state is FindingState.NEW}
         by_rule: Counter[str] = Counter()
         by_severity: Counter[Severity] = Counter()
@@ -188,11 +188,11 @@ def read_thresholds(given: Any, rules: Sequence[str]) -> dict[str, int]:
     """Read the table ``[fail]`` of a file of rules.
 
     Args:
-        given: what stands there: numbers by severity and id of a rule.
+        given: content of the table: numbers by severity and id of a rule.
         rules: ids of all rules.
 
     Raises:
-        ValueError: a name or a number that cannot be.
+        ValueError: a name or a number is invalid.
     """
     if not isinstance(given, dict):
         raise ValueError("[fail] is no table")  # noqa: TRY004  one kind of error

@@ -1,4 +1,4 @@
-"""Baseline: a file of findings that are known, with the number of each.
+"""Baseline: a file of known findings, with the number of each.
 
 JSON Lines: a head with the version and the moment, then a line for each identity, sorted.
 """
@@ -23,7 +23,7 @@ _FIELDS: Final = (*FindingKey._fields, "severity", "dn")
 
 @dataclass(frozen=True, slots=True)
 class KnownFinding:
-    """Equal findings.
+    """A known finding, with the number of equal ones.
 
     Attributes:
         key: their identity.
@@ -40,7 +40,7 @@ class KnownFinding:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """Findings that are known.
+    """Known findings.
 
     Attributes:
         made: when it was written; None: there is none.
@@ -70,7 +70,7 @@ class Baseline:
         return Counter({key: one.count for key, one in self.findings.items()})
 
     def write(self, path: Path) -> None:
-        """Write the file, which is replaced; for its owner alone (mode 0600).
+        """Write the file with mode 0600, replacing an old one.
 
         Raises:
             ConfigError: it cannot be written.
@@ -137,7 +137,7 @@ def _known(line: Any) -> KnownFinding:
 
 
 def difference(now: Baseline, then: Baseline) -> Iterator[KnownFinding]:
-    """Yield what `now` has and `then` has not, with the number of those that are more."""
+    """Yield the findings of `now` that `then` does not have, with the number of additional ones."""
     for key in sorted(now.findings):
         one = now.findings[key]
         before = then.findings.get(key)

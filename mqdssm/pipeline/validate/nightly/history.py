@@ -1,7 +1,7 @@
-"""History of a validation: a line for each run, and the findings of the last one.
+"""History of a validation: a line for each run, and the findings of the last run.
 
 ``DIR/runs.jsonl`` has a line for each run. ``DIR/last.jsonl`` has the findings of the last run, in the form
-of a baseline. A finding that the last run had not is new; one that only the last run had was mended.
+of a baseline. A finding that the last run did not have is new; one that only the last run had is mended.
 """
 
 import json
@@ -24,7 +24,7 @@ FOLDER_MODE: Final = 0o700
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryLine:
-    """A run in the history.
+    """One run in the history.
 
     Attributes:
         started: when it began.
@@ -35,8 +35,8 @@ class HistoryLine:
         findings: number of findings of each rule, whatever their state.
         severities: number of findings of each severity, whatever their state.
         states: number of findings of each state.
-        appeared: number of findings that the run before had not.
-        mended: number of findings that the run before had, and this one has not.
+        appeared: number of findings that the previous run did not have.
+        mended: number of findings that only the previous run had.
         has_failed: the exit code was 1.
     """
 
@@ -53,7 +53,7 @@ class HistoryLine:
     has_failed: bool
 
     def to_json(self) -> str:
-        """Return the line, without its end."""
+        """Return the line without a line end."""
         return json.dumps(asdict(self) | {"started": self.started.isoformat()}, ensure_ascii=False)
 
     @classmethod
@@ -72,12 +72,12 @@ class HistoryLine:
 
 @dataclass(frozen=True, slots=True)
 class RunChanges:
-    """What changed since the last run.
+    """Changes since the last run.
 
     Attributes:
         since: when the last run began; None: there was none.
-        appeared: findings that the last run had not.
-        mended: findings that the last run had.
+        appeared: findings that the last run did not have.
+        mended: findings that only the last run had.
     """
 
     since: datetime | None
@@ -97,7 +97,7 @@ class History:
     folder: Path
 
     def prepare(self) -> None:
-        """Make the folder, and see that it can be read; to be called before long work.
+        """Create the folder and check its files; to be called before long work.
 
         Raises:
             ConfigError: it cannot be made, or its files are damaged.
@@ -112,7 +112,7 @@ class History:
         self.last()
 
     def lines(self) -> tuple[HistoryLine, ...]:
-        """Read all runs; the last line of a run that was killed may be cut, and does not count.
+        """Read all runs; a last line that a killed run left incomplete is ignored.
 
         Raises:
             ConfigError: another line is damaged.
@@ -166,7 +166,7 @@ class History:
             handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
             try:
                 end = os.lseek(handle, 0, os.SEEK_END)
-                if end and os.pread(handle, 1, end - 1) != b"\n":  # a line that was cut
+                if end and os.pread(handle, 1, end - 1) != b"\n":  # an incomplete line
                     whole = os.pread(handle, end, 0).rfind(b"\n") + 1
                     os.ftruncate(handle, whole)
                 os.write(handle, text)
@@ -181,7 +181,7 @@ class History:
 def line_of(
     about: Mapping[str, Any], counts: StateCounts, changes: RunChanges, *, has_failed: bool
 ) -> HistoryLine:
-    """Put a line together.
+    """Make the line of a run.
 
     Args:
         about: the run: ``started``, ``seconds``, ``source``, ``version``, ``objects``.

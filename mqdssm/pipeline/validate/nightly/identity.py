@@ -1,8 +1,8 @@
-"""Identity of a finding: equal in two runs for the same defect of the same object.
+"""Identity of a finding: equal in two runs for one defect of one object.
 
-It is made of the rule, the type, the object, the attribute and the GUIDs and SIDs that the message names. The
-order of findings, the time and the words and numbers of a message are no part of it. Where several findings
-are equal by that, as two bad entries of one descriptor, their number counts.
+It consists of the rule, the type, the object, the attribute and the GUIDs and SIDs that the message names.
+The order of findings, the time and the words and numbers of a message are not part of it. If several findings
+have one identity, as two bad entries of one descriptor, their number counts.
 """
 
 import re
@@ -24,7 +24,7 @@ class FindingKey(NamedTuple):
     Attributes:
         rule: id of the rule.
         type: type of the object.
-        object: its GUID, else its DN in the form of comparison; empty for what is about no object.
+        object: its GUID, else its DN in normal form; empty for a finding about no object.
         attribute: the attribute that is wrong.
         detail: GUIDs and SIDs that the message names, besides the object's own, sorted.
     """
@@ -51,7 +51,7 @@ def key_of(finding: Finding) -> FindingKey:
 
 @lru_cache(maxsize=65_536)
 def normal_dn(text: str) -> str:
-    """Return a DN in the form of comparison; a text that is none in lower case."""
+    """Return a DN in normal form; other text in lower case."""
     if not text:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Metrics of a run as text, which OpenMetrics and the textfile collector of node_exporter read."""
+"""Metrics of a run as text for OpenMetrics and the textfile collector of node_exporter."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -10,14 +10,14 @@ from mqdssm.pipeline.validate.nightly.history import HistoryLine
 
 PREFIX: Final = "mqdssm_validation"
 FILE_MODE: Final = 0o644
-"""node_exporter runs as another user. The file has numbers and names of rules, no object."""
+"""node_exporter runs as another user. The file contains numbers and names of rules, but no object."""
 
 Sample = tuple[Mapping[str, str], float]
 """Labels and a value."""
 
 
 def write_metrics(path: Path, run: HistoryLine, counts: StateCounts) -> None:
-    """Write the metrics of a run into a file, which is replaced at once.
+    """Write the metrics of a run into a file, atomically.
 
     Raises:
         ConfigError: it cannot be written.
@@ -28,7 +28,7 @@ def write_metrics(path: Path, run: HistoryLine, counts: StateCounts) -> None:
 def metrics_of(run: HistoryLine, counts: StateCounts) -> Iterator[str]:
     """Yield the lines of the metrics of a run.
 
-    All are gauges, the one type that both formats have for them.
+    All are gauges, the only suitable type that both formats have.
     """
     findings = (
         ({"rule": one.rule, "severity": one.severity, "state": one.state.value}, float(count))

@@ -25,8 +25,8 @@ class NightlyFiles:
     """Files of a run.
 
     Attributes:
-        baseline: findings that are known; None: none are.
-        new_baseline: where the findings of this run are written to as a baseline.
+        baseline: known findings; None: there are none.
+        new_baseline: file to which the findings of this run are written as a baseline.
         history: folder of runs.
         metrics: file of metrics.
     """
@@ -39,15 +39,15 @@ class NightlyFiles:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """What a run amounts to.
+    """Outcome of a run.
 
     Attributes:
-        judge: what was known and accepted.
+        judge: baseline and suppressions of the run.
         counts: numbers of findings by rule, severity and state.
-        exceeded: thresholds that are exceeded, in words; none: the run is fine.
+        exceeded: messages about exceeded thresholds; none if the run is successful.
         changes: what changed since the last run of the history.
-        lines: the runs of the history, this one included; none without one.
-        is_plain: nothing was given that a single validation does not have.
+        lines: the runs of the history, including this one; none without a history.
+        is_plain: True if no file, suppression or threshold was given.
     """
 
     judge: FindingAssessor
@@ -59,19 +59,19 @@ class RunOutcome:
 
     @property
     def words(self) -> str:
-        """Numbers of findings of each state."""
+        """Numbers of findings of each state, as text."""
         return ", ".join(f"{self.counts.count_of(state)} {state.value}" for state in FindingState)
 
 
 @dataclass(frozen=True, slots=True)
 class NightlyRun:
-    """What a run is to do with findings, prepared before they are looked for.
+    """Settings of a run for its findings, prepared before the validation.
 
     Attributes:
-        files: where things are read and written.
-        judge: what is known and accepted.
+        files: files to read and write.
+        judge: baseline and suppressions.
         thresholds: numbers of new findings that are allowed.
-        is_plain: nothing was given that a single validation does not have.
+        is_plain: True if no file, suppression or threshold was given.
     """
 
     files: NightlyFiles
@@ -88,12 +88,12 @@ class NightlyRun:
         accepted: Acceptance = NOTHING_ACCEPTED,
         fail_on: Severity | None = None,
     ) -> Self:
-        """Read what is known, and see that the history can be written.
+        """Read the baseline, and check that the history can be written.
 
         Args:
             files: of the run.
             now: moment by which suppressions are judged.
-            accepted: what the file of rules accepts.
+            accepted: suppressions and thresholds of the file of rules.
             fail_on: the severity that fails a run, as it was typed.
 
         Raises:
@@ -108,13 +108,13 @@ class NightlyRun:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """Further rules that the validation is to apply."""
+        """Further rules that the validation has to apply."""
         return (expiry_rule(self.judge.suppressions, self.judge.now),) if self.judge.suppressions else ()
 
     def conclude(self, summary: "ValidationSummary", findings: Iterable[Finding]) -> RunOutcome:
-        """Judge the findings, and write what is to be written.
+        """Assess the findings, and write the files of the run.
 
-        With a new baseline and no old one all findings of this run are known.
+        With a new baseline and no old one, all findings of this run are known.
 
         Args:
             summary: of the validation.

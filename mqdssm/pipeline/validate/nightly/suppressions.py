@@ -1,4 +1,4 @@
-"""Suppressions: findings that somebody has accepted, for a reason and until a day.
+"""Suppressions: findings that are accepted, for a reason and until a day.
 
 They stand in the file of rules::
 
@@ -9,7 +9,7 @@ They stand in the file of rules::
     reason = "replaced in spring"
     until = 2027-03-31                    # the last day, UTC
 
-One that is past its day suppresses nothing, and is a finding itself.
+A suppression that has expired suppresses nothing, and is a finding itself.
 """
 
 import fnmatch
@@ -33,7 +33,7 @@ _CHOICES: Final = ("rule", "object", "pattern")
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """Findings that are accepted.
+    """Accepted findings, given by rule, object or pattern.
 
     Attributes:
         rule: id of a rule or a pattern of ids; empty: all.
@@ -54,11 +54,11 @@ class Suppression:
         return ", ".join(f"{name} {value}" for name, value in given if value)
 
     def has_expired(self, now: datetime) -> bool:
-        """Return True if its last day is over."""
+        """Return True if the last day is over."""
         return now.date() > self.until
 
     def matcher(self) -> Callable[[Finding], bool]:
-        """Return a function that is true for the findings that are meant."""
+        """Return a function that is true for the findings that are suppressed."""
         rule = re.compile(fnmatch.translate(self.rule or "*"))
         pattern = re.compile(fnmatch.translate(self.pattern), re.IGNORECASE) if self.pattern else None
 
@@ -72,7 +72,7 @@ class Suppression:
         return is_meant
 
     def expiry(self) -> Finding:
-        """Return what its being past its day is."""
+        """Return the finding about the expired suppression."""
         return Finding(
             rule=EXPIRED_RULE,
             severity=EXPIRED_SEVERITY,
@@ -86,7 +86,7 @@ class Suppression:
 
 
 def expiry_rule(suppressions: Iterable[Suppression], now: datetime) -> Stated:
-    """Return the rule that no suppression is past its day, with its findings."""
+    """Return the rule that no suppression has expired, with its findings."""
     return Stated(
         id=EXPIRED_RULE,
         severity=EXPIRED_SEVERITY,
@@ -102,11 +102,11 @@ def read_suppressions(given: Any, rules: Iterable[str]) -> tuple[Suppression, ..
     """Read the tables ``[[suppress]]`` of a file of rules.
 
     Args:
-        given: what stands there.
+        given: content of the table.
         rules: ids of all rules.
 
     Raises:
-        ValueError: one that cannot be; the text names it by its number.
+        ValueError: a suppression is invalid; the text names it by its number.
     """
     if not isinstance(given, list):
         raise ValueError("suppress is no list of tables: write [[suppress]]")  # noqa: TRY004  one kind of error
@@ -144,7 +144,7 @@ def _suppression(given: Any, where: str, rules: Sequence[str]) -> Suppression:
 
 
 def _object(text: str, where: str) -> str:
-    """Return a GUID or a DN in the form of comparison."""
+    """Return a GUID or a DN in normal form."""
     if not text:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Rules of validation, as declarations: what is wrong is a condition in Spark SQL, not a program."""
+"""Validation rules, as declarations: the defect is a condition in Spark SQL, not a program."""
 
 from typing import Final
 
@@ -36,7 +36,7 @@ RULES: Final[tuple[Rule, ...]] = (
     *attributes.RULES,
     *drift.RULES,
 )
-"""All rules of ours, and parts of rules: see `mqdssm.pipeline.validate.rules.rule`."""
+"""All built-in rules, and parts of rules: see `mqdssm.pipeline.validate.rules.rule`."""
 
 __all__ = [
     "RULES",

@@ -1,4 +1,4 @@
-"""Rules that follow from the mapping table: what every attribute must hold, generated from its rows."""
+"""Rules for the values of each attribute, generated from the rows of the mapping table."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -40,12 +40,12 @@ IDS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("routing-link", "ActualCost"): "link-cost-range",
     }
 )
-"""Rules whose name does not simply follow from type, attribute and what is checked."""
+"""Rule ids that do not follow from type, attribute and check."""
 LIMITS: Final[Mapping[tuple[str, str], tuple[int, int]]] = MappingProxyType(
     {
         ("queue", "BasePriority"): (BASE_PRIORITY_MIN, BASE_PRIORITY_MAX),
         ("routing-link", "ActualCost"): (COST_MIN, COST_MAX),
-        # a time to live or an interval of nothing: no message would arrive, replication would never rest
+        # a time to live or an interval of 0: no message would arrive, replication would never pause
         ("enterprise", "DefaultTimeToLive"): (1, UNSIGNED_MAX),
         ("site", "IntraSiteReplicationInterval"): (1, UNSIGNED_MAX),
         ("site", "InterSiteReplicationInterval"): (1, UNSIGNED_MAX),
@@ -62,9 +62,9 @@ SECTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "user": "3.1.1.15",
     }
 )
-"""Where [MS-MQDMPR] describes the attributes of each type."""
+"""Sections of [MS-MQDMPR] that describe the attributes of each type."""
 
-# these have rules of their own, which say more: `identity`, `security`, `computer`, `user`, `link`
+# attributes with more specific rules: `identity`, `security`, `computer`, `user`, `link`
 _REQUIRED_ELSEWHERE: Final = frozenset(
     {
         *("Identifier", "Name", "ComputerName", "Security", "SecurityIdentifier"),
@@ -86,7 +86,7 @@ _ENUMERATIONS: Final = MappingProxyType(
 
 
 def section_of(name: str) -> str:
-    """Where the attributes of a type are described."""
+    """Return the section that describes the attributes of a type."""
     return f"[MS-MQDMPR] {SECTIONS[name]}"
 
 
@@ -118,12 +118,12 @@ def _rules_of(name: str, row: Row) -> Iterator[Rule]:
     elif row.syntax is OCTETS16:
         yield _digest(name, row)
     elif row.kind is Kind.BYTES and row.computed is None and row.syntax is not DESCRIPTOR:
-        # a descriptor that Active Directory's schema finds too long is none: security-parses
+        # security-parses finds descriptors that are too long for Active Directory's schema
         yield from _octets(name, row)
     if row.adm in _DECODED_ONLY and row.kind is not Kind.ENUMERATION:
         yield Undecodable(
             id=IDS[name, row.adm],
-            severity="warning" if row.adm == "ForeignSite" else "error",  # as the rule that this is a part of
+            severity="warning" if row.adm == "ForeignSite" else "error",  # as for the whole rule
             types=(name,),
             attribute=row.adm,
             section=_section(name, row),
@@ -175,7 +175,7 @@ def _enumeration(name: str, row: Row) -> Wrong:
 
 
 def _length(name: str, row: Row) -> Iterator[Rule]:
-    """Limit a text as Active Directory does, in UTF-16 code units: of each a text has two octets or four."""
+    """Limit a text in UTF-16 code units, as Active Directory does; a character has one or two of them."""
     upper = schema.attribute(row.ldap[0]).upper if row.ldap else None
     if upper is not None:
         yield _wrong(

@@ -1,4 +1,4 @@
-"""The list of rules, as text: for the documentation and for ``validate --list-rules``."""
+"""List of rules as text, for the documentation and for ``validate --list-rules``."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -29,7 +29,7 @@ links and servers together, **directory** at the server.
 
 
 def entries(rules: Sequence[Rule]) -> list[dict[str, Any]]:
-    """The rules for programs, each once."""
+    """Return the rules as entries for programs, each rule once."""
     merged: dict[str, dict[str, Any]] = {}
     for rule in rules:
         entry = merged.setdefault(
@@ -69,12 +69,12 @@ def _conditions(rule: Rule) -> Iterator[str]:
 
 
 def types_of(entry: dict[str, Any]) -> str:
-    """The types of an entry, for people."""
+    """Return the types of an entry as text for people."""
     return "all" if set(entry["types"]) == set(ALL) else ", ".join(entry["types"])
 
 
 def page(rules: Sequence[Rule]) -> str:
-    """The page of the documentation."""
+    """Return the page of the documentation."""
     lines = [
         _HEAD,
         "| rule | severity | form | types | what must hold | section |",

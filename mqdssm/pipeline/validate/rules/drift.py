@@ -1,4 +1,4 @@
-"""The rule about the server itself; `mqdssm.tables.schema_compare` does the work."""
+"""The rule about the server itself, which `mqdssm.tables.schema_compare` checks."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -9,14 +9,14 @@ from mqdssm.pipeline.validate.rules.vocabulary import DIRECTORY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift(Rule):
-    """How the schema of the server differs from ours; only where the source is a directory."""
+    """Rule about differences between the server's schema and the required one; only for a directory."""
 
     kind: ClassVar[str] = "directory"
 
     message: str = ""
 
     def applies(self, present: Present) -> Applies:
-        """Tell whether the source is a directory."""
+        """Return the rule's types if the source is a directory."""
         if DIRECTORY in present:
             return Applies(self.types, "")
         return Applies((), "the source is no directory")

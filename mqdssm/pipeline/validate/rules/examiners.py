@@ -1,7 +1,7 @@
-"""Values that only a program understands: descriptors, certificates, keys, cut queue names.
+"""Examiners of values that need a program: descriptors, certificates, keys, cut queue names.
 
-An examiner is given the values of some columns of one object and tells which rules they break. Values repeat
-in thousands of objects: whoever calls remembers the answers, so that each distinct value is looked at once.
+An examiner gets the values of some columns of one object, and yields the rules that they break. Values repeat
+in thousands of objects: the caller caches the results, so that each distinct value is examined once.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,14 +30,14 @@ from mqdssm.wire.sid import (
 )
 
 Verdict = tuple[str, str]
-"""Id of a rule that is broken, and how."""
+"""Id of a broken rule, and a message."""
 
 UNKNOWN_PEOPLE: Final[Mapping[Sid, str]] = MappingProxyType(
     {EVERYONE: "Everyone", ANONYMOUS: "Anonymous", AUTHENTICATED_USERS: "Authenticated Users"}
 )
 WIDE_GROUPS: Final[Mapping[Sid, str]] = MappingProxyType({BUILTIN_USERS: "Users", BUILTIN_GUESTS: "Guests"})
 _DOMAIN_GROUPS: Final[Mapping[str, str]] = MappingProxyType({"513": "Domain Users", "514": "Domain Guests"})
-"""By the last part of the SID ([MS-DTYP] 2.4.2.4)."""
+"""Names of groups by the last part of the SID ([MS-DTYP] 2.4.2.4)."""
 _DOMAIN: Final = "S-1-5-21-"
 SET_PROPERTIES: Final = int(QueueAccess.SET_QUEUE_PROPERTIES)  # the same bit for every kind of object
 _CHANGES: Final = ((DELETE, "delete it"), (SET_PROPERTIES, "set its properties"))
@@ -63,7 +63,7 @@ _REFUSALS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What an examiner is given.
+    """Input of an examiner.
 
     Attributes:
         type: of the object, as on the command line.
@@ -83,7 +83,7 @@ Examiner = Callable[[Case], Iterable[Verdict]]
 
 
 def descriptor(case: Case) -> Iterator[Verdict]:
-    """Judge a descriptor with MSMQ's masks."""
+    """Examine a descriptor by MSMQ's access masks."""
     try:
         found = SecurityDescriptor.from_bytes(case.values[0])
     except ValueError as error:
@@ -103,7 +103,7 @@ def descriptor(case: Case) -> Iterator[Verdict]:
 
 
 def _is_canonical(aces: Sequence[Ace]) -> bool:
-    """Own refusals, own grants, then what is inherited, level by level (of which the order is not known)."""
+    """Return True if own denials precede own grants, and inherited entries (in any order) come last."""
     own = [ace for ace in aces if not ace.inherited]
     if list(aces[: len(own)]) != own:
         return False
@@ -139,7 +139,7 @@ def _too_free(name: str, aces: Sequence[Ace]) -> Iterator[Verdict]:
 
 
 def wide_group(sid: Sid) -> str | None:
-    """Return the name of a group that nearly every user is a member of; None for others."""
+    """Return the name of a group of which nearly every user is a member; None for another group."""
     domain, _, last = sid.text.rpartition("-")
     if domain.startswith(_DOMAIN):
         return _DOMAIN_GROUPS.get(last)
@@ -147,7 +147,7 @@ def wide_group(sid: Sid) -> str | None:
 
 
 def granted(sid: Sid, aces: Sequence[Ace], kind: AccessKind) -> int:
-    """What a DACL grants to one SID itself, in the order of its entries."""
+    """Return the rights that a DACL grants to one SID itself, in the order of its entries."""
     allowed = denied = 0
     for ace in aces:
         if ace.sid != sid or ace.flags & AceFlags.INHERIT_ONLY:
@@ -161,12 +161,12 @@ def granted(sid: Sid, aces: Sequence[Ace], kind: AccessKind) -> int:
 
 
 def kind_of(name: str) -> AccessKind:
-    """The rights on objects of a type."""
+    """Return the access rights of a type of objects."""
     return KINDS[TABLES[TYPES[name]].ldap_class]
 
 
 def stored_descriptor(case: Case) -> Iterator[Verdict]:
-    """Look for masks of MSMQ in a descriptor as Active Directory holds it (decision M31)."""
+    """Find untranslated MSMQ masks in a descriptor stored in Active Directory (decision M31)."""
     try:
         found = SecurityDescriptor.from_bytes(case.values[0])
     except ValueError:
@@ -182,7 +182,7 @@ def stored_descriptor(case: Case) -> Iterator[Verdict]:
 
 
 def certificates(case: Case) -> Iterator[Verdict]:
-    """Judge the certificates of a user."""
+    """Examine the certificates of a user."""
     try:
         found = UserSignCerts.from_bytes(case.values[0]).certificates
     except ValueError as error:
@@ -207,7 +207,7 @@ def _certificate(number: int, one: UserSignCert, now: datetime) -> Iterator[Verd
 
 
 def digests(case: Case) -> Iterator[Verdict]:
-    """Compare a user's digests with his certificates."""
+    """Compare the digests of a user with the certificates."""
     image, listed = case.values
     try:
         stored = UserSignCerts.from_bytes(image).certificates if image else ()
@@ -226,7 +226,7 @@ def digests(case: Case) -> Iterator[Verdict]:
 
 
 def public_keys(case: Case) -> Iterator[Verdict]:
-    """Judge a list of public keys; directories hold certificates in the one for signing."""
+    """Examine a list of public keys; the list for signing may contain certificates instead."""
     image = case.values[0]
     try:
         PublicKeys.from_bytes(image)
@@ -273,4 +273,4 @@ EXAMINERS: Final[Mapping[str, Examiner]] = MappingProxyType(
         "queue-name": queue_name,
     }
 )
-"""Examiners by the name that rules call them."""
+"""Examiners by their name in rules."""

@@ -1,4 +1,4 @@
-"""Spark SQL in rules, as text: what it refers to, and messages with expressions in them."""
+"""Texts of rules: Spark SQL expressions, their columns, and messages with expressions."""
 
 import re
 from functools import lru_cache
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 DIALECT: Final = "spark"
 SHOWN_CHARS_MAX: Final = 200
-"""Characters of a value that a message shows."""
+"""Limit of the characters of a value in a message."""
 NOT_SET: Final = "not set"
 
 _PART: Final = re.compile(r"\{([^{}]+)\}")
@@ -22,7 +22,7 @@ class MessagePart(NamedTuple):
 
     Attributes:
         text: the piece itself, or the Spark SQL expression.
-        is_expression: whether it is one.
+        is_expression: True for an expression.
     """
 
     text: str
@@ -49,7 +49,7 @@ def parse(text: str) -> "Expression":
 
 
 def columns_in(text: str) -> frozenset[str]:
-    """Name the columns that an expression uses; those of another object as ``other.Name``.
+    """Return the columns that an expression uses; those of another object as ``other.Name``.
 
     Raises:
         ValueError: the expression cannot be parsed.
@@ -59,13 +59,13 @@ def columns_in(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def template(text: str) -> tuple[MessagePart, ...]:
-    """Cut a message into pieces of text and expressions."""
+    """Divide a message into pieces of text and expressions."""
     parts = [MessagePart(piece, bool(number % 2)) for number, piece in enumerate(_PART.split(text))]
     return tuple(part for part in parts if part.text)
 
 
 def columns_of_template(text: str) -> frozenset[str]:
-    """Name the columns that a message uses.
+    """Return the columns that a message uses.
 
     Raises:
         ValueError: an expression in it cannot be parsed.
@@ -74,6 +74,6 @@ def columns_of_template(text: str) -> frozenset[str]:
 
 
 def literal(value: str) -> str:
-    """Write a string literal of Spark SQL."""
+    """Return a string literal of Spark SQL."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

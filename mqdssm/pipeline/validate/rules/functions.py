@@ -1,8 +1,8 @@
-"""Functions that rules of users may call, and the check of a rule's text.
+"""Functions that users' rules may call, and the check of a rule's text.
 
 Spark gets the text that was parsed and written again, never the text of the file. So a comment or a quote
-that sqlglot and Spark read differently cannot hide a call. Every word before a parenthesis must stand in a
-list of this module: a function that Spark adds later is refused until somebody has looked at it.
+that sqlglot and Spark read differently cannot hide a call. Every word before a parenthesis must be in a list
+of this module: functions that Spark adds later are refused until they are added here.
 """
 
 import difflib
@@ -52,23 +52,23 @@ binary boolean cast coalesce crc32 equal_null hash if ifnull isnotnull isnull md
 sha sha1 sha2 string try_cast typeof xxhash64
 """
 ALLOWED: Final = frozenset(f"{_TEXT} {_NUMBER} {_TIME} {_COLLECTION} {_OTHER}".split())
-"""Functions of Spark that rules of users may call, in lower case."""
+"""Functions of Spark that users' rules may call, in lower case."""
 _BEFORE_PARENTHESIS: Final = """
 all and any as between both by case distinct else escape for from ilike in interval is leading like
 not null on or rlike some then trailing when
 """
-"""Words of SQL after which a parenthesis is no call."""
+"""Words of SQL after which a parenthesis does not begin a call."""
 _LITERALS: Final = frozenset({TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING})
 
 
 def checked_sql(text: str) -> str:
-    """Return an expression as Spark may be given it: parsed, checked and written again.
+    """Return an expression that Spark may evaluate: parsed, checked and written again.
 
     Args:
         text: Spark SQL expression of a user.
 
     Raises:
-        ValueError: it is no expression, a sub-query or command, or calls what is not in `ALLOWED`.
+        ValueError: it is no expression, a sub-query or command, or calls a function outside `ALLOWED`.
     """
     found = parse(text)
     _check_quotes(text)
@@ -76,7 +76,7 @@ def checked_sql(text: str) -> str:
         raise ValueError("sub-queries are refused: a rule looks at one object")
     if isinstance(found, exp.Command | exp.DDL | exp.DML):
         raise ValueError(f"{text!r} is a command, not a condition")  # noqa: TRY004  one kind of error
-    for call in found.find_all(exp.Func):  # those without a parenthesis, as SESSION_USER
+    for call in found.find_all(exp.Func):  # functions without a parenthesis, as SESSION_USER
         if not any(call.args.values()) and call.sql_name().lower() not in ALLOWED:
             raise _refusal(call.sql_name())
     try:
@@ -94,7 +94,7 @@ def _tokens(text: str) -> list[Token]:
 
 
 def _check_quotes(text: str) -> None:
-    """Refuse a doubled quote: Spark reads a quote there, sqlglot the end of a text."""
+    """Refuse a doubled quote: it is a quote for Spark, but the end of a text for sqlglot."""
     for token, following in itertools.pairwise(_tokens(text)):
         are_literals = token.token_type in _LITERALS and following.token_type in _LITERALS
         if are_literals and token.end + 1 == following.start:
@@ -111,7 +111,7 @@ def _check_calls(written: str) -> None:
 
 
 def _check_call(before: Token, *, is_qualified: bool) -> None:
-    """Refuse a call of anything that is not allowed; `before` stands before the parenthesis."""
+    """Refuse a call of anything that is not allowed; `before` is the token before the parenthesis."""
     name = before.text.lower()
     is_word = before.token_type is TokenType.IDENTIFIER or name.replace("_", "").isalnum()
     if before.token_type in _LITERALS or before.token_type is TokenType.NUMBER:

@@ -1,8 +1,8 @@
-"""What shows only when all objects of small types are seen together: sites, links, settings objects.
+"""Checks over all objects of small types at once: sites, links, settings objects.
 
-A drawing is given columns of some types as Arrow tables (FullPath among them where there is one) and yields
-what it finds. Sites, links and servers come in thousands. Queue managers may come in millions: of these only
-the few that matter become Python objects.
+A drawing gets columns of some types as Arrow tables (with FullPath if there is one) and yields findings.
+Sites, links and servers come in thousands. Queue managers may come in millions: of these only few become
+Python objects.
 """
 
 from collections import defaultdict
@@ -27,7 +27,7 @@ _PRIMARY: Final = spec_name(DirectoryServerType.PRIMARY_ENTERPRISE_CONTROLLER)
 
 
 class GraphFinding(NamedTuple):
-    """One thing that a drawing found.
+    """One finding of a drawing.
 
     Attributes:
         rule: id of the rule.
@@ -49,7 +49,7 @@ Drawing = Callable[["Tables"], Iterable[GraphFinding]]
 
 
 def enterprise(tables: "Tables") -> Iterator[GraphFinding]:
-    """There is exactly one."""
+    """Find no enterprise object, or more than one."""
     rows = tables["enterprise"].to_pylist()
     if not rows:
         yield GraphFinding("enterprise-single", "enterprise", {}, "there is no enterprise object")
@@ -64,7 +64,7 @@ def enterprise(tables: "Tables") -> Iterator[GraphFinding]:
 
 
 def sites(tables: "Tables") -> Iterator[GraphFinding]:
-    """Sites that no way leads to, and those whose systems do not fit."""
+    """Find sites that no path of links reaches, and sites whose systems do not match them."""
     rows = {row["Identifier"]: row for row in tables["site"].to_pylist()}
     native, foreign = _members(tables["queue-manager"])
     links = _ends(tables["routing-link"])
@@ -88,7 +88,7 @@ def sites(tables: "Tables") -> Iterator[GraphFinding]:
 
 
 def _members(managers: "pa.Table") -> tuple[defaultdict[Any, int], defaultdict[Any, int]]:
-    """Count in each site the native systems that do not route, and all others."""
+    """Count for each site the native systems that do not route, and all others."""
     import pyarrow.compute as pc
 
     counts: list[defaultdict[Any, int]] = []
@@ -105,7 +105,7 @@ def _members(managers: "pa.Table") -> tuple[defaultdict[Any, int], defaultdict[A
 
 
 def _homeless(rows: Mapping[str, Row], managers: "pa.Table") -> Iterator[GraphFinding]:
-    """Native sites of foreign systems that are in no foreign site."""
+    """Find native sites of foreign systems that are in no foreign site."""
     import pyarrow.compute as pc
 
     found: defaultdict[str, int] = defaultdict(int)
@@ -129,7 +129,7 @@ def _ends(links: "pa.Table") -> list[tuple[str, str]]:
 
 
 def _components(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[list[str]]:
-    """The connected parts of an undirected graph, the largest one first."""
+    """Return the connected parts of an undirected graph, the largest first."""
     near: dict[str, set[str]] = {node: set() for node in nodes}
     for one, other in edges:
         if one in near and other in near:
@@ -156,7 +156,7 @@ def _components(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[
 
 
 def links(tables: "Tables") -> Iterator[GraphFinding]:
-    """Links of one pair of sites, and gates that stand wrong."""
+    """Find several links of one pair of sites, and wrong gates."""
     rows = tables["routing-link"].to_pylist()
     sites_of = _sites_of({gate for row in rows for gate in row["SiteGateIdentifierList"] or ()}, tables)
     sites = frozenset(tables["site"]["Identifier"].to_pylist())
@@ -175,7 +175,7 @@ def links(tables: "Tables") -> Iterator[GraphFinding]:
 
 
 def _sites_of(guids: Iterable[str], tables: "Tables") -> dict[str, frozenset[str]]:
-    """The sites of some queue managers."""
+    """Return the sites of some queue managers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -199,7 +199,7 @@ def _gates(
     if not gates or not all(sites_of.get(gate, frozenset()) & set(ends) for gate in gates):
         return  # link-gates-exist or link-gate-site
     for end in ends:
-        # one that does not exist is the business of link-sites-exist: it can have no gate
+        # link-sites-exist reports an end that does not exist: it can have no gate
         if end in sites and not any(end in sites_of[gate] for gate in gates):
             words = f"all gates are on one side: site {end} has none"
             yield GraphFinding("link-one-way", "routing-link", row, words)
@@ -209,14 +209,14 @@ def _gates(
 
 
 class _Place(NamedTuple):
-    """Where a settings object is: below the server object of a computer in a site."""
+    """Place of a settings object: below the server object of a computer in a site."""
 
     site: str
     computer: str
 
 
 def settings(tables: "Tables") -> Iterator[GraphFinding]:
-    """The mSMQSettings objects that servers need, and those that are there."""
+    """Find missing, superfluous and wrong mSMQSettings objects."""
     site_of = {_name(row["FullPath"], 0): row["Identifier"] for row in tables["site"].to_pylist()}
     placed = [(row, _place(row["FullPath"], site_of)) for row in tables["settings"].to_pylist()]
     servers = _servers(tables["queue-manager"])
@@ -256,7 +256,7 @@ def _settings_object(row: Row, server: Row | None, owners: frozenset[str]) -> It
 
 
 def _differs(row: Row, server: Row, name: str) -> bool:
-    """An unset flag is False, an unset number 0 (the defaults of all of them)."""
+    """Return True if two values differ; an unset flag is False, an unset number 0 (their defaults)."""
     return (row[name] or False) != (server[name] or False)
 
 
@@ -281,13 +281,13 @@ def _known(guids: Iterable[str | None], managers: "pa.Table") -> frozenset[str]:
 
 
 def _place(dn: str | None, site_of: Mapping[str, str]) -> _Place | None:
-    """CN=MSMQ Settings,CN=<computer>,CN=Servers,CN=<site>,... ([MS-MQDSSM] 2.2.1)."""
+    """Return the place in CN=MSMQ Settings,CN=<computer>,CN=Servers,CN=<site>,... ([MS-MQDSSM] 2.2.1)."""
     site = site_of.get(_name(dn, 3))
     return _Place(site, _name(dn, 1)) if site else None
 
 
 def _name(dn: str | None, above: int) -> str:
-    """A name in a DN, lower case: 0 is the object's own; empty if there is none."""
+    """Return a name in a DN in lower case: 0 is the object's own; empty if there is none."""
     try:
         place = DN.parse(dn or "")
         for _ in range(above):
@@ -301,7 +301,7 @@ def _name(dn: str | None, above: int) -> str:
 
 
 def controllers(tables: "Tables") -> Iterator[GraphFinding]:
-    """Primary enterprise controllers, if there are several."""
+    """Find primary enterprise controllers, if there are several."""
     import pyarrow.compute as pc
 
     managers = tables["queue-manager"]
@@ -315,7 +315,7 @@ def controllers(tables: "Tables") -> Iterator[GraphFinding]:
 
 
 def routing_servers(tables: "Tables") -> Iterator[GraphFinding]:
-    """Queue managers with a routing server that is in none of their sites."""
+    """Find queue managers with a routing server that is in none of their sites."""
     import pyarrow.compute as pc
 
     managers = tables["queue-manager"]
@@ -335,7 +335,7 @@ def routing_servers(tables: "Tables") -> Iterator[GraphFinding]:
 
 
 def computers(tables: "Tables") -> Iterator[GraphFinding]:
-    """Computers with a queue manager whose name or service is not known; others are not MSMQ's."""
+    """Find computers with a queue manager, but without a DNS name or service principal name."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -367,4 +367,4 @@ DRAWINGS: Final[Mapping[str, Drawing]] = MappingProxyType(
         "computers": computers,
     }
 )
-"""Drawings by the name that rules call them."""
+"""Drawings by their name in rules."""

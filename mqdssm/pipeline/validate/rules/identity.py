@@ -1,4 +1,4 @@
-"""Rules of identity and names."""
+"""Rules about identity and names."""
 
 from typing import Final
 
@@ -10,9 +10,9 @@ _NULL: Final = "00000000-0000-0000-0000-000000000000"
 
 
 def _tagged(tag: str) -> str:
-    r"""The name of the object itself, not that of one above it, has such a mark behind a line feed.
+    r"""Return a condition for a mark behind a line feed in the object's own name, not in one above it.
 
-    Active Directory shows the line feed as ``\0A``, slapd as it is.
+    Active Directory writes the line feed as ``\0A``, slapd unchanged.
     """
     marks = (f"'\\\\0A{tag}:'", f"'\\n{tag}:'")
     return " or ".join(f"contains(FullPath, {mark}) and not contains({PARENT}, {mark})" for mark in marks)

@@ -1,4 +1,4 @@
-"""The file of the trees of our rules, which ``make schema`` writes."""
+"""Text of the file with the expression trees of built-in rules, which ``make schema`` writes."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from mqdssm.pipeline.validate.rules.trees import parsed_anew
 
 
 def texts_of_rules() -> Iterator[str]:
-    """Return the expressions of all rules of ours."""
+    """Return the expressions of all built-in rules."""
     for rule in RULES:
         for part in ("bad", "value", "where", "key"):
             yield from filter(None, [getattr(rule, part, None)])
@@ -17,7 +17,7 @@ def texts_of_rules() -> Iterator[str]:
 
 
 def trees_text() -> str:
-    """Return what the file must hold."""
+    """Return the text of the file."""
     found = {text: parsed_anew(text) for text in texts_of_rules()}
     lines = [
         f"{json.dumps(text)}: {json.dumps([sorted(one.columns), one.tree])}"

@@ -1,4 +1,4 @@
-"""Rules of sites, routing links, the enterprise and settings objects: the topology."""
+"""Rules about the topology: sites, routing links, the enterprise and settings objects."""
 
 from typing import Final
 

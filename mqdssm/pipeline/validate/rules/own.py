@@ -1,4 +1,4 @@
-"""Rules of one's own.
+"""Users' own rules.
 
 They come from a TOML file::
 
@@ -12,17 +12,16 @@ They come from a TOML file::
     attribute = "Label"                       # optional
     section = "our handbook, 4.2"             # optional
 
-    [severity]                                # of rules of ours
+    [severity]                                # of built-in rules
     queue-name-form = "info"
 
-    [off]                                     # rules of ours that are not applied
+    [off]                                     # built-in rules that are not applied
     rules = ["certificate-not-yet-valid"]
 
-Findings that are accepted, and numbers that are allowed: `mqdssm.pipeline.validate.nightly.suppressions`,
-`.judging`.
+Accepted findings and thresholds: `mqdssm.pipeline.validate.nightly.suppressions`, `.assessment`.
 
-A condition is Spark SQL over the columns of the type, true for a defect. It runs with the rights of who runs
-the validation, so that it may call only the functions of `mqdssm.pipeline.validate.rules.functions`.
+A condition is Spark SQL over the columns of the type, true for a defect. It runs with the rights of the user
+who runs the validation, so it may call only the functions of `mqdssm.pipeline.validate.rules.functions`.
 """
 
 import difflib
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from mqdssm.pipeline.validate.sources import ValidationSource
 
 SHOWN_MAX: Final = 15
-"""Names that a message lists."""
+"""Limit of the names in a message."""
 _REQUIRED: Final = ("id", "severity", "types", "what", "condition", "message")
 _OPTIONAL: Final = ("attribute", "section")
 _TABLES: Final = (
@@ -60,10 +59,10 @@ def load(path: Path, rules: Sequence[Rule]) -> RuleFile:
 
     Args:
         path: of the file.
-        rules: those of ours.
+        rules: the built-in ones.
 
     Raises:
-        ConfigError: the file cannot be read, or says what cannot be; the text names file and rule.
+        ConfigError: the file cannot be read or is invalid; the text names file and rule.
     """
     content = read_content(path)
     try:
@@ -79,7 +78,7 @@ def load(path: Path, rules: Sequence[Rule]) -> RuleFile:
 
 
 def read_content(path: Path) -> dict[str, Any]:
-    """Return what a file of rules says, unchecked.
+    """Return the content of a file of rules, unchecked.
 
     Raises:
         ConfigError: it cannot be read, or is no TOML.
@@ -178,7 +177,7 @@ def _rule(given: Any, number: int) -> Rule:
 
 
 def _checked_message(text: str) -> str:
-    """Return a message with its expressions as Spark may be given them."""
+    """Return a message with its expressions checked and written again for Spark."""
     parts = (f"{{{checked_sql(part.text)}}}" if part.is_expression else part.text for part in template(text))
     return "".join(parts)
 
@@ -193,15 +192,15 @@ def _check_columns(used: Iterable[str], kind: str, where: str) -> None:
 
 
 def check_own_rules(own: Sequence[Rule], source: "ValidationSource", sql: "SqlRunner | None") -> None:
-    """Check that own rules can be evaluated, before anything runs.
+    """Check that own rules can be evaluated, before the validation starts.
 
     Args:
         own: the rules.
-        source: what they judge.
-        sql: the runner that evaluates them as SQL; None: workers do, with Arrow.
+        source: the objects to validate.
+        sql: the runner that evaluates them as SQL; None: workers evaluate them with Arrow.
 
     Raises:
-        ConfigError: one cannot; naming the rule.
+        ConfigError: one cannot be evaluated; naming the rule.
     """
     if sql is None:
         _check_translations(own, source)

@@ -1,4 +1,4 @@
-"""Rules of queues."""
+"""Rules about queues."""
 
 from typing import Final
 
@@ -6,13 +6,13 @@ from mqdssm.pipeline.validate.rules.rule import Judged, MissingReference, Repeat
 from mqdssm.pipeline.validate.rules.vocabulary import EXTENSION
 
 PARENT: Final = r"regexp_replace(FullPath, r'^(?:[^,\\]|\\.)*,', '')"
-"""The DN above one: what follows its first unescaped comma."""
+"""The DN of the parent: the text after the first unescaped comma."""
 
-# what [MS-MQMQ] 2.1.1 allows since version 4, in names of public queues; a computer and a backslash before
+# computer, backslash, and a public queue name that [MS-MQMQ] 2.1.1 allows since version 4
 _LEGAL: Final = r"^[^\\]+\\(?:[Pp][Rr][Ii][Vv][Aa][Tt][Ee]\$\\)?[!#-*\-./0-9:<-\[\]-\x7e]+\z"
-# what a name looks like that was cut in two and lost its second part: nothing else is 64 characters long
+# form of a name that was cut in two and lost its second part: only such names have 64 characters
 _CUT: Final = r"^[^\\]+\\[^\\]{55}-[0-9a-f]{8}\z"
-# a path name is in lower case on some servers
+# some servers return path names in lower case
 _RENAMED: Final = r"\n(?:CNF|DEL|cnf|del):"
 _NAME: Final = r"substring_index(Pathname, '\\', -1)"
 _MULTICAST: Final = (

@@ -1,4 +1,4 @@
-"""Rules of queue managers and their computers."""
+"""Rules about queue managers and their computers."""
 
 from typing import Final
 

@@ -1,22 +1,21 @@
-"""What a rule and a finding are.
+"""Classes of rules and findings.
 
-A rule is data. What is wrong is said by conditions in Spark SQL, which are three-valued as SQL is (NULL is no
-defect), or by the name of a function where SQL cannot say it. Whatever runs a rule
-(`mqdssm.pipeline.validate.scan`,
-`mqdssm.spark.plans`), there is this one form of it:
+A rule is data. It describes a defect by conditions in Spark SQL, which are three-valued as in SQL (NULL is no
+defect), or by the name of a function if SQL cannot express it. Every engine
+(`mqdssm.pipeline.validate.scan`, `mqdssm.spark.plans`) applies this one form:
 
 =================== =========================================================================================
 `Wrong`             one row shows the defect
 `Undecodable`       the only defect is a value that could not be decoded
 `Repeated`          a value that only one object may have
-`MissingReference`  a reference to an object that is not there
-`Unequal`           an object and the one that it refers to do not agree
-`Judged`            a value that only a program understands, as a security descriptor; each distinct one once
-`GraphRule`             what shows only when all objects of small types are seen together, as a graph
+`MissingReference`  a reference to an object that does not exist
+`Unequal`           an object and the object to which it refers do not agree
+`Judged`            a value that needs a program, as a security descriptor; each distinct one once
+`GraphRule`         a defect found only by looking at all objects of small types together, as a graph
 `Stated`            a defect that is known before objects are read
 =================== =========================================================================================
 
-Several rules may share one id, severity and purpose: parts of one rule that name other attributes.
+Several rules may share one id, severity and purpose: parts of one rule for different attributes.
 """
 
 from collections.abc import Mapping
@@ -28,12 +27,12 @@ from mqdssm.pipeline.validate.rules.vocabulary import UNREADABLE
 
 Severity = Literal["info", "warning", "error"]
 SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
-"""From harmless to bad."""
+"""All severities, from harmless to bad."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One defect of one object; both of two duplicates have one.
+    """One defect of one object; each of two duplicates has one.
 
     Attributes:
         rule: id of the rule.
@@ -57,7 +56,7 @@ class Finding:
 
 
 class Applies(NamedTuple):
-    """Where a rule can be applied.
+    """Types to which a rule can be applied.
 
     Attributes:
         types: the types that it can judge; none: it is skipped.
@@ -69,23 +68,23 @@ class Applies(NamedTuple):
 
 
 Present = Mapping[str, frozenset[str]]
-"""Types that are there, and the names of their columns."""
+"""Types of the source, and the names of their columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What all rules declare.
+    """Declaration of a rule: the attributes of all kinds.
 
     Attributes:
         id: a short name that never changes, as ``guid-unique``.
         severity: how bad a finding is.
         types: types of objects that it looks at, as on the command line.
         attribute: the attribute that a finding names.
-        section: where a specification demands it, as ``[MS-MQDMPR] 3.1.1.8``.
+        section: section of a specification that demands it, as ``[MS-MQDMPR] 3.1.1.8``.
         what: one sentence for people: what must hold.
-        message: what is wrong; between braces Spark SQL expressions over the row.
+        message: the defect; Spark SQL expressions over the row stand between braces.
         decodes: a value of the attribute that cannot be decoded is a finding of this rule, too.
-        instead_of: the rule is a second choice, for types that lack this column.
+        instead_of: column whose absence makes the rule apply: with it, another rule is applied.
         kind: name of the form, for people.
     """
 
@@ -106,15 +105,15 @@ class Rule:
             raise ValueError(f"rule {self.id}: {self.severity!r} is no severity: {', '.join(SEVERITIES)}")
 
     def columns(self) -> frozenset[str]:
-        """Columns without which the rule cannot judge a type."""
+        """Return the columns without which the rule cannot judge a type."""
         return columns_of_template(self.message)
 
     def others(self) -> Present:
-        """Further types and their columns that the rule needs."""
+        """Return further types and their columns that the rule needs."""
         return {}
 
     def applies(self, present: Present) -> Applies:
-        """Tell which types the rule can judge, of those that are there."""
+        """Return the types that the rule can judge, of those in the source."""
         for name, columns in self.others().items():
             missing = _missing(name, columns, present)
             if missing:
@@ -152,13 +151,13 @@ class Wrong(Rule):
     bad: str
 
     def columns(self) -> frozenset[str]:
-        """Columns without which the rule cannot judge a type."""
+        """Return the columns without which the rule cannot judge a type."""
         return columns_in(self.bad) | columns_of_template(self.message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undecodable(Rule):
-    """An attribute that holds what is no value of it."""
+    """An attribute whose value could not be decoded."""
 
     kind: ClassVar[str] = "row"
 
@@ -166,7 +165,7 @@ class Undecodable(Rule):
     decodes: bool = True
 
     def columns(self) -> frozenset[str]:
-        """Columns without which the rule cannot judge a type."""
+        """Return the columns without which the rule cannot judge a type."""
         return frozenset({UNREADABLE})
 
 
@@ -177,8 +176,8 @@ class Repeated(Rule):
     The message may use ``value`` and ``count``, the number of objects that have it.
 
     Attributes:
-        key: Spark SQL expression over the row: the value, or an array of them; texts or octets. NULL is none.
-        unless_all: a value that only objects of this type share is the business of another rule.
+        key: Spark SQL expression over the row: a text or octets, or an array of them; NULL is no value.
+        unless_all: type of which another rule reports values that only its objects share.
     """
 
     kind: ClassVar[str] = "unique"
@@ -187,21 +186,21 @@ class Repeated(Rule):
     unless_all: str = ""
 
     def columns(self) -> frozenset[str]:
-        """Columns without which the rule cannot judge a type."""
+        """Return the columns without which the rule cannot judge a type."""
         return columns_in(self.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingReference(Rule):
-    """A reference to an object that is not there.
+    """A reference to an object that does not exist.
 
-    The message may use ``value``, the one reference that is broken.
+    The message may use ``value``, the broken reference.
 
     Attributes:
         value: Spark SQL expression over the row: the reference, or an array of them. NULL refers to nothing.
         target: type of the object that must exist.
         key: Spark SQL expression over the target's row that the reference must equal.
-        where: Spark SQL condition: only rows for which it is true are looked at.
+        where: Spark SQL condition: only rows for which it is true are checked.
     """
 
     kind: ClassVar[str] = "reference"
@@ -212,48 +211,48 @@ class MissingReference(Rule):
     where: str = "true"
 
     def columns(self) -> frozenset[str]:
-        """Columns without which the rule cannot judge a type."""
+        """Return the columns without which the rule cannot judge a type."""
         own = columns_of_template(self.message) - {"value"}
         return columns_in(self.value) | columns_in(self.where) | own
 
     def others(self) -> Present:
-        """The target: without it every reference would be a finding."""
+        """Return the target: without it every reference would be a finding."""
         return {self.target: columns_in(self.key)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unequal(MissingReference):
-    """An object that does not agree with the one it refers to; a reference to nothing is no finding.
+    """An object that does not agree with the object to which it refers; a missing target is no finding.
 
     Attributes:
-        bad: Spark SQL condition over the row and the other one's columns, as ``other.RoutingServer``.
+        bad: Spark SQL condition over the row and the target's columns, as ``other.RoutingServer``.
     """
 
     bad: str
 
     def columns(self) -> frozenset[str]:
-        """Columns without which the rule cannot judge a type."""
+        """Return the columns without which the rule cannot judge a type."""
         own = MissingReference.columns(self) | columns_in(self.bad)
         return frozenset(name for name in own if not name.startswith("other."))
 
     def other_columns(self) -> frozenset[str]:
-        """Columns of the other object that the condition and the message use."""
+        """Return the columns of the other object that the condition and the message use."""
         both = columns_in(self.bad) | columns_of_template(self.message)
         return frozenset(name.removeprefix("other.") for name in both if name.startswith("other."))
 
     def others(self) -> Present:
-        """The target, with what is compared."""
+        """Return the target, with the columns that are compared."""
         return {self.target: columns_in(self.key) | self.other_columns()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged(Rule):
-    """A value that a program has to understand; `mqdssm.pipeline.validate.rules.examiners` holds these.
+    """A value that needs a program; the functions are in `mqdssm.pipeline.validate.rules.examiners`.
 
     Attributes:
-        examiner: name of the function that judges; it serves all rules that name it.
-        looks_at: columns whose values it is given.
-        where: Spark SQL condition: only rows for which it is true are looked at.
+        examiner: name of the function; it serves all rules that name it.
+        looks_at: columns whose values the function gets.
+        where: Spark SQL condition: only rows for which it is true are examined.
     """
 
     kind: ClassVar[str] = "python"
@@ -264,17 +263,17 @@ class Judged(Rule):
     where: str = "true"
 
     def columns(self) -> frozenset[str]:
-        """Columns without which the rule cannot judge a type."""
+        """Return the columns without which the rule cannot judge a type."""
         return frozenset(self.looks_at) | columns_in(self.where)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphRule(Rule):
-    """What shows only when all objects of small types are seen together; see `graphs`.
+    """A defect found only by looking at all objects of small types together; see `graphs`.
 
     Attributes:
-        drawing: name of the function that looks.
-        reads: types and the columns of theirs that it is given.
+        drawing: name of the function that checks them.
+        reads: types, with the columns that the function gets.
     """
 
     kind: ClassVar[str] = "graph"
@@ -284,17 +283,17 @@ class GraphRule(Rule):
     reads: Mapping[str, tuple[str, ...]]
 
     def columns(self) -> frozenset[str]:
-        """None: `others` has them."""
+        """Return no columns: `others` has them."""
         return frozenset()
 
     def others(self) -> Present:
-        """All that is read."""
+        """Return all types and columns that are read."""
         return {name: frozenset(columns) for name, columns in self.reads.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stated(Rule):
-    """A defect that is known before objects are read, as one of the file of rules.
+    """A defect that is known before objects are read, as one in the file of rules.
 
     Attributes:
         findings: the defects.
@@ -312,12 +311,12 @@ class Stated(Rule):
 
 
 class RuleFile(NamedTuple):
-    """What a file of rules says.
+    """Content of a file of rules.
 
     Attributes:
-        rules: of ours, as the file changes them.
-        own: those that the file adds.
-        off: ids of those of ours that it switches off.
+        rules: the built-in rules, as the file changes them.
+        own: the rules that the file adds.
+        off: ids of built-in rules that it switches off.
     """
 
     rules: tuple[Rule, ...]

@@ -1,4 +1,4 @@
-"""Rules of security descriptors."""
+"""Rules about security descriptors."""
 
 from typing import Final
 

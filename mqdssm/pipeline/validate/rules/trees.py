@@ -1,7 +1,7 @@
-"""Expressions of rules as trees, which a translator can read without a parser of SQL.
+"""Expressions of rules as trees, which a translator can read without an SQL parser.
 
-sqlglot parses the rules of users, at 0.3 s of processor time. Trees of our rules are kept in ``trees.json``
-(`mqdssm.pipeline.validate.rules.kept_trees`).
+sqlglot parses users' rules, at 0.3 s of processor time. The trees of built-in rules are kept in
+``trees.json`` (`mqdssm.pipeline.validate.rules.kept_trees`).
 """
 
 import json
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 Tree = tuple[Any, ...]
 """Kind of an expression, and its parts: trees, names, texts, numbers, truth values.
 
-``unknown`` stands for what only Spark evaluates; its part says what it is.
+``unknown`` stands for an expression that only Spark evaluates; its part is the SQL text.
 """
 TREES_NAME: Final = "trees.json"
 
 
 class Parsed(NamedTuple):
-    """What rules need to know of an expression.
+    """Columns and tree of an expression.
 
     Attributes:
         columns: the columns that it uses; those of another object as ``other.Name``.
@@ -47,7 +47,7 @@ def parsed(text: str) -> Parsed:
 
 
 def parsed_anew(text: str) -> Parsed:
-    """Parse an expression by sqlglot, also if its tree is kept."""
+    """Parse an expression with sqlglot, even if its tree is kept."""
     from mqdssm.pipeline.validate.rules.expressions import parse
 
     found = parse(text)
@@ -86,7 +86,7 @@ def _tree(node: Any) -> Tree:
 
 
 def _text(node: Any) -> str | None:
-    """The text of a literal."""
+    """Return the text of a literal; None for another expression."""
     name = type(node).__name__
     return str(node.this) if name == "RawString" or (name == "Literal" and node.is_string) else None
 
@@ -124,7 +124,7 @@ def _between(node: Any) -> Tree:
 
 
 def _with_text(kind: str) -> Callable[[Any], Tree | None]:
-    """An expression whose second part is a literal text."""
+    """Return a function for expressions whose second part is a literal text."""
 
     def make(node: Any) -> Tree | None:
         pattern = _text(node.expression)
@@ -217,7 +217,7 @@ def _modulo(node: Any) -> Tree | None:
 
 
 def _anonymous(node: Any) -> Tree | None:
-    """A function that sqlglot does not know."""
+    """Return the tree of a function that sqlglot does not know."""
     name, parts = str(node.this).lower(), [_tree(one) for one in node.expressions]
     if name == "isnull" and len(parts) == 1:
         return ("is_null", *parts)

@@ -1,4 +1,4 @@
-"""Rules of users and certificates."""
+"""Rules about users and certificates."""
 
 from typing import Final
 
