@@ -14,7 +14,7 @@ from mqdssm.tables import places
 
 
 class SampleEntries:
-    """Makes the entries of elements.
+    """Builder of the entries of elements.
 
     Args:
         plan: the enterprise.

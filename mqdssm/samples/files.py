@@ -18,7 +18,7 @@ PIECE_ROWS: Final = 5_000
 
 
 class TableWriter:
-    """Writes the rows of one table to one file.
+    """Writer of the rows of one table to one file.
 
     Args:
         folder: folder of the file, whose name is that of the table.

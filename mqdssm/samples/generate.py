@@ -87,7 +87,7 @@ def generate(
 
 
 class _Truths:
-    """Writes the list of expected findings."""
+    """Writer of the list of expected findings."""
 
     def __init__(self, stack: ExitStack, folder: Path, written: WrittenSample) -> None:
         self._file: TextIO = stack.enter_context(
@@ -102,7 +102,7 @@ class _Truths:
 
 
 class _Sink:
-    """Counts the written objects, and passes on the expected findings."""
+    """Counter of the written objects, which also passes on the expected findings."""
 
     def __init__(self, written: WrittenSample, truths: _Truths | None, report: Report) -> None:
         self.written = written

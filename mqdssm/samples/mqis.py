@@ -71,7 +71,7 @@ def columns_of(table: MqisTable) -> tuple[MqisColumn, ...]:
 
 
 class SampleRowMaker:
-    """Makes rows of one table from elements.
+    """Maker of the rows of one table from elements.
 
     Args:
         table: the table.
@@ -139,7 +139,7 @@ def service(manager: QueueManager) -> int:
 
 
 class SampleRows:
-    """Makes the rows of all tables.
+    """Maker of the rows of all tables.
 
     Args:
         plan: the enterprise.

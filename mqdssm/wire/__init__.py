@@ -1,1 +1,1 @@
-"""Bytes to values and back, declared once: descriptors, keys, certificates (later: protocol messages)."""
+"""Declared binary layouts: descriptors, keys, certificates and protocol messages as bytes and as values."""

@@ -26,7 +26,7 @@ _ACL_REVISIONS: Final = range(ACL_REVISION, ACL_REVISION_DS + 1)  # 3 was for co
 
 
 class AceType(IntEnum):
-    """Kinds of entries, AceType ([MS-DTYP] 2.4.4.1); numbers that are not here are kept as they are."""
+    """Kinds of entries, AceType ([MS-DTYP] 2.4.4.1); unknown numbers are kept."""
 
     ACCESS_ALLOWED = 0x00
     ACCESS_DENIED = 0x01
@@ -51,7 +51,7 @@ class AceType(IntEnum):
 
 
 class AceFlags(IntFlag):
-    """How an entry is inherited and audited, AceFlags ([MS-DTYP] 2.4.4.1)."""
+    """Inheritance and audit flags of an entry, AceFlags ([MS-DTYP] 2.4.4.1)."""
 
     OBJECT_INHERIT = 0x01
     CONTAINER_INHERIT = 0x02
@@ -64,7 +64,7 @@ class AceFlags(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class AceHeader:
-    """What every entry begins with, [MS-DTYP] 2.4.4.1; `size` is that of the whole entry."""
+    """First fields of every entry, [MS-DTYP] 2.4.4.1; `size` is the size of the whole entry."""
 
     type: int
     flags: int
@@ -86,7 +86,7 @@ ACE_HEADER: Final = Layout(
 
 @dataclass(frozen=True, slots=True)
 class AclHeader:
-    """What a list begins with, [MS-DTYP] 2.4.5; `size` is that of the whole list."""
+    """First fields of a list, [MS-DTYP] 2.4.5; `size` is the size of the whole list."""
 
     revision: int
     size: int
@@ -104,7 +104,7 @@ ACL_HEADER: Final = Layout(
 )
 
 
-# kinds whose body is a mask, [two GUIDs] and a SID; the body of any other kind is kept as bytes
+# kinds whose body is a mask, [two GUIDs] and a SID; other bodies are kept as bytes
 OBJECT_TYPES: Final = frozenset({0x05, 0x06, 0x07, 0x08, 0x0B, 0x0C, 0x0F, 0x10})
 PLAIN_TYPES: Final = frozenset({0x00, 0x01, 0x02, 0x03, 0x09, 0x0A, 0x0D, 0x0E, 0x11, 0x12, 0x13})
 
@@ -114,7 +114,7 @@ _OBJECT_FLAGS: Final = _OBJECT_TYPE_PRESENT | _INHERITED_OBJECT_TYPE_PRESENT
 
 
 def _has_opaque_body(ace_type: int, body: bytes) -> bool:
-    """Tell whether we know how this body is laid out (undefined object flags: we do not)."""
+    """Return True if the layout of a body is unknown (also with undefined object flags)."""
     if ace_type in PLAIN_TYPES:
         return False
     if ace_type in OBJECT_TYPES:
@@ -127,13 +127,13 @@ class Ace:
     """One access control entry, [MS-DTYP] 2.4.4.
 
     Attributes:
-        type: an `AceType`, or a number we do not know.
+        type: an `AceType`, or an unknown number.
         flags: `AceFlags` bits.
         mask: 32-bit access mask ([MS-DTYP] 2.4.3); 0 where the body is opaque.
-        sid: whom it is about; None where the body is opaque.
+        sid: the trustee; None where the body is opaque.
         object_type: ObjectType of an object entry: a property set, class or extended right.
         inherited_object_type: InheritedObjectType of an object entry.
-        data: what follows the SID (conditions, resource attributes, padding), or the whole opaque body.
+        data: the bytes after the SID (conditions, resource attributes, padding), or the whole opaque body.
 
     Raises:
         ValueError: for numbers out of range, or parts that do not fit the type.
@@ -164,7 +164,7 @@ class Ace:
 
     @property
     def size(self) -> int:
-        """AceSize: bytes of the whole entry."""
+        """AceSize: size of the whole entry in bytes."""
         if self.sid is None:
             return ACE_HEADER_BYTES + len(self.data)
         guids = (self.object_type is not None) + (self.inherited_object_type is not None)
@@ -173,12 +173,12 @@ class Ace:
 
     @property
     def inherited(self) -> bool:
-        """Whether it came from the parent object."""
+        """True if the entry was inherited from the parent object."""
         return bool(self.flags & AceFlags.INHERITED)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Decode one entry, nothing behind it.
+        """Decode one entry, without bytes behind it.
 
         Raises:
             DecodeError: for a truncated, longer or wrong entry.
@@ -189,10 +189,10 @@ class Ace:
 
     @classmethod
     def read(cls, data: bytes, offset: int, end: int) -> tuple[Self, int]:
-        """Decode the entry that begins at `offset`; return it and the offset behind it.
+        """Decode the entry that begins at `offset`; return the entry and the offset behind it.
 
         Raises:
-            DecodeError: when it is wrong or does not fit in front of `end`.
+            DecodeError: when it is wrong or does not fit before `end`.
         """
         header, start = ACE_HEADER.read(data, offset, end)
         need(SECTION_ACE, "AceSize", offset, header.size, end)
@@ -246,19 +246,19 @@ def _read_object_types(data: bytes, offset: int, end: int) -> tuple[UUID | None,
 
 
 def allow(sid: Sid, mask: int, flags: int = 0) -> Ace:
-    """An entry that grants `mask` to `sid` ([MS-DTYP] 2.4.4.2)."""
+    """Make an entry that grants `mask` to `sid` ([MS-DTYP] 2.4.4.2)."""
     return Ace(AceType.ACCESS_ALLOWED, flags, int(mask), sid)
 
 
 def deny(sid: Sid, mask: int, flags: int = 0) -> Ace:
-    """An entry that refuses `mask` to `sid` ([MS-DTYP] 2.4.4.4)."""
+    """Make an entry that denies `mask` to `sid` ([MS-DTYP] 2.4.4.4)."""
     return Ace(AceType.ACCESS_DENIED, flags, int(mask), sid)
 
 
 def allow_object(
     sid: Sid, mask: int, object_type: UUID | None, inherited_object_type: UUID | None = None, flags: int = 0
 ) -> Ace:
-    """An entry that grants `mask` on one property set, class or extended right ([MS-DTYP] 2.4.4.3)."""
+    """Make an entry that grants `mask` on one property set, class or extended right ([MS-DTYP] 2.4.4.3)."""
     return Ace(AceType.ACCESS_ALLOWED_OBJECT, flags, int(mask), sid, object_type, inherited_object_type)
 
 
@@ -267,8 +267,8 @@ class Acl:
     """A list of entries in stored order, [MS-DTYP] 2.4.5.
 
     Attributes:
-        aces: the entries; none at all grants nothing to anybody.
-        revision: 2, or 4 where an entry is about directory objects.
+        aces: the entries; an empty list grants nothing.
+        revision: 2, or 4 if an entry is for directory objects.
 
     Raises:
         ValueError: for another revision, or a list longer than 65535 bytes.
@@ -296,12 +296,12 @@ class Acl:
 
     @property
     def size(self) -> int:
-        """AclSize: bytes of header and entries."""
+        """AclSize: size of header and entries in bytes."""
         return ACL_HEADER_BYTES + sum(ace.size for ace in self.aces)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Decode one list, nothing behind it.
+        """Decode one list, without bytes behind it.
 
         Raises:
             DecodeError: for a truncated, longer or wrong list.
@@ -312,12 +312,12 @@ class Acl:
 
     @classmethod
     def read(cls, data: bytes, offset: int, end: int) -> tuple[Self, int]:
-        """Decode the list that begins at `offset`; return it and the offset behind it.
+        """Decode the list that begins at `offset`; return the list and the offset behind it.
 
-        Free space behind the last entry, as Windows leaves it, and the two Sbz fields are ignored.
+        Free space behind the last entry, which Windows may leave, and the two Sbz fields are ignored.
 
         Raises:
-            DecodeError: when it is wrong or does not fit in front of `end`.
+            DecodeError: when it is wrong or does not fit before `end`.
         """
         header, start = ACL_HEADER.read(data, offset, end)
         need(SECTION_ACL, "AclSize", offset, header.size, end)

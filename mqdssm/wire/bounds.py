@@ -1,10 +1,10 @@
-"""The one refusal that every decoder shares: a field that does not fit."""
+"""Refusals that all decoders share: a field that does not fit, and bytes left over."""
 
 from mqdssm.errors import DecodeError
 
 
 def need(section: str, field: str, offset: int, size: int, end: int) -> None:
-    """Refuse a field of `size` bytes at `offset` that does not fit in front of `end`.
+    """Refuse a field of `size` bytes at `offset` that does not fit before `end`.
 
     Raises:
         DecodeError: naming section, field, offset, bytes needed and bytes left.

@@ -11,13 +11,13 @@ from mqdssm.wire.layout import GUID, U32, Bytes, ByteSize, Count, Items, Layout,
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
-CERTIFICATE_BYTES_MAX: Final = 0x10_0000  # mSMQSignCertificates holds no more than that in all (decision M28)
-CERTIFICATES_MAX: Final = CERTIFICATE_BYTES_MAX // 36  # as many as fit when each is empty
+CERTIFICATE_BYTES_MAX: Final = 0x10_0000  # upper range of mSMQSignCertificates (decision M28)
+CERTIFICATES_MAX: Final = CERTIFICATE_BYTES_MAX // 36  # the most empty ones that fit
 DIGEST_BYTES: Final = 16
 
 
 def digest_of(certificate: bytes) -> bytes:
-    """The MD5 digest by which MSMQ names a certificate ([MS-MQMQ] 2.2.22): 16 bytes, no security in it."""
+    """Return the MD5 digest that identifies a certificate ([MS-MQMQ] 2.2.22): 16 bytes, not for security."""
     return hashlib.md5(certificate, usedforsecurity=False).digest()
 
 
@@ -26,8 +26,8 @@ class UserSignCert:
     """One certificate, MQUSERSIGNCERT ([MS-MQMQ] 2.2.22).
 
     Attributes:
-        digest: Digest, 16 bytes as stored; `digest_matches` tells whether it belongs to the certificate.
-        identifier: Identifier, made by whoever registered the certificate.
+        digest: Digest, 16 bytes as stored; `digest_matches` compares it with the certificate.
+        identifier: Identifier, made by the program that registered the certificate.
         der: Certificate, X.509 DER bytes as stored.
     """
 
@@ -37,12 +37,12 @@ class UserSignCert:
 
     @classmethod
     def of(cls, der: bytes, identifier: UUID) -> Self:
-        """Make one from DER bytes; the digest is computed."""
+        """Make a structure from DER bytes; the digest is computed."""
         return cls(digest=digest_of(der), identifier=identifier, der=der)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "UserSignCert":
-        """Decode one, nothing behind it.
+        """Decode one structure, without bytes behind it.
 
         Raises:
             DecodeError: for a truncated, longer or wrong structure.
@@ -54,11 +54,11 @@ class UserSignCert:
 
     @property
     def digest_matches(self) -> bool:
-        """Whether `digest` is the MD5 of the certificate (decision M21: if not, validation reports it)."""
+        """True if `digest` is the MD5 of the certificate (decision M21: if not, validation reports it)."""
         return self.digest == digest_of(self.der)
 
     def certificate(self) -> "Certificate":
-        """The certificate itself, for the `cryptography` package.
+        """Return the certificate as an object of the `cryptography` package.
 
         Raises:
             ValueError: when the bytes are no X.509 certificate.
@@ -89,7 +89,7 @@ class UserSignCerts:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "UserSignCerts":
-        """Decode the stored form, nothing behind it.
+        """Decode the stored form, without bytes behind it.
 
         Raises:
             DecodeError: for a truncated, longer or wrong structure.
@@ -104,7 +104,7 @@ class UserSignCerts:
 
         Args:
             certificates: of the `cryptography` package, or DER bytes.
-            make_guid: where the Identifier of each comes from.
+            make_guid: makes the Identifier of each certificate.
         """
         return cls(tuple(UserSignCert.of(_der(certificate), make_guid()) for certificate in certificates))
 
@@ -112,7 +112,7 @@ class UserSignCerts:
         return USER_SIGN_CERTS.encode(self)
 
     def digests(self) -> tuple[bytes, ...]:
-        """The Digest fields in order: what mSMQDigests mirrors ([MS-MQDSSM] 3.1.6.1.1.9)."""
+        """Return the Digest fields in order, the values of mSMQDigests ([MS-MQDSSM] 3.1.6.1.1.9)."""
         return tuple(certificate.digest for certificate in self.certificates)
 
 

@@ -1,6 +1,6 @@
-"""How single values lie in bytes: numbers, GUIDs, texts; the leaves of every layout.
+"""Codecs of single values: numbers, GUIDs, texts; the leaves of every layout.
 
-A `Scalar` has a fixed size and is read together with its neighbours; a `Codec` finds its own end.
+A `Scalar` has a fixed size and is read together with its neighbours; a `Codec` has a variable size.
 """
 
 import struct
@@ -23,11 +23,11 @@ class Scalar:
     """A value of fixed size.
 
     Attributes:
-        name: what it is called in messages and generated source.
+        name: name in messages and generated source.
         code: its little-endian `struct` code.
-        size: bytes.
-        load: from what `struct` gives to the value; ValueError says what is wrong.
-        dump: from the value to what `struct` takes.
+        size: size in bytes.
+        load: converts the result of `struct` into the value; its ValueError explains a refusal.
+        dump: converts the value for `struct`.
     """
 
     name: str
@@ -38,17 +38,17 @@ class Scalar:
 
 
 class Codec(Protocol):
-    """A value that finds its own end; protocols bring their own kinds (properties by their identifiers)."""
+    """A value of variable size; protocols add their own kinds (properties by their identifiers)."""
 
     @property
     def least(self) -> int:
-        """Bytes that the shortest value takes, at least 1."""
+        """Size of the shortest value in bytes, at least 1."""
 
     def read(self, data: bytes, offset: int, end: int, section: str, field: str) -> tuple[Any, int]:
-        """Decode the value at `offset`; return it and the offset behind it.
+        """Decode the value at `offset`; return the value and the offset behind it.
 
         Raises:
-            DecodeError: when it is wrong or does not fit in front of `end`.
+            DecodeError: when it is wrong or does not fit before `end`.
         """
 
     def write(self, value: Any) -> bytes:
@@ -138,7 +138,7 @@ def _dump_packet(value: bytes) -> bytes:
 
 
 GUID_PACKET: Final = Scalar("GUID_PACKET", "16s", 16, _new_guid, _dump_packet)
-"""A GUID packet ([MS-DTYP] 2.3.4.2) kept as its bytes: what hot messages use."""
+"""Codec of a GUID packet ([MS-DTYP] 2.3.4.2) kept as bytes, for the most frequent messages."""
 
 _new_number: Final = partial(int.__new__, SequenceNumber)
 _from_bytes: Final = int.from_bytes
@@ -158,7 +158,7 @@ SEQUENCE_NUMBER: Final = Scalar("SEQUENCE_NUMBER", "8s", 8, _load_sequence, _dum
 
 
 def raw(size: int) -> Scalar:
-    """Make the scalar for `size` bytes as they are."""
+    """Make the scalar for `size` unconverted bytes."""
 
     def dump(value: bytes) -> bytes:
         if len(value) != size:
@@ -187,7 +187,7 @@ def enum_of(number: Scalar, kind: type[IntEnum], *, keep_unknown: bool = False) 
 
 
 def dump_text16(text: str) -> bytes:
-    """Encode text as UTF-16LE; lone surrogates are kept, as Windows keeps them."""
+    """Encode text as UTF-16LE; lone surrogates are kept, as in Windows."""
     return utf_16_le_encode(text, "surrogatepass")[0]
 
 
@@ -198,11 +198,11 @@ def load_text16(units: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SizedBytes:
-    """Bytes with their number before them, VT_BLOB ([MS-MQCN] 2.2.3.11).
+    """Bytes after their number, VT_BLOB ([MS-MQCN] 2.2.3.11).
 
     Attributes:
-        size: how the number lies in bytes; unsigned.
-        high: the most bytes.
+        size: codec of the number; unsigned.
+        high: largest number of bytes.
     """
 
     size: Scalar
@@ -210,14 +210,14 @@ class SizedBytes:
 
     @property
     def least(self) -> int:
-        """Bytes of the number."""
+        """Size of the number in bytes."""
         return self.size.size
 
     def read(self, data: bytes, offset: int, end: int, section: str, field: str) -> tuple[bytes, int]:
         """Decode the number and the bytes.
 
         Raises:
-            DecodeError: when they do not fit in front of `end`, or are too many.
+            DecodeError: when they do not fit before `end`, or are too many.
         """
         at = offset + self.size.size
         need(section, field, offset, self.size.size, end)
@@ -232,7 +232,7 @@ class SizedBytes:
 
         Raises:
             ValueError: when they are too many.
-            TypeError: no bytes.
+            TypeError: not bytes.
         """
         packed = bytes(memoryview(value))
         if len(packed) > self.high:
@@ -242,12 +242,12 @@ class SizedBytes:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Values with their number before them, VT_VECTOR ([MS-MQCN] 2.2.3.13): a tuple.
+    """Values after their number, VT_VECTOR ([MS-MQCN] 2.2.3.13): a tuple.
 
     Attributes:
-        size: how the number lies in bytes; unsigned.
-        element: how each value lies in bytes.
-        high: the most values.
+        size: codec of the number; unsigned.
+        element: codec of each value.
+        high: largest number of values.
     """
 
     size: Scalar
@@ -256,7 +256,7 @@ class Counted:
 
     @property
     def least(self) -> int:
-        """Bytes of the number."""
+        """Size of the number in bytes."""
         return self.size.size
 
     def read(
@@ -265,7 +265,7 @@ class Counted:
         """Decode the number and the values.
 
         Raises:
-            DecodeError: when they do not fit in front of `end`, are too many, or one of them is wrong.
+            DecodeError: when they do not fit before `end`, are too many, or one of them is wrong.
         """
         at = offset + self.size.size
         need(section, field, offset, self.size.size, end)
@@ -294,7 +294,7 @@ class Counted:
 
         Raises:
             ValueError: when they are too many, or one of them cannot be encoded.
-            TypeError: no tuple.
+            TypeError: not a tuple.
         """
         if not isinstance(value, tuple):
             raise TypeError(f"{value!r} is no tuple")
@@ -313,21 +313,21 @@ class Text16Z:
     """UTF-16LE text that ends with its first NUL, VT_LPWSTR ([MS-MQCN] 2.2.3.10).
 
     Attributes:
-        units_max: the most UTF-16 units without the NUL.
+        units_max: largest number of UTF-16 units without the NUL.
     """
 
     units_max: int
 
     @property
     def least(self) -> int:
-        """Bytes of the empty text: its NUL."""
+        """Size of the empty text in bytes: its NUL."""
         return 2
 
     def read(self, data: bytes, offset: int, end: int, section: str, field: str) -> tuple[str, int]:
         """Decode up to the first NUL unit.
 
         Raises:
-            DecodeError: when there is none before `end`, or the text is too long.
+            DecodeError: when no NUL stands before `end`, or the text is too long.
         """
         limit = min(end, offset + 2 * self.units_max + 2)
         at = data.find(b"\0\0", offset, limit)
@@ -370,7 +370,7 @@ def load_sized_text(units: bytes, *, terminated: bool) -> str:
     """Decode UTF-16LE text of known size.
 
     Raises:
-        ValueError: for an odd size, a missing NUL at the end or one within.
+        ValueError: for an odd size, a missing NUL at the end or a NUL before it.
     """
     if len(units) % 2:
         raise ValueError(f"has {len(units)} bytes, which is no whole number of UTF-16 units")
@@ -385,10 +385,10 @@ def load_sized_text(units: bytes, *, terminated: bool) -> str:
 
 
 def dump_sized_text(text: str, *, terminated: bool) -> bytes:
-    """Encode text whose size is announced elsewhere.
+    """Encode text whose size is in another field.
 
     Raises:
-        ValueError: for a NUL in text that ends with one.
+        ValueError: for a NUL in a text with a terminator.
     """
     if terminated and "\0" in text:
         raise ValueError("holds a NUL")

@@ -4,7 +4,7 @@ from enum import IntFlag
 
 
 class DescriptorControl(IntFlag):
-    """What a descriptor says of itself, the Control field ([MS-DTYP] 2.4.6)."""
+    """Flags of a security descriptor, the Control field ([MS-DTYP] 2.4.6)."""
 
     OWNER_DEFAULTED = 0x0001
     GROUP_DEFAULTED = 0x0002

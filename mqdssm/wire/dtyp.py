@@ -41,7 +41,7 @@ DESCRIPTOR_BYTES_MAX: Final = (
 
 @dataclass(frozen=True, slots=True)
 class DescriptorHeader:
-    """What a self-relative descriptor begins with, [MS-DTYP] 2.4.6; offsets of 0 stand for no part."""
+    """First fields of a self-relative descriptor, [MS-DTYP] 2.4.6; offsets of 0 are absent parts."""
 
     sbz1: int
     control: int
@@ -81,14 +81,14 @@ DESCRIPTOR_HEADER: Final = Layout(
 
 
 class AclForm(Enum):
-    """The four things that a descriptor can say with a list ([MS-DTYP] 2.5.3.2)."""
+    """Presence of an access control list in a descriptor: four cases ([MS-DTYP] 2.5.3.2)."""
 
     ABSENT = "absent"
-    """Nothing is said: the present bit is clear."""
+    """No list: the present bit is clear."""
     NULL = "null"
-    """Present without a list: a NULL DACL lets everybody do everything."""
+    """Present without a list: a NULL DACL grants everything to everyone."""
     EMPTY = "empty"
-    """A list without entries: nobody is granted anything."""
+    """A list without entries: it grants nothing."""
     ENTRIES = "entries"
     """A list with entries."""
 
@@ -105,17 +105,16 @@ def _form(acl: Acl | None, present: int) -> AclForm:
 class SecurityDescriptor:
     """A self-relative SECURITY_DESCRIPTOR, [MS-DTYP] 2.4.6.
 
-    `bytes(descriptor)` is exactly what it was decoded from; of a descriptor made from parts it is header,
-    owner, group, SACL and DACL in this order. Two descriptors are equal when their parts are, however they
-    are laid out.
+    `bytes(descriptor)` is exactly the decoded image; a descriptor made from parts has header, owner, group,
+    SACL and DACL in this order. Two descriptors are equal when their parts are equal, in any layout.
 
     Attributes:
         control: `DescriptorControl` bits; SELF_RELATIVE is always set.
         owner: None when absent.
         group: None when absent.
-        sacl: None when absent or NULL (`sacl_form` tells which).
-        dacl: None when absent or NULL (`dacl_form` tells which).
-        sbz1: the byte that a resource manager may use, else 0.
+        sacl: None when absent or NULL (see `sacl_form`).
+        dacl: None when absent or NULL (see `dacl_form`).
+        sbz1: a byte for resource managers, else 0.
 
     Raises:
         ValueError: when control and parts contradict each other.
@@ -149,13 +148,13 @@ class SecurityDescriptor:
         dacl: Iterable[Ace] | None = None,
         control: int = 0,
     ) -> Self:
-        """Make a descriptor from parts; the present bits and ACL revisions follow from them.
+        """Make a descriptor from parts; the present bits and ACL revisions are computed from them.
 
         Args:
             owner: None leaves it out.
             group: None leaves it out.
             sacl: entries; None leaves it out.
-            dacl: entries; None leaves it out (a NULL DACL is that with DACL_PRESENT in `control`).
+            dacl: entries; None leaves it out (with DACL_PRESENT in `control` it is a NULL DACL).
             control: further `DescriptorControl` bits.
 
         Raises:
@@ -170,12 +169,12 @@ class SecurityDescriptor:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Decode a self-relative descriptor, nothing behind it.
+        """Decode a self-relative descriptor, without bytes behind it.
 
-        Gaps between the parts, shared parts and any order of them are accepted: the offsets alone place them.
+        Gaps between the parts, shared parts and any order are accepted: only the offsets matter.
 
         Raises:
-            DecodeError: for one that is truncated, longer, larger than any can be, or contradicts itself.
+            DecodeError: for one that is truncated, too long, too large, or contradicts itself.
         """
         data = bytes(data)
         if len(data) > DESCRIPTOR_BYTES_MAX:
@@ -208,25 +207,25 @@ class SecurityDescriptor:
 
     @property
     def dacl_form(self) -> AclForm:
-        """Whether the DACL is absent, NULL, empty or has entries."""
+        """Presence of the DACL: absent, NULL, empty or with entries."""
         return _form(self.dacl, self.control & DescriptorControl.DACL_PRESENT)
 
     @property
     def sacl_form(self) -> AclForm:
-        """Whether the SACL is absent, NULL, empty or has entries."""
+        """Presence of the SACL: absent, NULL, empty or with entries."""
         return _form(self.sacl, self.control & DescriptorControl.SACL_PRESENT)
 
     def explicit_aces(self) -> tuple[Ace, ...]:
-        """The DACL's own entries, without those that came from the parent object."""
+        """Return the entries of the DACL that were not inherited from the parent object."""
         return tuple(ace for ace in self.dacl.aces if not ace.inherited) if self.dacl is not None else ()
 
     @classmethod
     def from_sddl(cls, text: str, domain: Sid | None = None) -> Self:
-        """Read the text form ([MS-DTYP] 2.5.1), as ``O:BAG:BAD:P(A;;0x2002b;;;WD)``.
+        """Read a descriptor from SDDL ([MS-DTYP] 2.5.1), as ``O:BAG:BAD:P(A;;0x2002b;;;WD)``.
 
         Args:
             text: the whole descriptor.
-            domain: the domain that aliases such as DA stand for.
+            domain: the domain of aliases such as DA.
 
         Raises:
             ValueError: for text that is no descriptor, or names a domain's account without `domain`.
@@ -234,14 +233,14 @@ class SecurityDescriptor:
         return cls(*parse_sddl(text, domain))
 
     def to_sddl(self, domain: Sid | None = None, rights: RightsStyle = RightsStyle.NAMES) -> str:
-        """Write the text form ([MS-DTYP] 2.5.1); reading it gives the same parts.
+        """Write the descriptor as SDDL ([MS-DTYP] 2.5.1); reading the text gives the same parts.
 
         The text has no room for the defaulted, trusted and resource manager bits of Control, nor for the
         revision of a list.
 
         Args:
             domain: the domain whose accounts are written as aliases.
-            rights: NAMES are those of Active Directory; MSMQ's own masks mean something else: HEX.
+            rights: NAMES are Active Directory's rights; MSMQ's own masks have other meanings: use HEX.
         """
         return format_sddl(
             SddlParts(self.control, self.owner, self.group, self.sacl, self.dacl), domain, rights

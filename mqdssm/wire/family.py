@@ -1,4 +1,4 @@
-"""Messages of several layouts that share one header: what their codecs have in common."""
+"""Encoding of messages of several layouts that share one header."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,15 +12,15 @@ def encode_one(
     """Encode a message by the layout of its class ([MC-MQDSRP] 2.2.6, [MS-MQCN] 2.2.4, [MS-MQSD] 2.2).
 
     Args:
-        layouts: of each class.
-        message: what to encode.
-        called: what the messages of this family are, for the error.
-        bytes_max: how many bytes it may have.
-        behind: what follows the message, and counts.
+        layouts: the layout of each class.
+        message: the message.
+        called: name of this family of messages, for the error.
+        bytes_max: largest size in bytes.
+        behind: bytes behind the message, which count.
 
     Raises:
         ValueError: naming the field that cannot be encoded, or for a message that is too long.
-        TypeError: no message of this family.
+        TypeError: not a message of this family.
     """
     layout = layouts.get(type(message))
     if layout is None:

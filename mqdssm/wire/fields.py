@@ -1,6 +1,6 @@
-"""The words of the declaration language: what stands where in a structure.
+"""Fields of a declared layout: their kinds and their order in a structure.
 
-Each word has the name of a dataclass field (`name`) or only one in the specification (`spec`), which is what
+Each field has the name of a dataclass field (`name`), or only a name in the specification (`spec`), which
 errors print.
 """
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class FieldError(ValueError):
-    """What a dataclass raises in `__post_init__` about one of its fields, by the dataclass's own name."""
+    """Error of a dataclass's `__post_init__` about one of its fields, by the dataclass's own name."""
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(f"{name}: {problem}")
@@ -31,7 +31,7 @@ class Nested:
 
     @property
     def least(self) -> int:
-        """Bytes that the shortest one takes."""
+        """Size of the shortest structure in bytes."""
         return self.layout.least
 
 
@@ -40,7 +40,7 @@ AnyCodec: TypeAlias = Scalar | Nested | Codec
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A field of the dataclass, as it is; `low` and `high` are inclusive."""
+    """A field of the dataclass, unconverted; `low` and `high` are inclusive."""
 
     name: str
     codec: AnyCodec
@@ -60,7 +60,7 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """A field of the specification that is sent as `send` and never looked at."""
+    """A field of the specification that is sent as `send` and ignored when received."""
 
     spec: str
     codec: Scalar
@@ -80,7 +80,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class ByteSize:
-    """The number of bytes that `name` takes, a text's NUL included."""
+    """The size of `name` in bytes, a text's NUL included."""
 
     name: str
     codec: Scalar
@@ -91,7 +91,7 @@ class ByteSize:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A number that tells whether `name` is there (is not None): 0, or `yes`, or `yes(object)`."""
+    """A number that says if `name` is present (is not None): 0, or `yes`, or `yes(object)`."""
 
     name: str
     codec: Scalar
@@ -109,7 +109,7 @@ class TotalSize:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """The elements of the tuple `name`: as many as its `Count` says, else up to the end."""
+    """The elements of the tuple `name`: their number is in its `Count`, or they extend to the end."""
 
     name: str
     codec: AnyCodec
@@ -119,15 +119,15 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """Pairs of the tuple `name`: first all keys, then all values, each as its key says; no key twice.
+    """Pairs of the tuple `name`: all keys, then all values, each with the codec of its key; no key twice.
 
     Attributes:
         name: the field of the dataclass, a tuple of (key, value).
-        key: how a key lies in bytes; a whole number.
-        codecs: for each key that there is, how its value lies in bytes; the keys are what decoding gives.
+        key: codec of a key, a whole number.
+        codecs: codec of the value for each key; decoding returns these keys.
         spec: the specification's name of the values.
         spec_key: the specification's name of the keys.
-        key_name: what messages call a key.
+        key_name: function that names a key in messages.
         known: the keys by their numbers.
     """
 
@@ -145,7 +145,7 @@ class Keyed:
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """Bytes as they are: as many as the `ByteSize` says, else up to the end."""
+    """Unconverted bytes: their number is in the `ByteSize`, or they extend to the end."""
 
     name: str
     spec: str = ""
@@ -154,7 +154,7 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Text16:
-    """UTF-16LE text, as long as its `ByteSize` says; `terminated`: with a NUL that counts."""
+    """UTF-16LE text; its size is in its `ByteSize`; `terminated`: with a NUL, which counts."""
 
     name: str
     spec: str = ""
@@ -163,9 +163,9 @@ class Text16:
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """Fields that are there only when (`there`) or only when not `name` is: by its Count, ByteSize or Flag.
+    """Fields that are present only with `name` (`there`) or only without it, by its Count, ByteSize or Flag.
 
-    `left`: by nothing but that bytes are left; on encoding, when `name` differs from its default.
+    `left`: present if any bytes are left; when encoding, if `name` differs from its default.
     """
 
     name: str
@@ -178,7 +178,7 @@ class When:
 class Group:
     """Fields that the specification describes as a structure of their own, such as a header.
 
-    The dataclass does without: its fields are those of the whole. Only what is shown to people has it.
+    The dataclass has no group: its fields are fields of the whole. Groups appear only in output for people.
     """
 
     spec: str
@@ -191,27 +191,27 @@ Declared: TypeAlias = Field | Group
 
 
 def group(spec: str, *declared: Declared) -> Group:
-    """Fields that are a structure of their own in the specification; groups may hold groups."""
+    """Make a group of fields, a structure of its own in the specification; groups may hold groups."""
     return Group(spec, declared)
 
 
 def when(name: str, *fields: Field) -> When:
-    """Fields that are there only together with `name`."""
+    """Make fields that are present only together with `name`."""
     return When(name, fields)
 
 
 def unless(name: str, *fields: Field) -> When:
-    """Fields that are there only in place of `name`."""
+    """Make fields that are present only in place of `name`."""
     return When(name, fields, there=False)
 
 
 def when_left(name: str, *fields: Field) -> When:
-    """Fields at the end that are there, together with `name`, only when any bytes are left."""
+    """Make fields at the end that are present, together with `name`, only when any bytes are left."""
     return When(name, fields, left=True)
 
 
 def label(field: Field) -> str:
-    """The name that errors print: the specification's, else the dataclass field's."""
+    """Return the name for errors: the specification's, else the dataclass field's."""
     if isinstance(field, Const | Ignored | TotalSize):
         return field.spec
     if isinstance(field, When):

@@ -38,7 +38,7 @@ PROVIDER_ENHANCED: Final = "Microsoft Enhanced Cryptographic Provider v1.0"
 
 
 class KeyAlgorithm(IntEnum):
-    """What a key is for, aiKeyAlg ([MS-MQDS] 2.2.19)."""
+    """Purpose of a key, aiKeyAlg ([MS-MQDS] 2.2.19)."""
 
     CALG_RSA_SIGN = 0x2400
     CALG_RSA_KEYX = 0xA400
@@ -55,7 +55,7 @@ class RsaBlob:
         modulus: little-endian bytes.
 
     Raises:
-        ValueError: when `bits` does not tell the length of `modulus`.
+        ValueError: when `bits` is not the length of `modulus`.
     """
 
     algorithm: int = KeyAlgorithm.CALG_RSA_KEYX
@@ -84,7 +84,7 @@ RSA_BLOB: Final = Layout(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicKey:
-    """One key with the provider that made it, MQDSPUBLICKEY ([MS-MQMQ] 2.2.1).
+    """One key with the name of its cryptographic provider, MQDSPUBLICKEY ([MS-MQMQ] 2.2.1).
 
     Attributes:
         provider_name: name of the cryptographic service provider.
@@ -98,7 +98,7 @@ class PublicKey:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "PublicKey":
-        """Decode one key, nothing behind it.
+        """Decode one key, without bytes behind it.
 
         Raises:
             DecodeError: for a truncated, longer or wrong structure.
@@ -114,7 +114,7 @@ class PublicKey:
         provider_type: int = PROV_RSA_FULL,
         algorithm: int = KeyAlgorithm.CALG_RSA_KEYX,
     ) -> Self:
-        """Make one from an RSA key of the `cryptography` package.
+        """Make a key from an RSA key of the `cryptography` package.
 
         Raises:
             ValueError: for a key whose exponent does not fit 32 bits.
@@ -134,7 +134,7 @@ class PublicKey:
 
     @property
     def rsa_blob(self) -> RsaBlob:
-        """The numbers in `blob`.
+        """Numbers of the RSA key in `blob`.
 
         Raises:
             DecodeError: when it is no RSA key.
@@ -142,7 +142,7 @@ class PublicKey:
         return RSA_BLOB.decode(self.blob)
 
     def rsa(self) -> "RSAPublicKey":
-        """The key itself, for the `cryptography` package.
+        """Return the key as an object of the `cryptography` package.
 
         Raises:
             DecodeError: when `blob` is no RSA key.
@@ -178,7 +178,7 @@ class PublicKeys:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "PublicKeys":
-        """Decode the stored form, nothing behind it.
+        """Decode the stored form, without bytes behind it.
 
         Raises:
             DecodeError: for a truncated, longer or wrong structure.

@@ -1,4 +1,4 @@
-"""Bytes are declared, not parsed by hand: a dataclass, a section and the fields in their order.
+"""Declared binary layouts: a dataclass, a section and the fields in their order.
 
 For example::
 
@@ -15,11 +15,11 @@ For example::
         when("servers", Value("site", GUID, "RespondingSiteID"), Text16("servers")),
     )
 
-A layout is proven when it is made (at import): every field of the dataclass is laid out exactly once, every
-size and count stands before what it announces, everything optional has a default. Then it is compiled to
-Python source, which decodes and encodes; where that refuses, the interpreted form of the same declaration
-says why. Length is law: what is short, long, over a limit or inconsistent is a DecodeError, and nothing else
-comes out of `decode`. What cannot be encoded is our caller's mistake: a ValueError that names the field.
+A layout is checked when it is made (at import): every field of the dataclass is laid out exactly once, every
+size and count stands before its field, every optional field has a default. Then it is compiled to Python
+source, which decodes and encodes. If that code refuses, the interpreted form of the same declaration explains
+the refusal. Lengths are strict: short, long, oversized or inconsistent data is a DecodeError, the only
+error of `decode`. Objects that cannot be encoded are the caller's mistake: a ValueError that names the field.
 """
 
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -129,13 +129,13 @@ T = TypeVar("T")
 
 
 class Layout(Generic[T]):
-    """How the values of one dataclass lie in bytes.
+    """Binary layout of the objects of one dataclass.
 
     Attributes:
         cls: the dataclass.
-        section: where the structure is specified, as ``[MS-MQSD] 2.2.3``.
-        least: bytes that the shortest structure takes.
-        groups: for fields in groups, by the name that errors print, the groups' names from the outside.
+        section: section of the specification, as ``[MS-MQSD] 2.2.3``.
+        least: size of the shortest structure in bytes.
+        groups: for fields in groups, by their name in errors, the groups' names from the outermost.
         source: the generated Python source, for reading.
 
     Raises:
@@ -162,7 +162,7 @@ class Layout(Generic[T]):
         """Decode bytes that hold one structure and nothing else.
 
         Raises:
-            DecodeError: naming section, field, offset and what is wrong.
+            DecodeError: with section, field, offset and problem.
         """
         data = bytes(data)
         made, end = self.read(data, 0, len(data))
@@ -170,15 +170,15 @@ class Layout(Generic[T]):
         return made
 
     def read(self, data: bytes, offset: int, end: int) -> tuple[T, int]:
-        """Decode the structure that begins at `offset`; return it and the offset behind it.
+        """Decode the structure that begins at `offset`; return the object and the offset behind it.
 
         Raises:
-            DecodeError: when it is wrong or does not fit in front of `end`.
+            DecodeError: when it is wrong or does not fit before `end`.
         """
         try:
             return self._read(data, offset, end)
         except ValueError:
-            pass  # the interpreted form finds the words
+            pass  # the interpreted form explains it
         walk.read(self, data, offset, end)
         raise AssertionError(f"{self!r}: compiled and interpreted form disagree")
 
@@ -192,15 +192,15 @@ class Layout(Generic[T]):
         try:
             return self._write(made)
         except ENCODING_FAILURES:
-            pass  # the interpreted form finds the words
+            pass  # the interpreted form explains it
         walk.write(self, made)
         raise AssertionError(f"{self!r}: compiled and interpreted form disagree")
 
     def decode_interpreted(self, data: bytes) -> T:
-        """Decode as `decode` does, without compiled code: the reference.
+        """Decode like `decode`, without compiled code: the reference.
 
         Raises:
-            DecodeError: the same as `decode`.
+            DecodeError: as in `decode`.
         """
         data = bytes(data)
         made: T
@@ -209,10 +209,10 @@ class Layout(Generic[T]):
         return made
 
     def encode_interpreted(self, made: T) -> bytes:
-        """Encode as `encode` does, without compiled code: the reference.
+        """Encode like `encode`, without compiled code: the reference.
 
         Raises:
-            ValueError: the same as `encode`.
+            ValueError: as in `encode`.
         """
         return walk.write(self, made)
 

@@ -1,7 +1,7 @@
-"""Access rights as numbers: the generic and standard ones, and what MSMQ makes of the lower bits.
+"""Access masks: the generic and standard rights, and MSMQ's meaning of the lower bits.
 
-[MS-DTYP] 2.4.3 and [MS-MQMQ] 2.2.23 to 2.2.27. On Active Directory the lower bits mean something else
-(bit 0x20 is *write property* there): these masks are not to be written there as they are (decision M31).
+[MS-DTYP] 2.4.3 and [MS-MQMQ] 2.2.23 to 2.2.27. On Active Directory the lower bits have other meanings
+(bit 0x20 is *write property* there): do not write these masks there without translation (decision M31).
 """
 
 from enum import IntFlag
@@ -136,7 +136,7 @@ MQSEC_CN_GENERIC_ALL: Final = ConnectedNetworkAccess.GENERIC_ALL
 
 
 def map_generic(mask: int, kind: type[IntFlag]) -> int:
-    """Replace the generic bits of a mask by the rights they stand for on one kind of object.
+    """Replace the generic bits of a mask by the specific rights on one kind of object.
 
     A generic right that [MS-MQMQ] does not define for the kind (execute; write on a connected network) grants
     nothing and is dropped.

@@ -1,9 +1,9 @@
 """Change Notification Messages as bytes ([MS-MQCN] 2.2.4): updates little-endian, events as text.
 
-:func:`encode` and :func:`decode` are the codec of the bodies of messages. A body is the Change Notification
-Message and one byte that nobody uses ([MS-MQCN] 3.3.5.3, decision C3): `encode` writes it as 0, `decode`
-takes a body with it, whatever it is, and one without; a second byte is too much. The text of version 2 may
-end with U+0000, which is read and not written (decision C31).
+:func:`encode` and :func:`decode` convert the bodies of messages. A body is the Change Notification Message
+and one unused byte ([MS-MQCN] 3.3.5.3, decision C3): `encode` writes it as 0, `decode` accepts any value, or
+a body without it; a second byte is too much. The text of version 2 may end with U+0000, which is read and
+not written (decision C31).
 """
 
 from collections.abc import Callable, Mapping
@@ -49,40 +49,40 @@ from mqdssm.wire.propvalue import VALUE_BYTES_MAX, properties
 from mqdssm.wire.show import Shown, show, show_header
 
 MESSAGE_BYTES_MAX: Final = VALUE_BYTES_MAX
-"""Longest message: MSMQ carries no more than 4 MiB in one (decision C12)."""
+"""Longest message: an MSMQ message carries at most 4 MiB (decision C12)."""
 BODY_BYTES_MAX: Final = 4 * 1024
 """Longest message of version 2 (decision C6)."""
 TERMINATOR: Final = dump_text16("\0")
-"""What may end the text of version 2 (decision C31)."""
+"""Optional end of the text of version 2 (decision C31)."""
 UNUSED_BYTES: Final = 1
-"""What follows a message in the body that carries it ([MS-MQCN] 3.3.5.3)."""
+"""Number of unused bytes behind a message in its body ([MS-MQCN] 3.3.5.3)."""
 PROPERTIES_MAX: Final = 255
-"""NumberOfProperties is one byte ([MS-MQCN] 2.2.6)."""
+"""Most properties of an update: NumberOfProperties is one byte ([MS-MQCN] 2.2.6)."""
 PATH_NAME: Final = Text16Z(1_024)
-"""An object's path name; no document gives a limit (decision C12)."""
+"""Path name of an object; no document gives a limit (decision C12)."""
 RESERVED_BYTES: Final = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationHeader:
-    """Beginning of every message ([MS-MQCN] 2.2.4): `version` tells which message it is."""
+    """First field of every message ([MS-MQCN] 2.2.4), with its kind in `version`."""
 
     version: NotificationVersion
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A piece of a body in UTF-16LE: a text between what stands before it and what stands behind it.
+    """A piece of a body in UTF-16LE: a text between two fixed strings.
 
-    No parser of XML is at work: what stands around is compared byte by byte, and the text ends at the first
-    ``<``, or there is none within its limit (decision C6).
+    This is not an XML parser: the fixed strings are compared byte by byte, and the text ends at the first
+    ``<``, which must stand within its limit (decision C6).
 
     Attributes:
-        before: what stands before the text.
-        behind: what may stand behind it; the first one is written.
-        units_max: the most UTF-16 units of the text.
-        load: from the text to the value; ValueError says what is wrong.
-        dump: from the value to the text.
+        before: fixed string before the text.
+        behind: fixed strings that may follow it; the first one is written.
+        units_max: largest number of UTF-16 units of the text.
+        load: converts the text into the value; its ValueError explains a refusal.
+        dump: converts the value into the text.
     """
 
     before: str
@@ -93,14 +93,14 @@ class Element:
 
     @property
     def least(self) -> int:
-        """Bytes of what stands around the text."""
+        """Size of the fixed strings in bytes."""
         return 2 * (len(self.before) + min(map(len, self.behind)))
 
     def read(self, data: bytes, offset: int, end: int, section: str, field: str) -> tuple[Any, int]:
-        """Decode the text and what stands around it.
+        """Decode the text and the strings around it.
 
         Raises:
-            DecodeError: when something else stands there, or the text is wrong.
+            DecodeError: when other strings stand there, or the text is wrong.
         """
         at = _behind((self.before,), data, offset, end)
         if at is None:
@@ -123,10 +123,10 @@ class Element:
         return value, behind
 
     def write(self, value: Any) -> bytes:
-        """Encode the text with what stands around it.
+        """Encode the text with the strings around it.
 
         Raises:
-            ValueError: for a value without a text that reads as it.
+            ValueError: for a value that would not be read again from its text.
         """
         text = self.dump(value)
         if len(text) > self.units_max or "<" in text or self.load(text) != value:
@@ -135,7 +135,7 @@ class Element:
 
 
 def _behind(texts: tuple[str, ...], data: bytes, at: int, end: int) -> int | None:
-    """The offset behind the one of these texts that stands here; None: none of them does."""
+    """Return the offset behind the first of these strings that stands at `at`; None: none of them does."""
     for text in texts:
         literal = dump_text16(text)
         if data.startswith(literal, at, end):
@@ -222,20 +222,20 @@ NOTIFICATION_BODY: Final = Layout(
 LAYOUTS: Final[Mapping[int, Layout[Any]]] = MappingProxyType(
     {int(layout.cls.version): layout for layout in (NOTIFICATION_UPDATES, NOTIFICATION_BODY)}
 )
-"""The layout of each message by its Version."""
+"""Layout of each message by its Version."""
 _LIMITS: Final[Mapping[type, int]] = {
     NotificationUpdates: MESSAGE_BYTES_MAX,
     NotificationBody: BODY_BYTES_MAX,
 }
-"""Most bytes of a message with the unused one."""
+"""Largest size of a message with the unused byte."""
 _OF_CLASS: Final[Mapping[type, Layout[Any]]] = {layout.cls: layout for layout in LAYOUTS.values()}
 
 
 def layout_of(data: bytes) -> Layout[Any]:
-    """Find the layout of a message by its version.
+    """Return the layout of a message by its version.
 
     Raises:
-        DecodeError: another version, or too long to be a message of this one.
+        DecodeError: another version, or too long for a message of this version.
     """
     header, _ = NOTIFICATION_HEADER.read(data, 0, len(data))
     layout = LAYOUTS[header.version]
@@ -245,10 +245,10 @@ def layout_of(data: bytes) -> Layout[Any]:
 
 
 def decode(data: bytes) -> ChangeNotification:
-    """Decode the body of a message: a Change Notification Message, the unused byte behind it or not.
+    """Decode the body of a message: a Change Notification Message, with or without the unused byte.
 
     Raises:
-        DecodeError: naming section, field, offset and what is wrong.
+        DecodeError: with section, field, offset and problem.
     """
     data = bytes(data)
     layout = layout_of(data)
@@ -259,10 +259,10 @@ def decode(data: bytes) -> ChangeNotification:
 
 
 def _finish(layout: Layout[Any], data: bytes, offset: int) -> None:
-    """Refuse bytes behind a message, but the terminator of a text and the unused byte.
+    """Refuse bytes behind a message, except the terminator of a text and the unused byte.
 
     Raises:
-        DecodeError: naming the number of bytes left over.
+        DecodeError: with the number of bytes left over.
     """
     end = len(data)
     if layout is NOTIFICATION_BODY and data.startswith(TERMINATOR, offset):
@@ -274,12 +274,12 @@ def _finish(layout: Layout[Any], data: bytes, offset: int) -> None:
 
 
 def encode(message: ChangeNotification) -> bytes:
-    """Encode a message and the unused byte: the body of the message that carries it ([MS-MQCN] 3.3.5.3).
+    """Encode a message and the unused byte, as the body of an MSMQ message ([MS-MQCN] 3.3.5.3).
 
     Raises:
         ValueError: naming the field that cannot be encoded (more than 255 updates, or properties of one), or
             for a message longer than `MESSAGE_BYTES_MAX`.
-        TypeError: no Change Notification Message.
+        TypeError: not a Change Notification Message.
     """
     return encode_one(
         _OF_CLASS,
@@ -291,7 +291,7 @@ def encode(message: ChangeNotification) -> bytes:
 
 
 def update_bytes(update: NotificationUpdate) -> int:
-    """The bytes that an update takes in a message: who splits messages adds them up.
+    """Return the size of an update in a message, for splitting messages.
 
     Raises:
         ValueError: naming the field that cannot be encoded.

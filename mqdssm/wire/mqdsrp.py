@@ -1,7 +1,7 @@
-"""Replication messages as bytes ([MC-MQDSRP] 2.2): little-endian, sequence numbers apart.
+"""Replication messages as bytes ([MC-MQDSRP] 2.2): little-endian, except sequence numbers.
 
-:func:`encode` and :func:`decode` are the codec of the bodies of messages; the layouts serve tests and whoever
-shows a message.
+:func:`encode` and :func:`decode` convert the bodies of messages; the layouts also serve tests and programs
+that show a message.
 """
 
 from collections.abc import Mapping
@@ -55,15 +55,15 @@ from mqdssm.wire.propvalue import VALUE_BYTES_MAX, properties
 from mqdssm.wire.show import Shown, show, show_header
 
 MESSAGE_BYTES_MAX: Final = VALUE_BYTES_MAX
-"""Longest message: MSMQ carries no more than 4 MiB in one (decision R24)."""
+"""Longest message: an MSMQ message carries at most 4 MiB (decision R24)."""
 MACHINE_NAME: Final = Text16Z(256)
-"""A machine name: at most 256 characters ([MC-MQDSRP] 3.1.1.2.1)."""
+"""Machine name: at most 256 characters ([MC-MQDSRP] 3.1.1.2.1)."""
 PATH_NAME: Final = Text16Z(1_024)
-"""An object's path name; no document gives a limit (decision R24)."""
+"""Path name of an object; no document gives a limit (decision R24)."""
 PROPERTIES_MAX: Final = 255
-"""NumberOfProperties is one byte (decision R18)."""
+"""Most properties of a change: NumberOfProperties is one byte (decision R18)."""
 CHANGES_MAX: Final = 65_535
-"""Count is two bytes in a ChangePropagationMessage, and no more are sent otherwise (decision R18)."""
+"""Most changes of a message: Count is two bytes in a ChangePropagationMessage (decision R18)."""
 _OPERATION_AT: Final = 17  # behind Version and SiteID
 
 
@@ -113,7 +113,7 @@ SEQ_NUMBER_HEADER: Final = Layout(
 
 
 def _header(message: type[ReplicationMessage]) -> Group:
-    """The BaseReplicationHeader of a kind of messages ([MC-MQDSRP] 2.2.5.1)."""
+    """Make the BaseReplicationHeader of a kind of messages ([MC-MQDSRP] 2.2.5.1)."""
     return group(
         "BaseReplicationHeader",
         Const("Version", U8, VERSION),
@@ -123,7 +123,7 @@ def _header(message: type[ReplicationMessage]) -> Group:
 
 
 def _name_units(message: ChangeRequestMessage) -> int:
-    """Where PSCName begins, in WCHARs behind the begin of RequesterName ([MC-MQDSRP] 2.2.5.2)."""
+    """Return the offset of PSCName in WCHARs, from the beginning of RequesterName ([MC-MQDSRP] 2.2.5.2)."""
     return len(MACHINE_NAME.write(message.requester_name)) // 2
 
 
@@ -231,21 +231,21 @@ LAYOUTS: Final[Mapping[int, Layout[Any]]] = MappingProxyType(
         )
     }
 )
-"""The layout of each message by its Operation."""
+"""Layout of each message by its Operation."""
 _OF_CLASS: Final[Mapping[type, Layout[Any]]] = {layout.cls: layout for layout in LAYOUTS.values()}
 
 
 def layout_of(data: bytes) -> Layout[Any]:
-    """Find the layout of a message by its header.
+    """Return the layout of a message by its header.
 
     Raises:
-        DecodeError: another version, an unknown operation, no whole header, or too long to be a message.
+        DecodeError: another version, an unknown operation, an incomplete header, or too long a message.
     """
     if len(data) > MESSAGE_BYTES_MAX:
         raise DecodeError("[MC-MQDSRP] 2.2.6", "message", 0, f"has more than {MESSAGE_BYTES_MAX} bytes")
     layout = LAYOUTS.get(data[_OPERATION_AT]) if len(data) > _OPERATION_AT else None
     if layout is None or data[0] != VERSION:
-        # it says what is wrong, always: what it accepts has a layout
+        # this always raises the error: headers that it accepts have a layout
         header, _ = BASE_REPLICATION_HEADER.read(data, 0, len(data))
         return LAYOUTS[header.operation]
     return layout
@@ -255,7 +255,7 @@ def decode(data: bytes) -> ReplicationMessage:
     """Decode the body of a replication message ([MC-MQDSRP] 2.2.6).
 
     Raises:
-        DecodeError: naming section, field, offset and what is wrong.
+        DecodeError: with section, field, offset and problem.
     """
     data = bytes(data)
     made: ReplicationMessage = layout_of(data).decode(data)
@@ -263,12 +263,12 @@ def decode(data: bytes) -> ReplicationMessage:
 
 
 def encode(message: ReplicationMessage) -> bytes:
-    """Encode a replication message: the body of the message that carries it.
+    """Encode a replication message, as the body of an MSMQ message.
 
     Raises:
         ValueError: naming the field that cannot be encoded (more than 255 properties or 65,535 changes:
             decision R18), or for a message longer than `MESSAGE_BYTES_MAX`.
-        TypeError: no replication message.
+        TypeError: not a replication message.
     """
     return encode_one(_OF_CLASS, message, called="replication message", bytes_max=MESSAGE_BYTES_MAX)
 

@@ -1,7 +1,7 @@
-"""Topology packets as bytes ([MS-MQSD] 2.2): little-endian, whole packets alone.
+"""Topology packets as bytes ([MS-MQSD] 2.2): little-endian, only complete packets.
 
-:func:`encode` and :func:`decode` are the codec of datagrams. A datagram that is no packet is a DecodeError,
-which the caller counts and drops: a wrong packet is never answered (decision S4).
+:func:`encode` and :func:`decode` convert datagrams. A datagram without a valid packet is a DecodeError, which
+the caller counts and drops: a wrong packet is never answered (decision S4).
 """
 
 from collections.abc import Mapping
@@ -41,16 +41,16 @@ from mqdssm.wire.layout import (
 from mqdssm.wire.show import Shown, show, show_header
 
 PACKET_BYTES_MAX: Final = 65_507
-"""Longest packet: what a UDP datagram over IPv4 carries (decision S7)."""
+"""Longest packet: the most that a UDP datagram over IPv4 carries (decision S7)."""
 IP_REQUEST_BYTES: Final = 52
-"""A request without IPX networks ([MS-MQSD] 2.2.2)."""
+"""Size of a request without IPX networks ([MS-MQSD] 2.2.2)."""
 IPX_REQUEST_BYTES_MIN: Final = 60
-"""A request with one IPX network; what is shorter has none ([MS-MQSD] 3.2.5.1)."""
+"""Size of a request with one IPX network; a shorter request has none ([MS-MQSD] 3.2.5.1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyPacketHeader:
-    """What every packet begins with ([MS-MQSD] 2.2.1): `packet_type` tells which it is."""
+    """First fields of every packet ([MS-MQSD] 2.2.1), with its kind in `packet_type`."""
 
     packet_type: PacketType
 
@@ -60,14 +60,14 @@ class ServerList:
     """The codec of DirectoryServiceServerArray: entries with commas between them, a NUL at the end.
 
     Attributes:
-        units_max: the most UTF-16 units without the NUL.
+        units_max: largest number of UTF-16 units without the NUL.
     """
 
     units_max: int
 
     @property
     def least(self) -> int:
-        """Bytes of the shortest list: one entry of two flags and one character, and the NUL."""
+        """Size of the shortest list in bytes: one entry of two flags and one character, and the NUL."""
         return 8
 
     def read(
@@ -76,7 +76,7 @@ class ServerList:
         """Decode up to the first NUL.
 
         Raises:
-            DecodeError: no NUL, or an entry that is none.
+            DecodeError: no NUL, or an invalid entry.
         """
         text, behind = Text16Z(self.units_max).read(data, offset, end, section, field)
         try:
@@ -88,7 +88,7 @@ class ServerList:
         """Encode the entries.
 
         Raises:
-            ValueError: none, one that is none, or too many.
+            ValueError: no entry, an invalid entry, or too many.
         """
         if not value:
             raise ValueError("has no entry")
@@ -99,7 +99,7 @@ SERVER_LIST: Final = ServerList((PACKET_BYTES_MAX - 64) // 2 - 1)  # behind the 
 
 
 def _list_bytes(reply: TopologyServerReply) -> int:
-    """DirectoryServiceServerSize of a reply that has servers ([MS-MQSD] 2.2.3)."""
+    """Return DirectoryServiceServerSize of a reply with servers ([MS-MQSD] 2.2.3)."""
     return len(SERVER_LIST.write(reply.directory_service_servers or ()))
 
 
@@ -113,7 +113,7 @@ TOPOLOGY_PACKET_HEADER: Final = Layout(
 
 
 def _header(packet: type[TopologyPacket]) -> Group:
-    """The TopologyPacketHeader of a kind of packets ([MS-MQSD] 2.2.1)."""
+    """Make the TopologyPacketHeader of a kind of packets ([MS-MQSD] 2.2.1)."""
     return group(
         "TopologyPacketHeader",
         Ignored("Version", U8),
@@ -155,21 +155,21 @@ SERVER_REPLY: Final = Layout(
 LAYOUTS: Final[Mapping[int, Layout[Any]]] = MappingProxyType(
     {int(layout.cls.packet_type): layout for layout in (CLIENT_REQUEST, SERVER_REPLY)}
 )
-"""The layout of each packet by its Type."""
+"""Layout of each packet by its Type."""
 _OF_CLASS: Final[Mapping[type, Layout[Any]]] = {layout.cls: layout for layout in LAYOUTS.values()}
 
 
 def _packet(data: bytes) -> tuple[Layout[Any], bytes]:
-    """Find the layout of a packet by its header, and the bytes of it that count.
+    """Return the layout of a packet by its header, and its bytes that count.
 
     Raises:
-        DecodeError: an unknown type, no whole header, or too long to be a packet.
+        DecodeError: an unknown type, an incomplete header, or too long a packet.
     """
     if len(data) > PACKET_BYTES_MAX:
         raise DecodeError("[MS-MQSD] 2.2", "packet", 0, f"has more than {PACKET_BYTES_MAX} bytes")
     header, _ = TOPOLOGY_PACKET_HEADER.read(data, 0, len(data))
     if header.packet_type is PacketType.CLIENT_REQUEST and len(data) < IPX_REQUEST_BYTES_MIN:
-        # too short for one IPX network: neither it nor its count is there ([MS-MQSD] 3.2.5.1)
+        # too short for one IPX network: neither a network nor a count is there ([MS-MQSD] 3.2.5.1)
         data = data[:IP_REQUEST_BYTES]
     return LAYOUTS[header.packet_type], data
 
@@ -178,7 +178,7 @@ def decode(data: bytes) -> TopologyPacket:
     """Decode a datagram ([MS-MQSD] 2.2.2, 2.2.3).
 
     Raises:
-        DecodeError: naming section, field, offset and what is wrong.
+        DecodeError: with section, field, offset and problem.
     """
     layout, counts = _packet(bytes(data))
     made: TopologyPacket = layout.decode(counts)
@@ -186,11 +186,11 @@ def decode(data: bytes) -> TopologyPacket:
 
 
 def encode(packet: TopologyPacket) -> bytes:
-    """Encode a packet: the datagram that carries it.
+    """Encode a packet as a datagram.
 
     Raises:
         ValueError: naming the field that cannot be encoded, or for a packet longer than `PACKET_BYTES_MAX`.
-        TypeError: no packet.
+        TypeError: not a packet.
     """
     return encode_one(_OF_CLASS, packet, called="topology packet", bytes_max=PACKET_BYTES_MAX)
 

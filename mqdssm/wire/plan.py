@@ -1,4 +1,4 @@
-"""From declared fields to steps: neighbours of fixed size become one run, and the declaration is proven."""
+"""Plan of a layout: fields of fixed size are joined to runs, and the declaration is checked."""
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,14 +35,14 @@ FIXED: Final = (Value, Const, Ignored, Count, ByteSize, Flag, TotalSize)
 
 @dataclass(frozen=True, slots=True)
 class FieldRun:
-    """Neighbours of fixed size, read at once."""
+    """Neighbouring fields of fixed size, read at once."""
 
     slots: tuple[Fixed, ...]
     packer: struct.Struct
 
     @property
     def size(self) -> int:
-        """Bytes of all of them."""
+        """Size of all fields in bytes."""
         return self.packer.size
 
 
@@ -62,14 +62,14 @@ Path: TypeAlias = tuple[When, ...]
 
 @dataclass(frozen=True, slots=True)
 class LayoutPlan:
-    """What both forms of a layout follow.
+    """Plan of a layout, for its compiled and its interpreted form.
 
     Attributes:
         steps: in the order of the bytes.
-        guards: for each name that a number announces, that number's field.
+        guards: for each field with a count, size or flag before it, the field of that number.
         defaults: for each optional field of the dataclass, its value when absent.
         names: the fields of the dataclass, in the order of the bytes.
-        least: bytes that the shortest structure takes.
+        least: size of the shortest structure in bytes.
     """
 
     steps: tuple[Step, ...]
@@ -80,7 +80,7 @@ class LayoutPlan:
 
     @property
     def total(self) -> TotalSize | None:
-        """The field that holds the size of the whole, if there is one."""
+        """The field that holds the size of the whole structure, if there is one."""
         runs = (step for step in self.steps if isinstance(step, FieldRun))
         return next((slot for run in runs for slot in run.slots if isinstance(slot, TotalSize)), None)
 
@@ -90,7 +90,7 @@ def _is_fixed(field: Field) -> bool:
 
 
 def fixed(slot: Fixed) -> Scalar:
-    """The codec of a field of fixed size."""
+    """Return the codec of a field of fixed size."""
     if not isinstance(slot.codec, Scalar):
         raise TypeError(f"{label(slot)} has no fixed size")
     return slot.codec
@@ -113,7 +113,7 @@ def _steps(declared: Sequence[Field]) -> Iterator[Step]:
 
 
 def each(declared: Sequence[Field], path: Path = ()) -> Iterator[tuple[Field, Path]]:
-    """All fields, also the optional ones, each with the `when` that it is in."""
+    """Yield all fields, also the optional ones, each with the `When` fields around it."""
     for field in declared:
         yield field, path
         if isinstance(field, When):
@@ -121,7 +121,7 @@ def each(declared: Sequence[Field], path: Path = ()) -> Iterator[tuple[Field, Pa
 
 
 def least_bytes(steps: Sequence[Step], guards: Mapping[str, Any]) -> int:
-    """Bytes that these steps take at least."""
+    """Return the least number of bytes of these steps."""
     total = 0
     for step in steps:
         if isinstance(step, FieldRun):
@@ -136,12 +136,12 @@ def least_bytes(steps: Sequence[Step], guards: Mapping[str, Any]) -> int:
 
 
 def size_of(codec: AnyCodec) -> int:
-    """Bytes that a value takes at least."""
+    """Return the least number of bytes of a value."""
     return codec.size if isinstance(codec, Scalar) else codec.least
 
 
 def least_value(keyed: Keyed) -> int:
-    """Bytes that the shortest value takes, whatever its key."""
+    """Return the size of the shortest value in bytes, for any key."""
     return min(map(size_of, keyed.codecs.values()))
 
 
@@ -220,7 +220,7 @@ def _prove_ends(section: str, walked: Sequence[tuple[Field, Path]], guards: Mapp
 
 
 def flat(declared: Sequence[Declared], path: tuple[str, ...] = ()) -> Iterator[tuple[Field, tuple[str, ...]]]:
-    """The declared fields without their groups, each with the names of the groups that it is in."""
+    """Yield the declared fields without their groups, each with the names of the groups around it."""
     for one in declared:
         if isinstance(one, Group):
             yield from flat(one.fields, (*path, one.spec))
@@ -258,7 +258,7 @@ def make_plan(cls: type, section: str, declared: Sequence[Field]) -> LayoutPlan:
 
 
 def branch_names(steps: Sequence[Step]) -> Iterator[str]:
-    """The fields of the dataclass within these steps."""
+    """Yield the names of the dataclass's fields within these steps."""
     for step in steps:
         if isinstance(step, FieldRun):
             yield from (slot.name for slot in step.slots if isinstance(slot, Value))
@@ -269,5 +269,5 @@ def branch_names(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def nested_of(codec: Any) -> Any:
-    """The layout of a nested structure, or None for another codec."""
+    """Return the layout of a nested structure, or None for another codec."""
     return codec.layout if isinstance(codec, Nested) else None

@@ -1,6 +1,6 @@
-"""Property values as bytes ([MS-MQCN] 2.2.3): little-endian, without a tag; the PROPID tells the type.
+"""Property values as bytes ([MS-MQCN] 2.2.3): little-endian, without a tag; the PROPID determines the type.
 
-[MC-MQDSRP] 2.2.4 says PROPVARIANT and no more: the same form serves both protocols.
+[MC-MQDSRP] 2.2.4 says only PROPVARIANT: the same form serves both protocols.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ from mqdssm.wire.source import ENCODING_FAILURES, reader, writer
 
 SECTION: Final = "[MS-MQCN] 2.2.3"
 
-# No document gives limits. A message of MSMQ holds at most 4 MiB, and no value is longer than its message
+# No document gives limits. An MSMQ message holds at most 4 MiB, and no value is longer than its message
 # (decision R24).
 VALUE_BYTES_MAX: Final = 4 * 1024 * 1024
 TEXT_UNITS_MAX: Final = 32_767
@@ -60,27 +60,27 @@ CODECS: Final[Mapping[Variant, Scalar | Codec]] = MappingProxyType(
         Variant.BYTES: SizedBytes(U32, VALUE_BYTES_MAX),  # as the other vectors (decision R25)
     }
 )
-"""How a value of each variant lies in bytes, but VT_VARIANT, which no property of a directory object has."""
+"""Codec of the values of each variant, except VT_VARIANT, which no property of a directory object has."""
 
 PROPERTY_CODECS: Final[Mapping[int, Scalar | Codec]] = MappingProxyType(
     {one: CODECS[one.variant] for one in Propid}
 )
-"""How the value of each property of directory objects lies in bytes."""
+"""Codec of the value of each property of directory objects."""
 
 
 def key_name(number: int) -> str:
-    """What messages call a property: its name, or its number where it has none."""
+    """Return the name of a property for messages, or its number if it has no name."""
     known = PROPIDS.get(number)
     return str(number) if known is None else known.spec_name
 
 
 def properties(name: str, spec_key: str = "PropertyID", spec: str = "PropertyValue") -> Keyed:
-    """The field of a layout for a dataclass field that holds `mqdssm.model.messages.Properties`.
+    """Make the field of a layout for a dataclass field of type `mqdssm.model.messages.Properties`.
 
     Args:
-        name: of the dataclass's field.
-        spec_key: what the specification calls the array of identifiers.
-        spec: what it calls the array of values.
+        name: name of the dataclass's field.
+        spec_key: name of the array of identifiers in the specification.
+        spec: name of the array of values in the specification.
     """
     return Keyed(name, U32, PROPERTY_CODECS, spec, spec_key, key_name)
 
@@ -89,8 +89,8 @@ def decode_value(variant: Variant, data: bytes) -> Any:
     """Decode bytes that hold one value and nothing else.
 
     Raises:
-        DecodeError: they hold something else.
-        ValueError: a variant without a form, VT_VARIANT.
+        DecodeError: no value of this variant, or bytes left over.
+        ValueError: a variant without a binary form, VT_VARIANT.
     """
     codec = _codec(variant)
     if isinstance(codec, Scalar) and len(data) < codec.size:
@@ -109,7 +109,7 @@ def encode_value(variant: Variant, value: Any) -> bytes:
     """Encode one value.
 
     Raises:
-        ValueError: it is none of this variant, or the variant has no form, VT_VARIANT.
+        ValueError: the value does not fit the variant, or the variant has no binary form, VT_VARIANT.
     """
     write = writer(_codec(variant))
     try:

@@ -1,7 +1,7 @@
-"""Security descriptors as text for people: SDDL ([MS-DTYP] 2.5.1).
+"""Security descriptors as text, SDDL ([MS-DTYP] 2.5.1).
 
-Everything has a text form: what the grammar cannot say (entries of unknown types, conditions, flags without a
-name) is written in hexadecimal in its place and behind a `#`, which only we read back.
+Every descriptor has a text form: parts that the grammar lacks (entries of unknown types, conditions, flags
+without a name) are written in hexadecimal, in their place and behind a `#`, which only this module reads.
 """
 
 import re
@@ -20,16 +20,16 @@ NO_ACCESS_CONTROL: Final = "NO_ACCESS_CONTROL"
 
 
 class RightsStyle(Enum):
-    """How access masks are written."""
+    """Form of access masks in SDDL."""
 
     NAMES = "names"
-    """Two letters for each right of Active Directory, where each bit has them; else hexadecimal."""
+    """Two letters for each right of Active Directory, if every bit has them; else hexadecimal."""
     HEX = "hex"
     """Always hexadecimal: MSMQ's own masks ([MS-MQMQ] 2.2.23 to 2.2.27) have other meanings."""
 
 
 class SddlParts(NamedTuple):
-    """What the text says: Control bits and four parts, None where absent (NULL: the present bit is set)."""
+    """Parts of an SDDL text: Control bits and four parts, None if absent (NULL: the present bit is set)."""
 
     control: int
     owner: Sid | None
@@ -92,7 +92,7 @@ WELL_KNOWN_ALIASES: Final[Mapping[str, Sid]] = {
         "WR": "S-1-5-33",
     }.items()
 }
-"""Aliases of SIDs that are the same everywhere ([MS-DTYP] 2.5.1.1)."""
+"""Aliases of SIDs that are the same in every domain ([MS-DTYP] 2.5.1.1)."""
 
 DOMAIN_ALIASES: Final[Mapping[str, int]] = {
     "AP": 525,
@@ -147,7 +147,7 @@ _FLAGS: Final[Mapping[str, int]] = {
     "FA": AceFlags.FAILED_ACCESS,
 }
 
-# in the order in which other programs write them
+# in the order of other programs
 _SINGLE_RIGHTS: Final[Mapping[str, int]] = {
     "RP": 0x10,
     "WP": 0x20,
@@ -204,11 +204,11 @@ _DATA: Final = re.compile(r"#((?:[0-9A-Fa-f]{2})*)")
 
 
 def parse_sddl(text: str, domain: Sid | None = None) -> SddlParts:
-    """Read a descriptor's text.
+    """Read a security descriptor from SDDL.
 
     Args:
         text: owner, group, DACL and SACL, each at most once, in any order.
-        domain: the domain that aliases such as DA stand for.
+        domain: the domain of aliases such as DA.
 
     Raises:
         ValueError: for text that is no descriptor, or names a domain's account without `domain`.
@@ -250,7 +250,7 @@ def _parse_acl(letter: str, body: str, domain: Sid | None) -> tuple[int, Acl | N
 
 
 def _parse_names(text: str, names: Mapping[str, int], what: str) -> int:
-    """Add up names that follow each other without a separator."""
+    """Add up the bits of names that follow each other without a separator."""
     bits = 0
     at = 0
     while at < len(text):
@@ -323,12 +323,12 @@ def _parse_ace(text: str, domain: Sid | None) -> Ace:
 
 
 def format_sddl(parts: SddlParts, domain: Sid | None = None, rights: RightsStyle = RightsStyle.NAMES) -> str:
-    """Write a descriptor's text: owner, group, DACL, SACL.
+    """Write a security descriptor as SDDL: owner, group, DACL, SACL.
 
     Args:
-        parts: what to write; Control bits that the text cannot say are left out.
+        parts: the descriptor's parts; Control bits without a text form are left out.
         domain: the domain whose accounts are written as aliases.
-        rights: how access masks are written.
+        rights: form of the access masks.
     """
     pieces = [
         f"{letter}:{_format_sid(sid, domain)}"

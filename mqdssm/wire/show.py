@@ -1,7 +1,7 @@
-"""A structure field by field, under the specification's own names, as far as its bytes can be read.
+"""Structures field by field, under the specification's own names, as far as their bytes can be read.
 
-For people who look at a message: what a layout decodes into objects, and what it drops on the way (counts,
-flags, reserved fields), and of damaged bytes all that stands before the damage.
+For people who read a message: the fields that a layout decodes into objects, the fields that it drops
+(counts, flags, reserved fields), and of damaged bytes all fields before the damage.
 """
 
 import struct
@@ -35,7 +35,7 @@ from mqdssm.wire.plan import FieldRun, fixed, size_of
 from mqdssm.wire.walk import StructureReader
 
 SEQUENCE_SUFFIX: Final = "_SEQNUM"
-"""How the names of properties end whose bytes are a sequence number ([MS-MQMQ] 2.3.1.17 and others)."""
+"""Suffix of the names of properties whose bytes are a sequence number ([MS-MQMQ] 2.3.1.17 and others)."""
 
 Tree: TypeAlias = dict[str, Any]
 """Fields by the specification's names, in their order: values, trees, or lists of either."""
@@ -43,11 +43,11 @@ Tree: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What could be read of a structure, [MC-MQDSRP] 2.2.6 and any other.
+    """Readable fields of a structure, [MC-MQDSRP] 2.2.6 and any other.
 
     Attributes:
         fields: the structure's fields, groups and inner structures within.
-        error: why reading ended before the end; None: it did not.
+        error: reason why reading ended early; None: it did not.
     """
 
     fields: Tree
@@ -56,13 +56,13 @@ class Shown:
 
 @dataclass(slots=True)
 class _Tracer(StructureReader):
-    """Reads as the interpreted form does, and keeps each field that was right."""
+    """Reader that decodes like the interpreted form, and keeps each valid field."""
 
     fields: Tree = field(default_factory=dict)
     _keep: Callable[[str, Any], None] | None = None
 
     def keep(self, name: str, value: Any) -> None:
-        """Put a field where it belongs: into a list, or into its groups."""
+        """Put a field into its list or its groups."""
         if self._keep is not None:
             self._keep(name, value)
             return
@@ -72,10 +72,10 @@ class _Tracer(StructureReader):
         into[name] = value
 
     def run(self, run: FieldRun) -> None:
-        """Decode neighbours of fixed size; where they are cut off, those before the cut are kept."""
+        """Decode neighbouring fields of fixed size; if they are cut off, keep those before the cut."""
         at, end = self.offset, self.end
         if run.size > end - at:
-            with suppress(DecodeError):  # which one is wrong, and how, is told below
+            with suppress(DecodeError):  # the error is raised below
                 for slot in run.slots:
                     packer = struct.Struct(f"<{fixed(slot).code}")
                     need(self.layout.section, label(slot), at, packer.size, end)
@@ -86,7 +86,7 @@ class _Tracer(StructureReader):
         StructureReader.run(self, run)
 
     def slot(self, slot: Fixed, raw: Any, at: int) -> None:
-        """Take one number, and keep it."""
+        """Decode one number, and keep it."""
         StructureReader.slot(self, slot, raw, at)
         match slot:
             case Value():
@@ -98,7 +98,7 @@ class _Tracer(StructureReader):
         self.keep(label(slot), value)
 
     def one(self, codec: AnyCodec, name: str) -> Any:
-        """Decode one value, and keep it; of a structure what could be read."""
+        """Decode one value, and keep it; of a structure keep the readable fields."""
         if not isinstance(codec, Nested):
             value = StructureReader.one(self, codec, name)
             self.keep(name, value)
@@ -109,10 +109,10 @@ class _Tracer(StructureReader):
         return value
 
     def cut(self, codec: AnyCodec, name: str, least: int) -> None:
-        """Keep what is there of values that take at least so many bytes, where these are not all there."""
+        """Keep the readable values if they need more bytes than are left."""
         at = self.offset
         if least > self.end - at:
-            with suppress(DecodeError):  # the form that refuses them all is told
+            with suppress(DecodeError):  # the error about all of them is raised later
                 while True:
                     self.one(codec, name)
         self.offset = at
@@ -163,24 +163,24 @@ def show(layout: Layout[Any], data: bytes) -> Shown:
 
 
 def show_header(layout: Layout[Any], data: bytes, error: DecodeError, *, name: str | None = None) -> Shown:
-    """Read the header alone, of bytes that are no message of any layout ([MC-MQDSRP] 2.2.6 and any other).
+    """Read only the header, of bytes that no layout can decode ([MC-MQDSRP] 2.2.6 and any other).
 
     Args:
-        layout: of the header.
-        data: what begins with it, as far as it is there.
-        error: why it is no message.
-        name: of the header among the fields of a message; None: its own fields stand there.
+        layout: layout of the header.
+        data: the bytes, which begin with the header or a part of it.
+        error: reason why no layout can decode them.
+        name: name of the header among the fields of a message; None: its fields stand alone.
     """
-    header = show(layout, data).fields  # that it ends behind the header loses none of them
+    header = show(layout, data).fields  # bytes behind the header are an error, which drops no field
     return Shown({name: header} if name and header else header, error)
 
 
 def plain(name: str, value: Any) -> Any:
-    """A field as JSON has it: GUIDs as text ([MS-DTYP] 2.3.4.3), other bytes as base64, the rest as numbers.
+    """Convert a field for JSON: GUIDs to text ([MS-DTYP] 2.3.4.3), other bytes to base64.
 
     Args:
-        name: of the field: properties that hold a sequence number are shown as such.
-        value: of a tree, or a tree.
+        name: name of the field; it tells which bytes are a sequence number.
+        value: a value of a tree, or a tree.
     """
     if isinstance(value, Mapping):
         return {key: plain(key, one) for key, one in value.items()}
@@ -197,7 +197,7 @@ def plain(name: str, value: Any) -> Any:
 
 
 def sequence_number(name: str, value: bytes) -> SequenceNumber | None:
-    """The sequence number that a property's bytes are ([MC-MQDSRP] 2.2.2), by its name; None: no such."""
+    """Return the sequence number in a property's bytes ([MC-MQDSRP] 2.2.2), by its name; None: not one."""
     is_one = name.startswith(PREFIX) and name.endswith(SEQUENCE_SUFFIX)
     if not is_one or len(value) != SEQUENCE_NUMBER_BYTES:
         return None

@@ -37,7 +37,7 @@ def _number(text: str, limit: int, whole: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SidPacket:
-    """The numbers of a SID as they lie in bytes, [MS-DTYP] 2.4.2.2."""
+    """The numbers of a SID's packet form, [MS-DTYP] 2.4.2.2."""
 
     authority: int
     subauthorities: tuple[int, ...]
@@ -73,7 +73,7 @@ def _text(authority: int, subauthorities: tuple[int, ...]) -> str:
 class Sid:
     """A security identifier, [MS-DTYP] 2.4.2.
 
-    `Sid(text)` takes the canonical text only; `Sid.parse` also takes the forms that other programs write.
+    `Sid(text)` takes only the canonical text; `Sid.parse` also takes the forms of other programs.
     `bytes(sid)` is the packet form, `str(sid)` the text.
 
     Attributes:
@@ -92,16 +92,16 @@ class Sid:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read text: upper or lower case, numbers in decimal or ``0x`` form, blanks around it dropped.
+        """Read text: upper or lower case, numbers in decimal or ``0x`` form, blanks around it allowed.
 
         Raises:
-            ValueError: for anything that is no SID of revision 1.
+            ValueError: for text that is no SID of revision 1.
         """
         return cls(_text(*_parts(text.strip(" "))))
 
     @classmethod
     def of(cls, authority: int, *subauthorities: int) -> Self:
-        """Make one from its numbers, as ``Sid.of(5, 32, 544)``.
+        """Make a SID from its numbers, as ``Sid.of(5, 32, 544)``.
 
         Raises:
             ValueError: for a number out of range or more than 15 subauthorities.
@@ -110,7 +110,7 @@ class Sid:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Decode the packet form ([MS-DTYP] 2.4.2.2), little-endian subauthorities, nothing behind it.
+        """Decode the packet form ([MS-DTYP] 2.4.2.2), little-endian subauthorities, without bytes behind it.
 
         Raises:
             DecodeError: for a truncated, longer or wrong packet.
@@ -120,10 +120,10 @@ class Sid:
 
     @classmethod
     def read(cls, data: bytes, offset: int, end: int) -> tuple[Self, int]:
-        """Decode the SID that begins at `offset`; return it and the offset behind it.
+        """Decode the SID that begins at `offset`; return the SID and the offset behind it.
 
         Raises:
-            DecodeError: when it is wrong or does not fit in front of `end`.
+            DecodeError: when it is wrong or does not fit before `end`.
         """
         packet, end = SID_PACKET.read(data, offset, end)
         return cls(_text(packet.authority, packet.subauthorities)), end
@@ -146,7 +146,7 @@ class Sid:
 
     @property
     def rid(self) -> int:
-        """The last subauthority, which names the account within its domain.
+        """Last subauthority, which identifies the account within its domain.
 
         Raises:
             ValueError: for a SID without subauthorities.
@@ -158,7 +158,7 @@ class Sid:
 
     @property
     def domain(self) -> "Sid | None":
-        """The SID of the account's domain, S-1-5-21-a-b-c, or None when this is no domain account."""
+        """SID of the account's domain, S-1-5-21-a-b-c, or None when this is no domain account."""
         authority, subauthorities = _parts(self.text)
         if authority == 5 and len(subauthorities) == 5 and subauthorities[0] == 21:
             return Sid.of(authority, *subauthorities[:-1])
@@ -166,7 +166,7 @@ class Sid:
 
     @property
     def is_guest(self) -> bool:
-        """Whether this is the guest account of its domain ([MS-SAMR] 2.2.1.14)."""
+        """True if this is the guest account of its domain ([MS-SAMR] 2.2.1.14)."""
         return self.domain is not None and self.rid == DOMAIN_USER_RID_GUEST
 
 
@@ -205,4 +205,4 @@ WELL_KNOWN: Final[Mapping[str, Sid]] = MappingProxyType(
         "BUILTIN_GUESTS": BUILTIN_GUESTS,
     }
 )
-"""SIDs that mean the same everywhere ([MS-DTYP] 2.4.2.4), by name."""
+"""SIDs with the same meaning in every domain ([MS-DTYP] 2.4.2.4), by name."""

@@ -1,8 +1,8 @@
-"""The bytes that a message's signature covers ([MS-MQMQ] 2.5, which 2.2.20.6 means).
+"""Bytes that a message's signature covers ([MS-MQMQ] 2.5, to which 2.2.20.6 refers).
 
-The specification lists fields, not how each lies in the bytes that are hashed. Here each is as in its
-packet, numbers little-endian, without padding; what is absent is no bytes; each queue has one form, although
-packets abbreviate some; the prefix of a private queue is in small letters, as [MC-MQDSRP] 1.9 writes it
+The specification lists fields, but not the form of each in the hashed bytes. Here each has the form of its
+packet, numbers little-endian, without padding; absent fields have no bytes; each queue has one form, although
+packets abbreviate some; the prefix of a private queue is in small letters, as in [MC-MQDSRP] 1.9
 (decision R57).
 """
 
@@ -32,10 +32,10 @@ def _label(label: str) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _queue(name: FormatName | None) -> bytes:
-    """A queue's bytes in a UserHeader ([MS-MQMQ] 2.2.20.1), without padding.
+    """Return a queue's bytes in a UserHeader ([MS-MQMQ] 2.2.20.1), without padding.
 
     Raises:
-        ValueError: a format name that no signed message has.
+        ValueError: a format name that cannot be in a signed message.
     """
     match name:
         case None:
@@ -86,14 +86,14 @@ _MSMQ_20: Final[tuple[tuple[str, _Image], ...]] = (
 FIELDS: Final[Mapping[AuthenticationLevel, tuple[tuple[str, _Image], ...]]] = MappingProxyType(
     {AuthenticationLevel.SIG10: _MSMQ_10, AuthenticationLevel.SIG20: _MSMQ_20}
 )
-"""What a signature covers, in order: the fields' names and their bytes ([MS-MQMQ] 2.5.1, 2.5.2)."""
+"""Fields that a signature covers, in order, with functions for their bytes ([MS-MQMQ] 2.5.1, 2.5.2)."""
 
 
 def signed_bytes(message: Message, level: AuthenticationLevel) -> bytes:
-    """The bytes that are hashed for a signature of a level ([MS-MQQB] 3.1.7.1.4).
+    """Return the bytes to hash for a signature of a level ([MS-MQQB] 3.1.7.1.4).
 
     Raises:
-        ValueError: AuthenticationLevel None, or a queue whose format name has no form here.
+        ValueError: AuthenticationLevel None, or a queue with a format name that cannot be signed.
     """
     if level not in FIELDS:
         raise ValueError("a message of AuthenticationLevel None has no signature")

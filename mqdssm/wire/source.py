@@ -1,6 +1,6 @@
-"""The compiled form of a layout: from the plan to Python source, once, at import.
+"""Compiled form of a layout: Python source made from the plan, once, at import.
 
-The source holds the checks and no words: where it refuses, the interpreted form says what is wrong.
+The source contains the checks without explanations: the interpreted form explains a refusal.
 """
 
 import struct
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 
 class RefusedError(ValueError):
-    """Compiled code found something wrong and leaves the explanation to the interpreted form."""
+    """Refusal by compiled code; the interpreted form explains it."""
 
 
 ENCODING_FAILURES: Final = (ValueError, TypeError, AttributeError, struct.error)
-"""What compiled encoding raises for an object that cannot be encoded."""
+"""Errors of compiled encoding for an object that cannot be encoded."""
 
 
 def reader(codec: AnyCodec) -> Callable[[bytes, int, int, str, str], tuple[Any, int]]:
-    """The function that decodes a value of any kind, called as `Codec.read` is."""
+    """Return the function that decodes a value of any kind, with the arguments of `Codec.read`."""
     if isinstance(codec, Nested):
         read_nested = codec.layout.read
         return lambda data, offset, end, _section, _field: read_nested(data, offset, end)
@@ -58,14 +58,14 @@ def reader(codec: AnyCodec) -> Callable[[bytes, int, int, str, str], tuple[Any, 
 
 
 def _unpacking(codec: AnyCodec) -> tuple[int, Callable[..., Any], Callable[[Any], Any] | None]:
-    """For a value of fixed size its size, `unpack_from` and `load`, for any other one 0 and its reader."""
+    """Return size, `unpack_from` and `load` of a value of fixed size; else 0, its reader and None."""
     if isinstance(codec, Scalar):
         return codec.size, struct.Struct(f"<{codec.code}").unpack_from, codec.load
     return 0, reader(codec), None
 
 
 def writer(codec: AnyCodec) -> Callable[[Any], bytes]:
-    """The function that encodes a value of any kind."""
+    """Return the function that encodes a value of any kind."""
     if isinstance(codec, Nested):
         return codec.layout.encode
     if not isinstance(codec, Scalar):
@@ -88,11 +88,11 @@ class _Writer:
         self.lines.append("    " * self.depth + text)
 
     def refuse_if(self, condition: str) -> None:
-        """Write a check."""
+        """Write a check: a line that refuses under a condition."""
         self.line(f"if {condition}: raise RefusedError")
 
     def bind(self, kind: str, thing: Any) -> str:
-        """Give an object a name in the source."""
+        """Name an object in the source; return the name."""
         for name, bound in self.namespace.items():
             if bound is thing and name.startswith(f"{kind}_"):
                 return name
@@ -101,11 +101,11 @@ class _Writer:
         return name
 
     def literal(self, value: Any) -> str:
-        """Write small numbers as they are, bind anything else."""
+        """Return small numbers as text, and bind any other value."""
         return str(value) if type(value) is int else self.bind("constant", value)
 
     def there(self, branch: Branch) -> str:
-        """The condition under which the field that a `when` asks for is there."""
+        """Return the condition under which the field of a `when` is present."""
         name = branch.when.name
         if branch.when.left:
             return f"v_{name} != {self.bind('default', self.plan.defaults[name])}"
@@ -121,7 +121,7 @@ class _Writer:
             self.refuse_if(f"{name} > {high}")
 
     def check_guard(self, name: str, guard: Count | ByteSize | Flag) -> None:
-        """Write the check of a number that announces something."""
+        """Write the check of a number that announces a field."""
         if not isinstance(guard, Flag):
             can_be_less = guard.low > 0 or guard.codec.code.islower()
             self.check_range(name, guard.low if can_be_less else None, guard.high)
@@ -130,7 +130,7 @@ class _Writer:
 
 
 class _ReadWriter(_Writer):
-    """Writes the function that decodes."""
+    """Generator of the function that decodes."""
 
     def function(self, layout: "Layout[Any]") -> None:
         self.line("def read(data, offset, end):")
@@ -298,7 +298,7 @@ class _ReadWriter(_Writer):
 
 
 class _WriteWriter(_Writer):
-    """Writes the function that encodes."""
+    """Generator of the function that encodes."""
 
     def __init__(self, layout: "Layout[Any]", namespace: dict[str, Any]) -> None:
         super().__init__(layout.plan)
@@ -440,7 +440,7 @@ class _WriteWriter(_Writer):
 
 
 def make_source(layout: "Layout[Any]") -> tuple[str, dict[str, Any]]:
-    """Generate both functions; return the source and the objects that it names."""
+    """Generate both functions; return the source and its namespace."""
     read = _ReadWriter(layout.plan)
     read.namespace = {"RefusedError": RefusedError, "section": layout.section}
     read.function(layout)
@@ -450,7 +450,7 @@ def make_source(layout: "Layout[Any]") -> tuple[str, dict[str, Any]]:
 
 
 def compile_source(name: str, source: str, namespace: dict[str, Any]) -> dict[str, Any]:
-    """Run the generated source; return what it defines."""
+    """Run the generated source; return its namespace."""
     made = dict(namespace)
-    exec(compile(source, name, "exec"), made)  # noqa: S102  our own declaration, nothing from outside
+    exec(compile(source, name, "exec"), made)  # noqa: S102  source from our own declarations only
     return made

@@ -1,6 +1,6 @@
-"""The interpreted form of a layout: walks the plan, field by field, and says exactly what is wrong.
+"""Interpreted form of a layout: it follows the plan, field by field, and reports the exact problem.
 
-It is the reference that the compiled form is tested against, and the one that explains every refusal.
+The compiled form is tested against it, and it explains every refusal.
 """
 
 import struct
@@ -44,7 +44,7 @@ def _range_problem(value: int, low: int | None, high: int | None) -> str:
 
 
 def guard_problem(guard: Count | ByteSize | Flag, number: int) -> str:
-    """Say what is wrong with a number that announces something, or nothing."""
+    """Return the problem of a number that announces a field, or an empty text."""
     if not isinstance(guard, Flag):
         return _range_problem(number, guard.low, guard.high)
     if isinstance(guard.yes, int) and number not in {0, guard.yes}:
@@ -54,7 +54,7 @@ def guard_problem(guard: Count | ByteSize | Flag, number: int) -> str:
 
 @dataclass(slots=True)
 class StructureReader:
-    """One structure being decoded."""
+    """Decoder of one structure."""
 
     layout: "Layout[Any]"
     data: bytes
@@ -69,11 +69,11 @@ class StructureReader:
         self.offset = self.start
 
     def refuse(self, name: str, offset: int, problem: str) -> NoReturn:
-        """Raise the DecodeError."""
+        """Raise a DecodeError about a field."""
         raise DecodeError(self.layout.section, name, offset, problem)
 
     def read(self) -> tuple[Any, int]:
-        """Decode the structure; return it and the offset behind it."""
+        """Decode the structure; return the object and the offset behind it."""
         plan = self.layout.plan
         self.steps(plan.steps)
         if plan.total is not None and self.offset != self.end:
@@ -111,7 +111,7 @@ class StructureReader:
                     self.values[step.name] = self.one(step.codec, label(step))
 
     def run(self, run: FieldRun) -> None:
-        """Decode neighbours of fixed size."""
+        """Decode neighbouring fields of fixed size."""
         offset = self.offset
         for slot in run.slots:
             need(self.layout.section, label(slot), offset, _size(slot), self.end)
@@ -122,7 +122,7 @@ class StructureReader:
             at += _size(slot)
 
     def slot(self, slot: Fixed, raw: Any, at: int) -> None:
-        """Take one decoded number: keep it, compare it or forget it."""
+        """Process one decoded number: keep it, compare it or ignore it."""
         if isinstance(slot, Ignored):
             return
         value = self.load(slot.codec, label(slot), raw, at)
@@ -146,7 +146,7 @@ class StructureReader:
             self.refuse(label(slot), at, problem)
 
     def load(self, codec: AnyCodec, name: str, raw: Any, at: int) -> Any:
-        """Turn what struct gave into the value."""
+        """Convert a result of `struct` into the value."""
         if not isinstance(codec, Scalar) or codec.load is None:
             return raw
         try:
@@ -174,7 +174,7 @@ class StructureReader:
         if step.name in self.numbers:
             need(self.layout.section, label(step), self.offset, self.numbers[step.name] * size, self.end)
             for _ in range(self.numbers[step.name]):
-                made.append(self.one(step.codec, label(step)))  # noqa: PERF401  self.one moves on
+                made.append(self.one(step.codec, label(step)))  # noqa: PERF401  self.one advances the offset
         else:
             while self.offset < self.end:
                 if step.high is not None and len(made) == step.high:
@@ -198,7 +198,7 @@ class StructureReader:
         self.values[step.name] = tuple(made)
 
     def sized(self, step: Bytes | Text16) -> None:
-        """Decode bytes or text whose size was announced, or bytes up to the end."""
+        """Decode bytes or text of announced size, or bytes up to the end."""
         size = self.numbers.get(step.name, self.end - self.offset)
         need(self.layout.section, label(step), self.offset, size, self.end)
         chunk, at = self.data[self.offset : self.offset + size], self.offset
@@ -214,7 +214,7 @@ class StructureReader:
             self.refuse(label(step), at, str(error))
 
     def branch(self, branch: Branch) -> None:
-        """Decode optional steps, or take their defaults."""
+        """Decode optional steps, or use their defaults."""
         name = branch.when.name
         number = self.end - self.offset if branch.when.left else self.numbers[name]
         if bool(number) is not branch.when.there:
@@ -230,7 +230,7 @@ class StructureReader:
 
 
 def there(plan: LayoutPlan, branch: Branch, value: Any) -> bool:
-    """Tell whether this value of the field that a `when` asks for means that it is there."""
+    """Return True if this value of a `when`'s field means that the field is present."""
     if branch.when.left:
         return bool(value != plan.defaults[branch.when.name])
     if isinstance(plan.guards[branch.when.name], Flag):
@@ -243,17 +243,17 @@ def _size(slot: Fixed) -> int:
 
 
 def read(layout: "Layout[Any]", data: bytes, offset: int, end: int) -> tuple[Any, int]:
-    """Decode the structure that begins at `offset`; return it and the offset behind it.
+    """Decode the structure that begins at `offset`; return the object and the offset behind it.
 
     Raises:
-        DecodeError: when it is wrong or does not fit in front of `end`.
+        DecodeError: when it is wrong or does not fit before `end`.
     """
     return StructureReader(layout, data, offset, end).read()
 
 
 @dataclass(slots=True)
 class Writer:
-    """One structure being encoded."""
+    """Encoder of one structure."""
 
     layout: "Layout[Any]"
     made: Any
@@ -261,7 +261,7 @@ class Writer:
     total_at: tuple[int, TotalSize] | None = None
 
     def refuse(self, name: str, problem: object) -> NoReturn:
-        """Raise the ValueError: what we are asked to encode is our caller's mistake."""
+        """Raise a ValueError about a field: the object is the caller's mistake."""
         raise ValueError(f"{self.layout.section} {name}: {problem}")
 
     def write(self) -> bytes:
@@ -329,7 +329,7 @@ class Writer:
             self.refuse(name, problem)
 
     def number(self, guard: Count | ByteSize | Flag) -> int:
-        """Work out the number that announces something."""
+        """Compute the number that announces a field."""
         value = getattr(self.made, guard.name)
         if isinstance(guard, Flag):
             if value is None:
@@ -380,7 +380,7 @@ class Writer:
             self.parts.append(self.pack(step.codecs[key], f"{label(step)} {step.key_name(key)}", value))
 
     def branch(self, branch: Branch) -> None:
-        """Encode optional steps, or make sure that nothing is lost by leaving them out."""
+        """Encode optional steps; if they are left out, check that no value is lost."""
         value = getattr(self.made, branch.when.name)
         if there(self.layout.plan, branch, value) is branch.when.there:
             self.steps(branch.steps)
