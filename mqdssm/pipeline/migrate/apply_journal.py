@@ -26,12 +26,12 @@ class JournalLine(NamedTuple):
 
     Attributes:
         row: row_id of the operation.
-        effect: what became of it.
-        dn: where it was made, if that is not where the plan says.
-        guid: objectGUID of what was made, if the server chose it.
-        code: the server's result, where it refused.
+        effect: its result.
+        dn: DN of the object, if the plan has another one.
+        guid: objectGUID of a new object, if the server chose it.
+        code: result code of the server, if it refused the operation.
         text: why it was refused.
-        attributes: the guilty ones; of what is done, those whose references could not (all) be set.
+        attributes: the guilty ones; of a done operation, those whose references could not (all) be set.
     """
 
     row: int

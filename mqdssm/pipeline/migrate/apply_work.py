@@ -71,12 +71,12 @@ class FileDone:
     Attributes:
         part: its path in the plan.
         effects: ``role effect`` -> how many operations.
-        refused: what the target refused.
-        dangling: references that could not be set, since what they refer to is not there.
-        left: table and row of what was not tried, since there were too many errors.
+        refused: operations that the target refused.
+        dangling: references that could not be set, since their targets do not exist.
+        left: table and row of each operation that was not tried, since there were too many errors.
         stopped: there were too many errors.
-        names: row_id -> name, of objects that were made under another one than planned.
-        absent: objects that are not there, since the target refused them.
+        names: row_id -> DN of objects that were made with another DN than planned.
+        absent: objects that do not exist, since the target refused them.
     """
 
     part: str
@@ -98,8 +98,8 @@ class ApplyTask:
         access: how workers get into the target.
         parts: files of operations; each is a piece of work.
         stage: empty, or ``later`` for the references.
-        places: what references refer to.
-        absences: what is not there: what depends on it is refused.
+        places: objects that references refer to.
+        absences: objects that do not exist: operations that depend on them are refused.
         load: how changes are loaded.
         errors_max: errors of all workers together after which no more is tried; None: no limit.
     """

@@ -38,16 +38,16 @@ class Candidate:
     Attributes:
         made: the entry.
         level: when it can be made.
-        role: what it is for the row's object.
+        role: its role for the row's object: the object itself, or a companion.
         type: of the row's object.
-        guid: that the object has in the source; None for companions.
+        guid: GUID of the object in the source; None for companions.
         is_there: it is never made, only changed: enterprise, users, computers that have keys.
-        merges: what the target has not yet is written without a conflict.
-        overwrites: what differs is written, whatever the policy: there is one enterprise.
-        later: references that wait.
-        dropped: attribute of the element -> what it refers to that is nowhere.
-        served: of a queue manager that is there: what its entry says of its settings objects.
-        settings: of a queue manager: where its settings objects belong.
+        merges: attributes that the target lacks are written without a conflict.
+        overwrites: differences are written with any policy: there is one enterprise.
+        later: references that wait for their targets.
+        dropped: attribute of the element -> GUIDs of referenced objects that do not exist.
+        served: for a queue manager in the target: facts in its entry about its settings objects.
+        settings: for a queue manager: DNs that its settings objects should have.
     """
 
     made: MadeEntry

@@ -73,11 +73,11 @@ def plan_deletes(
     Args:
         session: to the target.
         folder: of the plan.
-        allowed: how many, with what belongs to them; 0: none is looked for.
-        planned: what is known of the rest of the plan.
+        allowed: how many entries may be deleted, related ones included; 0: none is looked for.
+        planned: the rest of the plan.
 
     Returns:
-        Why the plan cannot be applied, and what was written.
+        Why the plan cannot be applied (None: it can), and the results of what was written.
     """
     if not allowed:
         return None, []

@@ -72,14 +72,14 @@ class PlanOperation:
     Attributes:
         row_id: unique in the plan; 0 until it is written.
         type: of the object that it belongs to, as on the command line.
-        role: what it is for that object: itself, or a companion.
-        guid: the one that the object had in the source; None for companions.
+        role: role of the entry for that object: the object itself, or a companion.
+        guid: GUID of the object in the source (of a deletion: in the target); None for companions.
         dn: in the target.
         action: `ADD`, `MODIFY`, `DELETE` or `EQUAL`.
         ldap_class: structural class.
-        values: what is written; an attribute without values is removed.
-        before: what is there now.
-        same: what is there already as it should be.
+        values: values that are written; an attribute without values is removed.
+        before: present values of the attributes that are written.
+        same: values that the target has already.
         later: references that wait for their targets: attribute -> GUIDs of the source.
         table: of the source.
         source_row: its row there.

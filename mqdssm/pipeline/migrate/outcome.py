@@ -50,9 +50,9 @@ class TaskResult:
         operations: ``role action`` -> how many.
         not_carried: column -> how many rows.
         unmapped: (SID, where) -> how often.
-        refused: GUIDs of the objects whose rows were rejected.
+        refused: GUIDs of objects that other rows cannot depend on: their rows were rejected or conflict.
         levels: files of operations by level.
-        equal: files of what is equal.
+        equal: files of equal objects.
     """
 
     table: str

@@ -59,9 +59,9 @@ class PlanTarget(BaseModel):
     """Directory that a plan was made for.
 
     Attributes:
-        urls: servers; no credentials. None: it was planned without any, for LDIF.
+        urls: servers, without credentials; empty if the plan was made without a directory, for LDIF.
         profile: kind of server.
-        root: where computers, queues and users are, a DN.
+        root: DN below which computers, queues and users are.
         configuration: the configuration naming context.
         keeps_guids: objects keep the GUIDs that they had (decision M37).
     """
@@ -79,7 +79,7 @@ class PlanOptions(BaseModel):
     """Options that a plan was made with.
 
     Attributes:
-        on_conflict: what to do with objects that are there and differ.
+        on_conflict: what to do with objects that exist and differ.
         allow_deletes: how many objects may be deleted.
         create_computers: make the computers of machines that the target lacks.
         sid_map: SHA-256 of the map of SIDs, if one was given.
@@ -102,10 +102,10 @@ class TableCounts(BaseModel):
         type: of the objects; None: no directory keeps them.
         read: rows.
         add: objects that will be made.
-        modify: objects that are there and will be changed.
-        equal: objects that are there and equal.
-        skipped: objects that are there, differ and stay as they are.
-        conflicts: rows whose objects are there and differ, whatever the policy makes of them.
+        modify: objects that exist and will be changed.
+        equal: objects that exist and are equal.
+        skipped: objects that exist, differ and stay as they are.
+        conflicts: rows whose objects exist and differ, with any policy.
         rejected: rows that cannot be carried over.
         not_carried: column -> rows whose value no directory keeps.
     """
@@ -137,7 +137,7 @@ class MigrationPlan(BaseModel):
         deletes: type -> how many objects will be deleted.
         levels: the files of operations, in order.
         equal: files of the objects that are equal.
-        notes: what people should know, as what the target cannot keep.
+        notes: facts that people should know, as values that the target cannot keep.
         refused: why it cannot be applied as it is; None: it can.
     """
 

@@ -59,7 +59,7 @@ class PlanRequest:
 
     Attributes:
         source: a folder, or the JDBC URL of a database.
-        on_conflict: what to do with objects that are there and differ.
+        on_conflict: what to do with objects that exist and differ.
         allow_deletes: how many objects that the source does not have may be deleted; 0: none is.
         create_computers: make the computers of machines that the target lacks.
         sid_map: file of old and new SIDs.

@@ -16,9 +16,9 @@ class Doing(NamedTuple):
     """Current activity, and its progress.
 
     Attributes:
-        what: for people.
-        done: how much of it.
-        total: how much there is; None: nobody knows.
+        what: name of the activity, for people.
+        done: how much is done.
+        total: how much there is to do; None if not known.
     """
 
     what: str

@@ -29,9 +29,9 @@ class TargetRefusal(BaseModel):
 
     Attributes:
         table: of the source.
-        row: its row there; 0 for what no row stands for.
+        row: its row there; 0 for an operation without a row.
         type: of the object.
-        role: what of it: ``object``, or a companion.
+        role: role of the entry: ``object``, or a companion.
         dn: in the target.
         attributes: the guilty ones, as far as they are known.
         code: result of the server.
@@ -71,10 +71,10 @@ class LostRow(BaseModel):
         table: of the source.
         row: its row there.
         type: of the object.
-        role: what of it.
-        dn: where it should be.
+        role: role of the entry: ``object``, or a companion.
+        dn: DN that the entry should have.
         reason: in words.
-        differs: attribute -> what should be there, and what is.
+        differs: attribute -> wanted and found values.
     """
 
     model_config = _CONFIG
@@ -126,7 +126,7 @@ class MigrationReport(BaseModel):
         stopped: why it stopped before the end; None: it did not.
         tables: what became of the rows.
         deleted: objects that were deleted.
-        not_deleted: what should have been deleted and was not; it is of no row, but refused or lost.
+        not_deleted: deletions that were refused or lost; they belong to no row.
         operations: ``role effect`` -> how many, as ``settings added``.
         refused_count: operations that the target refused, and references that could not be set.
         refused: the first of them.

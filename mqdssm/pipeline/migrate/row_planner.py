@@ -55,8 +55,8 @@ class PlannedRow:
 
     Attributes:
         folder: of the plan.
-        on_conflict: what to do with objects that are there and differ.
-        create_computers: make those that the target lacks.
+        on_conflict: what to do with objects that exist and differ.
+        create_computers: make the computers that the target lacks.
         domain: DNS name of the domain that new computers are in.
     """
 

@@ -64,8 +64,8 @@ class ReadRow:
     """Result of reading a row.
 
     Attributes:
-        element: what it holds; None where it is refused.
-        reasons: why it is refused; none where it is not.
+        element: the element; None if the row is refused, or no directory keeps its table.
+        reasons: why the row is refused; empty if it is not.
         lost: column -> cell that no directory keeps, without those of NULL.
     """
 
@@ -80,8 +80,8 @@ class RowKey:
 
     Attributes:
         guid: of the object.
-        name: what no two objects of the table may share, in a form to compare.
-        computer: whose queue it is, or which machine, as it is written.
+        name: key that no two objects of the table may share, in a form to compare.
+        computer: computer of the queue or the machine, as written; of a site, its name.
     """
 
     guid: UUID | None = None

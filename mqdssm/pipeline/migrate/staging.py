@@ -83,7 +83,7 @@ def stage(folder: Path, number: int, part: SourceFile, mapping: SourceMapping, s
 
     Args:
         folder: of the plan.
-        number: of the file among those of its table.
+        number: of the file among all files of the source.
         part: the file.
         mapping: how the source holds values.
         stop: ends the work between two rows.

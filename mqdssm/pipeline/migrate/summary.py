@@ -21,7 +21,7 @@ class PlanSummary:
     """Results of planning tasks, added up.
 
     Attributes:
-        refused: GUIDs of the objects whose rows were rejected.
+        refused: GUIDs of objects that other rows cannot depend on: their rows were rejected or conflict.
     """
 
     refused: set[UUID] = field(default_factory=set)

@@ -37,11 +37,11 @@ class Lost:
         table: of the source.
         source_row: its row there.
         type: of the object.
-        role: what it is for that object.
-        dn: where it should be.
+        role: role of the entry: the object itself, or a companion.
+        dn: DN that it should have.
         reason: what is wrong.
-        differs: attribute -> what should be there, and what is.
-        was_equal: nothing had to be done about it.
+        differs: attribute -> wanted and found values.
+        was_equal: the plan had found it equal.
     """
 
     table: str
@@ -59,8 +59,8 @@ class FileVerification:
     """Result of verifying a file of operations.
 
     Attributes:
-        equal: role -> how many are as they should be.
-        lost: those that are not.
+        equal: role -> number of entries that are as they should be.
+        lost: entries that are not as they should be.
         guids: objects that did not keep their GUIDs.
     """
 
@@ -76,8 +76,8 @@ class VerifyTask:
     Attributes:
         folder: of the plan.
         access: how workers get into the target.
-        parts: files of operations, and of what was equal; each is a piece of work.
-        places: what references refer to.
+        parts: files of operations and of equal objects; each is a piece of work.
+        places: objects that references refer to.
         made: normalised DN -> object that the plan makes there.
         told: where workers say how far they are.
     """

@@ -75,14 +75,14 @@ class Development:
     """Comparison of a run with earlier runs, as a report shows it.
 
     Attributes:
-        since: when the run before began; None: there was none.
-        appeared: findings that it had not, the first of them.
-        appeared_left_out: those that are not listed.
-        mended: findings that it had, the first of them.
-        mended_left_out: those that are not listed.
-        trends: numbers over the runs; none of fewer than two.
-        runs: the last runs, the youngest first.
-        states: numbers by rule; none where nothing is known or suppressed.
+        since: when the previous run began; None: there was none.
+        appeared: new findings since the previous run, the first of them.
+        appeared_left_out: number of new findings that are not listed.
+        mended: findings of the previous run that are gone, the first of them.
+        mended_left_out: number of mended findings that are not listed.
+        trends: curves over the runs; none for a single run.
+        runs: the last runs, the latest first.
+        states: numbers by rule; empty without baseline and suppressions.
         exceeded: thresholds that are exceeded.
     """
 

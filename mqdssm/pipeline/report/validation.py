@@ -24,7 +24,7 @@ SAMPLES_BYTES_MAX: Final = 1_000_000
 PRINTED: Final = 5
 """Samples of a rule that are printed; a browser shows more."""
 SITES_SHOWN_MAX: Final = 200
-MARKUP_BYTES: Final = 170  # of a line of a table of samples, besides what it shows
+MARKUP_BYTES: Final = 170  # markup of one line in a table of samples
 WORST_FIRST: Final = tuple(reversed(SEVERITIES))
 KINDS: Final[tuple[tuple[Severity, str], ...]] = (
     ("error", "errors"),
