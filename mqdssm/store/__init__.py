@@ -1,1 +1,1 @@
-"""Room for the store that performs the engines' directory actions."""
+"""Stores: they perform the directory operations of the replication engine."""

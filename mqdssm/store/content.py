@@ -1,7 +1,7 @@
 """Digest of an object's replicated properties: it shows whether another program has changed the object.
 
 The digest is written together with the object's number, in one operation (decision R112). So it needs no log
-of the server, and no crash falls between the two.
+of the server, and a crash cannot separate the two.
 """
 
 from hashlib import blake2b
@@ -16,7 +16,7 @@ def digest_of(properties: Properties) -> bytes:
     """Return the digest of the properties of an object.
 
     Args:
-        properties: what a change carries of the object, in the order of `mqdssm.store.rules.replicated`.
+        properties: the properties in a change of the object, in the order of `mqdssm.store.rules.replicated`.
     """
     parts: list[bytes] = []
     for propid, value in properties:
@@ -26,7 +26,7 @@ def digest_of(properties: Properties) -> bytes:
 
 
 def _add(parts: list[bytes], value: PropertyValue) -> None:
-    """Add a value behind its kind and length, so that no two values look alike."""
+    """Add a value after its kind and length, so that different values always give different octets."""
     if isinstance(value, int):
         parts.append(b"i%d" % value)
     elif isinstance(value, str):

@@ -1,6 +1,6 @@
-"""The disk of a directory in memory: a write is durable, may be the last before a crash, or finds no room.
+"""The disk of a directory in memory: writes are durable, can be followed by a crash, or find the disk full.
 
-`Disk.on_write` is called before and after each write, and may raise, as a machine that loses its power.
+`Disk.on_write` is called before and after each write, and may raise to simulate a loss of power.
 """
 
 from collections.abc import Callable
@@ -11,34 +11,34 @@ from mqdssm.errors import GenericDirectoryError
 
 _P = ParamSpec("_P")
 _GROWING: Final = frozenset({"put", "bury"})
-"""Writes that may need more room than there was."""
+"""Names of the methods whose writes may need more room."""
 
 
 class Moment(Enum):
-    """Where a write is when `Disk.on_write` is called."""
+    """Moment of a write at which `Disk.on_write` is called."""
 
     BEFORE = auto()
     AFTER = auto()
 
 
 class DiskSpace(StrEnum):
-    """How much a disk takes."""
+    """Space left on a disk."""
 
     PLENTY = "room"
     LITTLE = "no room for what grows"
     NONE = "no room"
 
 
-class Crash(Exception):  # noqa: N818  it is no error, it is what a simulation wants
-    """What `Disk.on_write` may raise: the machine stops here."""
+class Crash(Exception):  # noqa: N818  part of a simulation, not an error
+    """Simulated crash of the machine, raised by `Disk.on_write`."""
 
 
 class Disk:
-    """Where the writes of a `mqdssm.store.memory.MemoryStore` go.
+    """Disk to which a `mqdssm.store.memory.MemoryStore` writes.
 
     Attributes:
-        on_write: called around every durable write; None: nobody.
-        room: how much it takes (decision R66).
+        on_write: called before and after every durable write; None for no call.
+        room: the space that is left (decision R66).
     """
 
     __slots__ = ("on_write", "room")
@@ -48,10 +48,10 @@ class Disk:
         self.room = DiskSpace.PLENTY
 
     def write(self, change: Callable[_P, None], *args: _P.args, **kwargs: _P.kwargs) -> None:
-        """Make one durable write.
+        """Do one durable write.
 
         Raises:
-            GenericDirectoryError: there is no room for it.
+            GenericDirectoryError: the disk has no room for it.
         """
         if self.room is not DiskSpace.PLENTY:
             grows = getattr(change, "__name__", "") in _GROWING

@@ -1,4 +1,4 @@
-"""Damage of a directory, told to the operator: not each time that somebody comes upon it (decision R83)."""
+"""Log messages about damaged entries, limited in number (decision R83)."""
 
 import logging
 from time import monotonic
@@ -7,23 +7,23 @@ from typing import Final
 log: Final = logging.getLogger(__name__)
 
 TOLD_S: Final = 600.0
-"""The same damage is told again after so long, in seconds."""
+"""Time in seconds after which the same damage is logged again."""
 TOLD_MAX: Final = 100
-"""So many damages are told in that time."""
+"""Limit of the different damages that are logged in that time."""
 
 
 class Teller:
-    """Writes each damage to the log once in a while."""
+    """Logger of damaged entries that repeats a message only after a while."""
 
     def __init__(self) -> None:
-        self._told: Final[dict[str, float]] = {}  # damage -> when, monotonic
+        self._told: Final[dict[str, float]] = {}  # damage -> time of its message, monotonic
 
     def tell(self, operation: object, damage: str) -> None:
-        """Tell of damage, unless it was told lately.
+        """Log a damage, unless it was logged recently.
 
         Args:
-            operation: what cannot be done.
-            damage: which entry, and what is wrong with it.
+            operation: the operation that failed.
+            damage: the entry, and what is wrong with it.
         """
         now = monotonic()
         for old in [one for one, at in self._told.items() if now - at >= TOLD_S]:

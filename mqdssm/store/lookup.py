@@ -1,8 +1,9 @@
 """Begin, Next and End Directory Lookup ([MS-MQDS] 3.1.6.7 to 3.1.6.9), the same for every store.
 
-A store gives the objects of a type (`LookupSource`); which of them satisfy an MQRESTRICTION, their order and
-their columns are decided here. Text is compared without case, blobs byte by byte from the first (sequence
-numbers are such). An object that does not have a property satisfies PRNE alone of all relations to it.
+A store returns the objects of a type (`LookupSource`). This module selects those that satisfy an
+MQRESTRICTION, sorts them and picks their columns. Text is compared without case, blobs (also sequence
+numbers) byte by byte from the first. An object without a property satisfies only PRNE among all relations to
+it.
 """
 
 import operator
@@ -21,18 +22,18 @@ from mqdssm.store.rules import is_value
 from mqdssm.tables.properties import PROPERTY_TABLES
 
 ITEMS_MAX: Final = 128
-"""Restrictions, columns and sort keys of one lookup ([MS-MQDS] 2.2.12, 2.2.13, 2.2.15)."""
+"""Limit of the restrictions, columns and sort keys of a lookup ([MS-MQDS] 2.2.12, 2.2.13, 2.2.15)."""
 LOOKUPS_MAX: Final = 100
-"""Lookups that are open at the same time; a client that never ends his must not fill the memory."""
+"""Limit of the open lookups, so that a client that never ends its lookups cannot fill the memory."""
 
 View: TypeAlias = Mapping[Propid, PropertyValue]
-"""An object's properties, its identifier, partition and number among them."""
+"""Properties of an object, including its identifier, partition and number."""
 Columns: TypeAlias = tuple[PropertyValue | None, ...]
-"""The values of an object's columns; None is VT_NULL: it does not have the property."""
+"""Values of an object's columns; None is VT_NULL: the object does not have the property."""
 
 
 class Relation(IntEnum):
-    """How a property stands to a value ([MS-MQDS] 2.2.11)."""
+    """Relation of a property to a value ([MS-MQDS] 2.2.11)."""
 
     PRLT = 0
     PRLE = 1
@@ -61,9 +62,9 @@ class Restriction:
     """MQPROPERTYRESTRICTION ([MS-MQDS] 2.2.11).
 
     Attributes:
-        relation: a `Relation`, as it came.
+        relation: number of a `Relation`; other numbers are refused later.
         propid: the property.
-        value: what it is compared with.
+        value: the value to compare with.
     """
 
     relation: int
@@ -80,10 +81,10 @@ class LookupSortKey:
 
 
 class LookupSource(Protocol):
-    """Where the objects are."""
+    """Source of the objects for lookups."""
 
     def views(self, object_type: ObjectType, restrictions: Sequence[Restriction]) -> Iterator[View]:
-        """The objects of a type, tombstones among types; all that satisfy the restrictions, or more.
+        """Yield the objects of a type (also tombstones): all that satisfy the restrictions, and maybe others.
 
         Raises:
             DirectoryError: the directory cannot be reached.
@@ -109,11 +110,11 @@ class Lookups:
 
         Args:
             restrictions: all of them must hold.
-            columns: what is wanted of each object; they say of what type.
-            sort: the most significant key first; none: any order.
+            columns: the properties to return of each object; they also determine its type.
+            sort: the most significant key first; empty for any order.
 
         Returns:
-            MQ_OK and a descriptor, or why not. A lookup that is not ended is held: at most `LOOKUPS_MAX`.
+            MQ_OK and a descriptor, or an error and None. At most `LOOKUPS_MAX` lookups can be open.
         """
         problem = lookup_problem(restrictions, columns, sort)
         if problem is None and len(self._open) >= LOOKUPS_MAX:
@@ -131,10 +132,10 @@ class Lookups:
         return Hresult.MQ_OK, descriptor
 
     def next(self, descriptor: int, objects_max: int = 1) -> tuple[Hresult, tuple[Columns, ...]]:
-        """Lookup Directory Next ([MS-MQDS] 3.1.6.8): the columns of more objects; none: there are no more.
+        """Lookup Directory Next ([MS-MQDS] 3.1.6.8): return the columns of more objects; empty at the end.
 
         Returns:
-            MQ_OK and them, or MQ_ERROR_INVALID_HANDLE.
+            MQ_OK and the columns, or MQ_ERROR_INVALID_HANDLE.
         """
         rows = self._open.get(descriptor)
         if rows is None:
@@ -142,7 +143,7 @@ class Lookups:
         return Hresult.MQ_OK, tuple(islice(rows, max(objects_max, 1)))
 
     def end(self, descriptor: int) -> Hresult:
-        """End Directory Lookup ([MS-MQDS] 3.1.6.9): MQ_OK, also where it has ended already."""
+        """End Directory Lookup ([MS-MQDS] 3.1.6.9): return MQ_OK, even if it has ended already."""
         self._open.pop(descriptor, None)
         return Hresult.MQ_OK
 
@@ -150,7 +151,7 @@ class Lookups:
 def lookup_problem(
     restrictions: Sequence[Restriction], columns: Sequence[Propid], sort: Sequence[LookupSortKey]
 ) -> Hresult | None:
-    """Why a lookup cannot be ([MS-MQDS] 3.1.6.7); None: it can."""
+    """Return why a lookup is not valid ([MS-MQDS] 3.1.6.7); None if it is."""
     types = {propid.object_type for propid in columns}
     if len(types) != 1 or len(columns) > ITEMS_MAX or not types <= PROPERTY_TABLES.keys():
         return Hresult.MQ_ERROR_ILLEGAL_MQCOLUMNS
@@ -181,7 +182,7 @@ def _restriction_problem(restriction: Restriction, types: set[ObjectType | None]
 
 
 def satisfies(view: View, restrictions: Sequence[Restriction]) -> bool:
-    """Whether an object satisfies all restrictions ([MS-MQDS] 2.2.12)."""
+    """Return True if an object satisfies all restrictions ([MS-MQDS] 2.2.12)."""
     for one in restrictions:
         value = view.get(one.propid)
         if value is None:
@@ -201,7 +202,7 @@ def _comparable(value: PropertyValue) -> Any:
 
 
 def _ordered(views: Iterator[View], sort: Sequence[LookupSortKey]) -> Iterator[View]:
-    """Put objects in order; those without a property come first, ascending."""
+    """Yield objects in order; objects without a property come first in ascending order."""
     if not sort:
         yield from views
         return

@@ -1,7 +1,7 @@
-"""A store in memory, for simulations: fast, and as faithful in a crash as one on a disk.
+"""A store in memory, for simulations: fast, and with the crash behaviour of a disk.
 
-Several steps of an operation are several writes, each of which may be the last one before a crash
-(`mqdssm.store.disk`). Then the store is dead, `MemoryStore.reopened` starts anew.
+An operation of several steps has several writes, each of which may be the last one before a crash
+(`mqdssm.store.disk`). After a crash the store is closed, and `MemoryStore.reopened` returns a new one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,14 +26,14 @@ _DONE: Final = ops.Done()
 _NOT_FOUND: Final = ops.ObjectOutcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
 _NOT_READ: Final = ops.ObjectRead(status=Hresult.MQDS_OBJECT_NOT_FOUND)
 _CLOSED: Final = "the directory in memory is closed"
-_TOMBSTONE_BYTES: Final = 64  # in a message, about
+_TOMBSTONE_BYTES: Final = 64  # approximate octets in a message
 
 
 class MemoryStore:
     """A directory in memory; a `mqdssm.store.performer.Store` (decisions R50 to R52).
 
     Attributes:
-        disk: where its writes go.
+        disk: the disk to which it writes.
     """
 
     def __init__(self) -> None:
@@ -44,11 +44,11 @@ class MemoryStore:
         self._performers = performers(self)
 
     def perform(self, operation: Any) -> Any:
-        """Do one operation; see `mqdssm.store.performer.Store`.
+        """Perform one operation; see `mqdssm.store.performer.Store`.
 
         Raises:
-            DirectoryNotConnected: the store is closed, or died in a crash.
-            GenericDirectoryError: its disk is full, and the operation has no status to say so.
+            DirectoryNotConnected: the store is closed, or has crashed.
+            GenericDirectoryError: its disk is full, and the operation's result has no status.
         """
         if not self._open:
             raise DirectoryNotConnected(_CLOSED)
@@ -64,11 +64,11 @@ class MemoryStore:
             raise
 
     def close(self) -> None:
-        """Let nobody perform anything more; `reopened` has it all."""
+        """Close the store; `reopened` returns one with the same content."""
         self._open = False
 
     def reopened(self) -> "MemoryStore":
-        """The store as the next start finds it; this one is closed."""
+        """Return the store as it is after a restart; this one is closed."""
         self._open = False
         again = MemoryStore()
         again._kept = self._kept
@@ -76,10 +76,10 @@ class MemoryStore:
         return again
 
     def views(self, object_type: ObjectType, restrictions: Sequence[Restriction]) -> Iterator[View]:
-        """The objects of a type as they are now; see `mqdssm.store.lookup.LookupSource`.
+        """Return the objects of a type as they are now; see `mqdssm.store.lookup.LookupSource`.
 
         Raises:
-            DirectoryNotConnected: the store is closed, or died in a crash.
+            DirectoryNotConnected: the store is closed, or has crashed.
         """
         if not self._open:
             raise DirectoryNotConnected(_CLOSED)
@@ -128,7 +128,7 @@ class MemoryStore:
         return ops.Recovered(highest=SequenceNumber(shelf.numbers.highest()), status=status)
 
     def _finish(self, shelf: Shelf) -> None:
-        """Finish what a crash cut short (decision R15): of an object and its tombstone, the newer counts."""
+        """Complete interrupted deletions (R15): of an object and its tombstone, the newer one stays."""
         for identifier in shelf.objects.keys() & shelf.graves.keys():
             found, grave = shelf.objects[identifier], shelf.graves[identifier]
             if grave.seq_number > found.seq_number:
@@ -161,7 +161,7 @@ class MemoryStore:
         return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=identifier)
 
     def _taken(self, made: StoredObject) -> Hresult | None:
-        """Return True if another object has the identifier or the path name, in any partition."""
+        """Return an error if another object has the identifier or the path name, in any partition."""
         path_name = made.path_name
         if any(self._kept.everywhere(made.identifier)):
             return rules.EXISTS[made.object_type]
@@ -170,7 +170,7 @@ class MemoryStore:
         return None
 
     def _homeless(self, made: StoredObject) -> Hresult | None:
-        """Return True if a queue has no machine in its partition."""
+        """Return an error if a queue has no machine in its partition."""
         path_name = made.path_name
         if made.object_type is not ObjectType.QUEUE or path_name is None:
             return None
@@ -199,7 +199,7 @@ class MemoryStore:
         return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=made.identifier)
 
     def _name_taken(self, found: StoredObject, path_name: str | None) -> bool:
-        """Return True if an object cannot be renamed so; that it is called so already is no reason."""
+        """Return True if another object has the new path name of an object."""
         if path_name is None or path_name == found.path_name:
             return False
         named = self._kept.named(found.object_type, path_name)
@@ -231,10 +231,11 @@ class MemoryStore:
         object_type: ObjectType,
         change: ops.UpdateObject | ops.DeleteObject | DirectoryChange,
     ) -> Guid | None:
-        """Return the GUID of the partition's object that a change means (decision R51).
+        """Return the GUID of the object in the partition to which a change refers (decision R51).
 
-        A path name means the object that has the number of the change already. Else it means the object that
-        had the name when the change was made: of several, the newest one that is older than the change.
+        A path name refers to the object that already has the change's number. Otherwise it refers to the
+        object that had the name when the change was made: the newest object of that name that is older than
+        the change.
         """
         given = change.guid_identifier if isinstance(change, DirectoryChange) else change.identifier
         if given is not None:
@@ -248,14 +249,14 @@ class MemoryStore:
         return None if found is None else found.identifier
 
     def _place(self, shelf: Shelf, made: StoredObject) -> None:
-        """Write an object; an older tombstone goes after it."""
+        """Write an object, and then remove its older tombstone."""
         grave = shelf.graves.get(made.identifier)
         self._write(self._kept.put, made)
         if grave is not None:
             self._write(self._kept.unbury, grave)
 
     def _delete_as(self, shelf: Shelf, found: StoredObject | None, grave: DeletedObject) -> None:
-        """Delete an object, if it is there: the tombstone comes first (decisions R15, R21)."""
+        """Write a tombstone, and then remove the object if it exists (decisions R15, R21)."""
         known = shelf.graves.get(grave.identifier)
         if known is None or known.seq_number < grave.seq_number:
             self._write(self._kept.bury, grave)
@@ -350,7 +351,7 @@ class MemoryStore:
         said = rules.type_said(change.get(Propid.D_OBJTYPE))
         identifier = self._meant(shelf, said, change)
         if identifier is None:
-            return Hresult.MQ_OK  # nothing of that name: nothing to delete, and no GUID for a tombstone
+            return Hresult.MQ_OK  # no object of that name: nothing to delete, and no GUID for a tombstone
         found = shelf.objects.get(identifier)
         if found is not None and found.seq_number >= change.seq_number:
             return Hresult.MQ_OK
@@ -400,10 +401,10 @@ class MemoryStore:
     def write_foreign(
         self, identifier: Guid, properties: Iterable[tuple[Propid, PropertyValue]] = ()
     ) -> None:
-        """Change an object as another program does with plain LDAP: it keeps its number.
+        """Change an object as another program does with plain LDAP: its number stays.
 
         Raises:
-            KeyError: there is no such object.
+            KeyError: no such object exists.
         """
         for found in self._kept.everywhere(identifier):
             self._kept.put_foreign(_updated(found, found.seq_number, properties))
@@ -411,11 +412,11 @@ class MemoryStore:
         raise KeyError(identifier)
 
     def make_foreign(self, made: StoredObject) -> None:
-        """Make an object as another program does: it has no number, and no operation sees it."""
+        """Create an object as another program does: it has no number, and operations do not see it."""
         self._kept.note_foreign(made, None)
 
     def remove_foreign(self, identifier: Guid) -> None:
-        """Remove an object as another program does: it leaves no tombstone."""
+        """Remove an object as another program does, without a tombstone."""
         for found in self._kept.everywhere(identifier):
             self._kept.remove(found)
 
@@ -425,20 +426,20 @@ def _version(found: ops.ForeignObject) -> str:
 
 
 def _number_of(shelf: Shelf, identifier: Guid) -> SequenceNumber:
-    """The number of an object or of its tombstone, whichever is higher; MIN: neither is there."""
+    """Return the higher number of an object and its tombstone; MIN if neither exists."""
     found, grave = shelf.objects.get(identifier), shelf.graves.get(identifier)
     number = MIN if found is None else found.seq_number
     return number if grave is None else max(number, grave.seq_number)
 
 
 def _of_type(shelf: Shelf, identifier: Guid | None, object_type: ObjectType) -> StoredObject | None:
-    """Return an object of the partition, if it is of a type."""
+    """Return an object of the partition if it has the given type, else None."""
     found = None if identifier is None else shelf.objects.get(identifier)
     return found if found is not None and found.object_type is object_type else None
 
 
 def _repeated(shelf: Shelf, identifier: Guid | None, number: SequenceNumber) -> ops.ObjectOutcome:
-    """Return the outcome of a change whose object is not there: a deletion has left a tombstone."""
+    """Return the outcome of a change of a missing object: MQ_OK if a newer tombstone exists."""
     if identifier is None or _number_of(shelf, identifier) < number:
         return _NOT_FOUND
     return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=identifier)
@@ -469,7 +470,7 @@ def _serves(found: StoredObject, service: int) -> bool:
 
 
 def _of_site(entry: Numbered) -> bool:
-    """Return True if it is a queue that only its own site sees ([MC-MQDSRP] 3.2.7.8)."""
+    """Return True if it is a queue that is visible only in its own site ([MC-MQDSRP] 3.2.7.8)."""
     return (
         isinstance(entry, StoredObject)
         and entry.object_type is ObjectType.QUEUE

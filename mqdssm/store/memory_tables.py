@@ -1,6 +1,6 @@
-"""What a directory in memory keeps, as if on a disk: objects, tombstones, state, and their indexes.
+"""Tables of a directory in memory, as on a disk: objects, tombstones, state, and their indexes.
 
-Each public method of `Kept` that changes something is one durable write: it is there whole or not at all.
+Each public method of `Kept` that writes is one durable write: it is done in full or not at all.
 """
 
 from collections import Counter
@@ -32,17 +32,17 @@ from mqdssm.store.rules import (
 
 @dataclass(slots=True, eq=False)
 class StoredObject:
-    """A directory object; it never changes, a changed one takes its place.
+    """A directory object; it is immutable, and replaced by a changed copy.
 
     Attributes:
         identifier: its GUID.
         object_type: its type.
         partition_id: its partition.
-        seq_number: of its last change; MIN: marked for removal.
-        properties: all it has but identifier, partition and number.
-        path_name: its path name, if its type has one and it was given one.
-        name_key: the same for comparison.
-        size: octets that it takes in a message, about.
+        seq_number: number of its last change; MIN if it is marked for removal.
+        properties: its properties without identifier, partition and number.
+        path_name: its path name, if its type has one and it was given.
+        name_key: the path name in comparable form.
+        size: its approximate octets in a message.
     """
 
     identifier: Guid
@@ -63,11 +63,11 @@ class StoredObject:
         self.name_key = None if self.path_name is None else name_key(self.path_name)
 
     def numbered(self, seq_number: SequenceNumber) -> "StoredObject":
-        """The same object with another number."""
+        """Return a copy of the object with another number."""
         return StoredObject(self.identifier, self.object_type, self.partition_id, seq_number, self.properties)
 
     def read(self) -> ObjectRead:
-        """What Read Directory Object gives of it."""
+        """Return the object as the result of Read Directory Object."""
         if self._read is None:
             self._read = ObjectRead(
                 status=Hresult.MQ_OK,
@@ -79,7 +79,7 @@ class StoredObject:
         return self._read
 
     def change(self, purged: SequenceNumber) -> DirectoryChange:
-        """What a synchronization carries of it; `size` is set from then on."""
+        """Return the object as a change for synchronization, and set `size`."""
         if self._change is None or self._change.purged_seq_number != purged:
             properties = self.read().properties or ()
             self._change = object_change(
@@ -93,7 +93,7 @@ Numbered: TypeAlias = StoredObject | DeletedObject
 
 
 def view_of(entry: Numbered) -> View:
-    """An object or a tombstone as a lookup sees it."""
+    """Return the properties of an object or a tombstone for lookups."""
     numbering = (entry.partition_id, entry.seq_number)
     if isinstance(entry, StoredObject):
         return rules.view_of(entry.object_type, entry.identifier, numbering, entry.properties)
@@ -103,17 +103,17 @@ def view_of(entry: Numbered) -> View:
 
 @dataclass(slots=True, eq=False)
 class Shelf:
-    """All of one partition.
+    """Content of one partition.
 
     Attributes:
-        state: the partition's state, where it was saved.
+        state: the partition's state; None if it was not saved.
         objects: by identifier.
-        types: the same by type.
+        types: objects by type and identifier.
         graves: tombstones by identifier.
-        numbers: objects and tombstones by number, but those with MIN.
-        grave_numbers: tombstones alone.
-        computers: how many queues each computer has, by the queues' path names.
-        managers: how many queues name a machine, by PROPID_Q_QMID.
+        numbers: objects and tombstones by number, except those with MIN.
+        grave_numbers: tombstones by number, except those with MIN.
+        computers: number of queues of each computer, by the queues' path names.
+        managers: number of queues that name each machine, by PROPID_Q_QMID.
     """
 
     state: DirectoryPartition | None = None
@@ -129,7 +129,7 @@ class Shelf:
 
     @property
     def purged(self) -> SequenceNumber:
-        """PurgedSeqNumber, as saved."""
+        """PurgedSeqNumber of the saved state."""
         return MIN if self.state is None else self.state.purged
 
     def has_queues(self, machine: StoredObject) -> bool:
@@ -139,7 +139,7 @@ class Shelf:
         return self.managers[machine.identifier] > 0
 
     def count_queue(self, queue: StoredObject, step: int) -> None:
-        """Count a queue that comes (1) or goes (-1)."""
+        """Count an added (1) or removed (-1) queue."""
         key, manager = queue.name_key, queue.properties.get(Propid.Q_QMID)
         if key is not None:
             _count(self.computers, key.partition("\\")[0], step)
@@ -154,17 +154,18 @@ def _count(counter: Counter, key: object, step: int) -> None:  # type: ignore[ty
 
 
 _EMPTY: Final = Shelf()
-"""Of a partition that nothing is kept of; never written to."""
+"""Content of a partition that does not exist; never written to."""
 
 
 class Kept:
-    """What outlives a crash.
+    """Data that survive a crash.
 
     Attributes:
-        shelves: partitions by identifier.
-        neighbors: by role and name.
-        foreign: what another program changed or made and nobody has numbered since, by GUID, oldest first.
-        seen: version of the last one of these that has been seen to.
+        shelves: contents of partitions by identifier.
+        neighbors: neighbours by role and name.
+        foreign: objects that another program changed or created and that have not been numbered since, by
+            GUID, oldest first.
+        seen: version of the last of these that has been handled.
     """
 
     __slots__ = ("_names", "_versions", "foreign", "neighbors", "seen", "shelves")
@@ -178,19 +179,19 @@ class Kept:
         self._names: dict[tuple[ObjectType, str], list[StoredObject]] = {}
 
     def shelf(self, partition_id: Guid) -> Shelf:
-        """A partition's; an empty one, that nothing knows, if there is none."""
+        """Return the content of a partition; an empty one, not stored, if it does not exist."""
         return self.shelves.get(partition_id, _EMPTY)
 
     def named(self, object_type: ObjectType, path_name: str) -> list[StoredObject]:
-        """The objects of a type that have a path name, in any case and any partition."""
+        """Return the objects of a type with a path name, in any case and any partition."""
         return self._names.get((object_type, name_key(path_name)), [])
 
     def everywhere(self, identifier: Guid) -> list[StoredObject]:
-        """The objects that have an identifier: at most one in a partition."""
+        """Return the objects with an identifier: at most one in each partition."""
         return [shelf.objects[identifier] for shelf in self.shelves.values() if identifier in shelf.objects]
 
     def candidates(self, object_type: ObjectType, restrictions: Sequence[Restriction]) -> list[Numbered]:
-        """The objects that a restriction to equality names, else all of the type."""
+        """Return the objects that a restriction to equality selects, else all of the type."""
         if object_type is ObjectType.DELETED_OBJECT:
             return [one for shelf in self.shelves.values() for one in shelf.graves.values()]
         found: Iterable[StoredObject] | None = None
@@ -212,14 +213,14 @@ class Kept:
         self._made(state.partition_id).state = state
 
     def remove_state(self, partition_id: Guid) -> None:
-        """Forget a partition's state."""
+        """Remove a partition's state."""
         shelf = self.shelves[partition_id]
         shelf.state = None
         if not shelf.objects and not shelf.graves:
             del self.shelves[partition_id]
 
     def put(self, made: StoredObject) -> None:
-        """Write an object, in the place of the one with its identifier in its partition."""
+        """Write an object, replacing the one with its identifier in its partition."""
         self.foreign.pop(made.identifier, None)
         shelf = self._made(made.partition_id)
         old = shelf.objects.get(made.identifier)
@@ -242,7 +243,7 @@ class Kept:
         del shelf.objects[old.identifier]
 
     def bury(self, grave: DeletedObject) -> None:
-        """Write a tombstone, in the place of the one with its identifier in its partition."""
+        """Write a tombstone, replacing the one with its identifier in its partition."""
         shelf = self._made(grave.partition_id)
         old = shelf.graves.get(grave.identifier)
         if old is not None:
@@ -273,7 +274,7 @@ class Kept:
         self.note_foreign(made, made.seq_number)
 
     def note_foreign(self, made: StoredObject, seq_number: SequenceNumber | None) -> None:
-        """Note a change of another program; an object without a number is not there until it is created."""
+        """Record another program's change; an object without a number is not stored until it is created."""
         self.foreign[made.identifier] = ForeignObject(
             object_type=made.object_type,
             identifier=made.identifier,
@@ -291,7 +292,7 @@ class Kept:
         return found
 
     def _leave(self, shelf: Shelf, old: StoredObject) -> None:
-        """Take an object out of the indexes."""
+        """Remove an object from the indexes."""
         del shelf.types[old.object_type][old.identifier]
         if old.seq_number:
             shelf.numbers.remove(old.seq_number, old)

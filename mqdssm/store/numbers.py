@@ -1,4 +1,4 @@
-"""What has which sequence number: an index of a partition's objects and tombstones, in order."""
+"""Index of a partition's objects and tombstones by sequence number, in order."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -7,15 +7,15 @@ from typing import Final, Generic, TypeVar
 T = TypeVar("T")
 
 STALE_MAX: Final = 64
-"""Numbers without an entry that are kept anyway; beyond it, as many as there are entries."""
+"""Limit of the numbers without entries that are kept, in addition to the number of entries."""
 
 
 class NumberIndex(Generic[T]):
-    """Entries by number. New numbers are mostly the highest, and old ones vanish anywhere.
+    """Entries by number. New numbers are mostly the highest ones; entries are removed anywhere.
 
-    A number that lost its entries stays in the list until there are many such: so putting and removing cost
-    no more than a dictionary does. Numbers are unique where the authority is sane; where it is not, nothing
-    is lost here.
+    A number without entries stays in the list until there are many of them, so that adding and removing are
+    as fast as in a dictionary. An authority should give each number once; if it does not, a number has
+    several entries.
     """
 
     __slots__ = ("_entries", "_numbers")
@@ -39,7 +39,7 @@ class NumberIndex(Generic[T]):
                 numbers.insert(place, number)
 
     def remove(self, number: int, entry: T) -> None:
-        """Take an entry away that is there."""
+        """Remove an entry, which must exist."""
         left = tuple(one for one in self._entries[number] if one is not entry)
         if left:
             self._entries[number] = left
@@ -49,18 +49,18 @@ class NumberIndex(Generic[T]):
             self._numbers = sorted(self._entries)
 
     def at(self, number: int) -> tuple[T, ...]:
-        """The entries of a number."""
+        """Return the entries of a number."""
         return self._entries.get(number, ())
 
     def highest(self) -> int:
-        """The highest number; 0 if there is none."""
+        """Return the highest number; 0 if there is none."""
         numbers = self._numbers
         while numbers and numbers[-1] not in self._entries:
             numbers.pop()
         return numbers[-1] if numbers else 0
 
     def between(self, after: int, up_to: int) -> Iterator[tuple[int, tuple[T, ...]]]:
-        """Numbers above `after`, up to `up_to`, ascending, with their entries; nothing may change so long."""
+        """Yield numbers above `after`, up to `up_to`, ascending, with entries; no changes meanwhile."""
         numbers, entries = self._numbers, self._entries
         for place in range(bisect_right(numbers, after), len(numbers)):
             number = numbers[place]

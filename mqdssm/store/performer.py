@@ -1,7 +1,7 @@
-"""What every store is: something that performs the operations of the replication engine.
+"""Interface of all stores, which perform the operations of the replication engine.
 
-The contract that all stores pass is in ``tests/support/store_contract.py``; it proves what the docstrings of
-`mqdssm.engines.replication.operations` and decisions R50 to R52 say.
+All stores pass the contract in ``tests/support/store_contract.py``. It checks the docstrings of
+`mqdssm.engines.replication.operations` and decisions R50 to R52.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,7 +45,7 @@ from mqdssm.store.lookup import LookupSource
 
 
 class Store(LookupSource, Protocol):
-    """A directory as the engine sees it ([MC-MQDSRP] 3.1.1), and where lookups find its objects."""
+    """A directory for the replication engine ([MC-MQDSRP] 3.1.1) and for lookups."""
 
     @overload
     def perform(self, operation: LoadState) -> PersistedState: ...
@@ -79,7 +79,7 @@ class Store(LookupSource, Protocol):
     @overload
     def perform(self, operation: Operation) -> Result: ...
     def perform(self, operation: Operation) -> Result:
-        """Do one operation; what it gives is durable when this returns.
+        """Perform one operation; its result is durable when this returns.
 
         Raises:
             DirectoryError: the directory cannot be reached; the operation may be repeated.
@@ -87,7 +87,7 @@ class Store(LookupSource, Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the directory; nothing is lost."""
+        """Close the connection to the directory; no data are lost."""
         ...
 
 
@@ -113,7 +113,7 @@ METHODS: Final[Mapping[type[Operation], str]] = MappingProxyType(
         FindForeign: "_find_foreign",
     }
 )
-"""Which method of every store performs which operation."""
+"""Name of the method of every store that performs each operation."""
 
 FULL: Final[Mapping[type[Operation], Result]] = MappingProxyType(
     {
@@ -123,16 +123,16 @@ FULL: Final[Mapping[type[Operation], Result]] = MappingProxyType(
         ApplyChanges: Applied(count=0, status=Hresult.MQ_ERROR_DS_IS_FULL),
     }
 )
-"""What becomes of changes that a directory has no room for (decision R66); all else waits for room."""
+"""Results of changes when the directory is full (decision R66); other operations raise, and are repeated."""
 
 if set(METHODS) != set(get_args(Operation)):
     raise ValueError("an operation of the engine has no method, or a method no operation")
 
 
 def performers(store: object) -> Mapping[type[Operation], Callable[[Any], Result]]:
-    """The methods of a store that perform the operations.
+    """Return the methods of a store that perform the operations.
 
     Raises:
-        AttributeError: it lacks one.
+        AttributeError: the store lacks a method.
     """
     return MappingProxyType({one: getattr(store, name) for one, name in METHODS.items()})

@@ -1,4 +1,4 @@
-"""What every store does alike with the properties of objects ([MS-MQDS] 3.1.6.3 to 3.1.6.6)."""
+"""Rules for properties of objects, shared by all stores ([MS-MQDS] 3.1.6.3 to 3.1.6.6)."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -18,11 +18,11 @@ from mqdssm.tables.property_facts import CHANGED
 from mqdssm.tables.property_rows import PropertyRole
 
 PATH_CHARS_MAX: Final = 512
-"""Longest path name that is accepted: any such fits the 1,024 UTF-16 units of a change."""
+"""Longest path name that is accepted: it always fits the 1,024 UTF-16 units of a change."""
 TEXT_CHARS_MAX: Final = 16_000
 """Longest text that is accepted; a change carries 32,767 UTF-16 units."""
 OBJECT_BYTES_MAX: Final = 2 * 1024 * 1024
-"""Largest object that is accepted: a message of 4 MiB has to carry it whole."""
+"""Largest object that is accepted: it has to fit into a message of 4 MiB."""
 
 EXISTS: Final[Mapping[ObjectType, Hresult]] = MappingProxyType(
     {
@@ -31,16 +31,16 @@ EXISTS: Final[Mapping[ObjectType, Hresult]] = MappingProxyType(
         ObjectType.MACHINE: Hresult.MQ_ERROR_MACHINE_EXISTS,
     }
 )
-"""The status of a creation or renaming whose path name or identifier another object has."""
+"""Status of a creation or renaming if another object has the path name or identifier."""
 
 IDENTITY: Final[Mapping[ObjectType, Propid]] = MappingProxyType(
     {one: table.identity for one, table in PROPERTY_TABLES.items()}
 )
-"""The property that is an object's GUID ([MS-MQDS] 3.1.4.21.3)."""
+"""Property that holds an object's GUID ([MS-MQDS] 3.1.4.21.3)."""
 NAME: Final[Mapping[ObjectType, Propid | None]] = MappingProxyType(
     {one: table.name for one, table in PROPERTY_TABLES.items()}
 )
-"""The property that is an object's path name ([MS-MQDS] 3.1.4.21.4); None: its type has none."""
+"""Property that holds an object's path name ([MS-MQDS] 3.1.4.21.4); None if its type has none."""
 NUMBERING: Final[Mapping[ObjectType, tuple[Propid, Propid]]] = MappingProxyType(
     {
         one: (
@@ -50,7 +50,7 @@ NUMBERING: Final[Mapping[ObjectType, tuple[Propid, Propid]]] = MappingProxyType(
         for one, table in PROPERTY_TABLES.items()
     }
 )
-"""The properties that are an object's partition and its number."""
+"""Properties that hold an object's partition and its number."""
 _KEPT: Final[Mapping[ObjectType, frozenset[Propid]]] = {
     one: frozenset(row.propid for row in table.rows if row.propid != table.identity and not row.is_numbering)
     for one, table in PROPERTY_TABLES.items()
@@ -58,12 +58,12 @@ _KEPT: Final[Mapping[ObjectType, frozenset[Propid]]] = {
 
 
 def name_key(path_name: str) -> str:
-    """A path name for comparison: names are the same in any case."""
+    """Return a path name in comparable form, without case."""
     return lower_each(path_name)
 
 
 def computer_of(path_name: str) -> str:
-    """The computer of a queue's path name, for comparison."""
+    """Return the computer of a queue's path name, in comparable form."""
     return lower_each(path_name.partition("\\")[0])
 
 
@@ -73,7 +73,7 @@ def computer_of(path_name: str) -> str:
 def kept(
     object_type: ObjectType, properties: Iterable[tuple[Propid, PropertyValue]]
 ) -> dict[Propid, PropertyValue]:
-    """The properties that an object of the type keeps; identifier, number and partition are none of them."""
+    """Return the properties that an object of the type keeps, without identifier, number and partition."""
     mine = _KEPT[object_type]
     return {propid: value for propid, value in properties if propid in mine}
 
@@ -81,9 +81,9 @@ def kept(
 def whole(
     object_type: ObjectType, path_name: str | None, properties: Iterable[tuple[Propid, PropertyValue]]
 ) -> dict[Propid, PropertyValue]:
-    """All properties of a new object, or of one that is replaced: what is given, and the defaults.
+    """Return all properties of a new or replaced object: the given ones, and defaults for others.
 
-    A path name that stands among the properties counts more than the argument ([MS-MQDS] 3.1.6.3).
+    A path name among the properties takes precedence over the argument ([MS-MQDS] 3.1.6.3).
     """
     made = {**DEFAULTS[object_type], **kept(object_type, properties)}
     name = NAME[object_type]
@@ -95,9 +95,9 @@ def whole(
 def replicated(
     object_type: ObjectType, identifier: Guid, values: Mapping[Propid, PropertyValue]
 ) -> Properties:
-    """What a change carries of an object, in the order of DirectoryChangePropID ([MC-MQDSRP] 3.2.7.8).
+    """Return the properties in a change of an object, in DirectoryChangePropID's order ([MC-MQDSRP] 3.2.7.8).
 
-    An object that has none of these gives its identifier: a change has a property (decision R19).
+    An object without any of these has its identifier, since a change needs a property (decision R19).
     """
     found = tuple((propid, values[propid]) for propid in CHANGED[object_type] if propid in values)
     return found or ((IDENTITY[object_type], identifier),)
@@ -109,14 +109,14 @@ def view_of(
     numbering: tuple[Guid, SequenceNumber],
     values: Mapping[Propid, PropertyValue],
 ) -> Mapping[Propid, PropertyValue]:
-    """All properties of an object as a lookup sees them, identifier, partition and number among them."""
+    """Return all properties of an object for lookups, including identifier, partition and number."""
     partition, number = NUMBERING[object_type]
     mine = {IDENTITY[object_type]: identifier, partition: numbering[0], number: bytes(numbering[1])}
     return {**values, **mine}
 
 
 def identifier_in(object_type: ObjectType, properties: Iterable[tuple[Propid, PropertyValue]]) -> Guid | None:
-    """The GUID that stands among properties; None: none, or no GUID."""
+    """Return the GUID among properties; None if it is missing or not a GUID."""
     identity = IDENTITY[object_type]
     for propid, value in properties:
         if propid == identity:
@@ -124,16 +124,16 @@ def identifier_in(object_type: ObjectType, properties: Iterable[tuple[Propid, Pr
     return None
 
 
-# -- what a client may not do --------------------------------------------------------------------------
+# -- checks of a client's changes ----------------------------------------------------------------------
 
 
 def creation_problem(
     object_type: ObjectType, path_name: str | None, properties: Properties
 ) -> Hresult | None:
-    """Why an object is not created ([MS-MQDS] 3.1.6.3); None: nothing speaks against it.
+    """Return why an object cannot be created ([MS-MQDS] 3.1.6.3); None if it can.
 
-    Raises nothing: MQDS_WRONG_OBJ_TYPE is a type that no object has, MQ_ERROR_PROPERTY a missing identifier
-    (decision R11) or a bad value, MQ_ERROR_INSUFFICIENT_PROPERTIES a required property that is missing.
+    MQDS_WRONG_OBJ_TYPE: objects cannot have this type. MQ_ERROR_PROPERTY: the identifier is missing (decision
+    R11), or a value is not valid. MQ_ERROR_INSUFFICIENT_PROPERTIES: a required property is missing.
     """
     if object_type not in DEFAULTS:
         return Hresult.MQDS_WRONG_OBJ_TYPE
@@ -150,7 +150,7 @@ def creation_problem(
 def update_problem(
     object_type: ObjectType, identifier: Guid, before: Mapping[Propid, PropertyValue], properties: Properties
 ) -> Hresult | None:
-    """Why an object is not updated ([MS-MQDS] 3.1.6.4): a bad value, or another identifier; None: it is."""
+    """Return why an update is refused ([MS-MQDS] 3.1.6.4): a bad value or identifier; None if it is not."""
     identity = IDENTITY[object_type]
     if any(propid == identity and value != identifier for propid, value in properties):
         return Hresult.MQ_ERROR_PROPERTY
@@ -162,9 +162,9 @@ def update_problem(
 
 
 def _bad_values(object_type: ObjectType, path_name: str | None, properties: Properties) -> bool:
-    """Whether a value is none of its property's type, or more than a change can carry.
+    """Return True if a value is not valid for its property, or the values are too large for a change.
 
-    Properties of other types are ignored, whatever their values.
+    Properties of other types of objects are ignored.
     """
     name = NAME[object_type]
     mine = _KEPT[object_type]
@@ -182,7 +182,7 @@ def _bad_values(object_type: ObjectType, path_name: str | None, properties: Prop
 
 
 def is_value(propid: Propid, value: object) -> bool:
-    """Whether a value is one of a property's variant ([MS-MQMQ] 2.2.12)."""
+    """Return True if a value is valid for a property's variant ([MS-MQMQ] 2.2.12)."""
     variant = propid.variant
     bounds = INTEGERS.get(variant)
     if bounds is not None:
@@ -201,7 +201,7 @@ def _is_text(value: object) -> bool:
 
 
 def is_guid(value: object) -> TypeGuard[bytes]:
-    """Whether a value is what a GUID is on the wire: 16 bytes."""
+    """Return True if a value is a GUID in wire format: 16 bytes."""
     return isinstance(value, bytes) and len(value) == GUID_BYTES
 
 
@@ -222,7 +222,7 @@ _CHAR_BYTES: Final = 4  # of UTF-16
 
 
 def bytes_at_most(properties: Iterable[tuple[Propid, PropertyValue]]) -> int:
-    """Octets that a change with these properties takes in a message, or a few more."""
+    """Estimate the octets of a change with these properties in a message, rather too high than too low."""
     size = _CHANGE_BYTES
     for _, value in properties:
         size += _PROPID_BYTES + _value_bytes(value)
@@ -249,7 +249,7 @@ def object_change(
     purged: SequenceNumber,
     properties: Properties,
 ) -> DirectoryChange:
-    """An object as synchronization carries it ([MC-MQDSRP] 3.2.7.8); PreviousSeqNumber is not set yet."""
+    """Return an object as a change for synchronization ([MC-MQDSRP] 3.2.7.8), without PreviousSeqNumber."""
     return DirectoryChange(
         command=Command.SYNC,
         guid_identifier=identifier,
@@ -261,29 +261,29 @@ def object_change(
 
 
 def deletion_change(grave: DeletedObject, purged: SequenceNumber) -> DirectoryChange:
-    """A tombstone as synchronization carries it ([MC-MQDSRP] 3.2.7.3)."""
+    """Return a tombstone as a change for synchronization ([MC-MQDSRP] 3.2.7.3)."""
     return deletion(
         grave.object_type, grave.identifier, grave.partition_id, grave.seq_number, grave.scope, purged=purged
     )
 
 
 def type_said(value: PropertyValue | None) -> ObjectType:
-    """The type that PROPID_D_OBJTYPE says a deleted object had; DELETED_OBJECT: it says none of ours."""
+    """Return the type of a deleted object from PROPID_D_OBJTYPE; DELETED_OBJECT if it is not known."""
     return ObjectType(value) if value in _TYPE_NUMBERS else ObjectType.DELETED_OBJECT
 
 
 def scope_said(value: PropertyValue | None) -> Scope:
-    """How far PROPID_D_SCOPE says a deletion is seen; the whole enterprise, if it says nothing."""
+    """Return the scope of a deletion from PROPID_D_SCOPE; the whole enterprise if it is not given."""
     return Scope.SITE if value == Scope.SITE else Scope.ENTERPRISE
 
 
 def deletion_of(change: DirectoryChange, identifier: Guid, object_type: ObjectType) -> DeletedObject:
-    """The tombstone that a deletion leaves ([MC-MQDSRP] 3.1.7.2.7, decision R20).
+    """Return the tombstone of a deletion ([MC-MQDSRP] 3.1.7.2.7, decision R20).
 
     Args:
         change: the deletion.
-        identifier: of the object, wherever it comes from.
-        object_type: of the object, where it is there; else what the change says.
+        identifier: identifier of the object.
+        object_type: type of the object, or the type in the change if the object does not exist.
     """
     return DeletedObject(
         identifier=identifier,

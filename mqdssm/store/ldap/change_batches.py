@@ -1,4 +1,4 @@
-"""Changes on their way into the directory: planned in their order, sent together (decision R15)."""
+"""Batches of changes: plan them in their order, and send their requests together (decision R15)."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,10 +40,10 @@ from mqdssm.tables.properties import references_of
 log = logging.getLogger(__name__)
 
 CHANGES_AT_ONCE: Final = 512
-"""Changes that are looked up and sent together."""
+"""Number of changes that are looked up and sent together."""
 DELETED_TYPE: Final = "mqisObjectType"
 ATTEMPTS_MAX: Final = 4
-"""How often a change is planned again because the directory was not as it was read."""
+"""Number of attempts at a change if the directory has changed since it was read."""
 
 SUCCESS, NO_SUCH_OBJECT, NOT_LEAF, EXISTS, FAILED_ASSERTION = 0, 32, 66, 68, 122
 _BUSY: Final = frozenset({51, 52})
@@ -52,11 +52,11 @@ _STALE: Final = frozenset({NO_SUCH_OBJECT, EXISTS, FAILED_ASSERTION})
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a change was not made.
+    """Reason why a change was not made.
 
     Attributes:
         status: HRESULT.
-        stale: the directory was not as it was read: it may be planned again.
+        stale: True if the directory has changed since it was read: the change may be planned again.
     """
 
     status: int
@@ -65,14 +65,14 @@ class Failure:
 
 @dataclass(slots=True)
 class _Run:
-    """Plans that may be carried out together."""
+    """Plans that can be carried out together."""
 
     plans: list[tuple[PlannedChange, ChangePlan]] = field(default_factory=list)
     deleted: set[str] = field(default_factory=set)  # normalised DNs
     alone: bool = False
 
     def admits(self, plan: ChangePlan) -> bool:
-        """Return True if a plan may be carried out at the same time: nothing it touches is being deleted."""
+        """Return True if a plan can be carried out at the same time: nothing it touches is being deleted."""
         if not self.plans:
             return True
         if self.alone or plan.ahead or plan.before or plan.behind:
@@ -84,26 +84,26 @@ class _Run:
         return not (touched & self.deleted)
 
     def clear(self) -> None:
-        """Give everything up."""
+        """Remove all plans."""
         self.plans, self.deleted, self.alone = [], set(), False
 
     def add(self, wanted: PlannedChange, plan: ChangePlan) -> None:
-        """Take it in."""
+        """Add a plan."""
         self.plans.append((wanted, plan))
         self.deleted |= {normalize(one.item.dn) for one in plan.last}
         self.alone = bool(plan.ahead or plan.before or plan.behind)
 
 
 class _Course:
-    """Plans changes in their order, each when the requests of those before it may be under way already.
+    """Planner of changes in their order, while requests of earlier changes may already be under way.
 
     Args:
         changes: the changes.
-        planner: makes a planner of the rest of the changes.
+        planner: returns a planner for the rest of the changes.
 
     Attributes:
-        failures: by row.
-        identifiers: GUIDs of the objects of the changes that were planned.
+        failures: failures by row.
+        identifiers: GUIDs of the objects of the planned changes.
     """
 
     def __init__(
@@ -114,39 +114,39 @@ class _Course:
         self._changes = changes
         self._make_planner = planner
         self._planner = planner(changes)
-        self._kept: ChangePlan | None = None  # of the next change
+        self._kept: ChangePlan | None = None  # plan of the next change
         self._error: Exception | None = None
 
     def next_run(self) -> _Run | None:
-        """Return a run with the next plan; None: there is none."""
+        """Return a run with the next plan; None if there is none."""
         run = _Run()
         return run if self._take(run) is not None else None
 
     def plan_again(self, run: _Run) -> None:
-        """Plan the only change of a run again, by what the directory holds now."""
+        """Plan the only change of a run again, with the current state of the directory."""
         self.identifiers.pop()
         run.clear()
         self._planner = self._make_planner(self._changes[len(self.identifiers) :])
         self._take(run)
 
     def requests(self, run: _Run) -> Iterator[ChangeInFlight]:
-        """Give the first requests of a run, and of the changes behind it that may be made with it."""
+        """Yield the first requests of a run, and of the following changes that can be made with it."""
         for wanted, plan in list(run.plans):
             if wanted.row not in self.failures:
                 yield from plan.first
         try:
             while (taken := self._take(run)) is not None:
                 yield from taken.first
-        except Exception as error:  # noqa: BLE001  raised by `check`: what was sent before is answered first
+        except Exception as error:  # noqa: BLE001  raised by `check`, after the answers to earlier requests
             self._error = error
 
     def check(self) -> None:
-        """Raise what went wrong in planning, if anything did."""
+        """Raise the error of planning, if there was one."""
         if self._error is not None:
             raise self._error
 
     def _take(self, run: _Run) -> ChangePlan | None:
-        """Plan the next change, and take it into a run if it may be carried out together with that one."""
+        """Plan the next change, and add it to a run if the two can be carried out together."""
         at = len(self.identifiers)
         if at == len(self._changes) or (run.plans and self.failures):
             return None
@@ -164,7 +164,7 @@ class _Course:
 
 
 class Applier:
-    """Carries changes of one partition out."""
+    """Writer of changes of one partition."""
 
     def __init__(self, session: Session, reader: StoreSearches) -> None:
         self._session = session
@@ -178,15 +178,15 @@ class Applier:
     def apply(
         self, changes: Sequence[PlannedChange], view: DirectoryView | None = None
     ) -> tuple[int, int, list[Guid | None]]:
-        """Make changes, in their order as far as one depends on another.
+        """Make changes; those that depend on each other are made in order.
 
         Args:
             changes: the changes.
-            view: what was read for them already; what is found to be otherwise is read again.
+            view: a view that was read for them already; it is read again if it turns out to be outdated.
 
         Returns:
-            How many from the beginning are durable, the status of the next one (or MQ_OK), and the GUIDs of
-            their objects.
+            The number of changes from the beginning that are durable, the status of the next one (or MQ_OK),
+            and the GUIDs of their objects.
 
         Raises:
             DirectoryError: the directory cannot be reached.
@@ -204,7 +204,7 @@ class Applier:
         return len(identifiers), Hresult.MQ_OK, identifiers
 
     def view(self, changes: Sequence[PlannedChange]) -> DirectoryView:
-        """What is there of what some changes concern."""
+        """Return the stored entries that a batch of changes refers to."""
         refers = [
             guid
             for one in changes
@@ -219,12 +219,12 @@ class Applier:
     def _some(
         self, changes: Sequence[PlannedChange], view: DirectoryView | None
     ) -> tuple[list[Guid | None], Failure | None]:
-        """Make some changes; those from the beginning that are durable, and why the next one is not."""
+        """Make some changes; return the GUIDs of the first ones that are durable, and the next failure."""
         course = _Course(changes, lambda rest: self._planner(rest, view if rest is changes else None))
         failures = course.failures
         moves = self.homes.moves
         while (run := course.next_run()) is not None:
-            if self.homes.moves != moves:  # the plan is of before: a deletion would hit nothing
+            if self.homes.moves != moves:  # the plan has the old name: a deletion would not find the entry
                 moves = self.homes.moves
                 course.plan_again(run)
                 if not run.plans:
@@ -244,10 +244,10 @@ class Applier:
         return Planner(self.view(changes) if view is None else view, self._maker, self._domain)
 
     def _complete(self, changes: Sequence[PlannedChange], identifiers: Sequence[Guid | None]) -> None:
-        """See to what follows from changes of sites and machines, also if they were known already.
+        """Do what follows from changes of sites and machines, even if these were known already.
 
-        Those that refer to new objects get to know where these are; queues go to the machine that has their
-        computer's name now; settings objects follow their machines and sites.
+        References to new objects get their DNs. Queues move to the machine that has their computer's name
+        now. Settings objects follow their machines and sites.
         """
         written = [
             (one.concern, guid)
@@ -266,17 +266,17 @@ class Applier:
         self.companions.follow_sites(guid for one, guid in written if one.type is ObjectType.SITE)
 
     def _settle(self, gone: Sequence[Held]) -> None:
-        """See to what follows from deletions."""
+        """Do what follows from deletions."""
         machines = [held.identifier for held in gone if _of_machine(held)]
         with _beside():
             settled = self.homes.settle(gone)
             self.companions.follow([*machines, *settled], machines)
 
     def remove(self, entries: Iterable[Held]) -> None:
-        """Remove objects and tombstones that have no other ones below them any more.
+        """Remove objects and tombstones; entries with others below them become placeholders.
 
         Raises:
-            DirectoryError: the directory cannot be reached, or refuses it.
+            DirectoryError: the directory cannot be reached, or refuses a request.
         """
         for some in batched(entries, CHANGES_AT_ONCE):
             failures: dict[int, Failure] = {}
@@ -303,7 +303,7 @@ class Applier:
     # -- one run
 
     def _carry_out(self, run: _Run, course: "_Course") -> None:
-        """Carry out a run, which takes in plans from the course as long as it may."""
+        """Carry out a run, adding further plans from the course while possible."""
         plans, failures = run.plans, course.failures
         ahead = self._send([one for _, plan in plans for one in plan.ahead], failures)
         self._leave_placeholders(ahead, failures)
@@ -320,7 +320,7 @@ class Applier:
             self._settle(gone)
 
     def _send(self, requests: Iterable[ChangeInFlight], failures: dict[int, Failure]) -> list[ChangeInFlight]:
-        """Send requests; those that could not be made because there are others below are given back."""
+        """Send requests; return deletions that failed because the entries have others below them."""
         left: list[ChangeInFlight] = []
         if requests == []:
             return left
@@ -334,7 +334,7 @@ class Applier:
                 continue
             failure = self._failure(request, result)
             row = request.item.row
-            # a stale request of a change may be the consequence of another one
+            # a stale request may follow from a failure of the same change
             if row not in failures or failures[row].stale:
                 failures[row] = failure
         return left
@@ -356,7 +356,7 @@ class Applier:
         return Failure(Hresult.MQ_ERROR_DS_IS_FULL if full else Hresult.MQ_ERROR_DS_ERROR)
 
     def _leave_placeholders(self, requests: Iterable[ChangeInFlight], failures: dict[int, Failure]) -> None:
-        """Objects that are deleted while others are below them: the entry stays (decision R53)."""
+        """Turn entries of deleted objects into placeholders if they have others below them (decision R53)."""
         replaced = []
         for request in requests:
             dn = request.item.dn
@@ -374,17 +374,17 @@ class Applier:
 
 
 _REFERRED: Final = frozenset({ObjectType.SITE, ObjectType.MACHINE})
-"""Types that others refer to by their names."""
+"""Types that other objects refer to by their DNs."""
 
 
 def _of_machine(held: Held) -> bool:
-    """Return True if it is a machine, or the tombstone of one."""
+    """Return True for a machine, or the tombstone of one."""
     return held.type is ObjectType.MACHINE or held.entry.get(DELETED_TYPE) == (b"%d" % ObjectType.MACHINE,)
 
 
 @contextmanager
 def _beside() -> Iterator[None]:
-    """What follows from changes that are made: a damaged entry there is told, and unmakes none (R83)."""
+    """Log errors of damaged entries in follow-up work, without failing the changes already made (R83)."""
     try:
         yield
     except MappingError as error:
@@ -394,5 +394,5 @@ def _beside() -> Iterator[None]:
 def _encoded(name: str | None) -> bytes:
     try:
         return (name or "").encode()
-    except UnicodeEncodeError:  # half of a surrogate pair: no directory holds it
+    except UnicodeEncodeError:  # half of a surrogate pair, which no directory can store
         return b""

@@ -1,7 +1,7 @@
-"""How a change becomes requests: what is written, under which condition, in which order (decision R15).
+"""Plans of changes: their requests, with conditions and order (decision R15).
 
-Nothing is sent here. A plan assumes that what the view shows is so; each request has a condition that fails
-where it is not, and then the change is planned again.
+Nothing is sent here. A plan assumes that the view is up to date. Each request has a condition that fails if
+it is not; then the change is planned again.
 """
 
 import logging
@@ -43,21 +43,21 @@ _OK: Final = int(Hresult.MQ_OK)
 Values = dict[str, tuple[bytes, ...]]
 Properties = Mapping[Propid, PropertyValue]
 REFERENCES_MAX: Final = 1000
-"""Objects that one attribute of an entry names; the property keeps the GUIDs of all. The protocol allows
-65,535, whose names would be more than a server takes in a request (4 MiB)."""
+"""Limit of the DNs in one attribute of an entry; the property keeps the GUIDs of all. The protocol allows
+65,535, whose DNs would exceed a server's limit of a request (4 MiB)."""
 MANAGER_CLASS: Final = PROPERTY_TABLES[ObjectType.MACHINE].classes[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedChange:
-    """One change.
+    """A change to plan.
 
     Attributes:
-        row: its place among the changes.
-        command: what it does.
-        concern: to which object; its properties are all that a whole object shall have.
+        row: its position among the changes.
+        command: its command.
+        concern: its object; for whole objects with all properties that the object is to have.
         numbers: partition and number of the change.
-        scope: of a deletion.
+        scope: scope of a deletion.
     """
 
     row: int
@@ -69,11 +69,11 @@ class PlannedChange:
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """An entry gets another name.
+    """Renaming of an entry.
 
     Attributes:
-        old: where it is.
-        new: where it belongs.
+        old: its current DN.
+        new: its new DN.
     """
 
     old: DN
@@ -82,16 +82,16 @@ class Renaming:
 
 @dataclass(slots=True)
 class ChangePlan:
-    """What is to be done for a change.
+    """Requests and renamings of a change.
 
     Attributes:
-        ahead: an object of another type that has the GUID goes before all else.
-        before: what gets out of the way.
-        first: the numbered entry, and what it needs; tombstones.
-        last: what is sent when all of these are done: deletions.
-        behind: the entry gets the name that its object has now.
-        gone: what is deleted.
-        status: HRESULT, unless the server refuses something.
+        ahead: first of all: deletion of an object of another type that has the GUID.
+        before: renaming of an entry that has the object's place.
+        first: the numbered entry, with the entries it needs; tombstones.
+        last: deletions, sent after all of these.
+        behind: renaming of the entry to its object's new name.
+        gone: entries of deleted objects.
+        status: HRESULT, unless the server refuses a request.
         identifier: GUID of the object.
     """
 
@@ -105,8 +105,8 @@ class ChangePlan:
     identifier: Guid | None = None
 
 
-class RefusedChange(Exception):  # noqa: N818  it is an answer
-    """A change that cannot be; for the planner alone.
+class RefusedChange(Exception):  # noqa: N818  an answer, not an error
+    """A change that is not possible; used within the planner.
 
     Attributes:
         status: HRESULT.
@@ -118,7 +118,7 @@ class RefusedChange(Exception):  # noqa: N818  it is an answer
 
 
 class Planner:
-    """Plans changes of one view, in their order."""
+    """Planner of changes with one view, in their order."""
 
     def __init__(self, view: DirectoryView, maker: Maker, domain: str) -> None:
         self._view = view
@@ -127,9 +127,9 @@ class Planner:
         self._places = view.places
 
     def plan(self, wanted: PlannedChange) -> ChangePlan:
-        """Plan a change; the view shows then what will be.
+        """Plan a change, and update the view accordingly.
 
-        A change that cannot be is a plan with a status.
+        A change that is not possible gives a plan with an error status.
         """
         plan = ChangePlan()
         wanted = identified(self._view, wanted)
@@ -158,14 +158,14 @@ class Planner:
         held, grave = self._view.objects.get(guid), self._view.tombstones.get(guid)
         if is_known(held, numbers) or is_known(grave, numbers):
             self._finish(wanted, held, grave, plan)
-            if held is not None and grave is None:  # a crash may have come between number and name
+            if held is not None and grave is None:  # a crash may have come before the renaming
                 self._move(wanted, held, self._place(concern, guid, held), plan)
             return
         if held is not None and held.is_object and held.type is not concern.type:
             self._replace(wanted, held, plan)
             held = None
         elif held is not None and not held.has_class(PROPERTY_TABLES[concern.type].classes[0]):
-            self._view.elsewhere[guid] = held  # another program's: it keeps the GUID (decision R53)
+            self._view.elsewhere[guid] = held  # another program's object keeps the GUID (decision R53)
             held = None
         place = self._place(concern, guid, held)
         target = self._target(concern, guid, numbers)
@@ -174,12 +174,12 @@ class Planner:
             self._move(wanted, held, place, plan)
         else:
             self._make(wanted, guid, place, target, plan)
-        if grave is not None:  # the object is back
+        if grave is not None:  # the object exists again
             plan.last.append(request(wanted, Action.DELETE, grave.dn, {}, grave))
             self._view.remove(grave)
 
     def _replace(self, wanted: PlannedChange, held: Held, plan: ChangePlan) -> None:
-        """Take an object away whose GUID one of another type has now (decision R65)."""
+        """Delete an object of another type that has the GUID of the new object (decision R65)."""
         log.warning("%s is replaced by an object of another type: %s", held.dn, wanted.concern.name)
         left = reduced(held)
         action = Action.DELETE if left is None else Action.MODIFY
@@ -190,9 +190,9 @@ class Planner:
             self._view.put(held.after(left))
 
     def _finish(self, wanted: PlannedChange, held: Held | None, grave: Held | None, plan: ChangePlan) -> None:
-        """Both an object and its tombstone are there: a crash came between, and the newer counts (R15)."""
+        """Remove the older one of an object and its tombstone, as a crash may leave both (R15)."""
         if grave is not None and wanted.command is Command.DELETE:
-            plan.gone.append(grave)  # a crash may have come before others got its name
+            plan.gone.append(grave)  # a crash may have come before other objects got its name
         if held is None or grave is None or grave.numbers is None:
             return
         number = held.number_in(grave.numbers.partition)
@@ -205,7 +205,7 @@ class Planner:
     def _make(
         self, wanted: PlannedChange, guid: Guid, place: StoredPlace, target: Values, plan: ChangePlan
     ) -> None:
-        """Write an object that is not there, whatever is in its place (decision R53)."""
+        """Create an object, even if another entry has its place (decision R53)."""
         concern = wanted.concern
         occupant = self._occupant(concern, place)
         self._parents(wanted, place, plan)
@@ -214,7 +214,7 @@ class Planner:
             return
         accommodating = concern.type in {ObjectType.ENTERPRISE, ObjectType.USER}
         if not occupant.has_class(PROPERTY_TABLES[concern.type].classes[0]):
-            # something that is none of ours: a replica stops at nothing that has a name (decision R53)
+            # another program's entry: the object gets another name, as a replica must not stop here (R53)
             self._add(wanted, aside_of(place.dn, guid, wanted.numbers.partition), target, plan)
             return
         if occupant.identifier is None or (accommodating and not occupant.is_object):
@@ -232,7 +232,7 @@ class Planner:
             self._add(wanted, aside_of(place.dn, guid, wanted.numbers.partition), target, plan)
 
     def _occupant(self, concern: Concern, place: StoredPlace) -> Held | None:
-        """What is where a new object belongs."""
+        """Return the entry that has the place of a new object, or the account of a new user."""
         if concern.type is ObjectType.USER:
             sid = concern.properties.get(Propid.U_SID)
             account = self._view.accounts.get(sid) if isinstance(sid, bytes) else None
@@ -251,7 +251,7 @@ class Planner:
         return place
 
     def _target(self, concern: Concern, guid: Guid, numbers: Numbering) -> Values:
-        """All attributes that an object shall have."""
+        """Return all attributes that an object's entry is to have."""
         table = PROPERTY_TABLES[concern.type]
         made = entry_of(concern.type, [*concern.properties.items(), (table.identity, guid)], numbers)
         none = (str(self._places.nowhere).encode(),)
@@ -260,7 +260,7 @@ class Planner:
         return {**made, **demanded, **self._references(concern.type, concern.properties)}
 
     def _references(self, object_type: ObjectType, properties: Properties) -> Values:
-        """DNs of other objects; of those that are not there stand-ins (decision R54)."""
+        """Return the DNs of referenced objects; those of missing objects are stand-ins (decision R54)."""
         values: Values = {}
         for reference, guids in references_of(object_type, properties.items()):
             if len(guids) > REFERENCES_MAX:
@@ -274,7 +274,7 @@ class Planner:
         return str(self._places.stand_in(guid)) if held is None or held.numbers is None else held.dn
 
     def _parents(self, wanted: PlannedChange, place: StoredPlace, plan: ChangePlan) -> None:
-        """What has to be above an object: its computer, and a placeholder of its machine."""
+        """Add missing entries above an object: its computer, and a placeholder of its machine."""
         if not place.computer:
             return
         computers = self._view.computers
@@ -304,11 +304,11 @@ class Planner:
     def _overwrite(
         self, wanted: PlannedChange, held: Held, target: Values, plan: ChangePlan, *, takes: bool = False
     ) -> None:
-        """Give an entry all that the object shall have, and nothing else; a placeholder its GUID, too."""
+        """Set the attributes of an entry to those of an object; a placeholder also gets the GUID."""
         table = PROPERTY_TABLES[wanted.concern.type]
         guid = target.get(OBJECT_GUID)
         if takes and guid is not None and wanted.concern.identifier in self._view.elsewhere:
-            # another partition's object has it: no server would take it twice (decision R53)
+            # an object of another partition has the GUID, which a server accepts only once (decision R53)
             target = {**target, OBJECT_GUID: tuple(held.entry.get(OBJECT_GUID, ())), TWIN: guid}
         names = [*table.attributes, *target]
         if not takes:
@@ -332,7 +332,7 @@ class Planner:
         self._view.put(held.after(changes))
 
     def _move(self, wanted: PlannedChange, held: Held, place: StoredPlace, plan: ChangePlan) -> None:
-        """Rename an entry whose object has another name now; its number is written before."""
+        """Rename an entry to its object's new name, after its number is written."""
         is_free = self._view.at.get(place.dn.normalized) is None
         if place.dn.normalized != held.key and is_free and held.type not in _STAY:
             self._parents(wanted, place, plan)
@@ -351,7 +351,7 @@ class Planner:
             self._finish(wanted, held, grave, plan)
             return
         kind, properties = concern.type, concern.properties
-        if held.type is not None and held.type is not kind:  # it has none of these
+        if held.type is not None and held.type is not kind:  # another type lacks these properties
             kind, properties = held.type, kept(held.type, properties.items())
         changes: Values = {
             **changes_of(kind, held.entry, properties.items(), numbers),
@@ -369,7 +369,7 @@ class Planner:
         held = located(self._view, wanted)
         guid = plan.identifier = concern.identifier
         if guid is None:
-            return  # nothing of that name: nothing to delete, and no GUID for a tombstone
+            return  # no object of that name: nothing to delete, and no GUID for a tombstone
         grave = self._view.tombstones.get(guid)
         if is_known(held, numbers) or is_known(grave, numbers):
             self._finish(wanted, held, grave, plan)
@@ -387,7 +387,7 @@ class Planner:
         there: tuple[Held | None, Held | None],
         plan: ChangePlan,
     ) -> None:
-        """Write a tombstone; it keeps the path name, for those who wait for it (decision R53)."""
+        """Write a tombstone, with the path name for objects that wait for it (decision R53)."""
         held, grave = there
         properties = ((Propid.D_IDENTIFIER, guid), *deletion_properties(object_type, wanted.scope))
         target = entry_of(ObjectType.DELETED_OBJECT, properties, wanted.numbers)
@@ -403,7 +403,7 @@ class Planner:
         self._view.put(Held(dn, values))
 
     def _remove(self, wanted: PlannedChange, held: Held, plan: ChangePlan) -> None:
-        """Delete an entry, or what of it is replication's, if it was there before or has to stay."""
+        """Delete an entry; an entry that has to stay only loses the attributes of replication."""
         plan.gone.append(held)
         stays = reduced(held)
         if stays is None:
@@ -422,38 +422,38 @@ def request(
     attributes: Mapping[str, Sequence[bytes]],
     held: Held | None = None,
 ) -> ChangeInFlight:
-    """A request of a change, on the condition that an entry is as it was read."""
+    """Return a request of a change, with the condition that the entry is as it was read."""
     item = Item(row=wanted.row, action=action, dn=dn, attributes=attributes)
     return ChangeInFlight(item=item, condition=None if held is None else held.unchanged)
 
 
 def aside_of(dn: DN, identifier: Guid, partition: Guid) -> DN:
-    """Where an object is as long as another one has its name (decision R53)."""
+    """Return the temporary DN of a displaced object: another one has its name (decision R53)."""
     return dn.parent.child("CN", f"{identifier}{_ASIDE}{partition}")
 
 
 def is_aside(dn: str) -> bool:
-    """Return True if an object had to stand aside."""
+    """Return True if an object is displaced: it has a temporary DN."""
     return _STANDS_ASIDE.fullmatch(DN.parse(dn).name) is not None
 
 
 def is_known(held: Held | None, numbers: Numbering) -> bool:
-    """Return True if an entry has the number of a change already, or a higher one."""
+    """Return True if an entry has the number of a change or a higher one."""
     known = None if held is None else held.number_in(numbers.partition)
     return known is not None and known >= numbers.number
 
 
 def path_of(concern: Concern) -> str | None:
-    """The path name among the properties of a change."""
+    """Return the path name among the properties of a change; None if it is not given."""
     name = NAME[concern.type]
     given = None if name is None else concern.properties.get(name)
     return given if isinstance(given, str) else None
 
 
 def identified(view: DirectoryView, wanted: PlannedChange) -> PlannedChange:
-    """Return a change by path name as one by GUID; unchanged if nothing has the name (decision R51).
+    """Return a change by path name as one by GUID; unchanged if no object has the name (decision R51).
 
-    That is the object that has the change's number; else the newest of that name that is older.
+    The name refers to the object that has the change's number, else to the newest older object of that name.
     """
     concern, numbers = wanted.concern, wanted.numbers
     if concern.identifier is not None or concern.path_name is None:
@@ -467,7 +467,7 @@ def identified(view: DirectoryView, wanted: PlannedChange) -> PlannedChange:
 
 
 def located(view: DirectoryView, wanted: PlannedChange) -> Held | None:
-    """Return the object of its partition that a change means, which is `identified`."""
+    """Return the object of an `identified` change in its partition; None if it does not exist."""
     guid = wanted.concern.identifier
     held = None if guid is None else view.objects.get(guid)
     return held if held is not None and held.number_in(wanted.numbers.partition) is not None else None
@@ -480,7 +480,7 @@ _STAY: Final = frozenset({ObjectType.ENTERPRISE, ObjectType.USER, ObjectType.ROU
 
 
 def reduced(held: Held) -> Values | None:
-    """What a deletion replaces in an entry that was there before its object; None: the entry goes, too.
+    """Return the changes of an entry that outlives its object; None if the entry is deleted.
 
     The enterprise's entry belongs to the base tree, an account to its user (decision R28).
     """
@@ -492,7 +492,7 @@ def reduced(held: Held) -> Values | None:
 
 
 def placeholder(held: Held) -> Values:
-    """What makes an entry one that stands for no object, since it has others below it."""
+    """Return the changes that turn an object's entry into a placeholder, as it has others below it."""
     return {**_emptied(held), DESCRIPTION: (PLACEHOLDER.encode(),)}
 
 

@@ -1,7 +1,7 @@
-"""Whose directory it is: of one replicating server, and no other one may number objects in it.
+"""Owner of a directory: the only replicating server that may number objects in it.
 
-Two servers on one directory would each find the other's state of the protocol and take it for their own: both
-would own the same partitions, and give the same numbers to different objects.
+Two servers on one directory would each take the other's persisted state for their own: both would own the
+same partitions, and give the same numbers to different objects.
 """
 
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ class Owner:
     """A replicating server.
 
     Attributes:
-        machine_id: QueueManager.Identifier, by which it is known whatever its name.
-        machine_name: its name now.
+        machine_id: QueueManager.Identifier, which identifies it under any name.
+        machine_name: its current name.
     """
 
     machine_id: Guid
@@ -33,18 +33,18 @@ class Owner:
 
 
 def claim(session: Session, places: DirectoryPlaces, owner: Owner) -> None:
-    """Note whose directory this is, if nobody has; take note of a new name.
+    """Record the owner of a directory that has none, or a new name of the owner.
 
     Raises:
-        ConfigError: it is another server's.
-        DirectoryError: it cannot be read or written.
+        ConfigError: another server owns the directory.
+        DirectoryError: the directory cannot be read or written.
     """
     found = _read(session, places)
     if found is None:
         values = {_ID: (bytes(owner.machine_id),), _NAME: (owner.machine_name.encode(),)}
         try:
             session.add(places.server, new_entry((_CLASS,), values))
-        except ObjectAlreadyExists:  # another one was quicker
+        except ObjectAlreadyExists:  # another server was faster
             found = _read(session, places)
         else:
             return
@@ -59,11 +59,11 @@ def claim(session: Session, places: DirectoryPlaces, owner: Owner) -> None:
 
 
 def read_owner(session: Session, places: DirectoryPlaces) -> Owner | None:
-    """Return the server whose directory it is; None: nobody's.
+    """Return the owner of the directory; None if it has none.
 
     Raises:
-        ConfigError: its entry is damaged.
-        DirectoryError: it cannot be read.
+        ConfigError: the owner's entry is damaged.
+        DirectoryError: the directory cannot be read.
     """
     found = _read(session, places)
     if found is None:
