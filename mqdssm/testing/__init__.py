@@ -2,8 +2,8 @@
 
 `OpenLdapServer` is a private OpenLDAP with the MSMQ schema, `SambaDomainController` a private domain
 controller of Active Directory; `OpenLdapContainer` and `SambaContainer` are the same in a container.
-`mqdssm.testing.plugin` offers them as pytest fixtures. Needs Linux (or another Unix) and the server's
-software; nothing else in mqdssm does. Names are loaded when they are first used, because pytest loads
+`mqdssm.testing.plugin` offers them as pytest fixtures. This package, unlike all others of mqdssm, needs Linux
+(or another Unix) and the server's software. Names are loaded when they are first used, because pytest loads
 this package in every run.
 """
 
@@ -39,10 +39,10 @@ _MODULES = {
 }
 
 
-if not TYPE_CHECKING:  # who misspells a name is to be told
+if not TYPE_CHECKING:  # type checkers must still report misspelt names
 
     def __getattr__(name: str) -> object:
-        """Load a public name when it is first asked for."""
+        """Load a public name at its first use."""
         if name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module

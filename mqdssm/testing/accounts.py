@@ -1,6 +1,6 @@
-"""Computers and users, added to a test directory as other programs add them: by plain LDAP adds.
+"""Creation of computers and users in a test directory, by plain LDAP adds as in other programs.
 
-This is on purpose not made with mqdssm's own directory layer: tests compare the two.
+It does not use mqdssm's own directory layer on purpose: tests compare the two.
 """
 
 import base64
@@ -29,10 +29,10 @@ Connection = Any  # ldap3 has no types
 
 
 class Accounts:
-    """Adds security principals and gives each a SID of the directory's own domain."""
+    """Creator of security principals, each with a SID of the directory's domain."""
 
     def __init__(self, connect: Callable[[], Connection], base_dn: str) -> None:
-        """Keep what is needed; nothing is read yet.
+        """Keep the parameters; nothing is read yet.
 
         Args:
             connect: gives a new ldap3 connection, bound as the administrator.
@@ -45,7 +45,7 @@ class Accounts:
         self._next_rid = FIRST_RID
 
     def add_computer(self, name: str) -> str:
-        """Add a computer with all that joining a domain writes (decision M26); gives its DN."""
+        """Add a computer as joining a domain does (decision M26), and return its DN."""
         domain = ".".join(value for rdn in self._root.rdns for kind, value in rdn if kind.lower() == "dc")
         host = f"{name.lower()}.{domain}"
         return self._add(
@@ -60,7 +60,7 @@ class Accounts:
         )
 
     def add_user(self, name: str) -> tuple[str, str]:
-        """Add a user; gives the DN and the random password."""
+        """Add a user; return the DN and the random password."""
         password = secrets.token_urlsafe(PASSWORD_BYTES)
         dn = self._add(
             self._root.child("CN", "Users").child("CN", name),
@@ -107,7 +107,7 @@ class Accounts:
             return sid_below(self._domain_sid, rid)
 
     def _read_sids(self, connection: Connection) -> None:
-        """Find the domain's SID, or give it one, and the highest RID that is taken."""
+        """Read the domain's SID, or create one, and find the next free RID."""
         root = str(self._root)
         sids = {}
         for found in connection.extend.standard.paged_search(
@@ -124,7 +124,7 @@ class Accounts:
 
 @contextlib.contextmanager
 def bound(connection: Connection, *, start_tls: bool = False) -> Iterator[Connection]:
-    """Open and bind an ldap3 connection; its socket is closed at the end, also when one of these failed.
+    """Open and bind an ldap3 connection; its socket is closed at the end, even after an error.
 
     ldap3 itself leaves the socket open when a connection or a bind is refused.
     """
@@ -144,25 +144,25 @@ def bound(connection: Connection, *, start_tls: bool = False) -> Iterator[Connec
 
 
 def new_domain_sid() -> bytes:
-    """Make the SID of a domain, ``S-1-5-21-x-y-z``, at random ([MS-DTYP] 2.4.2.2)."""
+    """Return a random SID of a domain, ``S-1-5-21-x-y-z`` ([MS-DTYP] 2.4.2.2)."""
     numbers = (21, *(secrets.randbits(32) for _ in range(3)))
     return b"\x01\x04" + (5).to_bytes(6, "big") + b"".join(number.to_bytes(4, "little") for number in numbers)
 
 
 def sid_below(domain: bytes, rid: int) -> bytes:
-    """Make the SID of an account of a domain."""
+    """Return the SID of an account, from its domain's SID and its RID."""
     return domain[:1] + bytes([domain[1] + 1]) + domain[2:] + rid.to_bytes(4, "little")
 
 
 def salted_hash(password: str) -> bytes:
-    """Hash a password as slapd's own ``{SSHA}``, the scheme that needs no module of the server's."""
+    """Hash a password as ``{SSHA}``, a scheme that slapd knows without a module."""
     salt = secrets.token_bytes(8)
     digest = hashlib.sha1(password.encode() + salt, usedforsecurity=False).digest()
     return b"{SSHA}" + base64.b64encode(digest + salt)
 
 
 def connect_as_owner(ldapi_url: str) -> Connection:
-    """Open an ldap3 connection to an ldapi socket as the owner of the server (SASL EXTERNAL)."""
+    """Return an unopened ldap3 connection to an ldapi socket, as the server's owner (SASL EXTERNAL)."""
     import ldap3
 
     server = ldap3.Server(ldapi_url, get_info=ldap3.NONE, connect_timeout=CALL_WAIT_S)
@@ -179,7 +179,7 @@ def connect_as_owner(ldapi_url: str) -> Connection:
 
 
 def connect_over_tls(ldaps_url: str, user: str, password: str, ca_file: str) -> Connection:
-    """Open an ldap3 connection by simple bind, the certificate verified."""
+    """Return an unopened ldap3 connection with a simple bind and a verified certificate."""
     import ldap3
 
     tls = ldap3.Tls(validate=ssl.CERT_REQUIRED, ca_certs_file=ca_file)

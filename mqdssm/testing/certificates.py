@@ -20,7 +20,7 @@ LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1")
 
 
 def make_certificates(folder: Path, names: "Sequence[str]" = LOOPBACK_NAMES) -> None:
-    """Write ``ca.pem``, ``cert.pem`` and ``key.pem``, all of mode 0600, unless good ones are there.
+    """Write ``ca.pem``, ``cert.pem`` and ``key.pem``, all of mode 0600, unless valid ones exist.
 
     The authority's own key is not kept: nobody can sign a second certificate with it.
 
@@ -46,7 +46,7 @@ def make_certificates(folder: Path, names: "Sequence[str]" = LOOPBACK_NAMES) -> 
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, never open to others for a moment."""
+    """Write a file that only its owner can read, from its creation on."""
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -19,7 +19,7 @@ IMAGE: Final = "mqdssm/openldap-msmq"
 
 
 def build_context() -> dict[str, bytes]:
-    """Give the files that the image is built from, under their paths in the project."""
+    """Return the files that the image is built from, by their paths in the project."""
     from mqdssm.tables.ldif import REPLICATION, base_tree_ldif, openldap_schema_text
 
     return {
@@ -33,7 +33,7 @@ def build_context() -> dict[str, bytes]:
 
 
 def ensure_image() -> str:
-    """Build the image unless the engine holds it; gives its name.
+    """Build the image unless the engine has it, and return its name.
 
     Raises:
         ConfigError: no engine answers, or the build failed.
@@ -57,7 +57,7 @@ class OpenLdapContainer(ServerContainer):
     STATE_FOLDER: ClassVar = "/var/lib/openldap-msmq"
 
     def __init__(self, *, image: str | None = None, options: OpenLdapOptions | None = None) -> None:
-        """State what server is wanted; `start` makes it.
+        """Keep the options of the server; `start` creates it.
 
         Args:
             image: its name; None builds it unless the engine holds it.

@@ -1,7 +1,7 @@
-"""LDAP servers in containers: the part that is the same for each of them.
+"""LDAP servers in containers: the common part.
 
-It needs the extra ``testing`` (testcontainers). An image is built when the engine does not hold it; its
-tag names its content, so that a new version of mqdssm never meets an old image.
+It needs the extra ``testing`` (testcontainers). An image is built if the engine does not have it. Its tag
+is a hash of its content, so that a new version of mqdssm never uses an old image.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 def why_no_engine() -> str:
-    """Say why no container can be started here; empty when one can."""
+    """Return the reason why no container can be started; empty if one can."""
     where = os.environ.get("DOCKER_HOST") or USUAL_ENGINE
     try:
         docker = _docker()
@@ -48,13 +48,13 @@ def why_no_engine() -> str:
             client.close()
     except ConfigError as error:
         return str(error)
-    except Exception as error:  # noqa: BLE001  whatever stands in the way is the answer
+    except Exception as error:  # noqa: BLE001  any error is the reason
         return f"no container engine answers at {where}: {error}"
     return ""
 
 
 def _require_socket(where: str) -> None:
-    """Raise OSError when nobody listens on a local socket; docker's library would leave one open then."""
+    """Raise OSError if no engine listens on a local socket: docker's client would leak a socket then."""
     if where.startswith("unix://"):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             probe.settimeout(ENGINE_WAIT_S)
@@ -62,7 +62,7 @@ def _require_socket(where: str) -> None:
 
 
 def built_image(name: str, context: Mapping[str, bytes]) -> str:
-    """Build an image unless the engine holds it; gives its name with its tag.
+    """Build an image unless the engine has it, and return its name with its tag.
 
     Args:
         name: without a tag.
@@ -71,7 +71,7 @@ def built_image(name: str, context: Mapping[str, bytes]) -> str:
     Raises:
         ConfigError: no engine answers, or the build failed.
     """
-    reason = why_no_engine()  # first: docker's client leaves a socket open where nobody answers
+    reason = why_no_engine()  # first: docker's client leaves a socket open if no engine answers
     if reason:
         raise ConfigError(f"the image {name} was not built: {reason}")
     docker = _docker()
@@ -113,7 +113,7 @@ class ServerContainer(LdapServer):
     """Ports of the server in the container, ldap and ldaps first."""
 
     def __init__(self, *, image: str | None, user: str, base_dn: str, ports: Sequence[int] = ()) -> None:
-        """Keep what is needed; `start` makes the container.
+        """Keep the options; `start` creates the container.
 
         Args:
             image: its name; None builds it unless the engine holds it.
@@ -134,25 +134,25 @@ class ServerContainer(LdapServer):
 
     @abstractmethod
     def _ensure_image(self) -> str:
-        """Build the image unless the engine holds it; gives its name."""
+        """Build the image unless the engine has it, and return its name."""
 
     @abstractmethod
     def _environment(self) -> dict[str, str]:
-        """The settings of the server; its `host` is known."""
+        """Return the environment variables of the server; its `host` is known."""
 
     @property
     def url(self) -> str:
-        """``ldap://``; StartTLS is offered."""
+        """URL, ``ldap://``; StartTLS is offered."""
         return f"ldap://{self.host}:{self._ports[0]}"
 
     @property
     def ldaps_url(self) -> str:
-        """``ldaps://``."""
+        """URL, ``ldaps://``."""
         return f"ldaps://{self.host}:{self._ports[1]}"
 
     @property
     def ldapi_url(self) -> str:
-        """The container's socket cannot be reached from outside.
+        """Raise ConfigError: the container's socket cannot be reached from outside.
 
         Raises:
             ConfigError: always.
@@ -161,14 +161,14 @@ class ServerContainer(LdapServer):
 
     @property
     def ca_file(self) -> str:
-        """Path of the certificate of the authority that the server's certificate is signed by."""
+        """Path of the certificate of the authority that signed the server's own."""
         if self._files is None:
             raise self._not_started()
         return str(Path(self._files.name) / "ca.pem")
 
     @property
     def log(self) -> str:
-        """The last lines that the server wrote."""
+        """Last lines of the server's output."""
         container = self._engine_container()
         return str(asked_patiently(lambda: container.logs(tail=500)).decode(errors="replace"))
 
@@ -206,7 +206,7 @@ class ServerContainer(LdapServer):
             self._engine_container().kill()
 
     def close(self) -> None:
-        """Remove the container with all that it holds."""
+        """Remove the container and its volumes."""
         with self._lock:
             container, self._container = self._container, None
             if container is not None:
@@ -217,7 +217,7 @@ class ServerContainer(LdapServer):
                 self._files = None
 
     def tls_names(self, *more: str) -> str:
-        """The names in the server's certificate, as its start script takes them."""
+        """Return the names for the server's certificate, in the format of its start script."""
         own = [f"DNS:{name}" for name in more]
         return ",".join(dict.fromkeys([*own, "DNS:localhost", "IP:127.0.0.1", _alternative_name(self.host)]))
 
@@ -231,14 +231,14 @@ class ServerContainer(LdapServer):
 
         for attempt in range(1, START_ATTEMPTS + 1):
             container = DockerContainer(image)
-            # by number: OpenLDAP's own clients take "localhost" for the machine's full name
+            # an IP address: OpenLDAP's own clients replace "localhost" by the machine's full name
             self.host = container.get_container_host_ip().replace("localhost", LOOPBACK)
             free = free_ports(len(self.PORTS))
             wanted = (*self._wanted_ports, *free)
             self._ports = tuple(want or other for want, other in zip(wanted, free, strict=False))
             for inside, outside in zip(self.PORTS, self._ports, strict=True):
                 container.with_bind_ports(inside, outside)
-                if self.host == LOOPBACK:  # else the engine is elsewhere, and has to be reached
+                if self.host == LOOPBACK:  # else the engine is on another machine
                     container.ports[str(inside)] = (LOOPBACK, outside)  # type: ignore[assignment]  # as docker
             for name, value in self._environment().items():
                 container.with_env(name, value)
@@ -261,7 +261,7 @@ class ServerContainer(LdapServer):
             time.sleep(POLL_S)
 
     def _fetch(self) -> None:
-        """Bring the password and the authority's certificate out of the container."""
+        """Copy the password and the authority's certificate from the container."""
         self._files = tempfile.TemporaryDirectory(prefix="mqdssm-")
         self.password = self._read("password").decode().strip("\n")
         Path(self.ca_file).write_bytes(self._read("tls/ca.pem"))
@@ -274,10 +274,10 @@ class ServerContainer(LdapServer):
 
 
 def dockerfile(name: str) -> bytes:
-    """The Dockerfile of an image, in the installed package or in the project.
+    """Read the Dockerfile of an image, from the installed package or from the project.
 
     Raises:
-        ConfigError: it is in neither.
+        ConfigError: it is missing in both.
     """
     places = (
         Path(__file__).parent / "data" / f"{name}.Dockerfile",
@@ -290,7 +290,7 @@ def dockerfile(name: str) -> bytes:
 
 
 def _docker() -> Any:
-    """Import docker, by name: a folder of that name beside the caller must not be taken for it."""
+    """Import docker after testcontainers: a folder named docker beside the caller is not the library."""
     try:
         import_module("testcontainers")
         return import_module("docker")
@@ -317,7 +317,7 @@ def _alternative_name(host: str) -> str:
 
 
 def asked_patiently(request: Callable[[], T]) -> T:
-    """Ask the engine, and again for some seconds while it answers with a server error.
+    """Send a request to the engine, and retry for some seconds after server errors.
 
     podman answers an inspection with 500 when the container's process ends meanwhile
     (``read /proc/N/cgroup: no such process``).
@@ -342,7 +342,7 @@ def has_ended(container: Any) -> bool:
 
 
 def _answers(host: str, port: int) -> bool:
-    """Tell whether the server answers; the engine's own proxy takes connections before it does."""
+    """Return True if the server answers; the engine's proxy accepts connections before that."""
     try:
         with socket.create_connection((host, port), timeout=5) as connection:
             connection.sendall(PROBE)

@@ -1,4 +1,4 @@
-"""A private OpenLDAP with the MSMQ schema, for tests and for trying things out."""
+"""A private OpenLDAP with the MSMQ schema, for tests and trials."""
 
 from pathlib import Path
 from typing import ClassVar
@@ -20,10 +20,10 @@ from mqdssm.testing.supervised import ServerState
 
 
 class OpenLdapServer(LocalServer[ServerFolder]):
-    r"""A slapd of one's own; a context manager.
+    r"""A private slapd; a context manager.
 
-    It listens on loopback and on a socket in a private folder, has the schema, the indexes and the base
-    tree of [MS-MQDSSM] 2.2.1, and is gone with the process that made it, however that one ends.
+    It listens on loopback and on a socket in a private folder. It has the schema, the indexes and the base
+    tree of [MS-MQDSSM] 2.2.1. It ends with the process that created it, even if that is killed.
 
     Example::
 
@@ -63,7 +63,7 @@ class OpenLdapServer(LocalServer[ServerFolder]):
         ldaps_port: int = 0,
         restart: bool = False,
     ) -> None:
-        """State what server is wanted; `start` makes it.
+        """Keep the options of the server; `start` creates it.
 
         Args:
             folder: kept folder; None takes a temporary one, deleted at the end.
@@ -115,17 +115,17 @@ class OpenLdapServer(LocalServer[ServerFolder]):
 
     @property
     def url(self) -> str:
-        """``ldap://`` on loopback; StartTLS is offered."""
+        """URL on loopback, ``ldap://``; StartTLS is offered."""
         return f"ldap://127.0.0.1:{self.port}"
 
     @property
     def ldaps_url(self) -> str:
-        """``ldaps://`` on loopback."""
+        """URL on loopback, ``ldaps://``."""
         return f"ldaps://127.0.0.1:{self.ldaps_port}"
 
     @property
     def ldapi_url(self) -> str:
-        """``ldapi://``: SASL EXTERNAL makes the owner of the server its administrator."""
+        """URL of the ``ldapi://`` socket; with SASL EXTERNAL, the server's owner is its administrator."""
         return self._made_folder.ldapi_url
 
     @property
@@ -135,15 +135,15 @@ class OpenLdapServer(LocalServer[ServerFolder]):
         return self._ports
 
     def load(self, *files: str | Path) -> None:
-        """Replace all that the server holds by the entries of LDIF files; it stands still meanwhile.
+        """Replace all entries of the server by the entries of LDIF files; it is stopped meanwhile.
 
-        This is what ``slapadd -q`` does: several times as fast as adding, and no overlay looks at it.
+        It runs ``slapadd -q``, which is several times as fast as LDAP adds, and bypasses the overlays.
 
         Args:
             files: parents first, from the root on, as ``mqdssm generate --format ldif`` writes them.
 
         Raises:
-            ConfigError: slapadd refuses an entry; what was before is gone.
+            ConfigError: slapadd refuses an entry; the old entries are deleted already.
         """
         with self._lock:
             self.stop()
@@ -151,7 +151,7 @@ class OpenLdapServer(LocalServer[ServerFolder]):
                 load_files(self._made_folder, self.base_dn, files)
             finally:
                 self.start()
-            self._accounts = None  # other accounts are there now
+            self._accounts = None  # the loaded directory has other accounts
 
     def _account_maker(self) -> Accounts:
         with self._lock:

@@ -1,4 +1,4 @@
-"""What a private OpenLDAP is made of: options, its folder, ports, and the software it needs."""
+"""Options, folder and required software of a private OpenLDAP."""
 
 import hashlib
 import os
@@ -48,7 +48,7 @@ _INSTALL: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLdapOptions:
-    """How a private OpenLDAP behaves.
+    """Options of a private OpenLDAP.
 
     Attributes:
         base_dn: the root, domain components only.
@@ -81,16 +81,16 @@ class OpenLdapOptions:
 
     @property
     def overlays(self) -> tuple[str, ...]:
-        """Names of the overlays that are on."""
+        """Names of the enabled overlays."""
         return tuple(name for name in ("unique", "deref", "syncprov", "accesslog") if getattr(self, name))
 
     @property
     def admin_dn(self) -> str:
-        """DN of the user who may do everything."""
+        """DN of the administrator."""
         return f"cn=admin,{self.base_dn}"
 
     def environment(self) -> dict[str, str]:
-        """Give the settings of the start script that say how the server behaves."""
+        """Return the environment variables of the start script for these options."""
         return {
             "MSMQ_LDAP_SUFFIX": self.base_dn,
             "MSMQ_LDAP_DURABLE": "yes" if self.durable else "no",
@@ -104,7 +104,7 @@ class OpenLdapOptions:
 
 @dataclass(frozen=True, slots=True)
 class ServerFolder:
-    """Where the files of one server are."""
+    """Folder with the files of one server."""
 
     path: Path
 
@@ -120,7 +120,7 @@ class ServerFolder:
 
     @property
     def socket_folder(self) -> Path:
-        """Folder of mode 0700 for the ldapi socket, short enough for the kernel.
+        """Folder of mode 0700 for the ldapi socket, with a path that is short enough for the kernel.
 
         The socket itself is open to everybody who can reach it.
         """
@@ -132,7 +132,7 @@ class ServerFolder:
 
     @property
     def socket(self) -> Path:
-        """The ldapi socket."""
+        """Path of the ldapi socket."""
         return self.socket_folder / "ldapi"
 
     @property
@@ -141,7 +141,7 @@ class ServerFolder:
         return f"ldapi://{quote(str(self.socket), safe='')}"
 
     def make(self, options: OpenLdapOptions) -> str:
-        """Write what the start script reads; keep what is there.
+        """Write the files for the start script; keep an existing password and base tree.
 
         Returns:
             The administrator's password.
@@ -173,17 +173,17 @@ class ServerFolder:
 
     @property
     def places(self) -> tuple[Path, ...]:
-        """The folders that are to be deleted when the server is given up."""
+        """Folders to delete when the server is removed."""
         outside = () if self.socket_folder.is_relative_to(self.path) else (self.socket_folder,)
         return (self.path, *outside)
 
     def remove(self) -> None:
-        """Delete all of it."""
+        """Delete all folders of the server."""
         for folder in self.places:
             shutil.rmtree(folder, ignore_errors=True)
 
     def environment(self, options: OpenLdapOptions, port: int, ldaps_port: int) -> dict[str, str]:
-        """Give the whole environment of the start script."""
+        """Return the complete environment of the start script."""
         return options.environment() | {
             "MSMQ_LDAP_DIR": str(self.path),
             "MSMQ_LDAP_SHARE": str(self.path / "share"),
@@ -198,16 +198,16 @@ class ServerFolder:
 
 
 def temporary_folder() -> ServerFolder:
-    """Make a folder that is to be deleted with its server."""
+    """Create a temporary folder, to be deleted with its server."""
     return ServerFolder(Path(tempfile.mkdtemp(prefix="mqdssm-")))
 
 
 def check_own(folder: Path) -> None:
-    """Refuse what somebody else has put there or can write to: what is in it would be believed.
+    """Raise ConfigError for a file or folder that another user owns or can write to.
 
     Raises:
         ConfigError: it, or a link to it, belongs to another user, or others may write to it.
-        OSError: it is not there.
+        OSError: it does not exist.
     """
     if {folder.lstat().st_uid, folder.stat().st_uid} != {os.getuid()}:
         raise ConfigError(f"{folder} belongs to another user: name a folder of your own")
@@ -216,7 +216,7 @@ def check_own(folder: Path) -> None:
 
 
 def _check_private(folder: Path) -> None:
-    """Refuse a socket folder that somebody else has put there or can enter."""
+    """Raise ConfigError for a socket folder that another user owns or can enter."""
     status = folder.lstat()
     if (
         not stat.S_ISDIR(status.st_mode)

@@ -1,4 +1,4 @@
-"""Filling a slapd that stands still, as fast as its database can write."""
+"""Fast bulk load of a stopped slapd, with ``slapadd``."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ SHOWN_CHARS_MAX: Final = 500
 
 
 def load_files(folder: ServerFolder, base_dn: str, files: Iterable[str | Path]) -> None:
-    """Replace all that a server that does not run holds by the entries of LDIF files, with ``slapadd``.
+    """Replace all entries of a stopped server by the entries of LDIF files, with ``slapadd``.
 
     Args:
         folder: the server's.
@@ -22,7 +22,7 @@ def load_files(folder: ServerFolder, base_dn: str, files: Iterable[str | Path]) 
         files: parents first, from the root on.
 
     Raises:
-        ConfigError: slapadd refuses an entry; what was before is gone.
+        ConfigError: slapadd refuses an entry; the old entries are deleted already.
     """
     database = folder.path / "db"
     for old in database.iterdir():

@@ -1,4 +1,4 @@
-"""Entries of a private directory at one moment, to which the directory can be set back."""
+"""Snapshot of the entries of a private directory, which can be restored."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ Entries = Mapping[str, Mapping[str, list[bytes]]]
 
 @contextlib.contextmanager
 def undone_changes(server: "OpenLdapServer") -> Iterator[None]:
-    """Undo at the end what anybody changed meanwhile: entries that were added, changed or deleted.
+    """Undo all changes of the block at its end: entries that were added, changed or deleted.
 
     Args:
         server: a server that runs, now and at the end.

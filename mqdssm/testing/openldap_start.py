@@ -1,4 +1,4 @@
-"""Finding ports for a slapd, and telling whether it answers or why it does not."""
+"""Start of a slapd: free ports, a probe for its answer, and the reason of a failed start."""
 
 import os
 import random
@@ -29,7 +29,7 @@ class AddressTakenError(Exception):
 
 
 def failure(status: int | None, log: str, folder: Path) -> Exception:
-    """Say why a slapd that ended did so.
+    """Return the error that explains why a slapd has ended.
 
     Args:
         status: its exit status, negative for a signal.
@@ -48,20 +48,20 @@ def failure(status: int | None, log: str, folder: Path) -> Exception:
 
 
 def folder_in_use(folder: Path) -> ConfigError:
-    """Say that another server serves the folder."""
+    """Return the error for a folder that another server uses."""
     return ConfigError(f"{folder} is in use by another LDAP server")
 
 
 def answers(path: Path) -> bool:
-    """Tell whether the server behind an ldapi socket answers a search of its root DSE."""
+    """Return True if the server on an ldapi socket answers a search of its root DSE."""
     return answering_process(path) is not None
 
 
 def answering_process(path: Path) -> int | None:
-    """Give the process that answers a search of the root DSE on an ldapi socket.
+    """Return the process that answers a search of the root DSE on an ldapi socket.
 
     Returns:
-        Its id, 0 where the system does not tell, None when nobody answers.
+        Its id; 0 if the system does not tell; None if no process answers.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(PROBE_WAIT_S)
@@ -85,7 +85,7 @@ def _peer(connection: socket.socket) -> int:
 
 
 def require_free(folder: Path) -> None:
-    """Refuse a folder whose lock a server holds; its start script takes the lock, this only looks.
+    """Raise ConfigError if a server holds the lock of a folder; start scripts take this lock.
 
     Raises:
         ConfigError: another server serves the folder.
@@ -95,7 +95,7 @@ def require_free(folder: Path) -> None:
     try:
         lock = (folder / "lock").open("r+")
     except OSError:
-        return  # nothing to lock yet, or no folder at all: its maker will say
+        return  # no lock yet, or no folder: its creation reports errors
     deadline = time.monotonic() + LOCK_WAIT_S
     with lock:
         while True:
@@ -110,16 +110,16 @@ def require_free(folder: Path) -> None:
 
 
 def chosen_ports(options: OpenLdapOptions) -> tuple[int, int]:
-    """Take the ports that are asked for, and free ones for the others."""
+    """Return the two ports of the options, with free ports in place of 0."""
     free = free_ports(2)
     return options.port or free[0], options.ldaps_port or free[1]
 
 
 def free_ports(count: int) -> list[int]:
-    """Find TCP ports on loopback that nobody listens on.
+    """Find free TCP ports on loopback.
 
-    They lie below the range from which the kernel takes the ports of outgoing connections: there, a
-    client that tries again and again while the server is down could be given the server's own port.
+    They lie below the kernel's range for outgoing connections. From that range, a client that retries
+    while the server is down could get the server's own port.
     """
     found: list[int] = []
     while len(found) < count:

@@ -1,15 +1,14 @@
 """Pytest fixtures for programs that use mqdssm; registered by the entry point, nothing to import.
 
 * ``openldap_server``: one `mqdssm.testing.OpenLdapServer` for the whole run (each xdist worker its own).
-* ``openldap_directory``: for each test an `mqdssm` directory connected to it as its administrator. At the end
-  of the test all is undone that was added, changed or deleted on the server meanwhile.
+* ``openldap_directory``: for each test an `mqdssm` directory connected to it as its administrator. At the
+  end of the test all changes on the server since its start are undone.
 * ``openldap_container``: the same server in a container, where a container engine answers.
 * ``samba_server``, ``samba_directory``, ``samba_container``: the same with an Active Directory domain
   controller, `mqdssm.testing.SambaDomainController`.
 
-All tests share the servers otherwise: each test makes objects of its own names there. pytest loads this
-module in every run, so it imports nothing that is not needed; a test that uses no fixture of these starts no
-server.
+Otherwise all tests share the servers, so each test needs unique names for its objects. pytest loads this
+module in every run, so it imports only what it needs. A test run without these fixtures starts no server.
 """
 
 from typing import TYPE_CHECKING

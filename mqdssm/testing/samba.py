@@ -25,13 +25,13 @@ from mqdssm.testing.supervised import ServerState
 
 
 class SambaDomainController(LocalServer[ControllerFolder]):
-    r"""A domain controller of one's own; a context manager. Needs Linux and root.
+    r"""A private domain controller; a context manager. Needs Linux and root.
 
-    The domain is made once per machine (5 s) and kept in the user's cache folder; each controller starts
-    with a copy, in a fraction of a second, on a loopback address of its own. Any number can run side by
-    side; those of one realm hold the same domain (one SID), and do not know each other. As on a new
-    domain of Windows a log-in needs TLS or signing. The controller is gone with the process that made it,
-    however that one ends. It has no DNS: use `url` and its like, or `dns_name` together with `address`.
+    The domain is created once per machine (5 s) and kept in the user's cache folder. Each controller starts
+    with a copy, in a fraction of a second, on a separate loopback address. Any number can run side by side;
+    controllers of one realm have the same domain (one SID), but do not replicate. As in a new domain of
+    Windows, a log-in needs TLS or signing. The controller ends with the process that created it, even if
+    that is killed. It has no DNS: use `url` and the other URLs, or `dns_name` together with `address`.
 
     Example::
 
@@ -70,7 +70,7 @@ class SambaDomainController(LocalServer[ControllerFolder]):
         address: str = "",
         restart: bool = False,
     ) -> None:
-        """State what controller is wanted; `start` makes it.
+        """Keep the options of the controller; `start` creates it.
 
         Args:
             folder: kept folder; None takes a temporary one, deleted at the end.
@@ -84,7 +84,7 @@ class SambaDomainController(LocalServer[ControllerFolder]):
             restart: start Samba again when it dies by a signal (not after `kill` and `stop`).
 
         Raises:
-            ConfigError: a name that cannot be, an unknown setting.
+            ConfigError: an invalid name, an unknown setting.
         """
         try:
             self.options = SambaOptions(
@@ -110,44 +110,44 @@ class SambaDomainController(LocalServer[ControllerFolder]):
 
     @property
     def address(self) -> str:
-        """The loopback address that the controller listens on: ports 389, 636, 3268, 3269."""
+        """Loopback address on which the controller listens: ports 389, 636, 3268, 3269."""
         if not self._address:
             raise self._not_started()
         return self._address
 
     @property
     def url(self) -> str:
-        """``ldap://``; StartTLS is offered, and needed for a simple bind."""
+        """URL, ``ldap://``; StartTLS is offered, and needed for a simple bind."""
         return f"ldap://{self.address}"
 
     @property
     def ldaps_url(self) -> str:
-        """``ldaps://``."""
+        """URL, ``ldaps://``."""
         return f"ldaps://{self.address}"
 
     @property
     def gc_url(self) -> str:
-        """The global catalog, ``ldap://`` with StartTLS."""
+        """URL of the global catalog, ``ldap://`` with StartTLS."""
         return f"ldap://{self.address}:3268"
 
     @property
     def gc_ldaps_url(self) -> str:
-        """The global catalog, ``ldaps://``."""
+        """URL of the global catalog, ``ldaps://``."""
         return f"ldaps://{self.address}:3269"
 
     @property
     def ldapi_url(self) -> str:
-        """``ldapi://`` on the privileged socket: without any log-in a client is the system itself."""
+        """URL of the privileged ``ldapi://`` socket: a client has the rights of SYSTEM without a log-in."""
         return self._made_folder.ldapi_url
 
     @property
     def krb5_conf(self) -> str:
-        """Path of settings for Kerberos clients (``KRB5_CONFIG``); of use with ``kerberos=True``."""
+        """Path of settings for Kerberos clients (``KRB5_CONFIG``), for ``kerberos=True``."""
         return str(self._made_folder.krb5_conf)
 
     @property
     def settings_file(self) -> str:
-        """Path of the controller's smb.conf, as Samba's own tools want it (``-s``)."""
+        """Path of the controller's smb.conf, for Samba's own tools (``-s``)."""
         return str(self._made_folder.path / "etc" / "smb.conf")
 
     @property
@@ -157,11 +157,11 @@ class SambaDomainController(LocalServer[ControllerFolder]):
 
     @property
     def password(self) -> str:
-        """The administrator's password, random."""
+        """Random password of the administrator."""
         return self._made_folder.password
 
     def reset_password(self, dn: str) -> str:
-        """Give an account, also a computer's, a new random password; the account can then log in.
+        """Set a new random password of a user or computer, which can then log in.
 
         Args:
             dn: of the account; a computer logs in as ``NAME$@contoso.test``.
@@ -196,7 +196,7 @@ class SambaDomainController(LocalServer[ControllerFolder]):
         return folder.environment(self.options, domain, self._address)
 
     def _run(self) -> None:
-        # samba itself would start, and lack the port
+        # samba itself would start without the port
         if self.pid is None and (port := taken_port(self.address)):
             raise AddressTakenError(f"port {port} of {self.address} is taken by another process")
         super()._run()

@@ -1,6 +1,6 @@
-"""Computers and users, added to an Active Directory domain as its own tools add them.
+"""Creation of computers and users in an Active Directory domain, as its own tools create them.
 
-This is on purpose not made with mqdssm's own directory layer: tests compare the two.
+It does not use mqdssm's own directory layer on purpose: tests compare the two.
 """
 
 import secrets
@@ -18,14 +18,14 @@ from mqdssm.testing.accounts import (
 )
 
 DONT_EXPIRE_PASSWORD: Final = 0x10000  # userAccountControl, [MS-ADTS] 2.2.16
-_KINDS: Final = "Aa1."  # one of each kind of character that a domain's rules ask for
+_KINDS: Final = "Aa1."  # one of each kind of character that a domain's password rules require
 
 
 class DomainAccounts:
-    """Adds security principals to a domain; the controller gives them identifiers."""
+    """Creator of security principals in a domain; the controller assigns their identifiers."""
 
     def __init__(self, connect: Callable[[], Connection], base_dn: str, realm: str) -> None:
-        """Keep what is needed; nothing is read yet.
+        """Keep the parameters; nothing is read yet.
 
         Args:
             connect: gives a new ldap3 connection over TLS for the administrator.
@@ -37,7 +37,7 @@ class DomainAccounts:
         self._realm = realm.lower()
 
     def add_computer(self, name: str) -> str:
-        """Add a computer with all that joining a domain writes (decision M26); gives its DN."""
+        """Add a computer as joining a domain does (decision M26), and return its DN."""
         host = f"{name.lower()}.{self._realm}"
         return self._add(
             "Computers",
@@ -53,7 +53,7 @@ class DomainAccounts:
         )
 
     def add_user(self, name: str) -> tuple[str, str]:
-        """Add a user; gives the user principal name and the random password."""
+        """Add a user; return the user principal name and the random password."""
         password, principal = new_password(), f"{name}@{self._realm}"
         self._add(
             "Users",
@@ -69,7 +69,7 @@ class DomainAccounts:
         return principal, password
 
     def reset_password(self, dn: str) -> str:
-        """Give an account a new random password, and return that."""
+        """Set a new random password of an account, and return the password."""
         password = new_password()
         self._call(
             dn, "the password was not set", "modify", {"unicodePwd": [("MODIFY_REPLACE", [quoted(password)])]}
@@ -104,10 +104,10 @@ class DomainAccounts:
 
 
 def new_password() -> str:
-    """Make a password that satisfies the rules of a new domain."""
+    """Return a random password that satisfies the rules of a new domain."""
     return _KINDS + secrets.token_urlsafe(PASSWORD_BYTES)
 
 
 def quoted(password: str) -> bytes:
-    """Encode a password as unicodePwd wants it ([MS-ADTS] 3.1.1.3.1.5.1)."""
+    """Encode a password for unicodePwd ([MS-ADTS] 3.1.1.3.1.5.1)."""
     return f'"{password}"'.encode("utf-16-le")

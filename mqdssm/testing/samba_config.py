@@ -1,4 +1,4 @@
-"""What a private domain controller is made of: options, its folder, the domain it starts with, software."""
+"""Options, folder, initial domain and required software of a private domain controller."""
 
 import hashlib
 import os
@@ -45,7 +45,7 @@ _INSTALL: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SambaOptions:
-    """How a private domain controller behaves.
+    """Options of a private domain controller.
 
     Attributes:
         realm: DNS name of the domain, in any case; its Kerberos realm is the same in capitals.
@@ -57,7 +57,7 @@ class SambaOptions:
         kerberos: tickets are given on the same address, too.
 
     Raises:
-        ValueError: a name that is none, or an unknown kind of `strong_auth`.
+        ValueError: an invalid name, or an unknown kind of `strong_auth`.
     """
 
     realm: str = DEFAULT_REALM
@@ -90,11 +90,11 @@ class SambaOptions:
 
     @property
     def user(self) -> str:
-        """The administrator as every kind of log-in takes it."""
+        """Log-in name of the administrator, as ``Administrator@contoso.test``."""
         return f"Administrator@{self.realm.lower()}"
 
     def environment(self) -> dict[str, str]:
-        """Give the settings of the start script that say how the controller behaves."""
+        """Return the environment variables of the start script for these options."""
         services = (*self.services, *(["kdc"] if self.kerberos and "kdc" not in self.services else []))
         return self.names() | {
             "MSMQ_SAMBA_SERVICES": " ".join(services),
@@ -102,7 +102,7 @@ class SambaOptions:
         }
 
     def names(self) -> dict[str, str]:
-        """Give the settings of the start script that a domain is made with."""
+        """Return the environment variables of the start script with which a domain is created."""
         return {
             "MSMQ_SAMBA_REALM": self.realm.upper(),
             "MSMQ_SAMBA_DOMAIN": self.domain,
@@ -112,7 +112,7 @@ class SambaOptions:
 
 @dataclass(frozen=True, slots=True)
 class ControllerFolder:
-    """Where the files of one controller are."""
+    """Folder with the files of one controller."""
 
     path: Path
 
@@ -123,12 +123,12 @@ class ControllerFolder:
 
     @property
     def krb5_conf(self) -> Path:
-        """Settings for Kerberos clients."""
+        """Path of the settings for Kerberos clients."""
         return self.path / "etc" / "krb5-client.conf"
 
     @property
     def socket(self) -> Path:
-        """The socket on which everybody who can reach it is the system itself; only root can."""
+        """Path of the privileged ldapi socket: clients have the rights of SYSTEM; only root can open it."""
         return self.path / "private" / "ldap_priv" / "ldapi"
 
     @property
@@ -142,7 +142,7 @@ class ControllerFolder:
         return (self.path / "password").read_text(encoding="ascii").strip()
 
     def make(self, options: SambaOptions, address: str) -> None:
-        """Write what the start script leaves to us; keep what is there.
+        """Write the certificates, unless valid ones exist, and the settings for Kerberos clients.
 
         Raises:
             ConfigError: the folder cannot be used.
@@ -165,15 +165,15 @@ class ControllerFolder:
 
     @property
     def places(self) -> tuple[Path, ...]:
-        """The folders that are to be deleted when the controller is given up."""
+        """Folders to delete when the controller is removed."""
         return (self.path,)
 
     def remove(self) -> None:
-        """Delete all of it."""
+        """Delete the folder."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def environment(self, options: SambaOptions, template: Path, address: str) -> dict[str, str]:
-        """Give the whole environment of the start script."""
+        """Return the complete environment of the start script."""
         return (
             options.environment()
             | _surroundings(template)
@@ -182,7 +182,7 @@ class ControllerFolder:
 
 
 def temporary_folder() -> ControllerFolder:
-    """Make a folder that is to be deleted with its controller: in memory, where there is room."""
+    """Create a temporary folder, to be deleted with its controller: in memory, if there is space."""
     place: Path | None = None
     if os.access(MEMORY_FOLDER, os.W_OK) and shutil.disk_usage(MEMORY_FOLDER).free >= MEMORY_BYTES_MIN:
         place = MEMORY_FOLDER
@@ -190,13 +190,13 @@ def temporary_folder() -> ControllerFolder:
 
 
 def template(options: SambaOptions) -> Path:
-    """Give the folder of the domain that controllers start with; made once per machine and kept.
+    """Return the folder of the domain with which controllers start; it is created once per machine.
 
-    Its name tells Samba's version, the names in the domain and how we make it, so that a change of any of
-    these makes a new one. Processes that need the same one at the same time wait for the first.
+    Its name depends on Samba's version, the names in the domain and the start script: a change of any of them
+    creates a new folder. Processes that need the same folder at the same time wait for the first.
 
     Raises:
-        ConfigError: it cannot be made; the message holds what Samba said.
+        ConfigError: it cannot be created; the message contains Samba's output.
     """
     made_by = START_SCRIPT.read_bytes() + repr(sorted(options.names().items())).encode()
     name = f"{_samba_version()}-{hashlib.sha256(made_by).hexdigest()[:12]}"
@@ -225,17 +225,17 @@ def template(options: SambaOptions) -> Path:
 
 
 def _forget_unused(folder: Path) -> None:
-    """Delete domains of other versions that nobody has started a controller with for long."""
+    """Delete domains with which no controller was started for a long time (`UNUSED_S_MAX`)."""
     for done in folder.glob("*/done"):
         if time.time() - done.stat().st_mtime > UNUSED_S_MAX:
             shutil.rmtree(done.parent, ignore_errors=True)
 
 
 def cache_folder() -> Path:
-    """The folder for what is made once per machine: MQDSSM_CACHE, or the user's cache folder.
+    """Return the folder for data that is created once per machine: MQDSSM_CACHE, or the user's cache.
 
     Raises:
-        ConfigError: the user has none.
+        ConfigError: the user has no cache folder.
     """
     if named := os.environ.get("MQDSSM_CACHE"):
         return Path(named).absolute()
@@ -249,7 +249,7 @@ def require_software() -> None:
     """Check that a Samba domain controller is installed and that this user may run it.
 
     Raises:
-        ConfigError: one of these is not so; the message says what to do.
+        ConfigError: it is not installed, or needs root; the message says what to do.
     """
     places = _search_path()
     missing = [name for name in _PROGRAMS if not shutil.which(name, path=places)]
@@ -286,7 +286,7 @@ def _surroundings(place: Path) -> dict[str, str]:
 
 
 def _krb5_conf(options: SambaOptions, address: str) -> str:
-    """Without DNS, which the domain does not have."""
+    """Return the settings for Kerberos clients, without DNS, which the domain does not have."""
     realm = options.realm.upper()
     return f"""[libdefaults]
 default_realm = {realm}

@@ -11,7 +11,7 @@ IMAGE: Final = "mqdssm/samba-dc"
 
 
 def build_context() -> dict[str, bytes]:
-    """Give the files that the image is built from, under their paths in the project."""
+    """Return the files that the image is built from, by their paths in the project."""
     return {
         "Dockerfile": dockerfile("samba-dc"),
         "mqdssm/testing/data/samba-dc.sh": START_SCRIPT.read_bytes(),
@@ -20,7 +20,7 @@ def build_context() -> dict[str, bytes]:
 
 
 def ensure_image() -> str:
-    """Build the image unless the engine holds it; gives its name.
+    """Build the image unless the engine has it, and return its name.
 
     Raises:
         ConfigError: no engine answers, or the build failed.
@@ -50,7 +50,7 @@ class SambaContainer(ServerContainer):
     PORTS: ClassVar = (389, 636, 3268, 3269)
 
     def __init__(self, *, image: str | None = None, strong_auth: str = "yes") -> None:
-        """State what controller is wanted; `start` makes it.
+        """Keep the options of the controller; `start` creates it.
 
         Args:
             image: its name; None builds it unless the engine holds it.
@@ -68,16 +68,16 @@ class SambaContainer(ServerContainer):
 
     @property
     def gc_url(self) -> str:
-        """The global catalog, ``ldap://`` with StartTLS."""
+        """URL of the global catalog, ``ldap://`` with StartTLS."""
         return f"ldap://{self.host}:{self._ports[2]}"
 
     @property
     def gc_ldaps_url(self) -> str:
-        """The global catalog, ``ldaps://``."""
+        """URL of the global catalog, ``ldaps://``."""
         return f"ldaps://{self.host}:{self._ports[3]}"
 
     def reset_password(self, dn: str) -> str:
-        """Give an account a new password, see `mqdssm.testing.SambaDomainController.reset_password`."""
+        """Set a new password of an account, see `mqdssm.testing.SambaDomainController.reset_password`."""
         return self._account_maker().reset_password(dn)
 
     def _account_maker(self) -> DomainAccounts:

@@ -1,4 +1,4 @@
-"""Finding a loopback address for a domain controller, and telling why one did not start."""
+"""Start of a domain controller: a free loopback address, and the reason of a failed start."""
 
 import random
 import socket
@@ -16,10 +16,10 @@ LAST_OCTETS: Final = (2, 254)  # 127.0.0.1 is left to other servers
 
 
 def free_address() -> str:
-    """Find an address 127.0.0.N on which nobody listens on a port that Samba needs.
+    """Find an address 127.0.0.N on which all ports that Samba needs are free.
 
     Raises:
-        ConfigError: there is none; a server that listens on all addresses takes them all.
+        ConfigError: no free address was found, for example because a server listens on all addresses.
     """
     chance = random.SystemRandom()
     taken = 0
@@ -35,7 +35,7 @@ def free_address() -> str:
 
 
 def taken_port(address: str) -> int:
-    """Give a port of Samba's that is taken on an address; 0 when all are free."""
+    """Return one of Samba's ports that is taken on an address; 0 if all are free."""
     for port in LDAP_PORTS:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -47,7 +47,7 @@ def taken_port(address: str) -> int:
 
 
 def failure(status: int | None, log: str, folder: Path) -> Exception:
-    """Say why a controller that ended did so.
+    """Return the error that explains why a controller has ended.
 
     Args:
         status: its exit status, negative for a signal.

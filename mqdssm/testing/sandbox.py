@@ -1,8 +1,8 @@
-"""A kept OpenLDAP that runs in the background until it is stopped: ``mqdssm sandbox``.
+"""``mqdssm sandbox``: an OpenLDAP with a kept folder, in the background until it is stopped.
 
-Its folder holds all of it: database, password, certificates, the last of its log, and ``sandbox.json``,
-which says where it is to be reached. A supervisor outlives the command that started it, starts slapd
-again when it crashes, and is the only one that may serve the folder.
+Its folder contains the database, the password, the certificates, the end of its log, and ``sandbox.json``
+with its addresses. A supervisor outlives the command that started it, and restarts slapd after a crash. Only one
+supervisor may use the folder.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ from mqdssm.testing.openldap_start import (
 )
 from mqdssm.testing.supervised import SUPERVISOR
 
-STOP_WAIT_S: Final = 15.0  # more than the supervisor's own patience with slapd
+STOP_WAIT_S: Final = 15.0  # more than the supervisor waits for slapd
 START_ATTEMPTS: Final = 5
 STATE_FILE: Final = "sandbox.json"
 PID_FILE: Final = "supervisor.pid"
@@ -47,7 +47,7 @@ LOG_FILE: Final = "slapd.log"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxState:
-    """How to reach a sandbox, and whether it runs.
+    """Addresses and state of a sandbox.
 
     Attributes:
         folder: where it is kept.
@@ -76,12 +76,12 @@ class SandboxState:
     base_dn: str
 
     def accounts(self) -> Accounts:
-        """Give what adds computers and users to it."""
+        """Return a creator of computers and users in the sandbox."""
         return Accounts(lambda: connect_as_owner(self.ldapi_url), self.base_dn)
 
 
 def start_sandbox(folder: str | Path, options: OpenLdapOptions | None = None) -> SandboxState:
-    """Start a sandbox, new or kept, in the background; one that runs is left as it is.
+    """Start a new or existing sandbox in the background, unless it runs already.
 
     Args:
         folder: made when it is missing; given to its owner alone.
@@ -136,7 +136,7 @@ def stop_sandbox(folder: str | Path) -> bool:
 
 
 def sandbox_status(folder: str | Path) -> SandboxState:
-    """Tell how to reach a sandbox and whether it runs.
+    """Return the addresses and the state of a sandbox.
 
     Raises:
         ConfigError: the folder holds no sandbox.
@@ -231,8 +231,8 @@ def _state(path: Path, known: dict[str, Any]) -> SandboxState:
 
 
 def _supervisor_runs(path: Path) -> bool:
-    """Tell whether somebody holds the lock on the pid file, as a supervisor does while it lives."""
-    import fcntl  # not on Windows, where require_software() has said so
+    """Return True if a process holds the lock on the pid file, as a running supervisor does."""
+    import fcntl  # not on Windows, where require_software() has raised
 
     try:
         with (path / PID_FILE).open("r+") as file:
@@ -251,7 +251,7 @@ def _pid(path: Path) -> int | None:
 
 @contextlib.contextmanager
 def _one_at_a_time(path: Path) -> Iterator[None]:
-    """Let two commands that start the same sandbox do it one after the other."""
+    """Hold a lock, so that commands that start the same sandbox run one after the other."""
     import fcntl
 
     try:

@@ -1,4 +1,4 @@
-"""What the servers of this package have in common: their life, and the accounts that tests begin with."""
+"""Base classes of the servers of this package: start, stop, and accounts for tests."""
 
 import threading
 import time
@@ -11,24 +11,24 @@ from mqdssm.errors import ConfigError
 from mqdssm.testing.openldap_start import POLL_S, AddressTakenError, answering_process, require_free
 from mqdssm.testing.supervised import ServerState, SupervisedServer
 
-START_ATTEMPTS: Final = 5  # another process may take an address between our look and the start
+START_ATTEMPTS: Final = 5  # another process may take an address between the check and the start
 
 
 class AccountMaker(Protocol):
-    """Adds accounts as other programs do."""
+    """Interface of a creator of accounts."""
 
     def add_computer(self, name: str) -> str:
-        """Add a computer; gives its DN."""
+        """Add a computer, and return its DN."""
 
     def add_user(self, name: str) -> tuple[str, str]:
-        """Add a user; gives the name to log in with and the password."""
+        """Add a user; return the log-in name and the password."""
 
 
 class LdapServer(ABC):
-    """A server of one's own; a context manager."""
+    """A private LDAP server; a context manager."""
 
     NOUN: ClassVar[str]
-    """What messages call it."""
+    """Name of the server in messages."""
 
     def __enter__(self) -> Self:
         self.start()
@@ -57,12 +57,12 @@ class LdapServer(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Stop the server for good; what is temporary is deleted."""
+        """Stop the server for good, and delete temporary files."""
 
     @property
     @abstractmethod
     def log(self) -> str:
-        """The last of what the server wrote."""
+        """End of the server's log."""
 
     def add_computer(self, name: str) -> str:
         """Add a computer below ``CN=Computers`` as joining a domain does (decision M26).
@@ -92,7 +92,7 @@ class LdapServer(ABC):
 
     @abstractmethod
     def _account_maker(self) -> AccountMaker:
-        """What adds accounts to this server."""
+        """Return a creator of accounts on this server."""
 
     def _not_started(self) -> ConfigError:
         return ConfigError(f"the {self.NOUN} has not been started yet")
@@ -102,11 +102,11 @@ class LdapServer(ABC):
 
 
 class ServerFiles(Protocol):
-    """Where the files of a server of this machine are."""
+    """Interface of a folder with the files of a server."""
 
     @property
     def path(self) -> Path:
-        """The folder."""
+        """Path of the folder."""
 
     @property
     def ca_file(self) -> Path:
@@ -114,31 +114,31 @@ class ServerFiles(Protocol):
 
     @property
     def socket(self) -> Path:
-        """The ldapi socket."""
+        """Path of the ldapi socket."""
 
     @property
     def places(self) -> tuple[Path, ...]:
-        """The folders that are to be deleted when the server is given up."""
+        """Folders to delete when the server is removed."""
 
     def remove(self) -> None:
-        """Delete all of it."""
+        """Delete all folders of the server."""
 
 
 F = TypeVar("F", bound=ServerFiles)
 
 
 class LocalServer(LdapServer, Generic[F]):
-    """A server on this machine; it is gone with the process that made it, however that one ends."""
+    """A server on this machine, which ends with the process that created it, even if that is killed."""
 
     PROGRAM: ClassVar[str]
-    """What messages call its program."""
+    """Name of the server's program in messages."""
     SCRIPT: ClassVar[Path]
-    """Becomes the server, in the foreground."""
+    """Script that runs the server in the foreground."""
     WAIT_S: ClassVar[float]
-    """How long a start may take."""
+    """Longest time of a start."""
 
     def __init__(self, folder: F | None, *, restart: bool) -> None:
-        """Keep what is needed; `start` makes the server.
+        """Keep the options; `start` creates the server.
 
         Args:
             folder: kept folder; None takes a temporary one, deleted at the end.
@@ -152,12 +152,12 @@ class LocalServer(LdapServer, Generic[F]):
 
     @property
     def folder(self) -> Path:
-        """Where the server's files are."""
+        """Path of the folder with the server's files."""
         return self._made_folder.path
 
     @property
     def ca_file(self) -> str:
-        """Path of the certificate of the authority that the server's certificate is signed by."""
+        """Path of the certificate of the authority that signed the server's own."""
         return str(self._made_folder.ca_file)
 
     @property
@@ -167,7 +167,7 @@ class LocalServer(LdapServer, Generic[F]):
 
     @property
     def log(self) -> str:
-        """The last 64 KB of what the server wrote."""
+        """Last 64 KB of the server's output."""
         return self._ask("status")["log"]
 
     def start(self) -> None:
@@ -207,27 +207,27 @@ class LocalServer(LdapServer, Generic[F]):
 
     @abstractmethod
     def _require_software(self) -> None:
-        """Raise ConfigError where this machine or this user cannot have the server."""
+        """Raise ConfigError if this machine or this user cannot run the server."""
 
     @abstractmethod
     def _address_is_given(self) -> bool:
-        """Whether another try would meet the same address."""
+        """Return True if the options give the address, so that a retry would use the same one."""
 
     @abstractmethod
     def _forget_address(self) -> None:
-        """The server is gone for good."""
+        """Forget the address after the server was stopped for good."""
 
     @abstractmethod
     def _new_folder(self) -> F:
-        """Make a temporary folder."""
+        """Create a temporary folder."""
 
     @abstractmethod
     def _settle(self, folder: F) -> dict[str, str]:
-        """Choose an address and fill the folder; gives the environment of `SCRIPT`."""
+        """Choose an address, fill the folder, and return the environment of `SCRIPT`."""
 
     @abstractmethod
     def _failure(self, state: ServerState) -> Exception:
-        """Say why the program has ended: `AddressTakenError` or `ConfigError`."""
+        """Return the reason of the program's end: `AddressTakenError` or `ConfigError`."""
 
     @property
     def _made_folder(self) -> F:
@@ -267,7 +267,7 @@ class LocalServer(LdapServer, Generic[F]):
         state = self._ask("start")
         deadline = time.monotonic() + self.WAIT_S
         while state["pid"] is not None:
-            # the answer must be our own program's: another one may hold the folder, and ours is about to fail
+            # check the process: another server may hold the folder and answer, while this one will fail
             if answering_process(self._made_folder.socket) in {0, state["pid"]}:
                 return
             if time.monotonic() > deadline:

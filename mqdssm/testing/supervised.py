@@ -1,4 +1,4 @@
-"""The owner's end of a supervisor: one server that ends with us, whatever happens to us."""
+"""Owner's side of a supervisor: a server that ends with this process, even if this is killed."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ SUPERVISOR: Final = Path(__file__).parent / "supervisor.py"
 
 
 class ServerState(TypedDict):
-    """What the supervisor answers.
+    """State of a server, as its supervisor reports it.
 
     Attributes:
         pid: process id of the server, None when it does not run.
@@ -29,7 +29,7 @@ class ServerState(TypedDict):
 
 
 class SupervisedServer:
-    """A server's command, run by a supervisor of its own; can be used from several threads.
+    """A server's command under a separate supervisor; can be used from several threads.
 
     Attributes:
         process: the supervisor.
@@ -48,8 +48,8 @@ class SupervisedServer:
 
         Args:
             command: runs the server in the foreground.
-            environment: all of its environment.
-            name: what messages call the server.
+            environment: the complete environment of the command.
+            name: name of the server in messages.
             restart: start the server again when it dies by a signal.
             remove: folders to delete at the end.
         """
@@ -65,7 +65,7 @@ class SupervisedServer:
         )
 
     def ask(self, word: str) -> ServerState:
-        """Say ``start``, ``stop``, ``kill`` or ``status``; gives the state after it.
+        """Send ``start``, ``stop``, ``kill`` or ``status``, and return the state afterwards.
 
         Raises:
             ConfigError: the supervisor is gone.
@@ -86,4 +86,4 @@ class SupervisedServer:
     def close(self) -> None:
         """Stop the server for good, and wait until it and its supervisor have ended."""
         with self._lock:
-            self.process.communicate()  # closes the supervisor's standard input: that is the sign
+            self.process.communicate()  # closes the supervisor's standard input, which makes it end

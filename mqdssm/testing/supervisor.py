@@ -1,11 +1,11 @@
-"""The small process that stands between a test run and its server, so that none is ever orphaned.
+"""Small process between a test run and its server, which ends the server in any case.
 
-It is run as a file of its own (``python -I -S supervisor.py … -- command``) and needs the standard
+It is run as a separate file (``python -I -S supervisor.py … -- command``) and needs the standard
 library only. It starts the command, keeps the last 64 KB of what it writes, and ends it
 
-* when its owner asks for it or goes away, however that happens: the owner holds the other end of
-  its standard input, and the kernel closes that end even when the owner is killed (``--owned``), or
-* on SIGTERM (a kept sandbox, which outlives the command that started it).
+* when its owner asks for it or ends in any way (``--owned``): the owner holds the other end of its
+  standard input, and the kernel closes that end even if the owner is killed, or
+* on SIGTERM (a sandbox, which outlives the command that started it).
 
 An owner sends one word a line, ``start``, ``stop``, ``kill`` or ``status``; each is answered by one
 line of JSON: ``{"pid": int | null, "exit": int | null, "log": str}``; ``exit`` is the last exit status,
@@ -30,15 +30,15 @@ from typing import IO
 LOG_BYTES_MAX = 64 * 1024
 STOP_WAIT_S = 8.0  # slapd needs 0.1 s; after this it is killed
 SILENT_TICK_S = 0.01
-TICK_S = 0.5  # how soon a vanished owner is noticed when a forked child holds its pipe open
+TICK_S = 0.5  # how soon the end of an owner is noticed when a forked child holds its pipe open
 RESTART_PAUSE_S = 0.1
-RESTARTS_MAX = 10  # within RESTART_WINDOW_S: a server that dies at once is not started for ever
+RESTARTS_MAX = 10  # within RESTART_WINDOW_S: a server that always dies at once is not restarted forever
 RESTART_WINDOW_S = 60.0
 EXIT_FOLDER_IN_USE = 75  # EX_TEMPFAIL, the same as start.sh's
 
 
 class Supervisor:
-    """Runs one command, at most one at a time."""
+    """Runner of one command, with at most one process at a time."""
 
     def __init__(self, command: list[str], *, restart: bool, log_file: Path | None) -> None:
         self._command = command
@@ -52,24 +52,24 @@ class Supervisor:
         self._wanted = False
 
     def start(self) -> None:
-        """Start the command; nothing happens when it runs."""
+        """Start the command, unless it runs."""
         self._wanted = True
         if self._process is not None:
             return
-        # should this very process be killed, the kernel ends the command (only Linux can do that)
+        # if this process is killed, the kernel ends the command (on Linux only)
         guard = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
         self._process = subprocess.Popen(
             [*guard, *self._command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C in a terminal is for the owner, who then ends us
+            start_new_session=True,  # Ctrl-C in a terminal goes to the owner, which then ends this process
         )
         if self._process.stdout is not None:
             os.set_blocking(self._process.stdout.fileno(), False)
 
     def stop(self, number: int = signal.SIGTERM) -> None:
-        """End the command and wait for it; after `STOP_WAIT_S` it is killed."""
+        """End the command and wait for its end; kill it after `STOP_WAIT_S`."""
         self._wanted = False
         if self._process is None:
             return
@@ -82,15 +82,15 @@ class Supervisor:
             self.pump(0.01)
 
     def pump(self, wait_s: float, *others: int) -> list[int]:
-        """Take in what the command wrote and notice its end.
+        """Read the output of the command, and detect its end.
 
         Returns:
-            Those of the other descriptors that have something to read.
+            The other descriptors that are ready to read.
         """
         out = self._process.stdout if self._process is not None else None
         watched = list(others)
         if out is not None and out.closed:
-            wait_s = min(wait_s, SILENT_TICK_S)  # its end makes no descriptor ready
+            wait_s = min(wait_s, SILENT_TICK_S)  # no descriptor becomes ready at its end
         elif out is not None:
             watched.append(out.fileno())
         ready, _, _ = select.select(watched, [], [], wait_s)
@@ -109,7 +109,7 @@ class Supervisor:
                 self._log_written = False
         except BlockingIOError:
             return
-        out.close()  # the end: the command has closed its side, as a rule because it is gone
+        out.close()  # end of file: the command has closed its side, usually because it has ended
 
     def _reap(self) -> None:
         process = self._process
@@ -140,11 +140,11 @@ class Supervisor:
 
     @property
     def running(self) -> bool:
-        """Whether the command runs or will be started again."""
+        """True if the command runs, perhaps after a restart."""
         return self._process is not None
 
     def answer(self) -> bytes:
-        """Give the state as one line of JSON."""
+        """Return the state as one line of JSON."""
         state = {
             "pid": None if self._process is None else self._process.pid,
             "exit": self._exit,
@@ -153,7 +153,7 @@ class Supervisor:
         return json.dumps(state).encode() + b"\n"
 
     def write_log(self) -> None:
-        """Write what is kept of the output to the log file, if there is one and it has changed."""
+        """Write the kept output to the log file, if there is a log file and new output."""
         if self._log_file is None or self._log_written:
             return
         self._log_written = True
@@ -162,7 +162,7 @@ class Supervisor:
 
 
 def serve_owner(supervisor: Supervisor, wake: int) -> None:
-    """Do what the owner says on standard input until it goes away or a signal comes."""
+    """Obey the owner's words on standard input, until the owner ends or a signal comes."""
     owner = os.getppid()
     words: dict[bytes, Callable[[], None]] = {
         b"start": supervisor.start,
@@ -171,7 +171,7 @@ def serve_owner(supervisor: Supervisor, wake: int) -> None:
         b"status": lambda: None,
     }
     pending = b""
-    # a child that the owner has forked may hold the pipe open: then the parent's number tells
+    # a child of the owner may hold the pipe open: then a new parent process id shows the end
     while os.getppid() == owner:
         ready = supervisor.pump(TICK_S, 0, wake)
         if wake in ready:
@@ -199,7 +199,7 @@ def serve_alone(supervisor: Supervisor, wake: int) -> None:
 
 
 def go_on_in_the_background() -> None:
-    """Let the caller believe that this has ended; what is open, locks too, goes on in a child."""
+    """Continue in a forked child, with all open files and locks; the calling process ends."""
     if os.fork():
         os._exit(0)
     os.setsid()
@@ -212,9 +212,9 @@ def go_on_in_the_background() -> None:
 
 @contextlib.contextmanager
 def pid_file_of_its_own(path: Path | None, *, detach: bool) -> Iterator[bool]:
-    """Hold the lock on the pid file; gives False when another supervisor holds it.
+    """Hold the lock on the pid file; yield False if another supervisor holds it.
 
-    Whoever started us may look at the lock at once, so it is taken before we go to the background.
+    The lock is taken before the fork into the background: the starting process may check it at once.
     """
     if path is None:
         yield True

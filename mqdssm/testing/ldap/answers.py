@@ -8,7 +8,7 @@ from mqdssm.directory.responses import CONTROLS_TAG, SEARCH_DONE, SEARCH_ENTRY
 
 
 def message(number: int, operation: bytes, controls: bytes = b"") -> bytes:
-    """An LDAPMessage."""
+    """Encode an LDAPMessage."""
     return sequence(integer(number), operation, controls)
 
 
@@ -22,13 +22,13 @@ def result(
     more: bytes = b"",
     controls: bytes = b"",
 ) -> bytes:
-    """A message that is an LDAPResult of some kind, with what follows its usual fields."""
+    """Encode a message with an LDAPResult; `more` follows its usual fields."""
     fields = integer(code, ENUMERATED) + octet_string(matched) + octet_string(text) + more
     return message(number, tlv(tag, fields), controls)
 
 
 def search_done(number: int, code: int = 0, *, cookie: bytes | None = None) -> bytes:
-    """The end of a search; with the control of [RFC2696] if there is a cookie, an empty one too."""
+    """Encode a SearchResultDone, with the control of [RFC2696] unless `cookie` is None."""
     controls = b""
     if cookie is not None:
         value = sequence(integer(0), octet_string(cookie))
@@ -37,7 +37,7 @@ def search_done(number: int, code: int = 0, *, cookie: bytes | None = None) -> b
 
 
 def entry_content(dn: str, attributes: Iterable[tuple[str, Sequence[bytes]]]) -> bytes:
-    """Name and attributes of a SearchResultEntry."""
+    """Encode name and attributes of a SearchResultEntry."""
     listed = [
         sequence(octet_string(name), sequence(*map(octet_string, values), tag=SET))
         for name, values in attributes
@@ -46,5 +46,5 @@ def entry_content(dn: str, attributes: Iterable[tuple[str, Sequence[bytes]]]) ->
 
 
 def entry_message(number: int, content: bytes) -> bytes:
-    """A SearchResultEntry."""
+    """Encode a message with a SearchResultEntry."""
     return message(number, tlv(SEARCH_ENTRY, content))

@@ -1,4 +1,4 @@
-"""Changes of entries as slapd makes and refuses them ([RFC4511] 4.6 to 4.9, [RFC4512] 2.4)."""
+"""Changes of entries, performed or refused as in slapd ([RFC4511] 4.6 to 4.9, [RFC4512] 2.4)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
@@ -22,7 +22,7 @@ STRUCTURAL: Final = "structuralobjectclass"
 
 
 class LdapCode(IntEnum):
-    """Result codes that the directory gives ([RFC4511] 4.1.9, [RFC4528])."""
+    """Result codes of the simulated directory ([RFC4511] 4.1.9, [RFC4528])."""
 
     SUCCESS = 0
     PROTOCOL_ERROR = 2
@@ -46,12 +46,12 @@ class LdapCode(IntEnum):
     ASSERTION_FAILED = 122
 
 
-class LdapRefusal(Exception):  # noqa: N818  it is an answer
-    """A request is answered with a result that is no success.
+class LdapRefusal(Exception):  # noqa: N818  it is a result for the client
+    """Result of a refused request.
 
     Attributes:
         code: the result code.
-        text: the server's words.
+        text: the diagnostic message.
         matched: the deepest entry that exists, where the result says so.
     """
 
@@ -64,10 +64,10 @@ class LdapRefusal(Exception):  # noqa: N818  it is an answer
 
 @lru_cache(maxsize=4096)
 def checked_name(text: str) -> DN:
-    """Read a name, and spell it as the server does.
+    """Parse a DN, and return it as the server spells it.
 
     Raises:
-        LdapRefusal: it is none, or has attributes that the server does not know.
+        LdapRefusal: it is no DN, or has unknown attribute types.
     """
     try:
         return pretty(DN.parse(text))
@@ -76,10 +76,10 @@ def checked_name(text: str) -> DN:
 
 
 def check_values(attribute: str, values: Sequence[bytes], op: ChangeType = ChangeType.ADD) -> None:
-    """Refuse values that an attribute cannot have, whatever the entry is.
+    """Raise LdapRefusal for values that an attribute cannot have in any entry.
 
     Raises:
-        LdapRefusal: as slapd does before it looks at the entry.
+        LdapRefusal: the values are invalid; slapd checks this before it reads the entry.
     """
     kind = TYPES.get(attribute.lower())
     if kind is None:
@@ -97,10 +97,10 @@ def check_values(attribute: str, values: Sequence[bytes], op: ChangeType = Chang
 
 
 def check_writable(attribute: str) -> None:
-    """Refuse to write an attribute that the server writes itself.
+    """Raise LdapRefusal for an operational attribute, which only the server writes.
 
     Raises:
-        LdapRefusal: it is one.
+        LdapRefusal: the attribute is operational.
     """
     kind = TYPES[attribute.lower()]
     if kind.operational:
@@ -108,10 +108,10 @@ def check_writable(attribute: str) -> None:
 
 
 def new_attributes(name: DN, given: Mapping[str, Sequence[bytes]]) -> dict[str, list[bytes]]:
-    """Return the attributes of an entry that is added: what was given, and its name's values.
+    """Return the attributes of a new entry: the given ones, and the values of its RDN.
 
     Raises:
-        LdapRefusal: an entry like that must not be.
+        LdapRefusal: the entry would break the schema.
     """
     attributes = {attribute.lower(): stored(attribute, values) for attribute, values in given.items()}
     for kind, value in name.rdn:
@@ -121,10 +121,10 @@ def new_attributes(name: DN, given: Mapping[str, Sequence[bytes]]) -> dict[str, 
 
 
 def modified(name: DN, attributes: Attributes, changes: Iterable[Modification]) -> dict[str, list[bytes]]:
-    """Return the attributes of an entry after a modify.
+    """Return the attributes of an entry after a modify operation.
 
     Raises:
-        LdapRefusal: a change cannot be made, or an entry like that must not be.
+        LdapRefusal: a change is impossible, or the entry would break the schema.
     """
     found = {attribute: list(values) for attribute, values in attributes.items()}
     for change in changes:
@@ -144,10 +144,10 @@ def modified(name: DN, attributes: Attributes, changes: Iterable[Modification]) 
 
 
 def renamed(old: DN, new: DN, attributes: Attributes, *, deletes_old: bool) -> dict[str, list[bytes]]:
-    """Return the attributes of an entry that has another name.
+    """Return the attributes of an entry after a rename.
 
     Raises:
-        LdapRefusal: an entry like that must not be.
+        LdapRefusal: the entry would break the schema.
     """
     found = {attribute: list(values) for attribute, values in attributes.items()}
     if deletes_old:
@@ -160,7 +160,7 @@ def renamed(old: DN, new: DN, attributes: Attributes, *, deletes_old: bool) -> d
 
 
 def stored(attribute: str, values: Sequence[bytes]) -> list[bytes]:
-    """Return values as the server keeps them: names as it spells them."""
+    """Return values as the server stores them: DNs in the server's spelling."""
     if not TYPES[attribute.lower()].names:
         return list(values)
     return [spelt(checked_name(one.decode())).encode() for one in values]
@@ -197,10 +197,10 @@ def _delete_from(attributes: dict[str, list[bytes]], key: str, values: Sequence[
 
 
 def check_entry(name: DN, attributes: dict[str, list[bytes]]) -> None:
-    """Refuse an entry that breaks the schema, and note its structural class.
+    """Raise LdapRefusal for an entry that breaks the schema; else set its structural class.
 
     Raises:
-        LdapRefusal: it does.
+        LdapRefusal: the entry breaks the schema.
     """
     for key, values in attributes.items():
         if TYPES[key].single and len(values) > 1:
@@ -235,7 +235,7 @@ def check_entry(name: DN, attributes: dict[str, list[bytes]]) -> None:
 
 
 def _check_name(name: DN, attributes: Attributes) -> None:
-    """Refuse an entry that lacks a value of its name."""
+    """Raise LdapRefusal for an entry that lacks a value of its RDN."""
     for kind, value in name.rdn:
         known = TYPES[kind.lower()]
         wanted = known.normalize(value.encode())

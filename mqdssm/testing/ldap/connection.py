@@ -1,4 +1,4 @@
-"""Connections of our own LDAP client to a simulated directory: octets, without a socket."""
+"""Connections of the product's LDAP client to a simulated directory, without a socket."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ _FIRST_ID: Final = 1
 
 
 class SimulatedConnection:
-    """What a client has in place of a socket: each request is answered at once."""
+    """Replacement for a client's socket, which answers each request at once."""
 
     def __init__(self, directory: SimulatedDirectory) -> None:
         self._directory = directory
@@ -24,7 +24,7 @@ class SimulatedConnection:
         self._answers = bytearray()
 
     def sendall(self, data: bytes, /) -> None:
-        """Carry requests out, in their order."""
+        """Perform requests in their order, and keep the answers for `recv`."""
         buffer, messages = self._splitter.feed(data)
         for message in messages:
             if message.tag != UNBIND_REQUEST:
@@ -34,7 +34,7 @@ class SimulatedConnection:
         """Return the octets of answers.
 
         Raises:
-            BlockingIOError: there are none, and none will come before the next request.
+            BlockingIOError: there are none before the next request.
         """
         if not self._answers:
             raise BlockingIOError
@@ -43,15 +43,15 @@ class SimulatedConnection:
         return data
 
     def settimeout(self, seconds: float | None, /) -> None:
-        """Take note of a limit: nothing waits here."""
+        """Do nothing: no call waits."""
 
     def close(self) -> None:
-        """Forget what was not received."""
+        """Discard the answers that were not received."""
         self._answers.clear()
 
 
 def open_session(directory: SimulatedDirectory) -> Session:
-    """Return a session with a simulated directory, by whoever replicates it."""
+    """Return a session with a simulated directory, which may also write to a replicated one."""
 
     def opened(attempt: Attempt, counter: ThreadSafeCounter) -> Channel:
         return Channel(SimulatedConnection(directory), attempt.endpoint.url, _FIRST_ID, counter)

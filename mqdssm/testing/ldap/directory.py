@@ -1,7 +1,7 @@
-"""A directory that answers LDAP requests as slapd does, in memory (decision R146).
+"""A simulated directory in memory, which answers LDAP requests as slapd does (decision R146).
 
-`SimulatedDirectory` is the server and its disk: it outlives connections and crashes. What slapd is configured
-for by `mqdssm.testing.openldap` holds here: schema of MSMQ, unique objectGUIDs, a bound administrator.
+`SimulatedDirectory` is the server and its disk: it outlives connections and crashes. It behaves like
+the slapd of `mqdssm.testing.openldap`: schema of MSMQ, unique objectGUIDs, a bound administrator.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -54,7 +54,7 @@ _COOKIE_BYTES: Final = 8
 _MILLION: Final = 1_000_000
 _GROWING: Final = frozenset({ADD_REQUEST, MODIFY_REQUEST})
 _FULL: Final = "txn_commit failed"
-"""What back-mdb says where its database has no room for a write."""
+"""Diagnostic message of back-mdb if its database has no space for a write."""
 
 
 class SimulatedDirectory:
@@ -62,11 +62,11 @@ class SimulatedDirectory:
 
     Args:
         root: the naming context.
-        now: seconds since 1970; writes at the same time are told apart by a count.
+        now: seconds since 1970; writes at the same time are distinguished by a count.
 
     Attributes:
         on_write: called before and after each write; it may raise, as a machine that loses its power.
-        room: how much the disk takes.
+        room: free space on the disk.
     """
 
     def __init__(self, root: str, now: Callable[[], float]) -> None:
@@ -86,13 +86,13 @@ class SimulatedDirectory:
             self._tree.add(name, self._stamped(new_attributes(name, given)))
 
     def answer(self, request: LdapRequest) -> bytes:
-        """Carry a request out, and return all messages of its answer."""
+        """Perform a request, and return all messages of its answer."""
         tag = ANSWERS.get(request.tag)
         if tag is None:
             return b""
         try:
             if request.tag == SEARCH_REQUEST:
-                checked_name(request.dn)  # of other requests the controls are looked at first
+                checked_name(request.dn)  # other requests have their controls checked first
             _check_controls(request)
             if request.search is not None:
                 return self._search(request, request.search)
@@ -101,7 +101,7 @@ class SimulatedDirectory:
             return result(request.id, tag, refusal.code, matched=refusal.matched, text=refusal.text)
         return result(request.id, tag)
 
-    # -- searching
+    # -- searches
 
     def _search(self, request: LdapRequest, search: SearchRequest) -> bytes:
         if search.scope is SearchScope.BASE and request.dn in {"", SUBSCHEMA}:
@@ -154,13 +154,13 @@ class SimulatedDirectory:
             "subschemaSubentry": [SUBSCHEMA.encode()],
         }
 
-    # -- changing
+    # -- changes
 
     def _change(self, request: LdapRequest) -> None:
-        """Make a change; all of it is prepared before anything is written.
+        """Perform a change; it is completely checked before the write.
 
         Raises:
-            LdapRefusal: it cannot be made.
+            LdapRefusal: the change is refused.
         """
         changes = {
             ADD_REQUEST: self._add,
@@ -230,10 +230,10 @@ class SimulatedDirectory:
         self._commit(request, lambda: self._tree.move(entry, new, self._stamped(attributes)))
 
     def _target(self, request: LdapRequest, name: DN) -> TreeEntry:
-        """The entry that a request is about, as the request wants it to be.
+        """Return the entry of a request, which fulfils the request's assertion.
 
         Raises:
-            LdapRefusal: it is not there, or not so.
+            LdapRefusal: the entry does not exist, or the assertion fails.
         """
         self._check_inside(name)
         entry = self._existing(name)
@@ -251,9 +251,9 @@ class SimulatedDirectory:
         return entry
 
     def _check_unique(self, request: LdapRequest, values: Sequence[bytes], name: DN) -> None:
-        """Refuse an objectGUID that another entry has, as the overlay unique does.
+        """Raise LdapRefusal for an objectGUID that another entry has, as the overlay unique does.
 
-        It searches with the controls of the request: an assertion has to hold for the root, too.
+        The overlay searches with the controls of the request: an assertion must also hold for the root.
         """
         if not values:
             return
@@ -267,7 +267,7 @@ class SimulatedDirectory:
                 )
 
     def _commit(self, request: LdapRequest, write: Callable[[], object]) -> None:
-        """Make a change durable.
+        """Write a change.
 
         Raises:
             LdapRefusal: the disk is full.
@@ -281,7 +281,7 @@ class SimulatedDirectory:
             self.on_write(Moment.AFTER)
 
     def _stamped(self, attributes: dict[str, list[bytes]]) -> dict[str, list[bytes]]:
-        """Note when and by whom an entry was written ([RFC4512] 3.4, slapd's entryCSN)."""
+        """Set the operational attributes of a write: time, user and entryCSN ([RFC4512] 3.4)."""
         self._count += 1
         now = datetime.fromtimestamp(self._now(), UTC)
         when = f"{now:%Y%m%d%H%M%S}"
@@ -299,7 +299,7 @@ class SimulatedDirectory:
 
 @cache
 def _schema() -> dict[str, list[bytes]]:
-    """The subschema entry ([RFC4512] 4.2)."""
+    """Return the attributes of the subschema entry ([RFC4512] 4.2)."""
     parts = (MSMQ, REPLICATION)
     return {
         "attributeTypes": [attribute_definition(one).encode() for part in parts for one in part.attributes],
@@ -308,7 +308,7 @@ def _schema() -> dict[str, list[bytes]]:
 
 
 def _check_controls(request: LdapRequest) -> None:
-    """Refuse a critical control that is not known, or means nothing to the request ([RFC4511] 4.1.11)."""
+    """Raise LdapRefusal for an unknown or unsuitable critical control ([RFC4511] 4.1.11)."""
     for control in request.controls:
         means_nothing = control.oid == PAGED_RESULTS_OID and request.tag != SEARCH_REQUEST
         if control.critical and (control.oid not in _CONTROLS or means_nothing):
@@ -316,7 +316,7 @@ def _check_controls(request: LdapRequest) -> None:
 
 
 def _check_assertion(request: LdapRequest, entry: TreeEntry) -> None:
-    """Refuse a request whose entry is not as the request asserts ([RFC4528])."""
+    """Raise LdapRefusal if an entry does not fulfil the request's assertion ([RFC4528])."""
     control = request.control(ASSERTION_OID)
     if control is not None and not test_of(decode_filter(control.value or b""))(entry):
         raise LdapRefusal(LdapCode.ASSERTION_FAILED)

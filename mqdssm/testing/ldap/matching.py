@@ -1,4 +1,4 @@
-"""Search filters as slapd tests them: true, false, or undefined ([RFC4511] 4.5.1.7)."""
+"""Evaluation of search filters as in slapd: true, false or undefined ([RFC4511] 4.5.1.7)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -21,10 +21,10 @@ from mqdssm.testing.ldap.rules import TYPES, Normal
 
 
 class Normalized(Protocol):
-    """An entry whose values can be compared."""
+    """Interface of an entry with normalized values."""
 
     def normal(self, name: str) -> AbstractSet[Normal]:
-        """Return the values of an attribute, by its lower-case name."""
+        """Return the normalized values of an attribute, by its lower-case name."""
 
 
 Test: TypeAlias = Callable[[Normalized], bool | None]
@@ -32,7 +32,7 @@ _BOUNDS: Final[Mapping[type, Callable[[Normal, Normal], bool]]] = {GreaterOrEqua
 
 
 def test_of(node: LdapFilter) -> Test:
-    """Return what tests entries: True, False, or None where the filter is undefined for this server."""
+    """Return a function that tests entries: True, False, or None if the filter is undefined."""
     match node:
         case And(operands):
             return _all_of([test_of(one) for one in operands])

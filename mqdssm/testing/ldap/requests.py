@@ -1,4 +1,4 @@
-"""LDAP requests as a server reads them ([RFC4511] 4): what our own code only writes."""
+"""Decoding of LDAP requests, for a server ([RFC4511] 4); the product only encodes them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -93,7 +93,7 @@ ANSWERS: Final[Mapping[int, int]] = MappingProxyType(
 )
 """Tag of the answer to a request; unbind and abandon have none."""
 WRITES: Final = frozenset({MODIFY_REQUEST, ADD_REQUEST, DELETE_REQUEST, MODIFY_DN_REQUEST})
-"""Tags of the requests that change something."""
+"""Tags of the requests that change entries."""
 
 _COMPARISONS: Final[Mapping[int, Callable[[str, bytes], LdapFilter]]] = MappingProxyType(
     {TAGS[one]: one for one in (Equal, GreaterOrEqual, LessOrEqual, Approx)}
@@ -105,7 +105,7 @@ _FILTER: Final = "[RFC4511] 4.5.1.7"
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """What a SearchRequest asks for, beside its base."""
+    """Fields of a SearchRequest, without its base."""
 
     scope: SearchScope
     dereference: int
@@ -118,7 +118,7 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True)
 class LdapRequest:
-    """One request as a server received it.
+    """A decoded LDAP request.
 
     Attributes:
         id: the message id.
@@ -150,16 +150,16 @@ class LdapRequest:
 
     @property
     def operation(self) -> str:
-        """The name of the operation."""
+        """Name of the operation."""
         return NAMES.get(self.tag, f"0x{self.tag:02x}")
 
     def control(self, oid: str) -> LdapControl | None:
-        """Return the control of that number, if the request has it."""
+        """Return the request's control with an OID; None if there is none."""
         return next((control for control in self.controls if control.oid == oid), None)
 
 
 def decode_request(buffer: bytes, message: MessageBounds) -> LdapRequest:
-    """Read one request.
+    """Decode one request.
 
     Raises:
         DecodeError: it is none.
@@ -282,7 +282,7 @@ _READERS: Final[Mapping[int, Callable[[MessageBounds, BerReader, _Controls], Lda
 
 @lru_cache(maxsize=_FILTERS_KEPT)
 def decode_filter(octets: bytes) -> LdapFilter:
-    """Read a filter ([RFC4511] 4.5.1.7).
+    """Decode a filter ([RFC4511] 4.5.1.7).
 
     Raises:
         DecodeError: it is none.
@@ -340,6 +340,6 @@ def _extensible(inner: BerReader) -> Extensible:
 
 
 def read_paging(control: LdapControl) -> tuple[int, bytes]:
-    """Size and cookie of a request for a page ([RFC2696])."""
+    """Decode size and cookie of a paged results control ([RFC2696])."""
     reader = BerReader.of(control.value or b"").enter(SEQUENCE, "realSearchControlValue")
     return reader.integer("size"), reader.octets("cookie", OCTET_STRING)

@@ -1,7 +1,7 @@
-"""Attribute types and object classes as slapd knows them: what values are, and when two are the same.
+"""Attribute types and object classes of slapd, with syntaxes and matching rules.
 
-Our own tables say what the schema files say; here is what slapd itself and core.schema add, and what the
-matching rules of [RFC4517] do. `MatchingType.normalize` gives the form in which values are compared.
+The tables of mqdssm define the schema files. This module adds the definitions of slapd itself and of
+core.schema, and the matching rules of [RFC4517]. `MatchingType.normalize` returns the form for comparison.
 """
 
 import re
@@ -18,9 +18,9 @@ from mqdssm.tables.schema_attributes import AttributeType
 from mqdssm.tables.schema_classes import ObjectClass
 
 Normal: TypeAlias = bytes | int
-"""A value as it is compared: text folded, numbers as such, names and octets as octets."""
+"""Normalized value: folded text, an integer, a normalized name, or octets."""
 Normalizer: TypeAlias = Callable[[bytes], Normal | None]
-"""Makes that of a value; None: the value is none of its syntax."""
+"""Function that normalizes a value; None: the value is invalid in its syntax."""
 
 OBJECT_CLASS: Final = "objectclass"
 ENTRY_DN: Final = "entrydn"
@@ -34,16 +34,16 @@ _TIME: Final = re.compile(rb"([0-9]{4}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01]
                           rb"[0-5][0-9](?:[0-5][0-9]|60))(?:[.,]([0-9]+))?Z")  # fmt: skip
 _ESCAPED: Final = re.compile(r"\\([^0-9A-Fa-f])")
 _MULTIVALUED: Final = frozenset({"cn", "sn", "givenname", "mail", "telephonenumber", "distinguishedname"})
-"""Attributes of core.schema that Microsoft's schema has with one value."""
+"""Multi-valued attributes of core.schema that are single-valued in Microsoft's schema."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchingType:
-    """An attribute type.
+    """Attribute type with its matching rules.
 
     Attributes:
         name: as the server spells it.
-        normalize: how values are compared.
+        normalize: normalizes a value for comparison.
         ordered: values have an order.
         substrings: parts of values can be looked for.
         single: at most one value.
@@ -103,12 +103,12 @@ def _name(raw: bytes) -> bytes | None:
 
 
 def pretty(name: DN) -> DN:
-    """Return a name as the server spells it: attribute types as in the schema."""
+    """Return a name with its attribute types spelt as in the schema."""
     return DN.of(*((TYPES[kind.lower()].name, value) for ((kind, value), *_) in name.rdns))
 
 
 def spelt(name: DN) -> str:
-    """Return the text of a name as the server writes it: special characters by their hexadecimal digits."""
+    """Return the text of a name as the server writes it: special characters in hexadecimal."""
     text = str(name)
     return _ESCAPED.sub(lambda found: f"\\{ord(found[1]):02X}", text) if "\\" in text else text
 
@@ -182,12 +182,12 @@ INDEXED: Final = frozenset(
         *(one.name.lower() for one in (*schema_attributes.ALL, *schema_mqis.ATTRIBUTES) if one.indexed),
     }
 )
-"""Attributes that the server finds entries by."""
+"""Indexed attributes, by lower-case name."""
 
 
 @cache
 def superclasses(name: str) -> tuple[str, ...]:
-    """Lower-case names of a class and of all above it, the class itself first."""
+    """Return the lower-case names of a class and its superclasses, the class itself first."""
     chain = [name]
     while CLASSES[chain[-1]].superior:
         chain.append(CLASSES[chain[-1]].superior.lower())
@@ -196,7 +196,7 @@ def superclasses(name: str) -> tuple[str, ...]:
 
 @cache
 def allowed_in(classes: frozenset[str]) -> tuple[tuple[tuple[str, str], ...], frozenset[str]]:
-    """What entries of some classes need and may have.
+    """Return the required and allowed attributes of entries with some object classes.
 
     Returns:
         Class and attribute of each that is needed, and all lower-case names that are allowed.
@@ -213,7 +213,7 @@ def allowed_in(classes: frozenset[str]) -> tuple[tuple[tuple[str, str], ...], fr
 
 @cache
 def structural_class(classes: frozenset[str]) -> str | None:
-    """The structural class of an entry; None: there is none, or there are several that are no chain."""
+    """Return the structural class of an entry; None: there is none, or no single superclass chain."""
     structural = [one for one in classes if CLASSES[one].kind == "STRUCTURAL"]
     lowest = max(structural, key=lambda one: len(superclasses(one)), default=None)
     if lowest is None or not set(structural) <= set(superclasses(lowest)):
@@ -222,7 +222,7 @@ def structural_class(classes: frozenset[str]) -> str | None:
 
 
 def normal_values(name: str, values: Iterable[bytes]) -> frozenset[Normal]:
-    """The values of an attribute as they are compared; of classes, those above count, too."""
+    """Return the normalized values of an attribute; objectClass includes superclasses."""
     kind = TYPES[name]
     found = {normal for one in values if (normal := kind.normalize(one)) is not None}
     if name == OBJECT_CLASS:

@@ -1,4 +1,4 @@
-"""Entries in memory, found by name, by scope, and by what they hold."""
+"""Entries in memory, which are found by name, by scope and by indexed values."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -29,11 +29,11 @@ _NONE: Final[frozenset[Normal]] = frozenset()
 
 
 class TreeEntry:
-    """An entry; a change makes another one, with the same number.
+    """An immutable entry; a changed entry is a new object with the same number.
 
     Attributes:
-        number: entries that came earlier have lower ones; a search returns them in this order.
-        name: where it is.
+        number: number in the order of creation, which is the order of search results.
+        name: DN of the entry.
         key: its name for comparison.
         attributes: user attributes and operational ones.
     """
@@ -49,7 +49,7 @@ class TreeEntry:
         self._encoded: dict[tuple[str, ...], bytes] = {}
 
     def normal(self, name: str) -> AbstractSet[Normal]:
-        """Return the values of an attribute as they are compared, by its lower-case name."""
+        """Return the normalized values of an attribute, by its lower-case name."""
         found = self._normal.get(name)
         if found is None:
             if name == ENTRY_DN:
@@ -61,7 +61,7 @@ class TreeEntry:
         return found
 
     def encoded(self, selection: tuple[str, ...]) -> bytes:
-        """Return name and attributes as a SearchResultEntry holds them ([RFC4511] 4.5.2)."""
+        """Return name and selected attributes, encoded for a SearchResultEntry ([RFC4511] 4.5.2)."""
         octets = self._encoded.get(selection)
         if octets is None:
             octets = entry_content(spelt(self.name), self._selected(selection))
@@ -94,11 +94,11 @@ class EntryTree:
         return len(self._entries)
 
     def get(self, name: DN) -> TreeEntry | None:
-        """Return the entry of a name."""
+        """Return the entry with a name; None if there is none."""
         return self._entries.get(name.normalized)
 
     def closest(self, name: DN) -> DN:
-        """Return the name of the lowest entry at or above a name; the root where there is none."""
+        """Return the name of the lowest entry at or above a name; the empty name if there is none."""
         while name:
             found = self._entries.get(name.normalized)
             if found is not None:
@@ -107,7 +107,7 @@ class EntryTree:
         return name
 
     def has_below(self, entry: TreeEntry) -> bool:
-        """Return True if there are entries below one."""
+        """Return True if an entry has children."""
         return bool(self._below.get(entry.key))
 
     def add(self, name: DN, attributes: Attributes) -> TreeEntry:
@@ -118,16 +118,16 @@ class EntryTree:
         return entry
 
     def replace(self, entry: TreeEntry, attributes: Attributes) -> None:
-        """Give an entry other attributes."""
+        """Replace all attributes of an entry."""
         self._take(entry)
         self._put(TreeEntry(entry.number, entry.name, attributes))
 
     def remove(self, entry: TreeEntry) -> None:
-        """Remove an entry that has none below it."""
+        """Remove an entry that has no children."""
         self._take(entry)
 
     def move(self, entry: TreeEntry, name: DN, attributes: Attributes) -> None:
-        """Give an entry another name; all below it go with it."""
+        """Rename an entry and all entries below it."""
         below = list(self._below.get(entry.key, ()))
         self._take(entry)
         self._put(TreeEntry(entry.number, name, attributes))
@@ -167,7 +167,7 @@ class EntryTree:
         return sorted(listed, key=_number)
 
     def _candidates(self, wanted: LdapFilter) -> dict[int, TreeEntry] | None:
-        """The entries that may match by an index; None: all."""
+        """Return the entries that may match a filter, by the indexes; None: all entries."""
         match wanted:
             case Equal(attribute, value) if attribute.lower() in INDEXED:
                 name = attribute.lower()
