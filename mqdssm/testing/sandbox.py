@@ -1,8 +1,8 @@
 """``mqdssm sandbox``: an OpenLDAP with a kept folder, in the background until it is stopped.
 
 Its folder contains the database, the password, the certificates, the end of its log, and ``sandbox.json``
-with its addresses. A supervisor outlives the command that started it, and restarts slapd after a crash. Only one
-supervisor may use the folder.
+with its addresses. A supervisor outlives the command that started it, and restarts slapd after a crash. Only
+one supervisor may use the folder.
 """
 
 import contextlib

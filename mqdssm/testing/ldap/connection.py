@@ -51,7 +51,7 @@ class SimulatedConnection:
 
 
 def open_session(directory: SimulatedDirectory) -> Session:
-    """Return a session with a simulated directory, which may also write to a replicated one."""
+    """Return a connected session with a simulated directory; it may write to replicated ones."""
 
     def opened(attempt: Attempt, counter: ThreadSafeCounter) -> Channel:
         return Channel(SimulatedConnection(directory), attempt.endpoint.url, _FIRST_ID, counter)

@@ -227,7 +227,7 @@ class World:
         self.network.retry()
 
     def retire(self, server: SimulatedServer) -> None:
-        """Take a server away for good."""
+        """Stop a server for good."""
         if server.is_up:
             server.crash()
         server.retired = True
