@@ -51,13 +51,13 @@ def copy_tables(
         spark: the session, with the driver.
         url: of the database, without a password.
         mapping: names of tables; without any the eight of MQIS are looked for, and may be missing.
-        folder: where to.
+        folder: folder for the copies.
 
     Returns:
-        The files, as `mqis_files.find_named` gives them.
+        The files, as `mqdssm.pipeline.mqis.files.find_named` returns them.
 
     Raises:
-        ConfigError: the database cannot be reached or lets nobody in, or a table that was named is not there.
+        ConfigError: the database cannot be reached or refuses the login, or a named table is missing.
     """
     refuse_secret(url)
     reader = _Reader(spark, url, mapping, folder)
@@ -95,8 +95,8 @@ class _Reader:
         """Return MQIS table -> its name in SQL: by the mapping, else all tables that are found.
 
         Raises:
-            ConfigError: a name that is none, or one of several tables; none is there; the database cannot be
-                reached, or lets nobody in.
+            ConfigError: a name is invalid or is ambiguous; no table is found; the database cannot
+                be reached, or refuses the login.
         """
         named = {name: mapped.table for name, mapped in self._mapping.tables.items()}
         for name in filter(None, named.values()):

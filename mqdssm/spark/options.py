@@ -62,9 +62,9 @@ class SourceOptions:
         object: type of frame, as ``queue`` or ``ldap``.
         columns: the columns of the data frame, in order.
         access: where and how to log in.
-        filter: LDAP filter that the objects must satisfy besides; None: all of the type.
+        filter: LDAP filter for the objects, besides their type; None: all of the type.
         attributes: LDAP attributes of raw entries.
-        base: DN where the search begins; None: where objects of the type are.
+        base: DN of the base of the search; None: that of the type.
         numpartitions: how many searches the frame is split into, each with a connection of its own.
         pushdown: Spark's filters are sent to the server as far as LDAP can express them.
     """
@@ -134,8 +134,8 @@ class StreamOptions:
 
     Attributes:
         source: type, columns, and how to log in.
-        state: folder, on the driver's machine, for what was seen and not yet taken by the query.
-        snapshot: begin with what exists.
+        state: folder, on the driver's machine, for changes that the query has not yet taken.
+        snapshot: begin with the existing objects.
         max_rows: changes of a micro-batch at most.
     """
 

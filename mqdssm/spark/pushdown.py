@@ -130,7 +130,7 @@ def to_ldap(term: Term, frame: FrameType, profile: Profile, matching: Matching) 
     """Return the LDAP filter that finds all objects for which a term is true; None if there is none.
 
     Args:
-        term: what must hold.
+        term: the condition.
         frame: the type of frame.
         profile: of the server.
         matching: comparisons that the server supports.

@@ -120,7 +120,7 @@ class MqdssmReader(DataSourceReader):
         """Return one search, or several that find each object once; only these need a scan of the directory.
 
         Raises:
-            MqdssmSparkError: any error of ours, in the form that reaches the driver.
+            MqdssmSparkError: any error of this package, in the form that reaches the driver.
         """
         options = self._options
         if options.numpartitions == 1:
@@ -142,7 +142,7 @@ class MqdssmReader(DataSourceReader):
         """Search and yield the objects as Arrow batches.
 
         Raises:
-            MqdssmSparkError: any error of ours, in the form that reaches the driver.
+            MqdssmSparkError: any error of this package, in the form that reaches the driver.
         """
         options = self._options
         one = partition.value if isinstance(partition.value, SearchSlice) else SearchSlice()

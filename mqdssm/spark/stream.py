@@ -163,7 +163,7 @@ def _packed() -> Iterator[None]:
     """Convert errors into the form that reaches the driver.
 
     Raises:
-        MqdssmSparkError: any error of ours.
+        MqdssmSparkError: any error of this package.
     """
     try:
         yield

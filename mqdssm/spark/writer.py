@@ -73,7 +73,7 @@ class MqdssmWriter(DataSourceArrowWriter):
         """Write the rows of a task.
 
         Raises:
-            MqdssmSparkError: any error of ours, in the form that reaches the driver.
+            MqdssmSparkError: any error of this package, in the form that reaches the driver.
         """
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()

@@ -43,8 +43,8 @@ def batches(
     """Convert a stream of objects into record batches; at most one batch is held in memory.
 
     Args:
-        objects: what a search yields. An attribute that is not populated becomes NULL.
-        columns: what to keep of them.
+        objects: results of a search. An attribute that is not populated becomes NULL.
+        columns: the columns of the batches.
         rows_max: rows of a batch.
         bytes_max: bytes of binary values after which a batch ends early.
 

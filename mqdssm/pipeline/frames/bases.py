@@ -51,7 +51,7 @@ def bases_of(session: Session, frame: FrameType, chosen: str | DN | None = None)
     Args:
         session: with the server.
         frame: the type.
-        chosen: where somebody wants the search to begin; None: nobody said.
+        chosen: base that the user chose; None: the type decides.
     """
     if chosen is not None:
         return (Base(chosen if isinstance(chosen, DN) else DN.parse(chosen), "the base of the search"),)

@@ -58,11 +58,11 @@ def read_batches(
     warning is logged.
 
     Args:
-        directory: where to read.
+        directory: the directory to read.
         frame: the type, of `FRAME_TYPES`.
         columns: those wanted, of `FrameType.select`; None is all.
-        where: an LDAP filter that the objects must satisfy besides being of the type.
-        base: where to begin; None: where objects of the type are ([MS-MQDSSM] 3.1.6.15).
+        where: an LDAP filter for the objects, besides their type.
+        base: base of the search; None: that of the type ([MS-MQDSSM] 3.1.6.15).
         attributes: of raw entries: ``*`` is all that users write, ``+`` all others (not on Active Directory).
         rows_max: rows of a batch.
         bytes_max: octets of values after which a batch ends early.

@@ -89,8 +89,8 @@ class EntryBatch:
 
         Args:
             names: the DN of each entry.
-            columns: of each LDAP attribute that was asked for the value, the values, or None of each entry.
-            needs: what was asked for.
+            columns: for each requested LDAP attribute the value, the values, or None of each entry.
+            needs: the attributes that were requested.
             references: the memory of this operation.
         """
         self._names = names
@@ -152,8 +152,8 @@ class ColumnMaker(ABC):
         """Keep the column and the row of the table with its syntax.
 
         Args:
-            column: of the frame.
-            row: of the table, where its values are.
+            column: column of the frame.
+            row: row of the table, which names the attributes of its values.
         """
         self.column = column
         self.row = row

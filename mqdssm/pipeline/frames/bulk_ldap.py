@@ -30,11 +30,11 @@ def raw_entries(
     """Read raw entries below some bases.
 
     Args:
-        session: where to read.
+        session: session with the server.
         columns: those wanted, of the raw entry's.
         where: an LDAP filter; None: all entries.
-        bases: where to begin.
-        attributes: to ask for, where column `attributes` is wanted.
+        bases: bases of the searches.
+        attributes: attributes to request if column `attributes` is wanted.
 
     Raises:
         DirectoryError: while iterating.

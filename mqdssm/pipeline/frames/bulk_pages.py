@@ -49,7 +49,7 @@ class EntryColumns:
 
     Attributes:
         names: the DN of each.
-        columns: the value of each attribute, NULL where there is none; the first one of several.
+        columns: the value of each attribute, NULL if there is none; the first value of several.
         identity: which of the columns is the objectGUID.
         size: octets that they took in the answers, or of their values.
     """
@@ -209,15 +209,15 @@ class _Walk:
 
     Args:
         joined: the page, with `_BEHIND` behind it.
-        starts: where the content of each entry begins.
-        ends: where it ends.
+        starts: position of the content of each entry.
+        ends: position behind it.
         places: number of the column of each attribute, by its name in lower case.
         expected: the attribute that most entries of the page before had at each step; it is kept up to date.
 
     Attributes:
         good: which entries have the plain form.
-        name_begin, name_stop: where the DN of each lies.
-        begin, stop: for each column where the value of each entry lies; -1: it has none.
+        name_begin, name_stop: bounds of the DN of each entry.
+        begin, stop: for each column the bounds of the value of each entry; -1: it has none.
     """
 
     def __init__(
@@ -291,11 +291,11 @@ class _Walk:
         self._expected[number] = self._octets[start : start + int(self._octets[start - 1])].tobytes()
 
     def _step(self, who: Numbers, at: Numbers) -> tuple[Numbers, Numbers]:
-        """Read one attribute of each entry; return the entries with further attributes, and their positions.
+        """Read one attribute of each entry; return the entries with further ones, and their positions.
 
         Args:
             who: numbers of entries.
-            at: where their next attribute begins, before the end.
+            at: positions of their next attributes, before the end.
         """
         octets, ends = self._octets, self._ends[who]
         size, inner, right = self._length(at + 1)

@@ -128,8 +128,8 @@ def integers(low: int, high: int, mask: int = -1) -> Convert:
     """Return the conversion for integers, of which many may be different.
 
     Args:
-        low: the least of them.
-        high: the largest.
+        low: least number.
+        high: largest number.
         mask: bits that are kept: unsigned numbers are stored as signed ones.
     """
 
@@ -150,7 +150,7 @@ def distinct(load: Callable[[bytes], Any], arrow: pa.DataType) -> Convert:
     """Return a conversion that calls a function of the mapping once for each different value.
 
     Args:
-        load: a value to what the array holds of it; what it raises goes through.
+        load: converts a value; its errors are not caught.
         arrow: the type of the array.
     """
 
@@ -176,7 +176,7 @@ def lists(values: Sequence[Sequence[bytes] | None], convert: Convert, *, empty: 
     """Convert lists of values.
 
     Args:
-        values: of each entry; None where there is no attribute.
+        values: values of each entry; None without the attribute.
         convert: of the single values.
         empty: no attribute is an empty list, not NULL.
     """

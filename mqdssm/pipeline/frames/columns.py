@@ -80,10 +80,10 @@ class FrameType:
 
     Attributes:
         name: as on the command line.
-        columns: all of them, in order.
-        element: the class of the abstract model; None for what is none.
+        columns: all columns, in order.
+        element: class of the abstract model; None for a type that has none.
         ldap_class: the class of the entries; None for raw entries of any class.
-        rows: where the values of a column are, for those that have a row of a table.
+        rows: rows of the table for the columns that have one.
     """
 
     name: str

@@ -20,7 +20,7 @@ class Matching:
     """Attributes that a server knows, and the matching rules for them.
 
     Attributes:
-        types: lower-case name -> definition; none where the server does not publish its schema.
+        types: lower-case name -> definition; empty if the server does not publish its schema.
         publishes_rules: the definitions name matching rules. Active Directory's do not: there the syntax
             alone decides, and all that the mapping uses can be compared.
     """

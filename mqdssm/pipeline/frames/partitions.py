@@ -32,12 +32,12 @@ class SearchSlice:
     """One search of several. Holds no secret: it is logged and pickled.
 
     Attributes:
-        server: the URL where the bounds were found: keys, and what is there, differ from server to server.
+        server: URL of the server with these bounds: keys and objects differ from server to server.
         key: the attribute.
         low: its least value, included; None: no bound.
-        high: where the next slice begins; None: no bound.
-        name: what this server calls itself, if no other one has the same keys: a domain controller's name
-            in the configuration. One URL may lead to several of them.
+        high: start of the next slice; None: no bound.
+        name: name of the server if its keys are its own: the name of a domain controller in the
+            configuration. One URL may lead to several domain controllers.
     """
 
     server: str | None = None
@@ -61,7 +61,7 @@ class SearchSlice:
 
         Raises:
             GenericDirectoryError: the URL led to another one.
-            DirectoryError: it does not say which one it is.
+            DirectoryError: it does not return its name.
         """
         if self.name is not None:
             refuse_other(
@@ -77,13 +77,13 @@ def refuse_other(session: Session, name: bytes, *, why: str, hint: str) -> None:
 
     Args:
         session: to the server.
-        name: what the one before calls itself.
-        why: what that matters.
-        hint: what to do.
+        name: name of the server that was read before.
+        why: the reason why this matters, for the error.
+        hint: advice for the error.
 
     Raises:
         GenericDirectoryError: it is another one.
-        DirectoryError: it does not say which one it is.
+        DirectoryError: it does not return its name.
     """
     other = _own_name(session)
     if other != name:
@@ -104,11 +104,11 @@ def slices(
     """Divide the objects of a type into slices of about the same size.
 
     Args:
-        directory: where they are.
+        directory: the directory.
         frame: the type.
-        count: how many slices are wanted; there are fewer where there are fewer objects.
-        where: an LDAP filter that the objects must satisfy besides.
-        base: where to begin; None: where objects of the type are.
+        count: number of slices wanted; the result has fewer if there are fewer objects.
+        where: an LDAP filter for the objects, besides their type.
+        base: base of the search; None: that of the type.
 
     Returns:
         At least one.

@@ -21,7 +21,7 @@ class RawEntry:
     """One object as stored.
 
     Attributes:
-        dn: where it is.
+        dn: DN of the object.
         attributes: description and values, as the server writes them.
     """
 

@@ -28,7 +28,7 @@ def sized(
 
     Args:
         found: the entries.
-        bytes_of: octets of one of them; certificates reach 1 MiB each.
+        bytes_of: returns the octets of an entry; certificates reach 1 MiB each.
         rows_max: entries of a batch.
         bytes_max: octets after which a batch ends early: it is longer by a part of its last entry at most.
     """

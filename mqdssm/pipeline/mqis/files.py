@@ -33,7 +33,7 @@ class TableFiles:
         table: which one.
         form: parquet, csv or jsonl.
         path: the file, or the folder of its parts.
-        files: all of them.
+        files: all files of the table.
         database_table: name of the table that they are a copy of; None: they are the source.
     """
 
@@ -51,8 +51,8 @@ def find_named(folder: Path, names: Mapping[str, MqisTable]) -> dict[str, TableF
     without the ending, that holds parts of one form. Upper and lower case are the same.
 
     Args:
-        folder: where to look.
-        names: what the tables are called, in lower case.
+        folder: folder to search.
+        names: names of the tables in lower case.
 
     Raises:
         ConfigError: there is no such folder, no table in it, or two that are one table.
@@ -83,7 +83,7 @@ def not_read(folder: Path, names: Mapping[str, MqisTable]) -> list[Path]:
 
     Args:
         folder: that `find_named` has found tables in.
-        names: what its tables are called, in lower case.
+        names: names of its tables in lower case.
     """
     seen = (path for path in sorted(folder.iterdir()) if path.name[0] not in "._")
     return [path for path in seen if _table_of(path, names) is None]
@@ -101,7 +101,7 @@ def _refuse_misspelt(others: Sequence[Path], missing: Mapping[str, MqisTable]) -
     """Refuse files and folders that are probably misspelt tables, whose rows would be lost.
 
     Raises:
-        ConfigError: it is called nearly as a table that is not there.
+        ConfigError: a name is similar to that of a missing table.
     """
     for path in others:
         close = get_close_matches(path.name.partition(".")[0].lower(), missing, 1, _CLOSE)
@@ -133,7 +133,7 @@ class CsvHeader(NamedTuple):
 
     Attributes:
         names: of the columns.
-        separator: what stands between them.
+        separator: separator of the columns.
     """
 
     names: tuple[str, ...]
@@ -165,7 +165,7 @@ def known_columns(files: TableFiles, names: Sequence[str]) -> Mapping[str, str]:
     """Return the table's names of columns -> their spelling in the file.
 
     Raises:
-        ConfigError: a column is there twice, or one like a property's that the table has not.
+        ConfigError: a column is there twice, or is named as a property that the table has not.
     """
     of_table = {column.name for column in files.table.columns}
     known: dict[str, str] = {}

@@ -75,7 +75,7 @@ class SourceFile:
         columns: column as the file calls it -> PROPID.
         before: rows in the file before those of this part.
         groups: row groups of Parquet; None: all of the file.
-        shown: what users know it by.
+        shown: name for users.
         separator: of the values of a row of CSV.
         bcp: names of the columns of a file that SQL Server's bcp wrote; none: its first line has them.
     """
@@ -99,7 +99,7 @@ class SourceTable:
         table: which one.
         columns: those that it has.
         others: names of columns that MQIS does not have, which are left out.
-        files: what it consists of.
+        files: files of the table.
     """
 
     table: MqisTable
@@ -112,7 +112,7 @@ def find_files(folder: Path, mapping: SourceMapping) -> dict[str, TableFiles]:
     """Return the files of the tables in a folder, by the names that the mapping gives them.
 
     Raises:
-        ConfigError: as `mqis_files.find_named`, with what is expected.
+        ConfigError: as `find_named`, with the names that are expected.
     """
     return find_named(folder, _names_in(mapping))
 
@@ -123,7 +123,7 @@ def left_out(folder: Path | None, tables: Sequence[SourceTable], mapping: Source
     Args:
         folder: of files; None: the tables are those of a database.
         tables: that were found.
-        mapping: how they are called.
+        mapping: names of the tables.
     """
     others = [] if folder is None else [path.name for path in not_read(folder, _names_in(mapping))]
     if others:

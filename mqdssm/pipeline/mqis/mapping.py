@@ -33,7 +33,7 @@ class ColumnMapping(BaseModel):
     """Name and form of one column in a source.
 
     Attributes:
-        column: what the source calls it.
+        column: name of the column in the source.
         code_page: of texts that the source holds as bytes, a name that Python knows, as ``cp1252``.
         guid_bytes: the order of GUIDs that it holds as 16 bytes: that of Windows, or that of their text.
     """
@@ -54,8 +54,8 @@ class TableMapping(BaseModel):
     """Name and columns of one table in a source.
 
     Attributes:
-        table: what the source calls it: a table or view, or a file or folder without its ending.
-        columns: PROPID -> column; those that are not named are called as their PROPID.
+        table: name of the table in the source: a table or view, or a file or folder without its ending.
+        columns: PROPID -> column; columns that are not listed have the name of their PROPID.
         partition_column: a column of numbers by which a database's table is read in several parts at a time.
         partitions: how many parts these are.
         bounds: least and greatest number of that column; they only shape the parts, nothing is cut off.
@@ -93,9 +93,9 @@ class JdbcMapping(BaseModel):
     """Access to a database. Holds no password, only the place where it can be read.
 
     Attributes:
-        driver: class of the JDBC driver; else what the URL suggests.
-        jars: its files.
-        user: who logs in.
+        driver: class of the JDBC driver; default: that of the URL.
+        jars: JAR files of the driver.
+        user: user name.
         password_file: file that holds the password and nothing else.
         password_env: environment variable that holds it.
         fetch_rows: rows fetched at a time.
@@ -125,7 +125,7 @@ class JdbcMapping(BaseModel):
         """Return the password, read now and not kept; None if none is configured.
 
         Raises:
-            ConfigError: it is not where it is said to be.
+            ConfigError: it is not in the given place.
         """
         if self.password_env is not None:
             found = os.environ.get(self.password_env)

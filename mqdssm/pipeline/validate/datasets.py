@@ -33,7 +33,7 @@ class Dataset:
 
     Attributes:
         type: name, as on the command line.
-        pieces: where the rows are.
+        pieces: the row groups, by file.
         columns: names and Arrow types.
         stamp: identifies one reading of the footers; workers remember values of one reading only.
     """
@@ -132,7 +132,7 @@ def read(
     """Read some columns of a piece.
 
     Args:
-        piece: where.
+        piece: the row groups to read.
         columns: which; those in `dictionaries` come as dictionaries.
         rows_max: rows of a batch.
         dictionaries: columns whose values repeat.

@@ -30,9 +30,9 @@ def repeated(rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str]
     """Yield findings about all objects that share a value.
 
     Args:
-        rule: which value.
-        sets: the types that it looks at.
-        dns: DNs of types whose objects do not say where they are.
+        rule: the rule with the key.
+        sets: the types that the rule checks.
+        dns: DNs of types whose objects have no attribute with it.
 
     Raises:
         Untranslatable: a key that only Spark can compute.

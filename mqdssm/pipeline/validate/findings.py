@@ -28,12 +28,12 @@ class RuleResult:
         id: of the rule.
         severity: how bad its findings are.
         kind: its form, as ``row``.
-        what: what must hold.
-        section: where a specification says so.
+        what: the requirement, for people.
+        section: section of a specification that demands it.
         types: types that were judged.
         count: exact number of findings.
-        samples: the first `SAMPLES_MAX` of them.
-        left_out: why further types were not judged; empty if all were.
+        samples: the first `SAMPLES_MAX` findings.
+        left_out: reason why further types were not judged; empty if all were.
     """
 
     id: str
@@ -72,14 +72,14 @@ class ValidationSummary:
     """Summary of a validation, from which reports are made.
 
     Attributes:
-        source: what was validated, for people.
+        source: name of the source, for people.
         started: when.
         ended: when.
         objects: number of objects of each type.
         rules: the rules that were applied, in the order of the catalogue.
         skipped: those that were not.
         versions: of mqdssm, Python, pyspark and pyarrow.
-        engine: the one that was used, ``local`` or ``spark``.
+        engine: the engine used, ``local`` or ``spark``.
     """
 
     source: str

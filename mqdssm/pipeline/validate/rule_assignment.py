@@ -61,7 +61,7 @@ class SqlRunner(Protocol):
 
         Args:
             rules: the rules, with their types.
-            source: what is validated.
+            source: the objects to validate.
             folder: a new folder that all workers see.
         """
 
@@ -111,7 +111,7 @@ def write_findings(
 
     Args:
         runner: does the work.
-        source: what is validated.
+        source: the objects to validate.
         shares: the rules.
         now: moment by which certificates are judged.
         folder: for the files; all workers see it.

@@ -71,7 +71,7 @@ def validation(
         access: how to log in; or
         mqis: a folder of MQIS tables, with
         mapping: the mapping file with names and encodings; None: as in MQIS, in UTF-8.
-        rules: what to check.
+        rules: the rules to apply.
         own: further rules. Spark evaluates all of Spark SQL in them, the local engine only a part.
         off: ids of rules that are switched off, for the summary.
         now: moment by which certificates are judged; None is the present one.
@@ -125,8 +125,8 @@ def checked(
 
     Args:
         runner: does the work; Spark's runner evaluates with SQL the rules that Arrow cannot evaluate.
-        source: what is validated.
-        rules: what to check.
+        source: the objects to validate.
+        rules: the rules to apply.
         own: further rules, which Spark evaluates if it is the engine.
         off: ids of rules that are switched off, for the summary.
         now: moment by which certificates are judged; None is the present one.

@@ -173,7 +173,7 @@ def rule_job(plan: ValidationPlan, folder: Path) -> Job:
     """Divide a plan into the pieces of a job.
 
     Args:
-        plan: what is to be judged.
+        plan: the objects and rules.
         folder: for files of findings; all workers see it.
     """
     whole = planned(plan)

@@ -39,7 +39,7 @@ class Write:
     """One write, determined before it begins and equal in all processes.
 
     Attributes:
-        options: what was asked for.
+        options: options of the write.
         folder: of this write within the journal; None: there is no journal.
         started: when it began.
     """

@@ -213,7 +213,7 @@ class WriteManifest(BaseModel):
     Attributes:
         object: type of the rows.
         url: the servers.
-        on_conflict: as asked for.
+        on_conflict: option of the write.
         complete: all tasks ended; else the rows that they had written are in the directory, and the files
             of the tasks that ended are listed.
         started: when the write began.

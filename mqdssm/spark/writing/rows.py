@@ -64,7 +64,7 @@ class RowChange:
 
     Attributes:
         item: its own entry.
-        guid: of its object, as the row says it.
+        guid: GUID of its object in the row.
         beside: changes that follow after it is done.
         references: references to objects that do not exist yet: LDAP attribute -> GUIDs.
     """

@@ -43,7 +43,7 @@ def write(
 
     Args:
         batches: the rows.
-        options: what was asked for.
+        options: options of the write.
         folder: of this write within the journal; None: there is none.
         partition: number of the task.
 

@@ -28,7 +28,7 @@ class KnownFinding:
     Attributes:
         key: their identity.
         severity: how bad they are.
-        dn: where the object was, for people.
+        dn: DN of the object, for people.
         count: how many there are.
     """
 

@@ -29,11 +29,11 @@ class HistoryLine:
     Attributes:
         started: when it began.
         seconds: how long it took.
-        source: what was validated.
+        source: name of the source.
         version: of mqdssm.
         objects: number of objects of each type.
-        findings: number of findings of each rule, whatever their state.
-        severities: number of findings of each severity, whatever their state.
+        findings: number of findings of each rule, in all states.
+        severities: number of findings of each severity, in all states.
         states: number of findings of each state.
         appeared: number of findings that the previous run did not have.
         mended: number of findings that only the previous run had.
@@ -186,7 +186,7 @@ def line_of(
     Args:
         about: the run: ``started``, ``seconds``, ``source``, ``version``, ``objects``.
         counts: its findings.
-        changes: what changed since the last run.
+        changes: changes since the last run.
         has_failed: its exit code was 1.
     """
     rules: Counter[str] = Counter()

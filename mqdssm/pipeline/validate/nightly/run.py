@@ -45,7 +45,7 @@ class RunOutcome:
         judge: baseline and suppressions of the run.
         counts: numbers of findings by rule, severity and state.
         exceeded: messages about exceeded thresholds; none if the run is successful.
-        changes: what changed since the last run of the history.
+        changes: changes since the last run of the history.
         lines: the runs of the history, including this one; none without a history.
         is_plain: True if no file, suppression or threshold was given.
     """
@@ -118,7 +118,7 @@ class NightlyRun:
 
         Args:
             summary: of the validation.
-            findings: all of them, sorted; they are read up to three times.
+            findings: all findings, sorted; they are read up to three times.
 
         Raises:
             ConfigError: a file cannot be written.

@@ -175,7 +175,7 @@ def _enumeration(name: str, row: Row) -> Wrong:
 
 
 def _length(name: str, row: Row) -> Iterator[Rule]:
-    """Limit a text in UTF-16 code units, as Active Directory does; a character has one or two of them."""
+    """Limit a text in UTF-16 code units, as Active Directory does; a character has one or two."""
     upper = schema.attribute(row.ldap[0]).upper if row.ldap else None
     if upper is not None:
         yield _wrong(

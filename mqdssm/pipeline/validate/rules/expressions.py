@@ -34,7 +34,7 @@ def parse(text: str) -> "Expression":
     """Parse a Spark SQL expression.
 
     Raises:
-        ValueError: it is none; the text says where.
+        ValueError: it is no expression; the text names the fault.
     """
     import sqlglot
     from sqlglot.errors import SqlglotError

@@ -38,11 +38,11 @@ class Finding:
         rule: id of the rule.
         severity: how bad it is.
         type: type of the object, as on the command line.
-        dn: where the object is; None where its type has no FullPath.
+        dn: DN of the object; None if its type has no FullPath.
         guid: Identifier of the object.
         attribute: the specification's name of the attribute that is wrong.
-        message: what is wrong, with the value.
-        section: where a specification says how it should be; empty if none does.
+        message: the defect, with the value.
+        section: section of a specification that demands it; empty if there is none.
     """
 
     rule: str
@@ -81,7 +81,7 @@ class Rule:
         types: types of objects that it looks at, as on the command line.
         attribute: the attribute that a finding names.
         section: section of a specification that demands it, as ``[MS-MQDMPR] 3.1.1.8``.
-        what: one sentence for people: what must hold.
+        what: the requirement, as one sentence for people.
         message: the defect; Spark SQL expressions over the row stand between braces.
         decodes: a value of the attribute that cannot be decoded is a finding of this rule, too.
         instead_of: column whose absence makes the rule apply: with it, another rule is applied.

@@ -38,7 +38,7 @@ def parsed(text: str) -> Parsed:
     """Return the columns and the tree of a Spark SQL expression.
 
     Raises:
-        ValueError: it is none; the text says where.
+        ValueError: it is no expression; the text names the fault.
     """
     known = _kept().get(text)
     if known is not None:
