@@ -47,7 +47,7 @@ class MatchingType:
         ordered: values have an order.
         substrings: parts of values can be looked for.
         single: at most one value.
-        operational: the server writes it, and nobody else may.
+        operational: only the server may write it.
         names: values are names of entries.
     """
 

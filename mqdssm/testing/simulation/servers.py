@@ -147,7 +147,7 @@ class SimulatedServer:
     Attributes:
         life: how often it has started.
         retired: it is gone for good.
-        held: somebody else starts it again.
+        held: the administrator starts it again, not the world.
         persisted: what its store holds of each partition.
         furthest: the highest LastSeqNumber of each partition that it has ever persisted.
         gone: objects whose deletion it has applied.
