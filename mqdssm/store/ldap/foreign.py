@@ -1,12 +1,13 @@
-"""Changes of other programs: objects whose properties are not those that they were numbered with (R112).
+"""Changes of other programs: objects whose properties no longer match the digest of their number (R112).
 
-slapd gives each write an entryCSN. What was written since the last look is listed, our own writes too, and
-read; an object that has another digest than its properties was changed by another program. A write is
-committed later than it gets its entryCSN, so that the last ten minutes are listed once more; what was found
-to be our own is not read again.
+slapd gives each write an entryCSN. The search lists and reads entries written since the last one, also by
+this server. An object whose digest does not match its properties was changed by another program. A write may
+be committed some time after it got its entryCSN, so that the last ten minutes are listed again; entries known
+to be our own writes are not read again.
 
-The order of entryCSNs is that of the server's clock. Each look begins with a write of our own, whose entryCSN
-shows that clock: where it was set back everything is looked at, since what is new has older versions (R182).
+The order of entryCSNs is that of the server's clock. Each search begins with a write of our own, whose
+entryCSN shows that clock. If the clock was set back, all objects are examined, since new writes have older
+versions (R182).
 """
 
 import logging
@@ -37,9 +38,9 @@ log = logging.getLogger(__name__)
 VERSION: Final = "entryCSN"
 SEEN: Final = "mqisSeenChange"
 COMMIT_S_MAX: Final = 600.0
-"""A write is committed at most so long after it got its entryCSN (`mqdssm.directory.watching.commits`)."""
+"""Longest time between a write's entryCSN and its commit (`mqdssm.directory.watching.commits`)."""
 READ_AT_ONCE: Final = 1000
-"""Entries that one operation reads: a quarter of a second, in which the store does nothing else."""
+"""Number of entries that one operation reads: a quarter of a second, during which the store is busy."""
 _MADE_TYPES: Final = (ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.ROUTING_LINK)
 _TYPES: Final = {PROPERTY_TABLES[one].classes[0]: one for one in _MADE_TYPES}
 UNNUMBERED: Final = And(
@@ -49,30 +50,30 @@ UNNUMBERED: Final = And(
         Not(Present(NUMBER)),
     )
 )
-"""Objects that another program made: they have a GUID and no number."""
+"""Objects that another program created: they have a GUID and no number."""
 _OBJECTS: Final = Or((And((Present(NUMBER), Not(TOMBSTONE))), UNNUMBERED))
 _EXTENSION: Final = "mSMQQueueNameExt"
 _TIME_FORMAT: Final = "%Y%m%d%H%M%S"
 _TIME_LENGTH: Final = 14
 _REST: Final = ".000000Z#000000#000#000000"
 _FIRST: Final = "19700101000000" + _REST
-"""A version before all others; slapd finds nothing behind one whose time is none."""
+"""A version older than all others; slapd finds nothing above a version without a valid time."""
 
 
 class ForeignChanges:
-    """Looks for changes of other programs in one directory."""
+    """Search for changes of other programs in one directory."""
 
     def __init__(self, session: Session, reader: StoreSearches) -> None:
         self._session = session
         self._reader = reader
-        self._own: dict[str, str] = {}  # name -> version of entries that are as they were numbered
-        self._seen: str | None = None  # versions up to it have been seen to
-        self._now = ""  # what the server's clock showed when the look began, as a version; empty: unknown
-        self._reached = ""  # how far the last answer went
-        self._waiting: list[tuple[str, str]] | None = None  # versions and names to be read, newest first
+        self._own: dict[str, str] = {}  # DN -> version of entries that match their digest
+        self._seen: str | None = None  # all changes up to this version have been handled
+        self._now = ""  # the server's clock at the start of the search, as a version; empty if unknown
+        self._reached = ""  # the version up to which the last answer went
+        self._waiting: list[tuple[str, str]] | None = None  # versions and DNs to be read, newest first
 
     def find(self, operation: FindForeign) -> ForeignFound:
-        """Find objects that another program has changed or made; see `FindForeign`.
+        """Find objects that another program has changed or created; see `FindForeign`.
 
         Raises:
             DirectoryError: the directory cannot be read or written.
@@ -81,7 +82,7 @@ class ForeignChanges:
             self._acknowledge(operation.seen)
         goes_on = operation.after and operation.after == self._reached  # else the last answer was lost
         waiting = self._waiting if goes_on else None
-        self._waiting = None  # where this fails, it is repeated from the beginning
+        self._waiting = None  # if this fails, it is repeated from the beginning
         if waiting is None:
             waiting = self._listed(_before(self._seen or ""), operation.after)
         found: list[ForeignObject] = []
@@ -96,21 +97,21 @@ class ForeignChanges:
         if waiting:
             self._waiting = waiting
             return ForeignFound(objects=tuple(found), reached=looked, newest=looked)
-        oldest = _before(self._seen or "")  # older ones are listed no more
+        oldest = _before(self._seen or "")  # older ones are no longer listed
         self._own = {dn: version for dn, version in self._own.items() if version >= oldest}
-        # versions of the time before the clock was set back are higher
+        # versions from before the clock was set back are higher
         newest = min(looked, self._now) if self._now else looked
         return ForeignFound(objects=tuple(found), reached="", newest=newest)
 
     def _listed(self, since: str, after: str) -> list[tuple[str, str]]:
-        """List what may be another program's, newest first."""
+        """List the versions and DNs of entries that another program may have written, newest first."""
         listed = self._list(GreaterOrEqual(VERSION, since.encode()))
         return sorted(
             (one for one in listed if one[0] > after and self._own.get(one[1]) != one[0]), reverse=True
         )
 
     def _acknowledge(self, seen: str) -> None:
-        """Note that everything up to a version has been seen to; everything, where the clock was set back."""
+        """Record that changes up to a version are handled; forget that if the clock was set back."""
         if self._seen is None:
             with suppress(ObjectNotFound):
                 raw = self._session.get(self._reader.places.server, [SEEN]).first(SEEN)
@@ -122,11 +123,11 @@ class ForeignChanges:
             self._seen = ""
 
     def _written(self, seen: str) -> str:
-        """Write how far we are; return the version of that write, empty where there is none."""
+        """Write the version handled so far; return the version of that write, empty if there is none."""
         try:
             self._session.modify(self._reader.places.server, {SEEN: (seen.encode(),)})
             return _version(self._session.get(self._reader.places.server, [VERSION]))
-        except ObjectNotFound:  # a directory that nobody owns: it is noted as long as we run
+        except ObjectNotFound:  # without an owner's entry it is only kept in memory
             return ""
         except DirectoryError as error:
             if is_full(error.ldap_code, error.server_text):
@@ -134,18 +135,18 @@ class ForeignChanges:
             raise
 
     def _list(self, within: LdapFilter) -> Iterator[tuple[str, str]]:
-        """List versions and names of objects."""
+        """List the versions and DNs of objects that match a filter."""
         for entry in self._reader.find(And((within, _OBJECTS)), (VERSION,)):
             yield _version(entry), entry.dn
 
     def _judge(self, dns: list[str]) -> Iterator[ForeignObject]:
-        """Read some entries, and give those that another program has written."""
+        """Read some entries, and yield the changes of other programs."""
         dn_filter = self._session.profile.dn_filter
         terms = [dn_filter(dn) for dn in dns]
         for entry in self._reader.any_of(terms, _OBJECTS, ("*", VERSION)):
             try:
                 found = self._foreign(held_of(entry), _version(entry))
-            except MappingError as error:  # it is told by whoever needs it, and found when it is mended
+            except MappingError as error:  # logged where it is needed, found again after repair
                 log.info("an entry is damaged, and left out: %s", error)
                 found = None
             if found is None:
@@ -154,7 +155,7 @@ class ForeignChanges:
                 yield found
 
     def _foreign(self, held: Held, version: str) -> ForeignObject | None:
-        """Return the change of another program that an entry shows; None: there is none."""
+        """Return the change of another program in an entry; None if there is none."""
         object_type = held.type or next((_TYPES[name] for name in _TYPES if held.has_class(name)), None)
         if object_type is None or held.identifier is None:
             raise MappingError(f"{held.dn} is no object: its class or its GUID is gone")
@@ -166,9 +167,9 @@ class ForeignChanges:
         else:
             partition, number = held.numbers.partition, held.numbers.number
             if number == MIN:
-                return None  # a full synchronization writes it anew
+                return None  # a full synchronization writes it again
             if held.entry.get(DIGEST) in {None, (content_digest(held),)}:
-                return None  # without a digest it was numbered by a version of us that wrote none
+                return None  # it was numbered by an old version of this software, without a digest
         return ForeignObject(
             object_type=object_type,
             identifier=held.identifier,
@@ -180,7 +181,7 @@ class ForeignChanges:
         )
 
     def _creation(self, held: Held, object_type: ObjectType) -> tuple[Guid | None, Properties]:
-        """Return the partition and the properties of a queue that has no number; others say neither."""
+        """Return the partition and the properties of a queue without a number; for other types nothing."""
         if object_type is not ObjectType.QUEUE:
             return None, ()
         name = parse_name(held.dn)
@@ -202,9 +203,9 @@ def _version(entry: Entry) -> str:
 
 
 def _before(version: str) -> str:
-    """Return a version that is older than what may have been committed behind another one."""
+    """Return the lowest version that may have been committed after another one."""
     try:
         made = datetime.strptime(version[:_TIME_LENGTH], _TIME_FORMAT).replace(tzinfo=UTC)
-    except ValueError:  # there is none yet, or another program wrote it: everything is looked at
+    except ValueError:  # missing, or written by another program: examine everything
         return _FIRST
     return (made - timedelta(seconds=COMMIT_S_MAX)).strftime(_TIME_FORMAT) + _REST

@@ -21,7 +21,7 @@ _QUEUE_CLASS: Final = PROPERTY_TABLES[ObjectType.QUEUE].classes[0]
 
 
 class Authority:
-    """Makes the changes of clients, after it has looked whether they may be."""
+    """Checks and makes the changes that clients ask for."""
 
     def __init__(self, reader: StoreSearches, applier: Applier) -> None:
         self._reader = reader
@@ -44,7 +44,7 @@ class Authority:
         return self._apply(wanted, view) if problem is None else ObjectOutcome(status=problem)
 
     def _taken(self, view: DirectoryView, wanted: PlannedChange, held: Held | None) -> Hresult | None:
-        """Return True if another object has the identifier or the path name."""
+        """Return an error if another object has the identifier or the path name."""
         concern = wanted.concern
         path = path_of(concern)
         if (held is not None and held.is_object) or concern.identifier in view.elsewhere:
@@ -57,13 +57,13 @@ class Authority:
         there = None if place is None else view.at.get(place.dn.normalized)
         if there is None:
             return None
-        # of another program, which did not number it; one of ours there has another path name, and makes way
+        # another program's entry without a number is in the way; a numbered one is displaced
         of_class = there.has_class(PROPERTY_TABLES[concern.type].classes[0])
         foreign = not there.is_object and (there.identifier is not None or not of_class)
         return rules.EXISTS[concern.type] if foreign else None
 
     def _homeless(self, concern: Concern, partition: Guid) -> Hresult | None:
-        """Return True if a queue has no machine in its partition."""
+        """Return an error if a queue has no machine in its partition."""
         path = path_of(concern)
         if concern.type is not ObjectType.QUEUE or path is None:
             return None
@@ -113,13 +113,13 @@ class Authority:
         return self._apply(again, view if operation.identifier is not None else None)
 
     def _has_queues(self, machine: Held) -> bool:
-        """True if a machine has queues of its partition: below it by their names, or by PROPID_Q_QMID."""
+        """Return True if a machine has queues of its partition: below it by name, or by PROPID_Q_QMID."""
         if machine.numbers is None:
             return False
         name = rules.name_key(str(values_of(machine, ObjectType.MACHINE).get(Propid.QM_PATHNAME, "")))
         of_partition = Equal(PARTITION, bytes(machine.numbers.partition))
         wanted = And((Equal("objectClass", _QUEUE_CLASS.encode()), of_partition))
-        # a machine takes all that is below it along to its new name, but the path names of its queues stay
+        # renaming a machine moves all entries below it, but the path names of its queues stay
         for entry in self._reader.session.find(machine.dn, wanted, ["*"]):
             path = values_of(held_of(entry), ObjectType.QUEUE).get(Propid.Q_PATHNAME)
             if isinstance(path, str) and rules.computer_of(path) == name:
@@ -128,12 +128,12 @@ class Authority:
         return next(self._reader.find(And((wanted, named)), ["1.1"]), None) is not None
 
     def _target(self, view: DirectoryView, wanted: PlannedChange) -> Held | None:
-        """The object of the partition that is meant, if it is one of the type."""
+        """Return the object of a change in its partition if it has the right type, else None."""
         held = located(view, wanted)
         return held if held is not None and held.type is wanted.concern.type else None
 
     def _repeated(self, view: DirectoryView, wanted: PlannedChange) -> ObjectOutcome:
-        """Return the outcome of a change whose object is not there: it may have been made already."""
+        """Return the outcome of a change of a missing object: MQ_OK if it was made already."""
         guid = wanted.concern.identifier
         if guid is None:
             return _NOT_FOUND
@@ -153,10 +153,10 @@ class Authority:
         return PlannedChange(row=0, command=command, concern=concern, numbers=numbers)
 
     def _apply(self, wanted: PlannedChange, view: DirectoryView | None) -> ObjectOutcome:
-        """Make a change, by what was read to see whether it may be."""
+        """Make a change, with the view that was read for its checks."""
         _, status, identifiers = self._applier.apply([wanted], view)
         return ObjectOutcome(status=status, identifier=identifiers[0] if status == Hresult.MQ_OK else None)
 
 
 _PREPARED: Final = frozenset({ObjectType.ENTERPRISE, ObjectType.USER})
-"""Types whose entries may be there before the object is."""
+"""Types whose entries may exist before the object."""

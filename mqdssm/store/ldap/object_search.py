@@ -1,7 +1,7 @@
-"""Objects for directory lookups ([MS-MQDS] 3.1.6.7): a filter finds all that may satisfy the restrictions.
+"""Objects for directory lookups ([MS-MQDS] 3.1.6.7), preselected by LDAP filters.
 
-What a filter says exactly, and the server has indexed, narrows the search: partition and numbers, GUID, path
-name. All else is decided by `mqdssm.store.lookup`.
+A filter narrows the search by exact and indexed conditions: partition and numbers, GUID, path name. All other
+conditions are checked by `mqdssm.store.lookup`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,14 +25,14 @@ _UPPER: Final = {Relation.PREQ: 0, Relation.PRLE: 0, Relation.PRLT: -1}
 
 
 class Finder:
-    """A `mqdssm.store.lookup.LookupSource`."""
+    """Search for lookups; a `mqdssm.store.lookup.LookupSource`."""
 
     def __init__(self, reader: StoreSearches, ranges: NumberSearches) -> None:
         self._reader = reader
         self._ranges = ranges
 
     def views(self, object_type: ObjectType, restrictions: Sequence[Restriction]) -> Iterator[View]:
-        """The objects of a type; all that satisfy the restrictions, or more.
+        """Yield the objects of a type: all that satisfy the restrictions, and maybe others.
 
         Raises:
             DirectoryError: while iterating.
@@ -61,7 +61,7 @@ class Finder:
 
 
 def _partition(object_type: ObjectType, restrictions: Sequence[Restriction]) -> Guid | None:
-    """The one partition that is asked for."""
+    """Return the partition that the restrictions select; None if they select none."""
     propid, _ = NUMBERING[object_type]
     for one in restrictions:
         if one.propid == propid and one.relation == Relation.PREQ and is_guid(one.value):
@@ -70,7 +70,7 @@ def _partition(object_type: ObjectType, restrictions: Sequence[Restriction]) -> 
 
 
 def _bounds(object_type: ObjectType, restrictions: Sequence[Restriction]) -> tuple[int, int] | None:
-    """The range of numbers that is asked for; None: all of them."""
+    """Return the range of numbers that the restrictions select; None for all numbers."""
     _, propid = NUMBERING[object_type]
     low, high = int(MIN), int(MAX)
     for one in restrictions:
@@ -84,7 +84,7 @@ def _bounds(object_type: ObjectType, restrictions: Sequence[Restriction]) -> tup
 
 
 def _indexed(object_type: ObjectType, restriction: Restriction) -> list[LdapFilter]:
-    """A filter for an equality that the server has an index for."""
+    """Return a filter for an equality that the server has an index for, as a list; else an empty list."""
     value = restriction.value
     if restriction.propid == IDENTITY[object_type] and is_guid(value):
         return [Or(tuple(Equal(name, bytes(value)) for name in IDENTITY_ATTRIBUTES))]

@@ -1,6 +1,6 @@
-"""Where the store keeps things in the directory: objects where [MS-MQDSSM] 2.2.1 says, the rest apart.
+"""DNs of the store's entries: objects as in [MS-MQDSSM] 2.2.1, other entries in containers of their own.
 
-The rest is below ``CN=MQIS,CN=MsmqServices,CN=Services,CN=Configuration``::
+The other entries are below ``CN=MQIS,CN=MsmqServices,CN=Services,CN=Configuration``::
 
     CN=Partitions   CN=<partition>      state of a partition; below it its tombstones, CN=<object's GUID>
     CN=Neighbors    CN=<psc|bsc>-<hash of the name>
@@ -29,21 +29,21 @@ from mqdssm.tables.schema_attributes import OWN_UUID
 CONTAINERS: Final = ("Partitions", "Neighbors", "Networks", "Missing", "Others")
 _NAMES: Final = UUID(OWN_UUID)
 NAME_CHARS_MAX: Final = 64
-"""Longest name that becomes one in the directory; what has a longer one is named by its GUID."""
+"""Longest name that is used in a DN; an object with a longer name is named by its GUID."""
 NAME_BYTES_MAX: Final = 192
-"""The same in UTF-8: slapd takes 242."""
+"""The same limit in octets of UTF-8: slapd accepts 242."""
 _NAMES_KEPT: Final = 4096
-"""Names that are not checked again: each change asks for its own three times."""
+"""Size of the cache of checked names: each change looks up its own name three times."""
 
 
 _UTF_16: Final = "UTF-16LE:"
-"""What names begin with that are kept by their UTF-16 units, in hexadecimal digits."""
+"""Prefix of names that are stored as hexadecimal digits of their UTF-16 units."""
 
 
 def kept_name(name: str) -> str:
-    """The name of a machine as a text that every directory holds (decision R93).
+    """Return the name of a machine as a text that every directory can store (decision R93).
 
-    Half of a surrogate pair is in no UTF-8, yet objects may have it in a name, and servers follow from them.
+    UTF-8 cannot express half of a surrogate pair, but names of objects, and so of servers, may contain one.
     """
     try:
         name.encode()
@@ -56,10 +56,10 @@ def kept_name(name: str) -> str:
 
 
 def name_kept(text: str) -> str:
-    """The name that `kept_name` made a text of.
+    """Return the name from a text of `kept_name`.
 
     Raises:
-        ValueError: it made none such.
+        ValueError: the text does not come from `kept_name`.
     """
     if not text.startswith(_UTF_16):
         return text
@@ -68,11 +68,11 @@ def name_kept(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoredPlace:
-    """Where an object belongs.
+    """DN of an object, and the computer above it.
 
     Attributes:
-        dn: its name.
-        computer: name of the computer that it is below; empty: none.
+        dn: its DN.
+        computer: name of the computer above it; empty if there is none.
     """
 
     dn: DN
@@ -80,10 +80,10 @@ class StoredPlace:
 
 
 class DirectoryPlaces:
-    """The places of one directory."""
+    """The DNs of one directory."""
 
     def __init__(self, session: Session) -> None:
-        """Ask the session where the naming contexts are.
+        """Get the naming contexts from the session.
 
         Raises:
             DirectoryError: no server can be reached.
@@ -102,29 +102,29 @@ class DirectoryPlaces:
 
     @property
     def server(self) -> DN:
-        """Whose directory it is."""
+        """DN of the entry of the directory's owner."""
         return places.replication_server_dn(self.forest_root)
 
     def partition(self, partition: Guid) -> DN:
-        """The state of a partition."""
+        """Return the DN of a partition's state."""
         return self.partitions.child("CN", str(partition))
 
     def tombstone(self, partition: Guid, identifier: Guid) -> DN:
-        """A deleted object."""
+        """Return the DN of a tombstone."""
         return self.partition(partition).child("CN", str(identifier))
 
     def neighbor(self, machine_name: str, *, is_bsc: bool) -> DN:
-        """A neighbour; names of machines are compared without case."""
+        """Return the DN of a neighbour; names of machines are compared without case."""
         kind = "bsc" if is_bsc else "psc"
         return self.neighbors.child("CN", f"{kind}-{uuid5(_NAMES, kept_name(name_key(machine_name)))}")
 
     @property
     def nowhere(self) -> DN:
-        """What stands where a name is demanded and the object has none (decision R65)."""
+        """DN for a mandatory reference that the object does not have (decision R65)."""
         return self.missing.child("CN", "None")
 
     def stand_in(self, identifier: Guid) -> DN:
-        """What names an object that is not there yet (M40)."""
+        """Return the DN that stands in for a referenced object that does not exist yet (M40)."""
         return self.missing.child("CN", str(identifier))
 
     def of_object(
@@ -135,14 +135,14 @@ class DirectoryPlaces:
         properties: Mapping[Propid, PropertyValue],
         computers: Mapping[str, DN | None],
     ) -> StoredPlace | None:
-        """Where an object belongs ([MS-MQDSSM] 2.2.1); None: its path name does not say it.
+        """Return the DN of an object ([MS-MQDSSM] 2.2.1); None if its type has none.
 
         Args:
             object_type: its type.
-            identifier: its GUID, which is its name where the directory cannot hold the other one.
+            identifier: its GUID, which names it if the directory cannot store its own name.
             path_name: its path name.
-            properties: all it has.
-            computers: lower-case name -> where the computer is; None: where it usually is.
+            properties: all its properties.
+            computers: lower-case name -> DN of the computer; None for the usual DN.
         """
         match object_type:
             case ObjectType.QUEUE:
@@ -176,11 +176,11 @@ class DirectoryPlaces:
         return StoredPlace(places.link_dn(self.forest_root, name))
 
     def computer(self, name: str, computers: Mapping[str, DN | None]) -> DN:
-        """Where a computer is."""
+        """Return the DN of a computer."""
         return computers.get(name.casefold()) or places.computer_dn(self.root, name)
 
     def computer_name(self, object_type: ObjectType, path_name: str | None) -> str:
-        """The computer that an object is on; empty: on none."""
+        """Return the computer of an object; empty if it has none."""
         if object_type is ObjectType.QUEUE:
             return self._name((path_name or "").partition("\\")[0])
         return self._name(path_name) if object_type is ObjectType.MACHINE else ""
@@ -200,7 +200,7 @@ class DirectoryPlaces:
         return StoredPlace(parent.child("CN", self._name(name) or str(identifier)))
 
     def _checked_name(self, name: str | None) -> str:
-        """The name, if it can be one in the directory; else nothing."""
+        """Return the name if it is valid in the directory, else an empty text."""
         if not name or len(name) > NAME_CHARS_MAX or name != name.strip():
             return ""
         try:
@@ -213,5 +213,5 @@ class DirectoryPlaces:
 
 
 def domain_of(root: DN) -> str:
-    """The DNS domain of a directory's root."""
+    """Return the DNS domain of a directory's root."""
     return ".".join(value for ((name, value), *_) in root.rdns if name.lower() == "dc")

@@ -1,4 +1,4 @@
-"""Objects and tombstones by their numbers, at the price of the answer ([MC-MQDSRP] 3.2.7.8, decision R26)."""
+"""Objects and tombstones by number, at the cost of the answer ([MC-MQDSRP] 3.2.7.8, decision R26)."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -36,13 +36,13 @@ log = logging.getLogger(__name__)
 
 TOMBSTONE: Final = Equal("objectClass", b"mqisTombstone")
 SLICE_NUMBERS: Final = SLICE_BUCKETS << BUCKET_BITS
-_TOMBSTONE_BYTES: Final = 64  # in a message, about
+_TOMBSTONE_BYTES: Final = 64  # approximate octets in a message
 
 
 def range_filter(partition: Guid, first: int, last: int, buckets: Sequence[bytes] = ()) -> LdapFilter:
-    """What has a number of a range; without buckets by the partition alone.
+    """Return a filter for a range of numbers, by its buckets; without buckets by the partition.
 
-    What is in one of the buckets with a number that is of none of them is found, too: it is damaged (R110).
+    The filter also finds entries of the buckets whose number is in none of them: these are damaged (R110).
     """
     bounds = _within(first, last)
     if not buckets:
@@ -64,7 +64,7 @@ def _bucket_end(number: int) -> int:
 
 
 class NumberSearches:
-    """Searches for numbers of one directory."""
+    """Searches by number in one directory."""
 
     def __init__(self, session: Session, reader: StoreSearches) -> None:
         self._session = session
@@ -79,17 +79,17 @@ class NumberSearches:
         within: LdapFilter | None = None,
         hint: int = SLICE_NUMBERS,
     ) -> Iterator[list[Held]]:
-        """Everything with a number from `first` to `last`, ascending, slice by slice; memory holds one.
+        """Yield all entries with numbers from `first` to `last`, ascending, as slices; only one is in memory.
 
-        A range is walked bucket by bucket; what is left of one that is wider than `ENUMERATED_NUMBERS_MAX` is
-        asked for by partition.
+        A range is searched bucket by bucket; beyond `ENUMERATED_NUMBERS_MAX` numbers the rest is searched by
+        partition.
 
         Args:
             partition: the partition.
             first: the lowest number.
-            last: the highest one.
-            within: what the entries must match besides.
-            hint: how many numbers the first slice shall have; later ones grow as they find little.
+            last: the highest number.
+            within: an additional filter for the entries.
+            hint: size of the first slice in numbers; later slices grow while few entries are found.
         """
         start, width = first, min(max(hint, 1 << BUCKET_BITS), SLICE_NUMBERS)
         while start <= last and start - first < ENUMERATED_NUMBERS_MAX:
@@ -106,7 +106,7 @@ class NumberSearches:
     def _wide(
         self, partition: Guid, first: int, last: int, within: LdapFilter | None
     ) -> Iterator[list[Held]]:
-        """A range of millions of numbers, most of which nothing has: by those that are there."""
+        """Yield the entries of a range of millions of numbers, after a search for those in use."""
         wanted = range_filter(partition, first, last)
         either = wanted if within is None else And((wanted, within))
         numbers = sorted(int(entry.first(NUMBER) or b"0") for entry in self._reader.find(either, (NUMBER,)))
@@ -132,14 +132,14 @@ class NumberSearches:
     # -- the highest number
 
     def highest(self, partition: Guid, ceiling: int | None) -> tuple[SequenceNumber, SequenceNumber]:
-        """The highest number of a partition, and the highest one that a damaged entry may have had.
+        """Return the highest number of a partition, and the highest one that a damaged entry may have had.
 
         Args:
             partition: the partition.
-            ceiling: no number is higher; None: nobody knows, and all of the partition is looked at.
+            ceiling: upper limit of the numbers; None if it is not known, to search the whole partition.
 
         Returns:
-            MIN for each that there is not.
+            The two numbers; MIN for one that does not exist.
         """
         doubtful = MIN
         if ceiling is not None:
@@ -158,7 +158,7 @@ class NumberSearches:
         return number, max(doubtful, strange)
 
     def _highest(self, wanted: LdapFilter) -> tuple[SequenceNumber, SequenceNumber]:
-        """The highest number of what matches; of one that is none, what its bucket says (decision R110)."""
+        """Return the highest number found, and the highest end of a damaged entry's bucket (R110)."""
         highest = doubtful = MIN
         for entry in self._reader.find(wanted, (NUMBER, BUCKET)):
             bucket = int.from_bytes((entry.first(BUCKET) or b"")[GUID_BYTES:], "big") << BUCKET_BITS
@@ -172,7 +172,7 @@ class NumberSearches:
     # -- changes
 
     def changes(self, wanted: LookupChanges, purged: SequenceNumber) -> ChangesFound:
-        """Objects and tombstones as changes, as many as a message may carry."""
+        """Return objects and tombstones as changes, up to the size of a message."""
         changes: list[DirectoryChange] = []
         size, before = 0, wanted.after
         if wanted.after >= wanted.up_to:
@@ -180,7 +180,7 @@ class NumberSearches:
         for some in self.between(
             wanted.partition_id, int(wanted.after) + 1, wanted.up_to, hint=wanted.count_max
         ):
-            # numbers are unique where the authority is sane; where it is not, nothing is lost here
+            # an authority should give each number once; if it does not, no entry is lost here
             for number, together in groupby(some, key=lambda held: held.numbers and held.numbers.number):
                 found = [change_of(held, purged) for held in together]
                 if wanted.enterprise_scope:
@@ -195,10 +195,10 @@ class NumberSearches:
 
 
 def _number_of(raw: bytes | None, bucket: int) -> SequenceNumber:
-    """The number of an entry, which has to be of its bucket.
+    """Return the number of an entry, after checking that it belongs to its bucket.
 
     Raises:
-        MappingError: it is not, or it is no number.
+        MappingError: it does not, or it is not a number.
     """
     number = MIN if raw is None else number_of(raw)
     if _bucket_start(number) != bucket:
@@ -211,7 +211,7 @@ def _number(held: Held) -> tuple[int, bytes]:
 
 
 def properties_in(held: Held) -> Properties:
-    """What a change carries of an object: what cannot be read of it is none of it (decision R67).
+    """Return the properties in a change of an object, without unreadable ones (decision R67).
 
     Raises:
         MappingError: the entry has lost its class or its GUID.
@@ -227,7 +227,7 @@ def _named(held: Held) -> tuple[ObjectType, Guid]:
 
 
 def read_of(held: Held | None) -> ObjectRead:
-    """What Read Directory Object gives of an object."""
+    """Return an entry as the result of Read Directory Object."""
     if held is None or held.numbers is None:
         return ObjectRead(status=Hresult.MQDS_OBJECT_NOT_FOUND)
     return ObjectRead(
@@ -240,7 +240,7 @@ def read_of(held: Held | None) -> ObjectRead:
 
 
 def change_of(held: Held, purged: SequenceNumber) -> tuple[DirectoryChange, int]:
-    """An object or tombstone as synchronization carries it, and the octets it takes, about."""
+    """Return an object or tombstone as a change for synchronization, and its approximate octets."""
     kind, identifier = _named(held)
     if held.numbers is None:
         raise MappingError(f"{held.dn} has no number")
@@ -261,5 +261,5 @@ def change_of(held: Held, purged: SequenceNumber) -> tuple[DirectoryChange, int]
 
 
 def _of_site(change: DirectoryChange) -> bool:
-    """Whether it is a queue that only its own site sees."""
+    """Return True if it is a queue that is visible only in its own site."""
     return change.object_type is ObjectType.QUEUE and change.get(Propid.Q_SCOPE) == Scope.SITE

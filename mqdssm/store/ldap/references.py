@@ -1,8 +1,8 @@
-"""References to objects that were not there when they were written (decision R54).
+"""References to objects that did not exist when they were written (decision R54).
 
-The adapter wants distinguished names. Until the object comes, a stand-in takes its place, a name below
-``CN=Missing`` that nothing has; then all that refer to it are written again. The GUIDs of the property never
-wait.
+References in the directory are DNs. Until the object exists, a stand-in replaces its DN: a DN below
+``CN=Missing`` that no entry has. Then all entries that refer to it are written again. The property's own
+GUIDs are always stored at once.
 """
 
 import logging
@@ -38,7 +38,7 @@ _REFERRING: Final = any_of(
 
 
 def complete(session: Session, reader: StoreSearches, identifiers: Iterable[Guid | None]) -> None:
-    """Put the names of objects where stand-ins for them are.
+    """Replace the stand-ins of objects by their DNs.
 
     Raises:
         DirectoryError: the directory cannot be reached.
@@ -52,7 +52,7 @@ def complete(session: Session, reader: StoreSearches, identifiers: Iterable[Guid
 
 
 def mend(session: Session, reader: StoreSearches) -> None:
-    """Finish what a crash cut short: stand-ins for objects that are there.
+    """Replace the stand-ins of objects that exist, after a crash.
 
     Raises:
         DirectoryError: the directory cannot be reached.
@@ -65,7 +65,7 @@ def mend(session: Session, reader: StoreSearches) -> None:
 
 
 def _waited_for(raw: bytes, missing: str) -> Guid | None:
-    """The object that a name stands in for; None: it is no stand-in."""
+    """Return the GUID of the object that a stand-in replaces; None if the DN is not a stand-in."""
     try:
         dn = DN.parse(raw.decode())
         return Guid.parse(dn.name) if dn.parent.normalized == missing else None
@@ -74,7 +74,7 @@ def _waited_for(raw: bytes, missing: str) -> Guid | None:
 
 
 def follow(session: Session, reader: StoreSearches, old: str, new: str) -> None:
-    """Put the new name of an object where its old one is.
+    """Replace the old DN of an object by its new one in all references.
 
     Raises:
         DirectoryError: the directory cannot be reached.
@@ -83,13 +83,13 @@ def follow(session: Session, reader: StoreSearches, old: str, new: str) -> None:
 
 
 def _referring(reader: StoreSearches, dns: Iterable[str]) -> list[Entry]:
-    """The entries that name one of some objects."""
+    """Return the entries that refer to any of some DNs."""
     terms = (Equal(name, dn.encode()) for dn in dns for name in ATTRIBUTES)
     return list({entry.dn: entry for entry in reader.any_of(terms, attributes=ATTRIBUTES)}.values())
 
 
 def _rewrite(session: Session, entries: Iterable[Entry], names: Mapping[str, str]) -> None:
-    """Replace names: normalised old ones -> new ones."""
+    """Replace references: normalised old DNs -> new DNs."""
 
     def renamed(raw: bytes) -> bytes:
         found = names.get(normalize(raw.decode()))
@@ -111,12 +111,13 @@ def _rewrite(session: Session, entries: Iterable[Entry], names: Mapping[str, str
 
 
 def see_to(session: Session, request: ChangeInFlight, result: LdapResult) -> None:
-    """Look at the answer to what follows from a change, and can be left out for one entry.
+    """Handle the result of follow-up work that may be omitted for a single entry.
 
-    What was deleted meanwhile needs nothing; a refusal is told, since it would be the same the next time.
+    An entry that was deleted meanwhile is ignored. A refusal is logged, as it would be the same the next
+    time.
 
     Raises:
-        DirectoryError: the server cannot do it now; the operation is repeated.
+        DirectoryError: the server cannot do it now, and the operation is repeated.
     """
     if result.code in _DONE:
         return

@@ -1,10 +1,10 @@
-"""Names and places of objects that had to stand aside, and of the queues of such machines (decision R53).
+"""Names and places of displaced objects, and of the queues of displaced machines (decision R53).
 
-A queue is where its path name says, below the machine of that name. When another machine gets the name, the
-one that had it stands aside, and its queues, which were below it, go below the new one: a path name finds a
-queue, whichever machine has the name. When the new one is gone, the older one gets its place back, with all
-that has come to be below it meanwhile. Nothing of it shows in a property, and each step can be done again:
-what a crash leaves is found when the store is opened the next time.
+A queue is stored below the machine that its path name names. When another machine gets the name, the first
+one is displaced (renamed temporarily), and its queues move below the new one: a path name finds a queue,
+whichever machine has the name. When the new machine is deleted, the first one gets its place back, with all
+entries that are below it by then. No property shows this, and each step can be repeated: work that a crash
+interrupts is completed when the store is opened again.
 """
 
 import logging
@@ -46,7 +46,7 @@ _OF_MACHINE: Final = Equal("objectClass", MANAGER_CLASS.encode())
 
 
 def _may_pass(error: DirectoryError) -> bool:
-    """True if the next attempt may succeed, as on a server that is full now (decision R97)."""
+    """Return True if the next attempt may succeed, as on a server that is full now (decision R97)."""
     if isinstance(error, ObjectAlreadyExists | ObjectNotFound):
         return False
     code = error.ldap_code
@@ -54,10 +54,10 @@ def _may_pass(error: DirectoryError) -> bool:
 
 
 class Homes:
-    """Puts the entries of one directory where their names say, as soon as these are free.
+    """Renames entries to the names of their objects, as soon as these are free.
 
     Attributes:
-        moves: how many entries were given other names: what was read before may be elsewhere now.
+        moves: number of entries that were renamed; DNs that were read before may be outdated.
     """
 
     def __init__(self, session: Session, reader: StoreSearches) -> None:
@@ -67,12 +67,13 @@ class Homes:
         self._viewing = Viewing(reader)
 
     def rename(self, renamings: Iterable[Renaming]) -> None:
-        """Give entries other names; one that cannot have it keeps the old one, which no property shows.
+        """Rename entries; an entry whose renaming is refused keeps its DN, which no property shows.
 
-        What refers to an entry is told before, so that a crash in between is found by the next attempt.
+        References to an entry are changed first, so that the next attempt after a crash completes the
+        renaming.
 
         Raises:
-            DirectoryError: the server cannot do it now; the operation is repeated.
+            DirectoryError: the server cannot do it now, and the operation is repeated.
         """
         for one in renamings:
             follow(self._session, self._reader, str(one.old), str(one.new))
@@ -88,8 +89,8 @@ class Homes:
     def _rename(self, one: Renaming) -> None:
         """Rename an entry.
 
-        slapd 2.5 refuses that, as if its database were full, where the only entry below was moved there from
-        another one that was renamed itself; something new below the entry, however short, mends it.
+        slapd 2.5 refuses this, as if its database were full, if the only entry below was moved there from
+        another entry that was renamed itself. Adding and deleting an entry below helps.
         """
         try:
             self._session.rename(one.old, str(DN((one.new.rdns[0],))), one.new.parent)
@@ -97,15 +98,15 @@ class Homes:
             if error.server_text != _INDEX_FAILED:
                 raise
             below = one.old.child("CN", _SHORT_LIVED)
-            with suppress(ObjectAlreadyExists):  # a crash came between
+            with suppress(ObjectAlreadyExists):  # after a crash
                 self._session.add(below, new_entry(("container",), {}))
             self._session.delete(below)
             self._session.rename(one.old, str(DN((one.new.rdns[0],))), one.new.parent)
 
-    # -- those that stand aside
+    # -- displaced objects
 
     def settle(self, gone: Iterable[Held]) -> list[Guid]:
-        """Give objects that had to stand aside the GUIDs and names of those that are gone; which machines."""
+        """Give displaced objects the GUIDs and names of deleted ones; return the machines among them."""
         terms: list[LdapFilter] = []
         for held in gone:
             if held.identifier is not None:
@@ -120,7 +121,7 @@ class Homes:
         return machines
 
     def settle_one(self, held: Held) -> None:
-        """Let an object that stands aside have its GUID and name, if nobody else has them."""
+        """Give a displaced object its own GUID and name, if no other object has them."""
         if not held.is_object or not (is_aside(held.dn) or TWIN in held.entry):
             return
         if held.type is None or held.identifier is None or held.numbers is None:
@@ -141,7 +142,7 @@ class Homes:
             see_to(self._session, request, result)
 
     def _give_place(self, held: Held, identifier: Guid, concern: Concern, view: DirectoryView) -> None:
-        """Let it have the place of its name, if nothing is there, or for a machine a placeholder."""
+        """Rename an object to its own DN, if that is free or, for a machine, has a placeholder."""
         place = view.place(concern, identifier, path_of(concern))
         if place is None:
             return
@@ -149,25 +150,25 @@ class Homes:
         if there is None:
             self.rename([Renaming(parse_name(held.dn), place.dn)])
         elif held.type is ObjectType.MACHINE and there.identifier is None and there.has_class(MANAGER_CLASS):
-            # the placeholder makes way, and what is below it follows
+            # the placeholder is renamed, and the queues below it move to the machine
             away = aside_of(place.dn, NULL_GUID, view.partition)
-            self._dissolve(away)  # what a crash left
+            self._dissolve(away)  # left by a crash
             self.rename([Renaming(place.dn, away), Renaming(parse_name(held.dn), place.dn)])
             self._dissolve(away)
 
-    # -- queues of machines that stand aside
+    # -- queues of displaced machines
 
     def asides(self, path_names: Iterable[bytes]) -> Iterator[Held]:
-        """The machines that stand aside while another one has their name."""
+        """Yield the displaced machines that have some path names."""
         terms = (Equal(PATH_NAME, raw) for raw in path_names if raw)
         for entry in list(self._reader.any_of(terms, _OF_MACHINE)):
             if is_aside(entry.dn):
                 yield held_of(entry)
 
     def send_home(self, above: DN) -> None:
-        """Put the queues below an entry below the machine that their path names say.
+        """Move the queues below an entry to the machines in their path names.
 
-        A queue stays whose machine has no entry; one whose name another one has there stands aside.
+        A queue without a machine entry keeps its place. A queue whose name is taken is displaced.
         """
         try:
             found = list(self._session.find(above, _OF_QUEUE, ["*"], SearchScope.ONE_LEVEL))
@@ -189,7 +190,7 @@ class Homes:
             self.rename([Renaming(parse_name(held.dn), target)])
 
     def _dissolve(self, placeholder: DN) -> None:
-        """Send the queues below a placeholder home that stands aside, and remove it."""
+        """Move the queues below a displaced placeholder, and remove it."""
         self.send_home(placeholder)
         with suppress(ObjectNotFound):
             try:
@@ -200,7 +201,7 @@ class Homes:
                 log.warning("%s stays: %s", placeholder, error)
 
     def mend(self) -> None:
-        """Finish what a crash cut short, of all machines that stand aside."""
+        """Complete the moves of all displaced machines and their queues, after a crash."""
         wanted = And((_OF_MACHINE, Substrings("cn", any=(b"@",))))
         for entry in list(self._reader.find(wanted)):
             if not is_aside(entry.dn):

@@ -1,7 +1,7 @@
 """Comparison of replicas, object by object and number by number ([MC-MQDSRP] 3.1.1.2).
 
-Directories are read while their servers go on working. A change that one replica has not applied yet is lag
-and no difference: its number is above the last number of that replica. What differs is read a second time.
+Directories are read while their servers keep working. A change that a replica has not applied yet is lag, not
+a difference: its number is above the last number of that replica. Objects that differ are read a second time.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,18 +29,18 @@ from mqdssm.tables.numbering import PARTITION
 from mqdssm.tables.properties import NAME
 
 READ_AGAIN_TOGETHER: Final = 1000
-"""Objects that are read a second time at once: what is kept of them with their properties."""
+"""Number of objects that are read a second time together, and so kept in memory with their properties."""
 _DIGEST_BYTES: Final = 16
 
 
 class DifferenceKind(StrEnum):
     """Kinds of differences.
 
-    MISSING: a replica lacks an object or a tombstone that it must have by its last number.
-    NUMBER: two replicas have one object with two numbers, and the older one must have the newer number.
+    MISSING: a replica lacks an object or a tombstone although its last number is higher.
+    NUMBER: two replicas have different numbers for an object, and the lower one should have been updated.
     CONTENT: two replicas have other properties under one number.
     UNKNOWN: the owner of the partition does not know a number that a replica has.
-    UNNUMBERED: another program made an object, which has no number.
+    UNNUMBERED: another program created an object, which has no number.
     DAMAGED: an entry of a replica cannot be read.
     """
 
@@ -54,17 +54,17 @@ class DifferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaDifference:
-    """Difference between two replicas, or something wrong in one.
+    """Difference between two replicas, or an error in one.
 
     Attributes:
-        kind: of the difference.
-        replicas: machine names of the servers; the first one has the higher number, where numbers differ.
-        numbers: number of the object in each; None: it is not there.
-        partition_id: its partition; None where the object has no number.
-        object_type: its type; DELETED_OBJECT where the first replica has a tombstone.
+        kind: kind of the difference.
+        replicas: machine names of the servers; the one with the higher number comes first.
+        numbers: number of the object in each; None if it does not exist there.
+        partition_id: its partition; None if the object has no number.
+        object_type: its type; DELETED_OBJECT if the first replica has a tombstone.
         identifier: its GUID.
         name: its path name or distinguished name.
-        properties: names of the properties that differ, of CONTENT.
+        properties: names of the properties that differ, for CONTENT.
     """
 
     kind: DifferenceKind
@@ -79,7 +79,7 @@ class ReplicaDifference:
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """What one replica has of an object."""
+    """State of an object in one replica."""
 
     number: SequenceNumber
     object_type: ObjectType
@@ -91,14 +91,14 @@ class _Version:
 
 
 class Replica:
-    """The directory of a replicating server, only read.
+    """The directory of a replicating server, for reading only.
 
     Args:
         session: a session with the directory; it may be read-only.
 
     Raises:
-        ConfigError: the directory is that of no replicating server.
-        DirectoryError: it cannot be read.
+        ConfigError: the directory has no replicating server as its owner.
+        DirectoryError: the directory cannot be read.
     """
 
     def __init__(self, session: Session) -> None:
@@ -111,7 +111,7 @@ class Replica:
         self.machine_id, self.name = owner.machine_id, owner.machine_name
 
     def partitions(self) -> dict[Guid, DirectoryPartition]:
-        """Return the state of all partitions, an owned one with the highest number that there is."""
+        """Return the state of all partitions; for owned ones with the highest number in the directory."""
         keeper = StateKeeper(self._session, self._places)
         found = {one.partition_id: one for one in keeper.load().partitions}
         ranges = NumberSearches(self._session, self._reader)
@@ -122,32 +122,32 @@ class Replica:
         return found
 
     def objects(self, partition: Guid) -> Iterator[Held]:
-        """Return objects and tombstones of a partition; damaged entries are logged."""
+        """Yield objects and tombstones of a partition; damaged entries are logged."""
         yield from readable(self._reader.find(Equal(PARTITION, bytes(partition))))
 
     def objects_of(self, partition: Guid, identifiers: Iterable[Guid]) -> Iterator[Held]:
-        """Return some objects and tombstones of a partition."""
+        """Yield some objects and tombstones of a partition."""
         for held in self._reader.holding(identifiers):
             if held.numbers is not None and held.numbers.partition == partition:
                 yield held
 
     def unnumbered(self) -> Iterator[Held]:
-        """Return objects that another program made: they have a GUID and no number."""
+        """Yield objects that another program created: they have a GUID and no number."""
         yield from readable(self._reader.find(UNNUMBERED))
 
 
 class ReplicaComparison:
-    """Compares replicas with the first one.
+    """Comparison of replicas with the first one.
 
     Args:
         replicas: at least two, of different servers.
 
     Attributes:
         objects: number of objects and tombstones that were compared.
-        lag: number of objects that a replica has not heard of yet.
+        lag: number of objects that a replica has not received yet.
 
     Raises:
-        ConfigError: one server is named twice, or there is nothing to compare.
+        ConfigError: a server is named twice, or there are fewer than two.
     """
 
     def __init__(self, replicas: Sequence[Replica]) -> None:
@@ -182,7 +182,7 @@ class ReplicaComparison:
                 )
 
     def _partition(self, a: Replica, b: Replica, partition: Guid) -> Iterator[ReplicaDifference]:
-        states = _states(a, b, partition)  # before the objects: a replica has all up to its last number
+        states = _states(a, b, partition)  # before the objects: a replica has all numbers up to its last one
         versions: list[dict[Guid, _Version]] = []
         for replica in (a, b):
             found: dict[Guid, _Version] = {}
@@ -207,7 +207,7 @@ class ReplicaComparison:
     def _read_again(
         self, a: Replica, b: Replica, partition: Guid, keys: Sequence[Guid]
     ) -> Iterator[ReplicaDifference]:
-        """Read once more what looks different: servers go on working meanwhile."""
+        """Read objects that differ a second time, as servers keep working meanwhile."""
         states = _states(a, b, partition)
         entries: list[dict[Guid, Held]] = []
         for replica in (a, b):
@@ -254,7 +254,7 @@ def _note_version(found: dict[Guid, _Version], held: Held) -> None:
     if version is None or held.identifier is None:
         raise MappingError(f"{held.dn} has no number or no GUID")
     known = found.get(held.identifier)
-    if known is None or known.number < version.number:  # of an object and its tombstone the newer counts
+    if known is None or known.number < version.number:  # the newer one of an object and its tombstone counts
         found[held.identifier] = version
 
 
@@ -262,7 +262,7 @@ def _judge(
     versions: tuple[_Version | None, _Version | None],
     states: tuple[DirectoryPartition, DirectoryPartition],
 ) -> str | None:
-    """Return the kind of a difference, `_LAG`, or None where there is none."""
+    """Return the kind of a difference, `_LAG`, or None if there is none."""
     a, b = versions
     if a == b:
         return None
@@ -280,7 +280,7 @@ def _judge(
     if newer.number > behind.last:
         return DifferenceKind.UNKNOWN if behind.owned else _LAG
     if older is None and behind.purged > ahead.last:
-        return _LAG  # the deletion is purged already, and the other one has to synchronize in full
+        return _LAG  # the deletion is purged already, and the other replica has to synchronize in full
     return DifferenceKind.MISSING if older is None else DifferenceKind.NUMBER
 
 

@@ -1,8 +1,8 @@
 """mSMQSettings of replicated machines: one below each site that a server serves ([MS-MQDSSM] 3.1.6.1.1.3).
 
-They repeat what a machine's own entry says, for readers of the directory; replication does not know of them.
-So they follow the numbered entry, in operations of their own (decision R69): an object and its number stay
-one operation, and what a crash keeps from being written is written when the store is opened the next time.
+They repeat attributes of a machine's own entry for other readers of the directory; replication ignores them.
+They are written after the numbered entry, in operations of their own (decision R69), so that an object and
+its number stay one operation. Work that a crash interrupts is completed when the store is opened again.
 """
 
 import logging
@@ -46,7 +46,7 @@ _SERVERS: Final = And((Equal("objectClass", MANAGER_CLASS.encode()), _SERVES))
 
 
 class Companions:
-    """The settings objects of one directory."""
+    """Writer of the settings objects of one directory."""
 
     def __init__(self, session: Session, reader: StoreSearches) -> None:
         self._session = session
@@ -54,11 +54,11 @@ class Companions:
         self._context = Context(session)
 
     def follow(self, identifiers: Iterable[Guid | None], gone: Iterable[Guid | None] = ()) -> None:
-        """Make the settings objects of some machines what their entries say.
+        """Update the settings objects of some machines to match their entries.
 
         Args:
             identifiers: the machines that were written or deleted.
-            gone: those of them that are known to be no more.
+            gone: those of them that are known to be deleted.
 
         Raises:
             DirectoryNotConnected: the directory cannot be reached.
@@ -88,13 +88,13 @@ class Companions:
             self._try(machines[guid].dn, partial(settle, self._context, one))
 
     def _owners(self, machines: Iterable[Guid]) -> set[Guid]:
-        """Those of some machines that have settings objects."""
+        """Return the machines among some that have settings objects."""
         terms = (Equal(OWNER, bytes(one)) for one in machines)
         found = self._reader.any_of(terms, _OF_CLASS, (OWNER,))
         return {guid for entry in found if (guid := _owner(entry)) is not None}
 
     def follow_sites(self, sites: Iterable[Guid | None]) -> None:
-        """Some sites are there now, or have another name: whoever serves them has settings there.
+        """Update the settings objects of all servers of some new or renamed sites.
 
         Raises:
             DirectoryNotConnected: the directory cannot be reached.
@@ -104,7 +104,7 @@ class Companions:
         self.follow([_guid(entry, OBJECT_GUID) for entry in found])
 
     def clear(self, site: DN) -> None:
-        """Remove the settings objects below a site that goes, and what we have made to hold them.
+        """Remove the settings objects below a site that is to be deleted, and the containers made for them.
 
         Raises:
             DirectoryNotConnected: the directory cannot be reached.
@@ -113,7 +113,7 @@ class Companions:
             self._try(entry.dn, partial(delete_one, self._context, entry))
 
     def mend(self) -> None:
-        """Finish what a crash cut short: of all machines that serve, and all that have settings objects.
+        """Update the settings objects of all servers, and of all machines that have any, after a crash.
 
         Raises:
             DirectoryNotConnected: the directory cannot be reached.
@@ -124,7 +124,7 @@ class Companions:
 
     @staticmethod
     def _try(name: str, do: Callable[[], None]) -> None:
-        """Do something that nothing of replication depends on."""
+        """Do work that replication does not depend on: log errors of the directory."""
         try:
             do()
         except DirectoryNotConnected:

@@ -1,4 +1,4 @@
-"""What a server keeps of partitions and neighbours ([MC-MQDSRP] 3.1.1.2.3, 3.1.1.2.4)."""
+"""Persisted state of partitions and neighbours ([MC-MQDSRP] 3.1.1.2.3, 3.1.1.2.4)."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -25,14 +25,14 @@ _PARTITION_CLASS: Final = "mqisPartition"
 _NEIGHBOR_CLASS: Final = "mqisNeighbor"
 _ID: Final = "mqisStatePartitionID"
 _CEILING: Final = "mqisCeiling"
-_SAVED: Final = "mqisPurgeState"  # every saved state has it; an entry that only has a ceiling does not
+_SAVED: Final = "mqisPurgeState"  # in every saved state, but not in an entry that only has a ceiling
 _MILLISECONDS: Final = 1000
 BATCH: Final = 1000
-"""Entries that are deleted together: what is kept in memory of a long list."""
+"""Number of entries that are deleted together, and so kept in memory."""
 
 
 class StateKeeper:
-    """Partitions and neighbours of one directory."""
+    """Reader and writer of the partitions and neighbours of one directory."""
 
     def __init__(self, session: Session, places: DirectoryPlaces) -> None:
         self._session = session
@@ -40,30 +40,30 @@ class StateKeeper:
         self._ceilings: dict[Guid, int] = {}
 
     def prepare(self) -> None:
-        """Make the containers that are missing.
+        """Add the missing containers.
 
         Raises:
-            DirectoryError: they cannot be made.
+            DirectoryError: a container cannot be added.
         """
         for dn in (self._places.state, *(self._places.state.child("CN", name) for name in CONTAINERS)):
             self._add(dn, new_entry(("container",), {}))
 
     def _add(self, dn: DN, values: Values) -> bool:
-        """Make an entry; whether it was not there."""
+        """Add an entry; return False if it exists already."""
         try:
             self._session.add(dn, values)
         except ObjectAlreadyExists:
             return False
         return True
 
-    # -- all of it
+    # -- all state
 
     def load(self) -> PersistedState:
-        """Everything that is persisted.
+        """Read all persisted state.
 
         Raises:
-            DirectoryError: it cannot be read.
-            MappingError: what is there is damaged.
+            DirectoryError: the state cannot be read.
+            MappingError: the state is damaged.
         """
         of_partition = all_of(Equal("objectClass", _PARTITION_CLASS.encode()), Present(_SAVED))
         of_neighbor = Equal("objectClass", _NEIGHBOR_CLASS.encode())
@@ -80,7 +80,7 @@ class StateKeeper:
         )
 
     def partition(self, partition: Guid) -> DirectoryPartition | None:
-        """The state of one partition; None: it was never saved."""
+        """Return the state of one partition; None if it was never saved."""
         entry = self._entry(partition)
         return None if entry is None or entry.first(_SAVED) is None else _partition(entry)
 
@@ -107,7 +107,7 @@ class StateKeeper:
         self._write(self._places.partition(state.partition_id), _PARTITION_CLASS, values, state.partition_id)
 
     def _write(self, dn: DN, ldap_class: str, values: Values, partition: Guid) -> None:
-        """Replace the attributes of an entry, or make it with them."""
+        """Replace the attributes of an entry, or add the entry."""
         try:
             self._session.modify(dn, values)
         except ObjectNotFound:
@@ -116,7 +116,7 @@ class StateKeeper:
                 self._session.modify(dn, values)
 
     def remove_partition(self, partition: Guid) -> None:
-        """Forget a partition's state and its tombstones."""
+        """Remove a partition's state and its tombstones."""
         dn = self._places.partition(partition)
         self._ceilings.pop(partition, None)
         try:
@@ -129,7 +129,7 @@ class StateKeeper:
     # -- ceilings
 
     def ceiling(self, partition: Guid) -> int | None:
-        """The ceiling of a partition: no higher number was ever written. None: nobody has noted one."""
+        """Return the upper limit of all written numbers of a partition; None if it is not known."""
         known = self._ceilings.get(partition)
         if known is None:
             entry = self._entry(partition)
@@ -140,12 +140,12 @@ class StateKeeper:
         return known
 
     def raise_ceiling(self, partition: Guid, number: SequenceNumber, highest: SequenceNumber) -> None:
-        """Note that numbers up to one are about to be written: one write for `CEILING_STEP` numbers.
+        """Raise the ceiling before numbers are written: one write for `CEILING_STEP` numbers.
 
         Args:
             partition: the partition.
-            number: the highest that will be written.
-            highest: the highest that may be there, where no ceiling is noted.
+            number: the highest number that will be written.
+            highest: the highest number that may exist if there is no ceiling.
         """
         known = self.ceiling(partition)
         if known is not None and known >= number:
@@ -172,13 +172,13 @@ class StateKeeper:
         self._write(dn, _NEIGHBOR_CLASS, values, neighbor.partition_id)
 
     def remove_neighbor(self, machine_name: str, *, is_bsc: bool) -> None:
-        """Forget a neighbour."""
+        """Remove a neighbour."""
         with suppress(ObjectNotFound):
             self._session.delete(self._places.neighbor(machine_name, is_bsc=is_bsc))
 
 
 def delete_all(session: Session, dns: Iterator[str]) -> None:
-    """Delete entries that have none below them, many at the same time."""
+    """Delete entries without entries below them, many at the same time."""
     items = (Item(row=0, action=Action.DELETE, dn=dn) for dn in dns)
     for request, result in session.loader.send(ChangeInFlight(item=item) for item in items):
         if result.code and result.code != _NO_SUCH_OBJECT:

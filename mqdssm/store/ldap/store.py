@@ -1,8 +1,8 @@
-"""The store: each operation of the engine, on one LDAP directory.
+"""The LDAP store: performs the operations of the engine on one LDAP directory.
 
-One directory belongs to one replicating server: nobody else numbers objects in it. The directory is read
-with a few searches for all changes that come together, and written with their requests in flight at the same
-time; a result is given when the server has answered all of them. Every operation may be repeated.
+A directory belongs to one replicating server: no other server numbers objects in it. It is read with a few
+searches for all changes of an operation, and written with many requests in flight. A result is returned after
+the server has answered all of them. Every operation may be repeated.
 """
 
 import logging
@@ -69,7 +69,7 @@ _DAMAGED: Final[Mapping[type[ops.Operation], ops.Result]] = MappingProxyType(
         ops.ApplyChanges: ops.Applied(count=0, status=Hresult.MQ_ERROR_DS_ERROR),
     }
 )
-"""What becomes of changes of an entry that is damaged (decision R83); all else is given up."""
+"""Results of changes of a damaged entry (decision R83); other operations are given up."""
 _TOMBSTONES_AT_ONCE: Final = 256
 _NO_SUCH_OBJECT: Final = 32
 _HINT: Final = (
@@ -79,7 +79,7 @@ _HINT: Final = (
 
 
 class LdapStore:
-    """A replicating server's directory; a `mqdssm.store.performer.Store` (decisions R50 to R55).
+    """Directory of a replicating server; a `mqdssm.store.performer.Store` (decisions R50 to R55).
 
     Example:
         >>> with LdapStore.open(options) as store:  # doctest: +SKIP
@@ -87,16 +87,16 @@ class LdapStore:
     """
 
     def __init__(self, session: Session, *, owner: Owner | None = None, closes_session: bool = False) -> None:
-        """Look at the directory, and make the containers that are missing.
+        """Check the directory, and add the missing containers.
 
         Args:
             session: a session with the directory, whose options have `allow_replicated`.
-            owner: the server whose directory it has to be; None: somebody who only reads.
-            closes_session: it is the store's own.
+            owner: the server that has to own the directory; None for a reader.
+            closes_session: True to close the session with the store.
 
         Raises:
-            ConfigError: this directory cannot hold the store; the text says why, and what to do.
-            DirectoryError: it cannot be reached, or is none of MSMQ's.
+            ConfigError: this directory cannot be used for the store; the text says why, and what to do.
+            DirectoryError: it cannot be reached, or has no MSMQ.
         """
         self._session = session
         self._closes_session = closes_session
@@ -120,15 +120,15 @@ class LdapStore:
 
     @classmethod
     def open(cls, options: ConnectionOptions, *, owner: Owner | None = None) -> Self:
-        """Connect, and look at the directory.
+        """Connect to the directory and check it.
 
         Args:
-            options: of the connection.
-            owner: as above.
+            options: options of the connection.
+            owner: as in the constructor.
 
         Raises:
-            ConfigError: as above.
-            DirectoryError: as above.
+            ConfigError: as in the constructor.
+            DirectoryError: as in the constructor.
         """
         session = Session.open(replace(options, allow_replicated=True))
         try:
@@ -146,18 +146,17 @@ class LdapStore:
         self.close()
 
     def close(self) -> None:
-        """Let go of the directory; nothing is lost."""
+        """Close the store and its own session; no data are lost."""
         self._is_closed = True
         if self._closes_session:
             self._session.close()
 
     def perform(self, operation: Any) -> Any:
-        """Do one operation; see `mqdssm.store.performer.Store`.
+        """Perform one operation; see `mqdssm.store.performer.Store`.
 
         Raises:
             DirectoryError: the directory cannot be reached; the operation may be repeated.
-            MappingError: the directory holds something that is none of ours where only ours belongs; of
-                changes, which have a status, it is one.
+            MappingError: an entry of the store is damaged, and the operation's result has no status.
         """
         self._check_open()
         try:
@@ -177,7 +176,7 @@ class LdapStore:
             return full
 
     def views(self, object_type: ObjectType, restrictions: Sequence[Restriction]) -> Iterator[View]:
-        """The objects of a type as they are now; see `mqdssm.store.lookup.LookupSource`.
+        """Yield the objects of a type as they are now; see `mqdssm.store.lookup.LookupSource`.
 
         Raises:
             DirectoryError: the store is closed, or the directory cannot be reached.
@@ -216,7 +215,7 @@ class LdapStore:
         saved = self._state.partition(partition)
         lowest = MIN if saved is None else saved.last
         owned = saved is not None and saved.owned
-        if owned:  # one change at a time: only the last one can be unfinished
+        if owned:  # one change at a time: only the last one can be incomplete
             lowest = max(lowest, highest.minus(CEILING_STEP))
         try:
             self._mend()
@@ -231,14 +230,14 @@ class LdapStore:
         return ops.Recovered(highest=highest, status=status, doubtful=doubtful)
 
     def _mend(self) -> None:
-        """Finish what a crash cut short beside the objects: once, since it is of the time before."""
+        """Complete interrupted work besides the objects themselves, once after the start."""
         if self._is_mended:
             return
         names = partial(references.mend, self._session, self._reader)
         for mend in (self._applier.homes.mend, self._applier.companions.mend, names):
             try:
                 mend()
-            except MappingError as error:  # nothing of replication depends on it
+            except MappingError as error:  # replication does not depend on it
                 log.error("the places of machines and their settings could not all be looked at: %s", error)  # noqa: TRY400
         self._is_mended = True
 
@@ -246,10 +245,10 @@ class LdapStore:
         return self._ranges.highest(partition, self._state.ceiling(partition))
 
     def _finish(self, partition: Guid, after: SequenceNumber) -> int:
-        """Finish deletions that were cut short: of an object and its tombstone, the newer counts (R15).
+        """Complete interrupted deletions: of an object and its tombstone, the newer one stays (R15).
 
         Returns:
-            MQ_OK; else why one could not be finished.
+            MQ_OK; else why a deletion could not be completed.
         """
         status: int = Hresult.MQ_OK
         wanted = And(
@@ -263,7 +262,7 @@ class LdapStore:
         return status
 
     def _repeat(self, partition: Guid, number: SequenceNumber) -> int:
-        """Repeat what follows from the last change of an authority: names and references (R97, R103).
+        """Repeat the follow-up work of an authority's last change: names and references (R97, R103).
 
         Returns:
             MQ_OK; else why it could not be done.
@@ -278,7 +277,7 @@ class LdapStore:
             again = PlannedChange(row=0, command=Command.CREATE, concern=concern, numbers=numbers)
             try:
                 _, failed, _ = self._applier.apply([again])
-            except MappingError as error:  # nothing of replication depends on it
+            except MappingError as error:  # replication does not depend on it
                 log.error("what follows from change %d could not all be done: %s", number, error)  # noqa: TRY400
             else:
                 status = failed or status
@@ -341,7 +340,7 @@ class LdapStore:
         return found
 
     def _bound(self, partition: Guid, up_to: SequenceNumber) -> SequenceNumber:
-        """No number above it is there: a request up to MAX need not look for them."""
+        """Return a limit above which no number exists, so that a request up to MAX does not search there."""
         ceiling = self._state.ceiling(partition)
         return up_to if ceiling is None else SequenceNumber(ceiling)
 
@@ -389,7 +388,7 @@ class LdapStore:
         above = Equal("objectClass", MANAGER_CLASS.encode())
         for wanted in (And((*marked, Not(above))), And(marked)):  # queues before their machines
             moves = -1
-            while moves != self._applier.homes.moves:  # what was read before may be elsewhere now
+            while moves != self._applier.homes.moves:  # entries that were read before may have been moved
                 moves = self._applier.homes.moves
                 self._applier.remove(map(held_of, self._reader.find(wanted)))
         aside = And((Equal(PARTITION, bytes(partition)), Substrings("cn", any=(b"@",))))
@@ -399,11 +398,11 @@ class LdapStore:
 
 
 def _check(session: Session) -> None:
-    """Refuse a directory that cannot hold the store.
+    """Check that a directory can be used for the store.
 
     Raises:
-        ConfigError: why, and what to do.
-        DirectoryError: the server cannot be asked, or its directory is none of MSMQ's.
+        ConfigError: it cannot; the text says why, and what to do.
+        DirectoryError: the server cannot be read, or its directory has no MSMQ.
     """
     if session.profile.no_replication:
         raise ConfigError(
@@ -427,7 +426,7 @@ def _serves(held: Held, service: int) -> bool:
 
 
 def _all_wanted(changes: Sequence[DirectoryChange]) -> tuple[list[PlannedChange], Hresult | None]:
-    """Changes as the planner takes them, up to one that means nothing; and why that does not."""
+    """Return the planned changes up to the first that is not valid, and the status of that one."""
     wanted: list[PlannedChange] = []
     for change in changes:
         one = _wanted(len(wanted), change)
@@ -461,7 +460,7 @@ def _wanted(row: int, change: DirectoryChange) -> PlannedChange | Hresult:
 
 
 def _deletion(row: int, grave: Held) -> PlannedChange | None:
-    """The deletion that left a tombstone."""
+    """Return the deletion that left a tombstone; None if the tombstone has no number or GUID."""
     if grave.numbers is None or grave.identifier is None:
         return None
     concern = Concern(ObjectType.DELETED_OBJECT, grave.identifier, None, {})

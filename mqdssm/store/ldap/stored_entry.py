@@ -1,4 +1,4 @@
-"""Entries as the store sees them: which object one holds, with which number."""
+"""Entries of the store, with the object in each and its number."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,11 +25,11 @@ log = logging.getLogger(__name__)
 
 OBJECT_CLASS: Final = "objectClass"
 TYPES: Final = tuple(one for one in PROPERTY_TABLES if one is not ObjectType.DELETED_OBJECT)
-"""The types of objects; tombstones are none."""
+"""Types of objects, without tombstones."""
 TWIN: Final = "mqisObjectID"
-"""GUID of an object whose objectGUID another entry has: one of another partition (decision R53)."""
+"""GUID of an object if an object of another partition has it as objectGUID (decision R53)."""
 IDENTITY_ATTRIBUTES: Final = (OBJECT_GUID, TWIN, *IDENTITIES.values())
-"""Where the GUID of an object, or of a deleted one, may stand."""
+"""Attributes that may hold the GUID of an object or a deleted object."""
 
 _SPELT: Final = {
     name.lower(): name
@@ -42,7 +42,7 @@ _TYPES_BY_CLASS: Final[Mapping[bytes, ObjectType]] = {
     .encode(): kind
     for kind, table in PROPERTY_TABLES.items()
 }
-"""The class that only objects of one type have -> the type."""
+"""Class that only objects of one type have -> the type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class Held:
     """An entry that may hold an object.
 
     Attributes:
-        dn: its name.
-        entry: its attributes, spelt as in the schema.
-        type: of the object; None: it was never one of replication's.
-        numbers: its number; None: a placeholder, or an object that is not replicated.
-        identifier: its GUID, or that of the deleted object; None: a placeholder.
+        dn: its DN.
+        entry: its attributes, spelled as in the schema.
+        type: type of the object; None if it was never one of replication.
+        numbers: its partition and number; None for a placeholder, or an object that is not replicated.
+        identifier: GUID of the object or deleted object; None for a placeholder.
     """
 
     dn: str
@@ -80,52 +80,52 @@ class Held:
 
     @property
     def key(self) -> str:
-        """Its name, normalised."""
+        """Normalised DN of the entry."""
         return normalize(self.dn)
 
     @property
     def is_tombstone(self) -> bool:
-        """True if it stands for a deleted object."""
+        """True if the entry is a tombstone."""
         return self.type is ObjectType.DELETED_OBJECT
 
     @property
     def is_object(self) -> bool:
-        """True if it is an object of replication: one with a number."""
+        """True if the entry is an object with a number."""
         return self.numbers is not None and not self.is_tombstone
 
     @property
     def path_key(self) -> str | None:
-        """Its path name, for comparison."""
+        """Path name of the object in comparable form; None if it has none."""
         raws = self.entry.get(NAME, ())
         return name_key(raws[0].decode(errors="replace")) if raws else None
 
     @property
     def age(self) -> tuple[int, bytes, bytes]:
-        """Sort key of objects that have one name: the number, then partition and GUID; the newest is last."""
+        """Sort key for objects of the same name: number, then partition and GUID; the newest is last."""
         if self.numbers is None:
             return 0, b"", b""
         return self.numbers.number, bytes(self.numbers.partition), bytes(self.identifier or b"")
 
     def number_in(self, partition: Guid) -> SequenceNumber | None:
-        """Its number, if it is of that partition."""
+        """Return the object's number if it belongs to a partition, else None."""
         if self.numbers is None or self.numbers.partition != partition:
             return None
         return self.numbers.number
 
     def has_class(self, name: str) -> bool:
-        """Return True if it is an entry of a class."""
+        """Return True if the entry has an object class."""
         return name.lower().encode() in {raw.lower() for raw in self.entry.get(OBJECT_CLASS, ())}
 
     @property
     def unchanged(self) -> LdapFilter:
-        """What it matches as long as nobody else has numbered it (decision R15)."""
+        """Filter that matches the entry until another change numbers it (decision R15)."""
         if self.numbers is None:
             return Not(Present(numbering.NUMBER))
         values = self.numbers.values()
         return And(tuple(Equal(name, values[name][0]) for name in (numbering.PARTITION, numbering.NUMBER)))
 
     def after(self, changes: Mapping[str, Sequence[bytes]]) -> "Held":
-        """The same entry after some attributes were replaced."""
+        """Return the entry with some attributes replaced."""
         entry = {name: raws for name, raws in {**self.entry, **changes}.items() if raws}
         return Held(self.dn, entry)
 
@@ -137,7 +137,7 @@ def _type_of(classes: Iterable[bytes]) -> ObjectType | None:
 def values_of(
     held: Held, object_type: ObjectType, wanted: Iterable[Propid] | None = None
 ) -> dict[Propid, PropertyValue]:
-    """The properties of an object; one that cannot be read counts as none, and is told (decision R67)."""
+    """Return the properties of an object; unreadable ones are left out and logged (decision R67)."""
     found, problems = readable_of(object_type, held.entry, wanted)
     for problem in problems:
         log.error("a value of %s cannot be read and counts as none: %s", held.dn, problem)
@@ -145,7 +145,7 @@ def values_of(
 
 
 def content_digest(held: Held) -> bytes:
-    """Return the digest of what a change carries of an object (decision R112).
+    """Return the digest of the properties in a change of an object (decision R112).
 
     Raises:
         MappingError: the entry has lost its class or its GUID.
@@ -157,20 +157,20 @@ def content_digest(held: Held) -> bytes:
 
 
 def held_of(entry: Entry) -> Held:
-    """An entry that was read, with all its attributes.
+    """Return an entry that was read with all its attributes.
 
     Raises:
-        MappingError: what should be numbers or GUIDs is none.
+        MappingError: a number or a GUID is not valid.
     """
     spelt = {_SPELT[name]: tuple(raws) for name, raws in entry.attributes.items() if name in _SPELT}
     try:
         return Held(entry.dn, spelt)
-    except ValueError as error:  # a MappingError, or no GUID
+    except ValueError as error:  # a MappingError, or an invalid GUID
         raise MappingError(f"{entry.dn}: {error}") from None
 
 
 def readable(entries: Iterable[Entry]) -> Iterator[Held]:
-    """Entries that were read, without those that are damaged: these are told (decision R83)."""
+    """Yield the entries that are not damaged; damaged ones are logged (decision R83)."""
     for entry in entries:
         try:
             yield held_of(entry)

@@ -1,6 +1,6 @@
-"""What the directory holds of the objects that some changes concern, read with few searches.
+"""Views: stored entries that a batch of changes needs, read with few searches.
 
-A view is kept up to date with what its changes do, so that the next one is planned without reading again.
+A view is updated with the effects of its changes, so that the next one is planned without reading again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,19 +25,19 @@ from mqdssm.tables.numbering import BUCKET, NUMBER, bucket_of, number_value
 from mqdssm.tables.properties import NAME, PROPERTY_TABLES
 
 TERMS_MAX: Final = 100
-"""Terms of one OR: slapd tests each candidate against all of them."""
+"""Limit of the terms in one OR: slapd tests each candidate against all of them."""
 COMPUTER: Final = "computer"
 
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """What a change is about.
+    """Object of a change, with the properties that the change sets.
 
     Attributes:
-        type: of the object.
-        identifier: its GUID, if the change says it.
-        path_name: its path name, if the change says it.
-        properties: what the change sets.
+        type: its type.
+        identifier: its GUID, if the change has it.
+        path_name: its path name, if the change has it.
+        properties: properties that the change sets.
     """
 
     type: ObjectType
@@ -47,19 +47,19 @@ class Concern:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Name of the object for messages."""
         return f"{self.type.spec_name} {self.identifier or repr(self.path_name)}"
 
 
 class StoreSearches:
-    """Searches of the store: everywhere, unpaged where the answer is known to be small."""
+    """Searches of the store in all naming contexts."""
 
     def __init__(self, session: Session, places: DirectoryPlaces) -> None:
         self.session = session
         self.places = places
 
     def find(self, wanted: LdapFilter, attributes: Sequence[str] = ("*",)) -> Iterator[Entry]:
-        """Every entry that matches, wherever it is.
+        """Yield all entries that match, in all naming contexts.
 
         Raises:
             DirectoryError: the directory cannot be searched.
@@ -73,13 +73,13 @@ class StoreSearches:
         within: LdapFilter | None = None,
         attributes: Sequence[str] = ("*",),
     ) -> Iterator[Entry]:
-        """Every entry that matches one of many conditions, and another one besides."""
+        """Yield all entries that match one of many conditions, and another one if it is given."""
         for batch in batched(dict.fromkeys(terms), TERMS_MAX):
             either = any_of(*batch)
             yield from self.find(either if within is None else And((within, either)), attributes)
 
     def holding(self, identifiers: Iterable[Guid]) -> Iterator[Held]:
-        """The entries of objects and of deleted objects with some GUIDs."""
+        """Yield the entries of objects and tombstones with some GUIDs."""
         unique = dict.fromkeys(identifiers)
         terms = (Or(tuple(Equal(name, bytes(one)) for name in IDENTITY_ATTRIBUTES)) for one in unique)
         seen: set[str] = set()
@@ -89,34 +89,34 @@ class StoreSearches:
                 yield held_of(entry)
 
     def named(self, object_type: ObjectType, path_name: str) -> list[Held]:
-        """The objects of a path name: replicas may have several for a while; placeholders are none."""
+        """Return the objects of a path name, without placeholders; replicas may have several for a while."""
         table = PROPERTY_TABLES[object_type]
         try:
             value = path_name.encode()
         except UnicodeEncodeError:
-            return []  # half of a surrogate pair: no directory holds it
+            return []  # half of a surrogate pair, which no directory can store
         if not value:
             return []
         key = name_key(path_name)
         of_type = Equal("objectClass", table.classes[object_type is not ObjectType.CN].encode())
         found = map(held_of, self.find(And((of_type, Equal(NAME, value)))))
-        # the server takes runs of blanks for one
+        # the server treats several blanks like one
         return [held for held in found if held.is_object and held.path_key == key]
 
 
 @dataclass(slots=True)
 class DirectoryView:
-    """Entries by what they are looked up by.
+    """Stored entries, indexed for the planner.
 
     Attributes:
-        places: of the directory.
-        partition: whose objects and tombstones count.
-        objects: GUID -> the entry of the object, of the partition or of none.
-        elsewhere: GUID -> an entry of an object in another partition.
-        tombstones: GUID -> the tombstone of the partition.
-        at: normalised DN -> the entry there; None: nothing is there.
-        computers: lower-case name -> where the computer is; None: nowhere.
-        accounts: SID -> the account of that SID.
+        places: DNs of the directory.
+        partition: partition of the objects and tombstones.
+        objects: GUID -> entry of the object, in the partition or without a number.
+        elsewhere: GUID -> entry of an object in another partition.
+        tombstones: GUID -> tombstone of the partition.
+        at: normalised DN -> entry with this DN; None if there is none.
+        computers: lower-case name -> DN of the computer; None if there is none.
+        accounts: SID -> account with this SID.
     """
 
     places: DirectoryPlaces
@@ -129,11 +129,11 @@ class DirectoryView:
     accounts: dict[bytes, Held] = field(default_factory=dict)
 
     def place(self, concern: Concern, identifier: Guid, path_name: str | None) -> StoredPlace | None:
-        """Where an object belongs."""
+        """Return the DN of an object."""
         return self.places.of_object(concern.type, identifier, path_name, concern.properties, self.computers)
 
     def put(self, held: Held) -> None:
-        """An entry is there now."""
+        """Add an entry."""
         self.at[held.key] = held
         if held.identifier is None:
             return
@@ -147,14 +147,14 @@ class DirectoryView:
             self.elsewhere[held.identifier] = held
 
     def remove(self, held: Held) -> None:
-        """An entry is not there any more."""
+        """Remove an entry."""
         self.at[held.key] = None
         for index in (self.tombstones, self.objects, self.elsewhere):
             if held.identifier is not None and index.get(held.identifier) is held:
                 del index[held.identifier]
 
     def named(self, object_type: ObjectType, path_name: str) -> list[Held]:
-        """The objects of a path name, of those that were read."""
+        """Return the objects of a path name among those that were read."""
         key = name_key(path_name)
         return [
             held
@@ -163,13 +163,13 @@ class DirectoryView:
         ]
 
     def numbered(self, number: int) -> Held | None:
-        """Return the object or tombstone of the partition that has a number, of those that were read."""
+        """Return the object or tombstone of the partition with a number among those that were read."""
         held = (*self.objects.values(), *self.tombstones.values())
         return next((one for one in held if one.number_in(self.partition) == number), None)
 
 
 class Viewing:
-    """Reads views."""
+    """Reader of views."""
 
     def __init__(self, reader: StoreSearches) -> None:
         self._reader = reader
@@ -192,7 +192,7 @@ class Viewing:
 
         Raises:
             DirectoryError: the directory cannot be searched.
-            MappingError: an entry holds what is no number or GUID.
+            MappingError: an entry has an invalid number or GUID.
         """
         view = DirectoryView(self._places, partition)
         named = (one.identifier for one in concerns if one.identifier is not None)
@@ -206,7 +206,7 @@ class Viewing:
         return view
 
     def _numbers(self, view: DirectoryView, numbers: Iterable[SequenceNumber]) -> None:
-        """Read the objects and tombstones that have some numbers of the partition."""
+        """Read the objects and tombstones with some numbers of the partition."""
         terms = (
             And((Equal(BUCKET, bucket_of(view.partition, one)), Equal(NUMBER, number_value(one))))
             for one in numbers
@@ -217,7 +217,7 @@ class Viewing:
                 view.put(held)
 
     def _paths(self, view: DirectoryView, concerns: Sequence[Concern]) -> None:
-        """Objects that are named by their path names alone."""
+        """Read the objects that changes name only by their path names."""
         for one in concerns:
             if one.identifier is None and one.path_name is not None:
                 for held in self._reader.named(one.type, one.path_name):
@@ -258,7 +258,7 @@ class Viewing:
         self._holders(view, missing)
 
     def _holders(self, view: DirectoryView, missing: Mapping[str, DN]) -> None:
-        """What has the place of a computer, and is none: the machine goes below it all the same (R82)."""
+        """Use an entry of another class at a missing computer's DN: the machine is stored below it (R82)."""
         dn_filter = self._reader.session.profile.dn_filter
         terms = {key: dn_filter(str(dn)) for key, dn in missing.items()}
         for key, entry in self._asked(terms, _name_of, attributes=("1.1",)):
@@ -271,10 +271,10 @@ class Viewing:
         within: LdapFilter | None = None,
         attributes: Sequence[str] = ("*",),
     ) -> Iterator[tuple[str, Entry]]:
-        """What conditions on names find, with the key of the name.
+        """Yield the entries that conditions on names find, with the keys of the names.
 
-        Names that differ to us may be one to the server ("i" and "İ", composed and decomposed letters). Where
-        it finds a name that nobody asked for, it is asked again for each of the others alone.
+        A server may treat names as equal that differ here ("i" and "İ", composed and decomposed letters). If
+        it finds a name that was not asked for, each name without a result is searched for separately.
         """
         found: set[str] = set()
         are_strange = False
@@ -290,7 +290,7 @@ class Viewing:
                 yield key, entry
 
     def _neighbourhood(self, view: DirectoryView, concerns: Sequence[Concern]) -> None:
-        """What is where the objects belong, and above it."""
+        """Read the entries at the DNs of the objects, and those above them."""
         wanted: dict[str, str] = {}
         for one in concerns:
             path = self._path_of(view, one)
@@ -310,7 +310,7 @@ class Viewing:
 
     @staticmethod
     def _path_of(view: DirectoryView, concern: Concern) -> str | None:
-        """The path name that the object will have."""
+        """Return the path name that the object will have."""
         name = PROPERTY_TABLES[concern.type].name
         given = None if name is None else concern.properties.get(name)
         if isinstance(given, str):
