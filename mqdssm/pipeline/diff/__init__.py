@@ -1,14 +1,17 @@
-"""``mqdssm diff``: what one directory, export or set of MQIS tables holds and another one does not.
+"""``mqdssm diff``: comparison of two directories, exports or sets of MQIS tables.
 
-sides       what is compared: a directory (exported first), an export, MQIS tables; files either way
-compared    which types and columns can be compared, and why the others cannot
-identity    by what an object of one side is found on the other: GUID, old GUID, GUID map
-pairing     the two sides together, and what a join of them gives
-sql         SQL of the join: keys and canonical forms, for DuckDB and Spark
-local_join  the join by DuckDB, without Java
-spark_join  the join by Spark: hashes of canonical forms
-fields      these, field by field, each by its attribute's matching rule
-differences what was found, in sorted files
-recheck     what changed while the directories were read
-changes     LDIF that makes the second side equal the first
+run                 a whole comparison
+sides               the two sides as Parquet files: directory (exported first), export, MQIS tables
+tables              MQIS tables as a side
+comparable_columns  types and columns that can be compared, and reasons for the others
+identity            keys that identify an object on both sides: GUID, old GUID, GUID map
+pairing             the two sides together, and the protocol of a join
+sql                 SQL of the join: keys and canonical forms, for DuckDB and Spark
+local_join          the join by DuckDB, without Java (that of Spark is `mqdssm.spark.diff_join`)
+fields              comparison of joined objects, each column by its attribute's matching rule
+differences         differences in sorted files
+recheck             second reading of different objects, which may have changed meanwhile
+changes             LDIF that makes the second side equal the first
+destination         DNs, references and values of the first side's objects on the second side
+uncompared_objects  containers and children of compared objects
 """

@@ -1,7 +1,7 @@
 """LDIF that makes the second side equal the first, for ``ldapmodify``: adds, changes, moves, deletes.
 
-Entries are made by the adapter's own rules (`mqdssm.events.entry_builder`). Parents come before children,
-references to objects that are added behind these, deletes last. What cannot be said in LDIF is a comment.
+`mqdssm.events.entry_builder` makes the entries. Parents come before children, references to added objects
+after these objects, and deletes last. A difference that LDIF cannot express becomes a comment.
 """
 
 import contextlib
@@ -35,21 +35,21 @@ ORDER: Final = (
     "routing-link",
     "queue",
 )
-"""Types, those that hold others first."""
+"""Types in the order of adding: parents first."""
 POSTPONED: Final = ("mSMQOutRoutingServers", "mSMQInRoutingServers", "mSMQSiteGates")
-"""References of new objects that a server may refuse until what they refer to is there."""
+"""References that a server may refuse until their targets exist; they are set after all adds."""
 UNREADABLE: Final = "Unreadable"
 
 
 def changes(found: "Comparison") -> Iterator[str]:
-    """The records.
+    """Yield the LDIF records that make side B equal side A.
 
     Args:
-        found: the comparison; its second side must be a tree.
+        found: the comparison; its second side must be a directory or an export.
 
     Raises:
-        ConfigError: the second side are MQIS tables, which LDIF cannot change.
-        DirectoryError: the second side is a directory that cannot be asked any more.
+        ConfigError: the second side is made of MQIS tables, which LDIF cannot change.
+        DirectoryError: the second side is a directory that cannot be reached any more.
     """
     if found.b.root is None:
         raise ConfigError(f"LDIF cannot change {found.b.label}: name a directory or an export as B")
@@ -70,7 +70,7 @@ class _Changes:
         self._later: list[tuple[DN, Mapping[str, Sequence[bytes]]]] = []
 
     def records(self) -> Iterator[str]:
-        """All records, in the order in which they are to be applied."""
+        """Yield all records, in the order in which they have to be applied."""
         a, b = self._found.a, self._found.b
         yield _comment(
             f"makes {b.name} equal {a.name}: ldapmodify -f, with the option -c to go on behind errors"
@@ -97,7 +97,7 @@ class _Changes:
     # -- names that are taken by objects with other GUIDs
 
     def _find_taken(self) -> None:
-        """Find objects that stand where others are to be added: they are changed, not deleted."""
+        """Find extra objects of B that have the DN of a missing one; they are changed, not deleted."""
         wanted = set()
         for one in self._of(What.MISSING):
             with contextlib.suppress(MqdssmError, ValueError):
@@ -180,7 +180,7 @@ class _Changes:
             yield _delete(empty)
 
     def _moved(self, dn: DN) -> DN:
-        """Where an object is when the moves before have been made."""
+        """Return the DN of an object after the earlier moves."""
         for old, new in self._moves:
             if dn.is_at_or_below(old):
                 dn = DN(dn.rdns[: len(dn) - len(old)] + new.rdns)
@@ -209,7 +209,7 @@ def _delete(dn: DN) -> str:
 
 
 def sddl(value: str) -> str:
-    """A descriptor in base64 as SDDL; as it is, if it is damaged."""
+    """Return a base64 security descriptor as SDDL; a damaged one unchanged."""
     try:
         return SecurityDescriptor.from_bytes(b64decode(value)).to_sddl()
     except (DecodeError, ValueError):

@@ -1,6 +1,6 @@
-"""What of two sources can be compared: types and columns that both have and that say something of their own.
+"""Types and columns of two sources that can be compared: those of both sides that hold own information.
 
-A column that is left out is named with the reason, so that nobody takes silence for equality.
+Other columns are listed with a reason, so that they are not taken as equal.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -37,30 +37,30 @@ _OF_QUEUE_MANAGERS: Final = frozenset(
     if row.holder is Holder.COMPUTER and row.access & SELF_SAID
     for attribute in row.written
 )
-"""LDAP attributes of computers that events keep for a queue manager."""
-"""What somebody who makes an object says of it; the rest a server sets, or it follows from other objects."""
+"""LDAP attributes of computer objects that hold properties of a queue manager."""
+"""`SELF_SAID`: access of attributes that a creator sets. A server sets or computes the others."""
 DIRECTORY_SERVER_TYPE: Final = "DirectoryServerType"
 _BY: Final[Mapping[str, str]] = {
-    "user": "SecurityIdentifier",  # whose account it is; the GUID is the directory's affair (decision M44)
+    "user": "SecurityIdentifier",  # the same account may have another GUID in each directory (decision M44)
 }
 CERTIFICATES: Final = ("CertificateDigestList", "Certificates")
-"""What makes an account a user of MSMQ: a directory holds all accounts that there are, MQIS only these."""
+"""Columns that make an account a user of MSMQ. A directory holds all accounts, MQIS only such users."""
 REFERRED: Final = ("site", "queue-manager")
-"""Types whose objects others refer to by GUID."""
+"""Types whose objects are referred to by GUID."""
 SINGLE: Final = frozenset({"enterprise"})
-"""Types of which a source holds one object, whatever its GUID (decision M44)."""
+"""Types with one object a source, which are compared whatever their GUIDs (decision M44)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column that is compared.
+    """Column that is compared.
 
     Attributes:
         column: of the frame.
-        row: of the mapping table; None for what no attribute holds.
-        default: what NULL stands for; None: nothing.
-        lenient: NULL on a side of MQIS tables is no statement: the attribute cannot be absent elsewhere.
-        refers: it names other objects by their GUIDs.
+        row: of the mapping table; None if no attribute holds the column.
+        default: value that NULL stands for; None: no value.
+        lenient: True if NULL in MQIS tables equals any value, as a directory needs the attribute.
+        refers: True if the column names other objects by their GUIDs.
     """
 
     column: Column
@@ -76,23 +76,23 @@ class Field:
 
     @property
     def ignores_case(self) -> bool:
-        """True if values are one in letters of any case, so that the join may lower them."""
+        """True if the case of letters is ignored, so that the join may convert values to lower case."""
         return self.column.kind in {Kind.TEXT, Kind.DN}
 
     @property
     def is_place(self) -> bool:
-        """Whether it is the object's own name in its tree, which is compared below the roots of the trees."""
+        """True if the column is the DN of the object, which is compared without the root of the tree."""
         return self.row is not None and self.row.computed is Computed.FULL_PATH
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What is not compared.
+    """Type, column or group of objects that is not compared.
 
     Attributes:
         type: of the objects.
-        column: that is left out, or words for some of the objects; empty: the whole type.
-        reason: why.
+        column: its name, or words for a group of objects; empty: the whole type.
+        reason: for the message.
     """
 
     type: str
@@ -105,7 +105,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class ComparableType:
-    """How the objects of a type are compared. In another process it is made anew, of the names alone.
+    """Type of objects and its compared columns. Pickling keeps the names alone.
 
     Attributes:
         type: name, as on the command line.
@@ -122,17 +122,17 @@ class ComparableType:
 
     @property
     def frame(self) -> FrameType:
-        """The type of frame."""
+        """Frame type of the objects."""
         return FRAME_TYPES[self.type]
 
     @property
     def identity(self) -> str:
-        """The column by whose value objects are the same, unless it is NULL."""
+        """Name of the column that identifies an object, unless it is NULL."""
         return _BY.get(self.type, KEY)
 
 
 def compared_of(type_name: str, columns: Sequence[str]) -> ComparableType:
-    """Compare some columns of a type."""
+    """Return a comparable type with these columns."""
     frame = FRAME_TYPES[type_name]
     fields = (field_of(type_name, column, frame.rows.get(column.name)) for column in frame.select(columns))
     return ComparableType(type_name, tuple(fields))
@@ -141,16 +141,16 @@ def compared_of(type_name: str, columns: Sequence[str]) -> ComparableType:
 def choose(
     a: "Side", b: "Side", types: Collection[str] | None, ignored: Collection[str]
 ) -> tuple[tuple[ComparableType, ...], tuple[LeftOut, ...]]:
-    """Choose what is compared.
+    """Choose the types and columns to compare, and list those that are left out.
 
     Args:
-        a: one side.
-        b: the other one.
-        types: those asked for; None: all that both sides have.
+        a: the first side.
+        b: the second side.
+        types: names of types; None: all that both sides have.
         ignored: columns to leave out, as ``Label`` or ``queue.Label``.
 
     Raises:
-        ConfigError: a column that there is not, or nothing to compare.
+        ConfigError: an unknown type or column, or no common type.
     """
     check_ignored(ignored)
     found: list[ComparableType] = []
@@ -160,7 +160,7 @@ def choose(
             continue
         lacking = [side for side in (a, b) if name not in side.sets]
         if lacking:
-            # a directory that was not asked for them may well hold some
+            # a directory may hold such objects although they were not read
             left += [
                 LeftOut(name, "", f"{side.label} holds no such objects")
                 for side in lacking
@@ -178,10 +178,10 @@ def choose(
 
 
 def check_ignored(ignored: Collection[str]) -> None:
-    """Refuse the name of a column that there is not.
+    """Refuse the name of an unknown column.
 
     Raises:
-        ConfigError: naming the likely one.
+        ConfigError: an unknown type or column; the message suggests a similar name.
     """
     known = {column.name for frame in FRAME_TYPES.values() for column in frame.columns}
     for one in ignored:
@@ -203,7 +203,7 @@ def _fields(
     left: list[LeftOut] = []
     for column in frame.columns:
         if column.name in {KEY, _BY.get(name), ORIGINAL_IDENTIFIER.name}:
-            continue  # by these objects are found
+            continue  # these columns identify objects
         row = frame.rows.get(column.name)
         reason = _reason(frame, column, row, (a, b), ignored)
         if reason:
@@ -214,17 +214,17 @@ def _fields(
 
 
 def references_of(type_name: str) -> frozenset[str]:
-    """The columns of a type that name other objects."""
+    """Return the columns of a type that name other objects."""
     found = REFERENCES.get(FRAME_TYPES[type_name].ldap_class or "", {})
     return frozenset(one.adm for one in found.values())
 
 
 def needed(types: Collection[str] | None, *, mending: bool) -> frozenset[str] | None:
-    """The types that have to be there to compare some.
+    """Return the types that a comparison has to read; None: all.
 
     Args:
-        types: those asked for; None: all.
-        mending: LDIF shall be made, which names computers and what others refer to.
+        types: names of the types to compare; None: all.
+        mending: True if LDIF is made, which needs computers and the targets of references.
     """
     if types is None:
         return None
@@ -234,7 +234,7 @@ def needed(types: Collection[str] | None, *, mending: bool) -> frozenset[str] | 
 
 
 def field_of(type_name: str, column: Column, row: Row | None) -> Field:
-    """How a column is compared.
+    """Return the rules for comparing a column.
 
     Args:
         type_name: of the objects.
@@ -246,7 +246,7 @@ def field_of(type_name: str, column: Column, row: Row | None) -> Field:
         convert = CONVERT.get(column.kind)
         default = row.default if convert is None or column.many else convert(row.default)
     elif type_name == "queue-manager" and column.name == DIRECTORY_SERVER_TYPE:
-        # unpopulated where it is no directory server at all, which is what Standalone says ([MS-MQDSSM]
+        # not set if the queue manager is no directory server, which Standalone states ([MS-MQDSSM]
         # 3.1.6.11.1.5)
         default = spec_name(DirectoryServerType.STANDALONE)
     lenient = row is not None and row.missing in {Missing.ERROR, Missing.ERROR_IF_ASKED}
@@ -256,7 +256,7 @@ def field_of(type_name: str, column: Column, row: Row | None) -> Field:
 def _reason(
     frame: FrameType, column: Column, row: Row | None, sides: Sequence["Side"], ignored: Collection[str]
 ) -> str:
-    """Why a column is not compared; empty: it is."""
+    """Return the reason for not comparing a column; empty if it is compared."""
     if column.name in ignored or f"{frame.name}.{column.name}" in ignored:
         return "ignored, as asked for"
     if row is not None:

@@ -1,4 +1,4 @@
-"""What objects of the first side are on the second one: names, references and values there."""
+"""Entries of the first side's objects in the tree of the second: DNs, references and values."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from mqdssm.pipeline.diff.run import Comparison
 
 PLACE: Final = frozenset({"FullPath", "Pathname", "ComputerName", "Name"})
-"""Attributes that say what an object is called: another value is another DN."""
+"""Attributes that determine the DN of an object: another value is another DN."""
 _READ_ROWS: Final = 65_536
 
 
 class Destination:
-    """The second side of a comparison, as the place of objects of the first.
+    """Second side of a comparison, as the destination of objects of the first.
 
     Args:
-        found: the comparison; its second side is a tree.
+        found: the comparison; its second side is a directory or an export.
     """
 
     def __init__(self, found: "Comparison") -> None:
@@ -41,16 +41,16 @@ class Destination:
         self._from = found.a.root
         self._common = found.pair.grounds[0].names
         self._target = EntryTarget.named(found.b.profile or "openldap", self._root)
-        self._real: dict[str, str] = {}  # what both sides call an object -> its objectGUID in B
+        self._real: dict[str, str] = {}  # common GUID of an object -> its objectGUID in B
         self._known: dict[UUID, str] = {}
         self._computers: dict[str, DN] = {}
         self._look_around()
-        # descriptors that A's objects lack are made only where A cannot hold any
+        # missing descriptors are made only if A is MQIS tables, which cannot hold them
         self._maker = Maker(self._target, dns_in(self._known), complete=self._from is None)
         self._expect()
 
     def _look_around(self) -> None:
-        """Where the objects of B are that others refer to, and its computers."""
+        """Read the DNs of B's computers and of the objects of B that others refer to."""
         names = self._found.pair.grounds[1].names
         for type_name in (*REFERRED, "computer"):
             for row in self._rows(type_name, (KEY, ORIGINAL_IDENTIFIER.name, "FullPath")):
@@ -73,7 +73,7 @@ class Destination:
             yield from batch.to_pylist()
 
     def _expect(self) -> None:
-        """Where objects will be that are added or moved, so that others can refer to them."""
+        """Add the future DNs of objects that are added or moved, so that references can name them."""
         for type_name in ("site", "computer", "queue-manager"):
             for what in (What.MISSING, What.DIFFERENT):
                 for one in self._found.differences.of(type_name, what):
@@ -84,7 +84,7 @@ class Destination:
         try:
             made = self.made(one.type, self.row(one))
         except (MqdssmError, ValueError):
-            return  # said when it is to be added
+            return  # reported when the object is added
         guid = (one.b or one.a or {}).get(KEY)
         if one.type == "computer":
             self._computers[made.dn.name.lower()] = made.dn
@@ -94,7 +94,7 @@ class Destination:
     # -- objects of A
 
     def row(self, one: "ObjectDifference") -> dict[str, Any]:
-        """An object of A, with references to what the same objects are in B."""
+        """Return an object of A, with its references converted to the GUIDs of B."""
         frame = FRAME_TYPES[one.type]
         found: dict[str, Any] = rows_of([one.a or {}], arrow_schema(frame.columns)).to_pylist()[0]
         for name in references_of(one.type):
@@ -108,10 +108,10 @@ class Destination:
         return self._real.get(common, common)
 
     def made(self, type_name: str, row: Mapping[str, Any]) -> MadeEntry:
-        """The entry of an object in B.
+        """Return the entry of an object in B.
 
         Raises:
-            MqdssmError, ValueError: it cannot be one.
+            MqdssmError, ValueError: the object cannot become an entry.
         """
         if type_name in {"settings", "computer"}:
             frame = FRAME_TYPES[type_name]
@@ -143,10 +143,10 @@ class Destination:
         return maker.user(obj, DN.parse(path).name)
 
     def _computer(self, row: Mapping[str, Any], name: str, above: int) -> DN:
-        """The computer of an object.
+        """Return the DN of the computer of an object in B.
 
         Raises:
-            ObjectNotFound: B has none of that name.
+            ObjectNotFound: B has no computer of that name.
         """
         path = row.get("FullPath")
         if self._from is not None and path is not None:
@@ -157,20 +157,20 @@ class Destination:
         return found
 
     def container(self, dn: DN) -> MadeEntry:
-        """A server object, or the container of a site's server objects (decision M6)."""
+        """Return the entry of a server object or of a site's container of them (decision M6)."""
         if len(dn) > 1 and dn.parent.name == "Servers":
             return self._maker.server(dn.parent.parent.name, dn.name)
         return self._maker.servers(dn.parent.name)
 
     def computer_keys(self, type_name: str, row: Mapping[str, Any]) -> "Values":
-        """What of a queue manager stands at its computer; nothing for other types."""
+        """Return the attributes of a queue manager that its computer holds; empty for other types."""
         if type_name != "queue-manager":
             return {}
         obj = element_of(FRAME_TYPES[type_name], row)
         return self._maker.computer_keys(obj) if isinstance(obj, QueueManager) else {}
 
     def references(self, later: Mapping[str, Sequence[UUID]]) -> "Values":
-        """References that were postponed, as they are stored."""
+        """Return postponed references as LDAP values, without unknown GUIDs."""
         return {
             name: tuple(self._known[guid].encode() for guid in guids if guid in self._known)
             for name, guids in later.items()
@@ -179,17 +179,17 @@ class Destination:
     # -- names
 
     def dn_of(self, one: "ObjectDifference") -> DN | None:
-        """Where an object is in B now; None: it does not say."""
+        """Return the current DN of an object in B; None if B does not have it or its DN."""
         path = None if one.b is None else one.b.get("FullPath")
         return None if path is None else DN.parse(path)
 
     def _rebased(self, dn: str) -> DN:
-        """A name of A's tree in B's."""
+        """Return the DN in B's tree for a DN of A's tree."""
         parsed, old = DN.parse(dn), self._from or DN()
         return DN(parsed.rdns[: len(parsed) - len(old)] + self._root.rdns)
 
     def attributes_of(self, type_name: str) -> Iterator[str]:
-        """The LDAP attributes of a type that somebody writes, without those that its name is made of."""
+        """Yield the LDAP attributes of a type that can be written, without those of the RDN."""
         frame = FRAME_TYPES[type_name]
         for name, of_table in frame.rows.items():
             said = of_table.access & STORED if frame.element is not None else of_table.computed is None
@@ -198,6 +198,6 @@ class Destination:
 
 
 def _text(obj: Any) -> str:
-    """The name of a queue or a queue manager, as its element says it."""
+    """Return the pathname of a queue, or the computer name of a queue manager."""
     found = obj.pathname if isinstance(obj, Queue) else obj.computer_name
     return found or ""

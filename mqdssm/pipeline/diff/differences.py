@@ -1,4 +1,4 @@
-"""Differences, kept in sorted files; all outputs derive from these."""
+"""Differences of a comparison in sorted files, from which all outputs are made."""
 
 import json
 from collections import Counter
@@ -13,21 +13,21 @@ import pyarrow.parquet as pq
 from mqdssm.pipeline.diff.fields import What
 
 BATCH_ROWS: Final = 1_000
-"""A row holds two objects as text, certificates among them."""
+"""Rows of a batch, each of which may hold two objects with certificates."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectDifference:
-    """An object that is not the same on both sides.
+    """Object that differs between the two sides.
 
     Attributes:
         type: of the object, as on the command line.
-        what: what it is.
-        key: by what it is found on both sides: its GUID in nearly all cases.
-        name: for people.
-        attributes: those that differ; none if one side lacks the object.
-        a: the object on the first side, as JSON Lines of an export have it; None if it is not there.
-        b: the same of the second side.
+        what: kind of the difference.
+        key: value that identifies the object on both sides, in most cases its GUID.
+        name: of the object, for messages.
+        attributes: those that differ; empty if one side lacks the object.
+        a: the object on the first side, as in JSON Lines of an export; None if it is missing there.
+        b: the object on the second side, likewise.
     """
 
     type: str
@@ -40,7 +40,7 @@ class ObjectDifference:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "ObjectDifference":
-        """Make it of a row of `SCHEMA`."""
+        """Make a difference from a row of `mqdssm.pipeline.diff.fields.SCHEMA`."""
         a, b = (None if row[side] is None else json.loads(row[side]) for side in ("a", "b"))
         return cls(
             row["type"], What(row["what"]), row["key"], row["name"], tuple(row["attributes"] or ()), a, b
@@ -49,21 +49,21 @@ class ObjectDifference:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Differences in files, sorted.
+    """Sorted differences in Parquet files.
 
     Attributes:
-        paths: the files, in order.
+        paths: of the files, in order.
     """
 
     paths: tuple[Path, ...]
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of differences."""
         return sum(pq.read_metadata(path).num_rows for path in self.paths)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All of them in order, as Arrow batches."""
+        """Yield all differences in order, as Arrow batches."""
         for path in self.paths:
             with pq.ParquetFile(path) as file:
                 yield from file.iter_batches(batch_size=BATCH_ROWS)
@@ -73,7 +73,7 @@ class Differences:
             yield from map(ObjectDifference.of, batch.to_pylist())
 
     def of(self, type_name: str, what: What) -> Iterator[ObjectDifference]:
-        """Those of one type and kind."""
+        """Yield the differences of one type and kind."""
         wanted = [("type", "==", type_name), ("what", "==", what.value)]
         for path in self.paths:
             with pq.ParquetFile(path) as file:
@@ -84,7 +84,7 @@ class Differences:
                 yield from map(ObjectDifference.of, batch.to_pylist())
 
     def counted(self) -> Counter[tuple[str, What]]:
-        """How many there are of each type and kind."""
+        """Return the number of differences of each type and kind."""
         found: Counter[tuple[str, What]] = Counter()
         for path in self.paths:
             table = (

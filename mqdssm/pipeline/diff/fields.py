@@ -1,7 +1,7 @@
-"""Objects that may differ, field by field, each by its attribute's matching rule (decision M81).
+"""Comparison of objects column by column, by the matching rule of the attribute (decision M81).
 
-Rows of both sides come sorted by key, those of A before those of B. A column is compared as a whole first;
-only values that are not the same octets are looked at by Python.
+Rows of both sides come sorted by key, those of A before those of B. Arrow compares whole columns first.
+Python compares only the values whose octets differ.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from mqdssm.tables.syntax import DESCRIPTOR, Kind
 
 KEY, SIDE = "__key", "__side"
 TEXT_ATTRIBUTE: Final = "cn"
-"""An attribute whose matching rule is that of the texts that are computed from names."""
+"""Attribute whose matching rule is used for texts that are computed from names."""
 SCHEMA: Final = pa.schema(
     [
         ("type", pa.string()),
@@ -33,31 +33,31 @@ SCHEMA: Final = pa.schema(
         ("b", pa.string()),
     ]
 )
-"""A difference: its type, what it is, key and name of the object, the attributes, and both sides as JSON."""
+"""Schema of differences: type, kind, key and name of the object, attributes, both sides as JSON."""
 DDL: Final = "type string, what string, key string, name string, attributes array<string>, a string, b string"
 SHOWN: Final = ("Pathname", "ComputerName", "Name", "FullPath", "SecurityIdentifier", "Identifier")
-"""Columns that name an object for people, the best first."""
+"""Columns that name an object in messages, the best first."""
 
 
 class What(StrEnum):
-    """What a difference is."""
+    """Kind of a difference."""
 
     MISSING = "missing"
     """A holds the object, B does not."""
     EXTRA = "extra"
-    """B holds it, A does not."""
+    """B holds the object, A does not."""
     DIFFERENT = "different"
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What has to be known of a side to compare its values. It is pickled into every task.
+    """Properties of a side that affect the comparison of its values, pickled into every task.
 
     Attributes:
-        root: where its tree begins; empty: it has none.
-        is_mqis: it is made of MQIS tables, in which NULL may say nothing.
-        hides_sacls: it is a directory that shows SACLs to auditors alone, or was exported from one.
-        names: what it calls objects that the other side calls otherwise: GUID -> common GUID.
+        root: DN of the root of its tree; empty for MQIS tables.
+        is_mqis: True for MQIS tables, in which NULL may mean that the value is unknown.
+        hides_sacls: True for a directory that shows SACLs to auditors alone, or an export of it.
+        names: GUID -> common GUID, for objects that have another GUID on the other side.
     """
 
     root: str = ""
@@ -70,12 +70,12 @@ Same = Callable[[Any, Any], bool]
 
 
 def sameness(field: Field, a: Ground, b: Ground) -> Same:
-    """The rule by which two values of a column are one; None is a value that is not there.
+    """Return the function that tells whether two values of a column are equal; None: no value.
 
     Args:
         field: the column.
-        a: where the first value is from.
-        b: where the second one is from.
+        a: side of the first value.
+        b: side of the second value.
     """
     keys = (_key_maker(field, a), _key_maker(field, b))
     silent = field.lenient
@@ -110,7 +110,7 @@ def _attribute(field: Field) -> str:
 
 
 def _completes(field: Field) -> bool:
-    """Whether a server may complete what it is given: descriptors."""
+    """Return True for security descriptors, which a server may complete."""
     return field.row is not None and field.row.syntax is DESCRIPTOR
 
 
@@ -122,7 +122,7 @@ def _key_maker(field: Field, ground: Ground) -> Callable[[Any], Hashable]:
 
 
 def _one_key(field: Field, ground: Ground) -> Callable[[Any], Hashable]:
-    """What of one value counts."""
+    """Return the function from one value to its comparison key."""
     if field.is_place:
         return lambda dn: place(dn, ground.root)
     if field.refers:
@@ -147,7 +147,7 @@ def _itself(value: Any) -> Hashable:
 
 
 def place(dn: str, root: str) -> Hashable:
-    """Where an object is below the root of its tree; a text that is no DN stands for itself."""
+    """Return a DN without the root of its tree, or a text that is no DN unchanged."""
     try:
         parsed, top = DN.parse(dn), DN.parse(root)
     except ValueError:
@@ -158,7 +158,7 @@ def place(dn: str, root: str) -> Hashable:
 
 
 class FieldByField:
-    """Compares rows of one type.
+    """Comparison of the rows of one type.
 
     Args:
         compared: the type.
@@ -173,7 +173,7 @@ class FieldByField:
         self._rules = [(field, sameness(field, a, b)) for field in compared.fields]
 
     def differences(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The differences of rows that come sorted by `KEY` and `SIDE`."""
+        """Yield the differences of rows that come sorted by `KEY` and `SIDE`."""
         for rows in _whole_groups(batches):
             found = self._of_groups(rows)
             if found.num_rows:
@@ -186,12 +186,12 @@ class FieldByField:
         found = [_Found(What.DIFFERENT, a, b, a, names) for (a, b), names in unlike if names]
         for row, of_b in lonely:
             if self._strangers and not self._mqis[of_b] and _without_certificates(rows, row):
-                continue  # an account of the directory that is no user of MSMQ
+                continue  # an account that is no user of MSMQ
             found.append(_Found(What.EXTRA, None, row, row) if of_b else _Found(What.MISSING, row, None, row))
         return self._batch(rows, found)
 
     def _unlike(self, rows: pa.RecordBatch, firsts: list[int], seconds: list[int]) -> list[list[str]]:
-        """Of each pair the attributes that differ."""
+        """Return the names of the different attributes of each pair of rows."""
         unlike: list[list[str]] = [[] for _ in firsts]
         if not firsts:
             return unlike
@@ -227,7 +227,7 @@ def _without_certificates(rows: pa.RecordBatch, row: int) -> bool:
 
 
 class _Found(NamedTuple):
-    """A difference: which rows, and which attributes of theirs."""
+    """Difference by the numbers of its rows, with the names of the attributes."""
 
     what: What
     a: int | None
@@ -237,19 +237,19 @@ class _Found(NamedTuple):
 
 
 def _first(columns: Sequence[pa.Array], place: int) -> str:
-    """What names a row for people."""
+    """Return the first value of a row that is not NULL, as a name for messages."""
     return next((str(column[place].as_py()) for column in columns if column[place].is_valid), "")
 
 
 def _texts(rows: pa.RecordBatch, places: Sequence[int | None]) -> list[str | None]:
-    """Some rows as JSON; None where there is none."""
+    """Return the rows at these places as JSON; None for the place None."""
     known = [place for place in places if place is not None]
     written = jsonl_records(rows.take(pa.array(known, pa.int64())))
     return [None if place is None else next(written).decode().rstrip("\n") for place in places]
 
 
 def _unlike_octets(x: pa.Array, y: pa.Array) -> list[int]:
-    """Places at which two columns do not hold the very same."""
+    """Return the places at which the values of two columns are not identical."""
     if pa.types.is_nested(x.type):
         return [
             n for n, (one, other) in enumerate(zip(x.to_pylist(), y.to_pylist(), strict=True)) if one != other
@@ -261,7 +261,7 @@ def _unlike_octets(x: pa.Array, y: pa.Array) -> list[int]:
 
 
 def _whole_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows, cut where a key ends."""
+    """Yield the rows in batches that do not divide the rows of one key."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         if not batch.num_rows:
@@ -280,13 +280,13 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _last_group(keys: pa.Array) -> int:
-    """Where the last key begins."""
+    """Return the place of the first row with the last key."""
     place: int = pc.index(keys, keys[-1]).as_py()
     return place
 
 
 def _paired(rows: pa.RecordBatch) -> tuple[list[tuple[int, int]], list[tuple[int, bool]]]:
-    """Rows of A and of B that are to be compared, and those that stand alone (True: of B)."""
+    """Return pairs of rows of A and B to compare, and rows without a partner (True: of B)."""
     keys, sides = rows.column(KEY).to_pylist(), rows.column(SIDE).to_pylist()
     pairs: list[tuple[int, int]] = []
     lonely: list[tuple[int, bool]] = []
@@ -308,9 +308,9 @@ def _paired(rows: pa.RecordBatch) -> tuple[list[tuple[int, int]], list[tuple[int
 def _matched(
     rows: pa.RecordBatch, start: int, end: int, sides: Sequence[int], *, by_key: bool
 ) -> tuple[list[tuple[int, int]], list[tuple[int, bool]]]:
-    """Several rows of one key: those that are the very same, then the others in the order of their texts.
+    """Pair several rows of one key: drop identical rows, then pair the others in the order of their texts.
 
-    Rows that nothing can be found by are no pair unless they are the same.
+    Rows without a key (`by_key` is False) make no pairs.
     """
     own = rows.select([name for name in rows.schema.names if name not in {KEY, SIDE}])
     texts = list(jsonl_records(own.slice(start, end - start)))
@@ -330,7 +330,7 @@ def _matched(
     def text_of(place: int) -> bytes:
         return texts[place - start]
 
-    left.sort(key=text_of)  # in whatever order an engine gives them
+    left.sort(key=text_of)  # engines give them in different orders
     rest = sorted((place for places in of_b.values() for place in places), key=text_of)
     both = min(len(left), len(rest)) if by_key else 0
     lonely = [(place, False) for place in left[both:]] + [(place, True) for place in rest[both:]]

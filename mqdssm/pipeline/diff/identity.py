@@ -1,8 +1,8 @@
-"""By what an object of one side is found on the other.
+"""GUIDs that identify an object on both sides of a comparison.
 
-By its GUID; where a directory made a new one, by the GUID that it had before (decision M37), and by what
-the GUID map of a migration says. Objects that others refer to are then called by the same GUID on both sides,
-too. Accounts are found by their SID, and the enterprise is the only one of its kind (decision M44).
+An object has its GUID; if a directory made a new one, the GUID that it had before (decision M37), replaced by
+the GUID map of a migration. References are converted to the same GUIDs. Accounts are identified by their SID,
+and the enterprise is the only object of its type (decision M44).
 """
 
 import csv
@@ -35,7 +35,7 @@ def write_map(file: Path, folder: Path) -> Path:
         folder: for the new file.
 
     Raises:
-        ConfigError: it cannot be read, or is no GUID map.
+        ConfigError: the file cannot be read, or is no GUID map.
     """
     target = folder / "guid-map.parquet"
     schema = pa.schema([(OLD, pa.string()), (NEW, pa.string())])
@@ -47,10 +47,10 @@ def write_map(file: Path, folder: Path) -> Path:
 
 
 def check_map(file: Path) -> None:
-    """Look at the first lines of a GUID map.
+    """Check the first lines of a GUID map.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the file cannot be read, or is no GUID map.
     """
     for number, _ in enumerate(_pairs(file)):
         if number:
@@ -70,14 +70,14 @@ def _pairs(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def referred(side: "Side", file: Path | None) -> Mapping[str, str]:
-    """What the other side calls the objects of this one that others refer to, where that is another GUID.
+    """Return the common GUIDs of referred objects, where they are not the GUIDs of this side.
 
     Args:
-        side: whose references are read.
-        file: a GUID map; None: there is none.
+        side: of the objects.
+        file: a GUID map; None: no map.
 
     Returns:
-        GUID -> GUID on the common ground of both sides.
+        GUID on this side -> GUID that both sides are compared by.
     """
     known = {
         real: before or real for name in REFERRED if name in side.sets for real, before in _guids(side, name)

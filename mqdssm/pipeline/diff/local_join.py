@@ -1,8 +1,8 @@
-"""The join without Java: by DuckDB in the runner's workers, a type of objects each.
+"""Join by DuckDB in the workers of the local runner, one type of objects a worker, without Java.
 
-A full outer join by key compares the canonical forms of values (`mqdssm.pipeline.diff.sql`); objects that may
-differ, and those whose key is there twice, are sorted and looked at field by field. Memory has a limit, the
-rest goes to the folder of the job.
+A full outer join by key compares the canonical forms of values (`mqdssm.pipeline.diff.sql`). Objects that may
+differ, and those with a repeated key, are sorted and compared column by column. Memory has a limit; DuckDB
+spills to the folder of the job.
 """
 
 import shutil
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from mqdssm.pipeline.diff.sides import Side
 
 SMALL_ROWS: Final = 50_000
-"""Objects of both sides together that are compared in this process: starting workers would cost more."""
+"""Fewer objects of both sides than these are compared in this process, without workers."""
 BATCH_ROWS: Final = 2_000
-"""A row holds certificates of up to 1 MiB each."""
+"""Rows of a batch, each of which may hold certificates of 1 MiB."""
 
 
 class LocalJoin:
-    """The join in workers of this machine; see `mqdssm.pipeline.diff.pairing.Join`.
+    """Join in workers of this machine; see `mqdssm.pipeline.diff.pairing.Join`.
 
     Args:
-        runner: has the workers.
+        runner: runs the workers.
     """
 
     def __init__(self, runner: Runner) -> None:
@@ -59,13 +59,13 @@ class LocalJoin:
 
 @dataclass(frozen=True, slots=True)
 class SideFiles:
-    """Objects of a type on one side, as workers need to know them.
+    """Files of a type on one side, pickled into workers.
 
     Attributes:
         letter: of the side.
         paths: Parquet files.
-        columns: that they have.
-        root: where the side's tree begins; None: it has none.
+        columns: of the files.
+        root: DN of the root of the side's tree; None for MQIS tables.
     """
 
     letter: str
@@ -76,15 +76,15 @@ class SideFiles:
 
 @dataclass(frozen=True, slots=True)
 class JoinTask:
-    """A type of objects to compare.
+    """Comparison of one type of objects.
 
     Attributes:
-        compared: the type, and what is compared of it.
+        compared: the type and its columns.
         sides: A and B.
         shown: columns that one of the sides has.
-        grounds: of each side, what comparing its values needs.
-        guid_map: file of GUIDs that were changed; None: none was.
-        respelt: the sides call some objects by different GUIDs.
+        grounds: properties of each side for comparing values.
+        guid_map: Parquet file of changed GUIDs; None: no map.
+        respelt: True if some objects have different GUIDs on the two sides.
     """
 
     compared: ComparableType
@@ -96,7 +96,7 @@ class JoinTask:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """All files that are read."""
+        """Paths of all files to read."""
         changed = () if self.guid_map is None else (self.guid_map,)
         return (*self.sides[0].paths, *self.sides[1].paths, *changed)
 
@@ -123,10 +123,10 @@ def _files(compared: ComparableType, side: "Side") -> SideFiles:
 
 @dataclass(frozen=True, slots=True)
 class JoinWork:
-    """Comparing types of objects (`mqdssm.pipeline.runner.Work`).
+    """Comparison of types of objects (`mqdssm.pipeline.runner.Work`).
 
     Attributes:
-        folder: for the differences, and for what does not fit into memory.
+        folder: for the differences, and for data that does not fit into memory.
         tasks: each is a piece of work.
     """
 
@@ -135,7 +135,7 @@ class JoinWork:
 
     @contextmanager
     def open(self, stop: StopRequest) -> Iterator[Piece]:
-        """See `Work`. A piece gives its file of differences, or None where there is no difference."""
+        """See `Work`. A piece returns its file of differences, or None if there are none."""
 
         def compare(number: int) -> Path | None:
             task = self.tasks[number]
@@ -150,11 +150,11 @@ class JoinWork:
 
 @dataclass(frozen=True, slots=True)
 class SortWork:
-    """Sorting a file of differences (`mqdssm.pipeline.runner.Work`).
+    """Sort of a file of differences (`mqdssm.pipeline.runner.Work`).
 
     Attributes:
-        path: the file.
-        folder: an empty one for the result.
+        path: of the file.
+        folder: an empty folder for the result.
     """
 
     path: Path
@@ -172,7 +172,7 @@ class SortWork:
 
 
 def _compare(database: Database, task: JoinTask, folder: Path) -> Path | None:
-    """Find and sort the differences of a type."""
+    """Find and sort the differences of a type; return their file, or None without differences."""
     for side in task.sides:
         database.run(f"create view {side.letter} as {_objects(task, side)}")
     database.run(_candidates(task))
@@ -187,7 +187,7 @@ def _compare(database: Database, task: JoinTask, folder: Path) -> Path | None:
 
 
 def _objects(task: JoinTask, side: SideFiles) -> str:
-    """Query for the objects of a side with their keys."""
+    """Return the query for the objects of a side with their keys."""
     has_map = task.guid_map is not None
     key = sql.key(task.compared, side.columns, side.root, DUCKDB, has_map=has_map)
     query = f"select *, {key} as {KEY} from {file_list(side.paths)}"
@@ -199,7 +199,7 @@ def _objects(task: JoinTask, side: SideFiles) -> str:
 
 
 def _candidates(task: JoinTask) -> str:
-    """Query that makes the table of the keys of objects that may differ."""
+    """Return the query that makes the table ``wanted``, the keys of objects that may differ."""
     a, b = (side.letter for side in task.sides)
     forms = []
     for side in task.sides:
@@ -221,7 +221,7 @@ def _candidates(task: JoinTask) -> str:
 
 
 def _rows(task: JoinTask) -> str:
-    """Query for the objects that may differ, of both sides, in the order of their keys."""
+    """Return the query for the objects of both sides that may differ, in the order of their keys."""
     parts = []
     for place, side in enumerate(task.sides):
         cells = [
@@ -234,7 +234,7 @@ def _rows(task: JoinTask) -> str:
 
 
 def _typed(batch: pa.RecordBatch, shown: pa.Schema) -> pa.RecordBatch:
-    """The same rows with the types that comparing expects."""
+    """Return the rows with their columns cast to the types of `shown`."""
     columns = [batch.column(field.name).cast(field.type) for field in shown]
     names = [KEY, SIDE, *shown.names]
     return pa.RecordBatch.from_arrays([batch.column(KEY), batch.column(SIDE), *columns], names=names)

@@ -14,18 +14,17 @@ if TYPE_CHECKING:
     from mqdssm.pipeline.diff.sides import Side
 
 ORDER: Final = ("type", "what", "name", "key", "a", "b")
-"""Differences are sorted by these, so that every engine gives them in one order."""
+"""Columns that differences are sorted by, so that the order does not depend on the engine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The two sides, and what has to be known of them.
+    """Two sides, and their properties for a comparison.
 
     Attributes:
         sides: A and B.
-        grounds: of each, what comparing its values needs.
-        guid_map: Parquet file of GUIDs that were changed (`mqdssm.pipeline.diff.identity.write_map`); None:
-            none was.
+        grounds: properties of each side for comparing values.
+        guid_map: Parquet file of changed GUIDs (`mqdssm.pipeline.diff.identity.write_map`); None: no map.
     """
 
     sides: tuple["Side", "Side"]
@@ -34,18 +33,18 @@ class Pair:
 
     @property
     def has_other_names(self) -> bool:
-        """True if the sides call some objects by different GUIDs."""
+        """True if some objects have different GUIDs on the two sides."""
         return any(ground.names for ground in self.grounds)
 
 
 class Join(Protocol):
-    """Finds the differences of two sides; each engine has one."""
+    """Protocol of a join, which finds the differences of two sides; each engine has one."""
 
     def find(self, compared: Sequence[ComparableType], pair: Pair, folder: Path) -> tuple[Path, ...]:
-        """Find the objects that may differ, and compare these field by field.
+        """Find the objects that may differ, and compare them column by column.
 
         Args:
-            compared: what is compared.
+            compared: the types to compare.
             pair: the sides.
             folder: an empty folder.
 
@@ -57,14 +56,14 @@ class Join(Protocol):
         """Sort a file of differences by `ORDER`.
 
         Args:
-            path: the file.
+            path: of the file.
             folder: an empty folder for the result.
         """
 
 
 @runtime_checkable
 class JoinRunner(Protocol):
-    """Runner with a join of its own: that of Spark."""
+    """Protocol of a runner with its own join: that of Spark."""
 
     def join(self) -> Join:
         """Return the join."""
@@ -74,6 +73,6 @@ class JoinRunner(Protocol):
 
 
 def shown_columns(compared: ComparableType, sides: "tuple[Side, Side]") -> tuple[Column, ...]:
-    """The columns of a type that one of the sides has."""
+    """Return the columns of a type that at least one side has."""
     there = {name for side in sides for name in side.sets[compared.type].types}
     return tuple(column for column in compared.frame.columns if column.name in there)

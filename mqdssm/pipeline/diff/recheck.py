@@ -1,4 +1,4 @@
-"""What differs in directories is read again: perhaps it was only changed while the other side was read."""
+"""Second reading of different objects of directories, which may have changed during the comparison."""
 
 import contextlib
 import time
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
 
 TOGETHER: Final = 500
-"""Differences that are looked at again at once."""
+"""Number of differences that are read again together."""
 PAUSE_S: Final = 2.0
-"""Between two looks: what one server has heard another one may hear a moment later."""
+"""Seconds between two rounds, as replication between servers takes a moment."""
 
 
 def rechecked(
@@ -40,15 +40,15 @@ def rechecked(
     *,
     times: int,
 ) -> Differences:
-    """Look again at what differs, as often as asked for, until nothing does.
+    """Read different objects again, up to `times` times, and return the differences that remain.
 
     Args:
-        join: sorts what is left.
-        differences: what was found.
+        join: sorts the remaining differences.
+        differences: of the comparison.
         compared: the types that were compared.
-        pair: the sides; those that are no directories stay as they are.
-        folder: where files can be made.
-        times: how often.
+        pair: the sides; only directories are read again.
+        folder: for new files.
+        times: largest number of rounds.
 
     Raises:
         DirectoryError: a directory cannot be read any more.
@@ -92,7 +92,7 @@ def _connected(stack: contextlib.ExitStack, side: Side) -> "Directory | None":
 
 
 class _Look:
-    """One side's rows of some differences: as they are now, or as they were where nobody can be asked."""
+    """Reader of one side's objects: from its directory, else from the differences."""
 
     def __init__(
         self, compared: ComparableType, pair: Pair, place: int, directory: "Directory | None"
@@ -105,7 +105,7 @@ class _Look:
         self._schema = arrow_schema(shown_columns(compared, pair.sides))
 
     def rows(self, some: Sequence[ObjectDifference]) -> pa.Table:
-        """The objects of the differences, with their keys."""
+        """Return the objects of this side in some differences, with their keys."""
         known = [(one.key, (one.a, one.b)[self._place]) for one in some]
         asked = {self._guid(key, row): key for key, row in known} if self._directory is not None else {}
         kept = [(key, row) for key, row in known if row is not None and self._guid(key, row) not in asked]
@@ -116,7 +116,7 @@ class _Look:
         return pa.concat_tables(tables)
 
     def _guid(self, key: str, row: Mapping[str, Any] | None) -> str | None:
-        """By which GUID an object is asked for; None: by none."""
+        """Return the GUID to read an object by; None if it cannot be read by GUID."""
         if row is not None:
             found: str | None = row.get(IDENTIFIER)
             return found
@@ -152,7 +152,7 @@ class _Look:
 
 
 def _identities(batch: pa.RecordBatch) -> Iterable[tuple[str | None, ...]]:
-    """Of each row the GUIDs by which it may have been asked for."""
+    """Return the GUIDs of each row: the current one, and the original one if the type has it."""
     names = [name for name in (IDENTIFIER, ORIGINAL_IDENTIFIER.name) if name in batch.schema.names]
     return zip(*(batch.column(name).to_pylist() for name in names), strict=True)
 

@@ -1,4 +1,4 @@
-"""A whole comparison, from two sources to sorted differences."""
+"""Comparison of two sources, from the options to sorted differences."""
 
 import contextlib
 from collections.abc import Collection, Iterator, Sequence
@@ -27,15 +27,15 @@ from mqdssm.pipeline.spark_options import HERE, SparkOptions
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRequest:
-    """What shall be compared.
+    """Options of a comparison.
 
     Attributes:
         types: of objects; None: all that both sides hold.
         ignored: attributes to leave out, as ``Label`` or ``queue.Label``.
         guid_map: the GUID map of a migration; None: no GUID was changed.
-        recheck: how often objects of directories that differ are read again.
-        mending: LDIF shall be made of what differs.
-        sid_map: file of old and new SIDs; those of MQIS tables are replaced.
+        recheck: number of times that different objects of directories are read again.
+        mending: True if LDIF is made of the differences.
+        sid_map: file of old and new SIDs, for the SIDs in MQIS tables.
         mapping: file with names of tables and columns of MQIS tables.
     """
 
@@ -50,17 +50,17 @@ class ComparisonRequest:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What came of it; the files are there until the comparison is left.
+    """Result of a comparison. Its files exist as long as the context of `comparison` lasts.
 
     Attributes:
         a: the first side.
         b: the second side.
         compared: the types, and their attributes.
-        left_out: what was not compared, and why.
-        differences: what differs.
-        pair: the sides, and what is known of them.
-        settled: differences that were none any more when the objects were read again.
-        engine: that compared them.
+        left_out: types and columns that were not compared, with reasons.
+        differences: of the objects.
+        pair: the sides, and their properties.
+        settled: number of differences that had disappeared when the objects were read again.
+        engine: ``local`` or ``spark``.
     """
 
     a: Side
@@ -74,7 +74,7 @@ class Comparison:
 
     @property
     def objects(self) -> tuple[int, int]:
-        """How many objects of both sides were compared."""
+        """Numbers of compared objects of A and of B."""
         first, second = (sum(side.sets[one.type].rows for one in self.compared) for side in (self.a, self.b))
         return first, second
 
@@ -92,19 +92,19 @@ def comparison(
     """Compare two sources.
 
     Args:
-        a: the first one.
-        b: the one that is held against it.
-        asked: what of them.
+        a: the first source.
+        b: the second source.
+        asked: options of the comparison.
         engine: ``local``, ``spark`` or ``auto``, as for `mqdssm.pipeline.export.run.export`; a database needs
             Spark.
         workers: processes of the local engine; None: one a core, as far as there is memory.
         on: where Spark runs.
 
     Yields:
-        What differs, for as long as the context lasts.
+        The result, which is valid as long as the context lasts.
 
     Raises:
-        ConfigError: a source that is not there or not whole, a package that is missing, a wrong name.
+        ConfigError: a missing or incomplete source, a missing package, an unknown name.
         DirectoryError: a directory cannot be read.
         SparkFailed: Spark itself failed, as when the disk is full.
     """
@@ -126,10 +126,10 @@ def comparison(
 
 
 def _engine(given: Sequence[GivenSide], kind: str, on: SparkOptions, workers: int | None) -> JobEngine:
-    """Choose the engine, and check that it could run here: a database needs Spark.
+    """Choose the engine, and check that it could run here. A database needs Spark.
 
     Raises:
-        ConfigError: options that do not go together, or what is not installed.
+        ConfigError: options that exclude each other, or a missing package.
     """
     has_database = any(one.database for one in given)
     if has_database and kind == EngineKind.LOCAL:
@@ -142,10 +142,10 @@ def _engine(given: Sequence[GivenSide], kind: str, on: SparkOptions, workers: in
 
 
 def _join(runner: Runner, engine: JobEngine, sides: tuple[Side, Side]) -> Join:
-    """The join of an engine.
+    """Return the join of an engine.
 
     Raises:
-        ConfigError: the cluster does not see the files.
+        ConfigError: the machines of the cluster do not see the files.
     """
     if engine.is_local:
         from mqdssm.pipeline.diff.local_join import LocalJoin
@@ -158,10 +158,10 @@ def _join(runner: Runner, engine: JobEngine, sides: tuple[Side, Side]) -> Join:
 
 
 def check_tables(given: Sequence[GivenSide], asked: ComparisonRequest) -> None:
-    """Refuse what is for MQIS tables where there are none, and secrets in the URL of a database.
+    """Refuse options for MQIS tables without such tables, and secrets in the URL of a database.
 
     Raises:
-        ConfigError: such a thing.
+        ConfigError: such an option or secret was given.
     """
     for one in given:
         if one.database:
@@ -173,10 +173,10 @@ def check_tables(given: Sequence[GivenSide], asked: ComparisonRequest) -> None:
 
 
 def _reading(given: Sequence[GivenSide], asked: ComparisonRequest, engine: JobEngine) -> SourceReading:
-    """How sources are read; names of accounts in the map of SIDs are those of the directory.
+    """Return the reading options; account names in the SID map are resolved in the directory.
 
     Raises:
-        ConfigError: the map cannot be used.
+        ConfigError: the SID map cannot be used.
     """
     sids = SidMap() if asked.sid_map is None else load_sid_map(asked.sid_map)
     if sids.names:
@@ -198,10 +198,10 @@ def _opened(
     asked: ComparisonRequest,
     reading: SourceReading,
 ) -> tuple[Side, Side]:
-    """Open both sides; a directory is read only as far as the other side can be held against it."""
+    """Open both sides; of a directory, read only the types that the other side holds."""
     found: dict[str, Side] = {}
     types = asked.types
-    # folders first: what they hold is known without reading it
+    # folders first: their types are known without reading them
     for letter, one in sorted(zip("AB", given, strict=True), key=lambda pair: pair[1].is_directory):
         wanted = needed(types, mending=asked.mending)
         side = stack.enter_context(opened(runner, letter, one, wanted, reading))
@@ -223,7 +223,7 @@ def _compared(join: Join, sides: tuple[Side, Side], asked: ComparisonRequest, fo
 
 
 def ground(side: Side, guid_map: Path | None) -> Ground:
-    """What has to be known of a side to compare its values.
+    """Return the properties of a side for comparing its values.
 
     Raises:
         ConfigError: the GUID map cannot be used.

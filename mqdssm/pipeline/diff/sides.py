@@ -1,4 +1,4 @@
-"""The two sides of a comparison: whatever they are, they become Parquet files of the same columns."""
+"""Sides of a comparison: directory, export or MQIS tables as Parquet files of the same columns."""
 
 import contextlib
 from collections.abc import Collection, Iterator, Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Sort(StrEnum):
-    """What a side is."""
+    """Kind of a side."""
 
     DIRECTORY = "directory"
     EXPORT = "export"
@@ -36,14 +36,14 @@ class Sort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GivenSide:
-    """A side as it was named.
+    """Source of a side, as a user names it.
 
     Attributes:
         folder: of an export or of MQIS tables; or
         database: the JDBC URL of MQIS tables; or
         urls: the servers of a directory, with
-        login: how to log in. May hold a password: not shown.
-        name: of the side for people; empty: its folder or server.
+        login: log-in options. They may hold a password, so `repr` does not show them.
+        name: of the side in messages; empty: its folder or server.
     """
 
     folder: Path | None = None
@@ -54,20 +54,20 @@ class GivenSide:
 
     @property
     def is_directory(self) -> bool:
-        """Whether it is a directory."""
+        """True if the source is a directory."""
         return self.folder is None and not self.database
 
     @property
     def is_mqis(self) -> bool:
-        """Whether it is MQIS tables."""
+        """True if the source is MQIS tables: a database, or a folder that is no export."""
         return bool(self.database) or (self.folder is not None and not is_export(self.folder))
 
     @contextlib.contextmanager
     def connected(self) -> "Iterator[Directory]":
-        """Connect to the directory, only to read.
+        """Connect to the directory, read-only.
 
         Raises:
-            DirectoryError: it cannot be reached, or does not let us in.
+            DirectoryError: the directory cannot be reached, or refuses the log-in.
         """
         with access_to(self.urls, self.login) as access, access.connect() as directory:
             yield directory
@@ -75,16 +75,16 @@ class GivenSide:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side, as files.
+    """Side of a comparison, as files.
 
     Attributes:
         letter: A or B.
-        sort: what it is.
-        name: for people.
-        sets: its types.
-        root: where its tree begins; None: it has none.
-        profile: kind of server that it is, or was exported from; empty: none.
-        given: as it was named.
+        sort: kind of the side.
+        name: for messages.
+        sets: files of each type.
+        root: DN of the root of its tree; None for MQIS tables.
+        profile: kind of server of the directory or export; empty for MQIS tables.
+        given: the source, as a user named it.
     """
 
     letter: str
@@ -97,28 +97,28 @@ class Side:
 
     @property
     def is_directory(self) -> bool:
-        """Whether it can be asked for more."""
+        """True if the side is a directory, which can be read again."""
         return self.sort is Sort.DIRECTORY
 
     @property
     def label(self) -> str:
-        """The side in a message."""
+        """Letter and name of the side, for messages."""
         return f"{self.letter} ({self.name})"
 
 
 def is_export(folder: Path) -> bool:
-    """Whether a folder holds an export, rather than MQIS tables."""
+    """Return True if a folder has a manifest, so that it is an export and not MQIS tables."""
     return (folder / MANIFEST_NAME).is_file()
 
 
 @dataclass(frozen=True, slots=True)
 class SourceReading:
-    """How sources are read.
+    """Options for reading sources.
 
     Attributes:
-        engine: that does the work.
-        mapping: file with names of tables and columns of MQIS; None: they are called as in MQIS.
-        sids: what stands for old SIDs in MQIS tables, resolved.
+        engine: that reads them.
+        mapping: file with names of tables and columns of MQIS; None: the names of MQIS.
+        sids: map from old to new SIDs for MQIS tables, resolved.
     """
 
     engine: JobEngine
@@ -134,17 +134,17 @@ def opened(
     types: Collection[str] | None,
     reading: SourceReading,
 ) -> Iterator[Side]:
-    """Make files of a side, those of a directory or of MQIS tables for as long as the context lasts.
+    """Open a side as files; those of a directory or of MQIS tables are removed at the end.
 
     Args:
-        runner: does the work; for a database Spark's.
+        runner: does the work; for a database that of Spark.
         letter: A or B.
-        given: the side as it was named.
-        types: those that are needed; None: all.
-        reading: how.
+        given: the source.
+        types: those to read; None: all.
+        reading: options.
 
     Raises:
-        ConfigError: there is no such source, or it is not whole.
+        ConfigError: the source is missing or incomplete.
         DirectoryError: a directory cannot be read.
     """
     if given.is_directory:

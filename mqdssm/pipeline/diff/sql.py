@@ -1,8 +1,8 @@
-"""SQL of the join: keys of objects, and values in a form in which only equal ones are alike.
+"""SQL of the join: keys of objects, and canonical forms of values, which are alike only for equal values.
 
-One text for DuckDB and Spark wherever both mean the same; `SqlDialect` holds what they write differently.
-Letters are lowered only in texts that are ASCII: outside it the two disagree, and ``i`` would be ``İ``. What
-is equal by its matching rule and looks different here is looked at field by field, so nothing is lost.
+DuckDB and Spark share one text; `SqlDialect` holds their differences. Only ASCII texts are converted to lower
+case: for other texts the two disagree, and ``i`` would equal ``İ``. Values that are equal by their matching
+rule but have different canonical forms are compared again column by column, so the result is right.
 """
 
 from collections.abc import Collection
@@ -16,18 +16,18 @@ from mqdssm.pipeline.frames.columns import ORIGINAL_IDENTIFIER
 OLD, NEW = "old", "new"
 """Columns of a GUID map."""
 NAMES: Final = ("FullPath", "Pathname", "ComputerName", "Name")
-"""Columns that tell an object without a GUID from others, the best first."""
+"""Columns that identify an object without a GUID, the best first."""
 _NAMED: Final = "name:"
 
 
 @dataclass(frozen=True, slots=True)
 class SqlDialect:
-    """Spelling of what DuckDB and Spark write differently.
+    """Expressions that DuckDB and Spark write differently.
 
     Attributes:
         quote: mark around names of columns.
-        each: a list with a function of its items, which are called x.
-        none: a list without items.
+        each: function for each item of a list; the item is called x.
+        none: empty list.
         text: type of texts.
         escapes: True if a backslash in a literal has to be doubled.
     """
@@ -39,7 +39,7 @@ class SqlDialect:
     escapes: bool
 
     def column(self, name: str) -> str:
-        """Return the name of a column as queries write it."""
+        """Return the quoted name of a column."""
         return f"{self.quote}{name}{self.quote}"
 
     def literal(self, value: Any) -> str:
@@ -59,11 +59,11 @@ SPARK: Final = SqlDialect("`", "transform({items}, x -> {each})", "array()", "st
 
 
 def own_key(compared: ComparableType, there: Collection[str], dialect: SqlDialect) -> str:
-    """Return the expression for what identifies an object, before a GUID map is applied; NULL for nothing.
+    """Return the expression for the identifier of an object before a GUID map is applied; NULL if none.
 
     Args:
         compared: the type of the objects.
-        there: the columns that they have.
+        there: names of their columns.
         dialect: of the query.
     """
     before = [ORIGINAL_IDENTIFIER.name] if compared.identity == IDENTIFIER else [compared.identity]
@@ -72,21 +72,21 @@ def own_key(compared: ComparableType, there: Collection[str], dialect: SqlDialec
 
 
 def is_mapped(compared: ComparableType) -> bool:
-    """True if a GUID map says something of the objects of a type."""
+    """Return True if GUID maps apply to the objects of a type."""
     return compared.identity == IDENTIFIER and compared.type not in SINGLE
 
 
 def key(
     compared: ComparableType, there: Collection[str], root: str | None, dialect: SqlDialect, *, has_map: bool
 ) -> str:
-    """Return the expression for the key of an object; it is empty where nothing identifies the object.
+    """Return the expression for the key of an object, which is empty if nothing identifies the object.
 
     Args:
         compared: the type of the objects.
-        there: the columns that they have.
-        root: where the tree of their side begins; None: it has none.
+        there: names of their columns.
+        root: DN of the root of their tree; None for MQIS tables.
         dialect: of the query.
-        has_map: a GUID map was joined.
+        has_map: True if a GUID map was joined.
     """
     if compared.type in SINGLE:
         return dialect.literal(compared.type)
@@ -96,12 +96,12 @@ def key(
         if name in there:
             column = dialect.column(name)
             shown = below_root(column, root, dialect) if name == "FullPath" else column
-            found.append(f"{dialect.literal(_NAMED)} || lower({shown})")  # NULL for NULL, in both
+            found.append(f"{dialect.literal(_NAMED)} || lower({shown})")  # NULL for NULL, in both dialects
     return f"coalesce({', '.join(found)}, '')"
 
 
 def lowered(text: str) -> str:
-    """Return the expression for a text with small letters, if it is ASCII."""
+    """Return the expression for a text in lower case if it is ASCII, else unchanged."""
     return f"case when bit_length({text}) = 8 * length({text}) then lower({text}) else {text} end"
 
 
@@ -117,18 +117,18 @@ def below_root(dn: str, root: str | None, dialect: SqlDialect) -> str:
 
 
 def canonical(field: Field, letter: str, root: str | None, dialect: SqlDialect, *, respelt: bool) -> str:
-    """Return the expression for a value in a form in which only equal ones are alike.
+    """Return the expression for the canonical form of a value, which is alike only for equal values.
 
     Args:
         field: the column.
         letter: of the side.
-        root: where its tree begins; None: it has none.
+        root: DN of the root of its tree; None for MQIS tables.
         dialect: of the query.
-        respelt: references name objects by other GUIDs on one side.
+        respelt: True if some objects have different GUIDs on the two sides.
     """
     column = dialect.column(field.name)
     if field.refers and respelt:
-        return dialect.literal(letter)  # never alike: the objects are found out later
+        return dialect.literal(letter)  # always different, so that the objects are compared column by column
     if field.column.many:
         items = dialect.each.format(items=column, each=lowered("x")) if field.ignores_case else column
         return f"array_sort(array_distinct(coalesce({items}, {dialect.none})))"

@@ -1,7 +1,7 @@
-"""MQIS tables as a side of a comparison: files or a database, called and coded as a mapping says.
+"""MQIS tables as a side of a comparison: files or a database, with names and codes by a mapping.
 
-They are read by the rules of a migration, so that it and the comparison behind it see the same cells. SIDs
-are replaced as a migration replaces them.
+The tables are read and SIDs replaced by the rules of a migration, so that a migration and a later comparison
+use the same values.
 """
 
 import contextlib
@@ -36,17 +36,17 @@ DESCRIPTOR: Final = "Security"
 def tables_of(
     runner: Runner, source: str, mapping: Path | None, sids: SidMap, on: SparkOptions
 ) -> "Iterator[Mapping[str, Dataset]]":
-    """Make files of MQIS tables, which are removed afterwards.
+    """Convert MQIS tables into files of objects, which are removed at the end of the context.
 
     Args:
-        runner: does the work; for a database Spark's, with the driver.
+        runner: does the work; for a database that of Spark, with the JDBC driver.
         source: a folder, or the JDBC URL of a database.
-        mapping: file with names of tables and columns; None: they are called as in MQIS.
-        sids: what stands for old SIDs, resolved.
+        mapping: file with names of tables and columns; None: the names of MQIS.
+        sids: map from old to new SIDs, resolved.
         on: where the runner works.
 
     Raises:
-        ConfigError: there are no MQIS tables, or damaged ones; the mapping cannot be used.
+        ConfigError: MQIS tables are missing or damaged, or the mapping cannot be used.
     """
     planned = MigrationSource.of(Planned(source=source, mapping=mapping))
     with scratch(on, "mqdssm-diff-") as folder:
@@ -64,16 +64,16 @@ def tables_of(
 
 @dataclass(frozen=True, slots=True)
 class NewSids:
-    """Replaces SIDs in users and security descriptors.
+    """Function that replaces SIDs in users and security descriptors.
 
     Attributes:
-        sids: the map, resolved; a SID that it does not know stays.
+        sids: the map, resolved; other SIDs stay unchanged.
     """
 
     sids: SidMap
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Replace those of a batch of objects."""
+        """Return a batch of objects with its SIDs replaced."""
         rewriter = SidRewriter(self.sids)
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name in (SID, DESCRIPTOR):
@@ -91,4 +91,4 @@ def _new(rewriter: SidRewriter, name: str, value: str | bytes | None) -> str | b
             return rewriter.sid(value, name)
         return rewriter.descriptor(bytes(value), name)
     except ValueError:
-        return value  # it is no SID, or no descriptor: so it is compared as it is
+        return value  # no SID or no descriptor: compared unchanged

@@ -1,4 +1,4 @@
-"""What a directory holds around the objects that are compared: server objects, what stands below others."""
+"""Objects of a directory around the compared ones: server objects above, children below."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
 
 HOLDS_OTHERS: Final = frozenset({"site", "computer", "queue-manager", "user"})
-"""Types below whose objects others may stand."""
+"""Types whose objects may have children."""
 CONTAINERS_ABOVE: Final = 2
-"""Above mSMQSettings: the server object and the container of the site (decision M6)."""
+"""Number of containers above mSMQSettings: server object and the site's container (decision M6)."""
 
 
 class Leftover:
-    """Asks a directory for objects that no type of the comparison is about.
+    """Search for objects of B that no compared type covers.
 
     Args:
-        directory: None where B is an export: then what must be above is added, and nothing is known below.
+        directory: of B; None for an export: all containers count as missing, and no children are known.
     """
 
     def __init__(self, directory: "Directory | None") -> None:
@@ -29,7 +29,7 @@ class Leftover:
         self._gone: set[DN] = set()
 
     def missing_above(self, settings: DN) -> Iterator[DN]:
-        """The containers above a settings object that there are not, the highest first."""
+        """Yield the missing containers above a settings object, the highest first."""
         above = [settings.parent, settings.parent.parent][:CONTAINERS_ABOVE]
         for dn in reversed(above):
             if dn not in self._made and not self._exists(dn):
@@ -37,7 +37,7 @@ class Leftover:
                 yield dn
 
     def below(self, dn: DN, type_name: str) -> Iterator[DN]:
-        """What stands below an object that is to be deleted, the deepest first."""
+        """Yield the objects below one that is to be deleted, the deepest first."""
         if self._directory is None or type_name not in HOLDS_OTHERS:
             return
         try:
@@ -50,7 +50,7 @@ class Leftover:
                 yield name
 
     def emptied(self, dn: DN, type_name: str) -> Iterator[DN]:
-        """Containers that hold nothing more when an object is gone: a server object without settings."""
+        """Yield the server object that is empty after its settings object was deleted, if any."""
         self._gone.add(dn)
         if type_name != "settings" or self._directory is None or dn.parent in self._gone:
             return
