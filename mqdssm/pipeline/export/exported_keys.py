@@ -1,4 +1,4 @@
-"""Which objects the finished files of an export hold, and files without some of them."""
+"""Keys of the objects in the finished files of an export, and removal of objects from files."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
@@ -18,11 +18,11 @@ _BATCH_ROWS: Final = 10_000
 
 
 Held = Mapping[int, set[tuple[str, str | None]]]
-"""Series -> key and name of each object that its files hold."""
+"""Series -> key and DN of each object in its files."""
 
 
 def keys_in(folder: ExportFolder, plan: ExportPlan, one: ItemFinished) -> pa.Table:
-    """Key and name of each row of a file, in its order; of text files also its bytes."""
+    """Return key and DN of each row of a file, in order, and its size in bytes for text files."""
     if plan.format != "parquet":
         return pq.read_table(folder.keys_path(one.file.path), schema=KEYS_SCHEMA)
     path = folder.path / one.file.path
@@ -35,7 +35,7 @@ def keys_in(folder: ExportFolder, plan: ExportPlan, one: ItemFinished) -> pa.Tab
 
 
 def held_by(folder: ExportFolder, plan: ExportPlan, files: Iterable[ItemFinished]) -> Held:
-    """The objects in some files."""
+    """Return the keys and DNs of the objects in some files."""
     held: dict[int, set[tuple[str, str | None]]] = {}
     for one in files:
         keys = keys_in(folder, plan, one)
@@ -47,10 +47,10 @@ def held_by(folder: ExportFolder, plan: ExportPlan, files: Iterable[ItemFinished
 def rewritten(
     options: PartOptions, one: ItemFinished, plan: ExportPlan, number: int, gone: pa.Array
 ) -> ItemFinished:
-    """Write a file anew, without some objects, under another number; the old one stays.
+    """Write a copy of a file without some objects, under a new number; the old file stays.
 
     Args:
-        options: how files of its work item are made.
+        options: for the files of its work item.
         one: the file.
         plan: of the export.
         number: of the new file in its series.
@@ -72,7 +72,7 @@ def rewritten(
                 if isinstance(data, pa.RecordBatch)
                 else [text for text, wanted in zip(data, mask.to_pylist(), strict=True) if wanted]
             )
-            if kept.num_rows:  # as many as there is room for: the file held them before
+            if kept.num_rows:  # they fit: the old file held them
                 part.add(RowBatch(_one(kept, "key"), _one(kept, "dn"), left, one.series))
         return part.finish()
     except BaseException:
@@ -90,7 +90,7 @@ def _batches(path: "Path") -> Iterator[pa.RecordBatch]:
 
 
 def _texts(path: "Path", head: int, keys: pa.Table) -> Iterator[list[bytes]]:
-    """The text of each row, some at a time."""
+    """Yield the texts of the rows of a file, in lists of up to `_BATCH_ROWS`."""
     sizes = keys.column("bytes").to_pylist()
     with path.open("rb") as file:
         file.seek(head)

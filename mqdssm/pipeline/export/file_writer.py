@@ -1,4 +1,4 @@
-"""The files of an export: written under another name, digested on the way, and in place only when whole."""
+"""Writer of the files of an export: temporary name, SHA-256 while writing, rename at the end."""
 
 import contextlib
 import hashlib
@@ -20,27 +20,27 @@ from mqdssm.pipeline.ldif import REFERENCES_SERIES
 from mqdssm.pipeline.manifest import ExportedFile
 
 PARQUET: Final = "parquet"
-"""The format whose files are searched as they are; the others are texts."""
+"""The format whose files hold the keys of their objects; the other formats are texts."""
 FILE_BYTES: Final = 256 * 1024 * 1024
-"""Bytes after which a file ends, whatever its rows: certificates reach 1 MiB each."""
+"""Bytes after which a file ends, for any number of rows: certificates reach 1 MiB each."""
 PRIVATE_MODE: Final = 0o600
 READABLE_MODE: Final = 0o666
-"""As the umask allows."""
+"""Mode of files that others may read, as the umask allows."""
 _BUFFER_BYTES: Final = 1024 * 1024
 
 KEYS_SCHEMA: Final = pa.schema([("key", pa.string()), ("dn", pa.string()), ("bytes", pa.int64())])
-"""Of the keys of a file: which object each row is, where it is, and how many bytes it takes in the file."""
+"""Schema of the keys of a file: key and DN of each object, and bytes of its row in the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowBatch:
-    """Some objects, ready to be written.
+    """Batch of objects to write.
 
     Attributes:
-        keys: objectGUID of each as text; the name of the object where it has none.
-        dns: where each is; NULL where its type does not tell.
-        data: a batch for Parquet, else the text of each.
-        series: files of a lower one are loaded first (LDIF).
+        keys: objectGUID of each object as text; its DN if it has none.
+        dns: DN of each object; NULL if its type has no DN column.
+        data: a record batch for Parquet, else the text of each object.
+        series: order of loading (LDIF): files of a lower series first.
     """
 
     keys: pa.Array
@@ -53,11 +53,11 @@ class RowBatch:
 
     @property
     def objects(self) -> int:
-        """How many objects these are: none where they only complete objects of other files."""
+        """Number of objects; 0 if the rows only add references to objects of other files."""
         return 0 if self.series == REFERENCES_SERIES else len(self)
 
     def slice(self, start: int, stop: int) -> "RowBatch":
-        """Some of the rows."""
+        """Return the rows from `start` up to, not including, `stop`."""
         size = min(stop, len(self)) - start
         if isinstance(self.data, pa.RecordBatch):
             data: pa.RecordBatch | Sequence[bytes] = self.data.slice(start, size)
@@ -67,20 +67,20 @@ class RowBatch:
 
 
 class DigestingFile(io.RawIOBase):
-    """A file that is only written, and knows the SHA-256 of what was.
+    """Write-only file that computes the SHA-256 of its content.
 
     Args:
-        path: of the file, which is made anew.
-        is_private: for its owner alone (mode 0600), from the first moment.
+        path: of the file, which is replaced.
+        is_private: True: create it with mode 0600.
 
     Attributes:
         size: bytes written so far.
-        is_given_up: nothing more is written, whatever comes.
+        is_given_up: True: `write` ignores its data.
     """
 
     def __init__(self, path: Path, *, is_private: bool = True) -> None:
         super().__init__()
-        path.unlink(missing_ok=True)  # of an attempt that broke off, whatever its mode
+        path.unlink(missing_ok=True)  # of an interrupted attempt
         mode = PRIVATE_MODE if is_private else READABLE_MODE
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
         self._file = os.fdopen(descriptor, "wb", buffering=_BUFFER_BYTES)
@@ -89,11 +89,11 @@ class DigestingFile(io.RawIOBase):
         self.is_given_up = False
 
     def writable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def write(self, data: Any) -> int:
-        """Write, and digest."""
+        """Write data and add it to the digest; return its size in bytes."""
         if self.is_given_up:
             return memoryview(data).nbytes
         self._digest.update(data)
@@ -103,16 +103,16 @@ class DigestingFile(io.RawIOBase):
         return count
 
     def tell(self) -> int:
-        """Bytes written so far."""
+        """Return the number of bytes written so far."""
         return self.size
 
     @property
     def sha256(self) -> str:
-        """Digest of what was written so far."""
+        """SHA-256 of the bytes written so far, in lower-case hexadecimal."""
         return self._digest.hexdigest()
 
     def close(self) -> None:
-        """Make sure that it is on the disk."""
+        """Sync the file to the disk and close it."""
         if self.closed:
             return
         try:
@@ -125,7 +125,7 @@ class DigestingFile(io.RawIOBase):
 
 @dataclass(frozen=True, slots=True)
 class PartOptions:
-    """How the files of one work item are made.
+    """Options of the files of one work item.
 
     Attributes:
         folder: of the export.
@@ -134,9 +134,9 @@ class PartOptions:
         compression: of Parquet.
         item: number of the work item.
         file_rows: rows after which a file ends.
-        head: what text files begin with.
-        schema: of Parquet; None for the others.
-        readable: others may read the files, as the umask allows; never those that may hold password hashes.
+        head: first bytes of text files.
+        schema: of Parquet; None for the other formats.
+        readable: let others read the files, as the umask allows, unless they may hold password hashes.
     """
 
     folder: ExportFolder
@@ -151,21 +151,21 @@ class PartOptions:
 
     @property
     def is_private(self) -> bool:
-        """True if the files are for their owner alone.
+        """True if only the owner can read the files.
 
-        Entries as they are stored always are: they may hold hashes of passwords.
+        That is always so for LDIF and type ``ldap``, as stored entries may hold password hashes.
         """
         has_hashes = self.format == "ldif" or FRAME_TYPES[self.type_name].ldap_class is None
         return has_hashes or not self.readable
 
     def name(self, series: int, number: int) -> str:
-        """Name of a file: in the order of names all parents come before their children."""
+        """Return the name of a file; sorted by name, files of LDIF have parents before children."""
         parts = [f"{series:03d}"] if self.format == "ldif" else []
         return "-".join(["part", *parts, f"{self.item:03d}", f"{number:05d}"]) + f".{self.format}"
 
 
 class ExportFile:
-    """One file that is being written.
+    """Export file that is being written.
 
     Args:
         options: of its work item.
@@ -189,11 +189,11 @@ class ExportFile:
 
     @property
     def room(self) -> int:
-        """How many more rows the file shall take."""
+        """Number of rows that still fit into the file."""
         return 0 if self._file.size >= FILE_BYTES else max(0, self._options.file_rows - self.rows)
 
     def add(self, rows: RowBatch) -> None:
-        """Write some rows."""
+        """Write rows to the file."""
         if self._options.format == PARQUET:
             if self._parquet is None:
                 self._parquet = self._writer(rows.data)
@@ -206,7 +206,7 @@ class ExportFile:
         self.objects += rows.objects
 
     def finish(self) -> ItemFinished:
-        """Put the file in its place, with its keys."""
+        """Close the file, rename it to its final name, and write its keys for a text format."""
         if self._options.format != PARQUET:
             self._write_keys()
         else:
@@ -218,7 +218,7 @@ class ExportFile:
         return ItemFinished(file=file, item=self._options.item, series=self._series, bytes=self._file.size)
 
     def _writer(self, first: "pa.RecordBatch | None") -> pq.ParquetWriter:
-        """Begin a file of Parquet, by what the first rows look like."""
+        """Return a Parquet writer, with dictionaries for the columns that repeat in the first rows."""
         return pq.ParquetWriter(
             self._file,
             self._options.schema,
@@ -227,11 +227,11 @@ class ExportFile:
         )
 
     def abandon(self) -> None:
-        """Remove what was written."""
+        """Close and remove the unfinished file."""
         self._file.is_given_up = True
         if self._parquet is not None:
             self._parquet.close()
-        with contextlib.suppress(OSError):  # the disk is full, as was said before
+        with contextlib.suppress(OSError):  # a full disk, which was reported before
             self._file.close()
         self._draft.unlink(missing_ok=True)
 
@@ -241,9 +241,9 @@ class ExportFile:
 
 
 def repeating(batch: pa.RecordBatch) -> list[str]:
-    """The columns of a batch whose values come again, as Parquet calls them.
+    """Return the Parquet paths of the columns whose values repeat, for dictionary encoding.
 
-    A dictionary of values that are all different costs time and room. Of lists and maps it is not looked at.
+    A dictionary of values that are all different costs time and space. Lists and maps always get one.
     """
     return [
         path
@@ -262,11 +262,11 @@ def _paths_that_repeat(name: str, column: pa.Array) -> tuple[str, ...]:
 
 
 class ExportFiles:
-    """The files of one work item; one is open for each series.
+    """Writer of the files of one work item, with one open file a series.
 
     Args:
-        options: how they are made.
-        finished: those that are there already.
+        options: of the files.
+        finished: files that exist already.
     """
 
     def __init__(self, options: PartOptions, finished: Iterable[ItemFinished]) -> None:
@@ -277,7 +277,7 @@ class ExportFiles:
             self._next[one.series] = max(self._next.get(one.series, 0), one.number + 1)
 
     def add(self, rows: RowBatch) -> Iterator[ItemFinished]:
-        """Write some rows; gives the files that are complete with them."""
+        """Write rows, and yield each file that they complete."""
         start = 0
         while start < len(rows):
             part = self._open.get(rows.series)
@@ -291,13 +291,13 @@ class ExportFiles:
                 yield part.finish()
 
     def finish(self, *, empty: bool) -> list[ItemFinished]:
-        """Complete the files that are open; with `empty` make one without rows if there is none at all."""
+        """Finish the open files and return them; with `empty`, write a file without rows if there is none."""
         if empty and not self._open and not self._next:
             self._open[0] = self._begin(0)
         return [self._open.pop(series).finish() for series in sorted(self._open)]
 
     def abandon(self) -> None:
-        """Remove the files that are open."""
+        """Close and remove the open files."""
         while self._open:
             self._open.popitem()[1].abandon()
 

@@ -1,8 +1,8 @@
-"""What an export has done so far, on disk: how a killed one goes on where it was.
+"""Journal of an export on disk, so that an interrupted export can be resumed.
 
-``DIR/.export`` holds the plan (what was asked for, and the marks of the server when it began), for each work
-item a journal with one line for each finished file, and for formats that cannot be searched the keys of the
-objects in each file. It is removed when the manifest is written, so only an unfinished export has one.
+``DIR/.export`` holds the plan (the request, and the position of the server at the beginning), a journal of
+each work item with a line for each finished file, and for text formats the keys of the objects in each file.
+The folder is removed after the manifest is written, so only an unfinished export has it.
 """
 
 import json
@@ -28,16 +28,16 @@ WORK_NAME: Final = ".export"
 PLAN_NAME: Final = "plan.json"
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9]+:/")  # of an object store; a path keeps one slash
 FILE_ROWS: Final = 100_000
-"""Rows after which a file ends: small enough to be written again, large enough to be read fast."""
+"""Default number of rows of a file: small enough to write again, large enough to read fast."""
 
 
 class ExportItem(BaseModel):
-    """A work item: all objects of a type, or a range of them (`mqdssm.pipeline.frames.partitions`).
+    """Work item: all objects of a type, or a range of them (`mqdssm.pipeline.frames.partitions`).
 
     Attributes:
-        key: the attribute that divides them.
-        low: its least value, included; None: no bound.
-        high: where the next item begins; None: no bound.
+        key: attribute whose values divide the objects.
+        low: lower bound, included; None: no bound.
+        high: upper bound, not included; None: no bound.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -48,19 +48,19 @@ class ExportItem(BaseModel):
 
     @classmethod
     def of(cls, part: SearchSlice) -> Self:
-        """The item for a slice; keys that divide are plain text."""
+        """Return the work item for a slice, whose bounds are ASCII."""
         low, high = (None if value is None else value.decode("ascii") for value in (part.low, part.high))
         return cls(key=part.key, low=low, high=high)
 
     @property
     def where(self) -> "LdapFilter | None":
-        """What its objects satisfy; None: all."""
+        """LDAP filter for the objects of the item; None for all objects."""
         low, high = (None if value is None else value.encode("ascii") for value in (self.low, self.high))
         return SearchSlice(None, self.key, low, high).wanted
 
 
 class ExportPlan(BaseModel):
-    """What was asked for, and from what: a resumed export has to ask for the same.
+    """Plan of an export, ``plan.json``. A resumed export must have the same options.
 
     Attributes:
         types: names as on the command line.
@@ -70,12 +70,12 @@ class ExportPlan(BaseModel):
         profile: kind of server.
         naming_context: root of the directory, a DN.
         context: base of computers, queues and users, if another one was chosen (decision M8).
-        started: when it began for the first time.
-        marks: of the server, at that time.
-        items: work items of each type; how a type is divided is decided once.
+        started: when the first attempt began.
+        marks: position of the server at that time.
+        items: work items of each type, which a resumed export keeps.
         file_rows: rows after which a file ends.
-        resumed: how often it was broken off and went on.
-        readable: others may read the files, as the umask allows.
+        resumed: number of times the export was interrupted and resumed.
+        readable: let others read the files, as the umask allows.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -97,25 +97,25 @@ class ExportPlan(BaseModel):
     _ASKED: ClassVar = ("types", "format", "dialect", "compression", "profile", "naming_context", "context")
 
     def write(self, work: Path) -> None:
-        """Write it, at once and whole."""
+        """Write the plan atomically."""
         write_whole(work / PLAN_NAME, self.model_dump_json(indent=2).encode())
 
     @classmethod
     def load(cls, work: Path) -> Self:
-        """Read it.
+        """Read the plan of an unfinished export.
 
         Raises:
-            ConfigError: it cannot be used.
+            ConfigError: the plan is missing, or of another version of the program.
         """
         return read_document(
             cls, work / PLAN_NAME, other="is not of this version of the program; export again"
         )
 
     def refuse_other(self, asked: "ExportPlan", folder: Path) -> None:
-        """Refuse to go on with something else.
+        """Refuse to resume with other options.
 
         Raises:
-            ConfigError: what is asked for now differs from what was begun.
+            ConfigError: the new options differ from those of this plan.
         """
         for name in self._ASKED:
             mine, other = getattr(self, name), getattr(asked, name)
@@ -133,13 +133,13 @@ def _shown(value: Any) -> str:
 
 
 class ItemFinished(BaseModel):
-    """One line of a journal.
+    """Line of a journal: a finished file.
 
     Attributes:
-        file: the finished file.
+        file: its entry for the manifest.
         item: number of the work item in its type.
-        series: which of the item's series of files it belongs to (the depth of LDIF entries, else 0).
-        bytes: its size.
+        series: order of loading of LDIF (the depth of the entries); 0 for other formats.
+        bytes: size of the file.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -156,7 +156,7 @@ class ItemFinished(BaseModel):
 
 
 class ItemJournal:
-    """The journal of one work item: appended to by the worker that has it, read by everybody.
+    """Journal of one work item. One worker appends to it; other processes read it.
 
     Args:
         work: the folder ``.export``.
@@ -174,22 +174,22 @@ class ItemJournal:
         return self._done.is_file()
 
     def finish(self) -> None:
-        """State that all of the item is in the files."""
+        """Mark the item as completely exported."""
         write_whole(self._done, b"")
 
     def reopen(self) -> None:
-        """State that something is missing after all."""
+        """Mark the item as incomplete again."""
         self._done.unlink(missing_ok=True)
 
     def add(self, finished: ItemFinished) -> None:
-        """Add a file that is complete and on disk."""
+        """Append a finished file, and sync the journal to the disk."""
         with self.path.open("ab") as file:
             file.write(finished.model_dump_json().encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
 
     def read(self) -> list[ItemFinished]:
-        """The finished files; a line that was cut short by a kill stands for none."""
+        """Return the finished files; incomplete lines are ignored."""
         try:
             lines = self.path.read_bytes().split(b"\n")[:-1]
         except FileNotFoundError:
@@ -199,20 +199,20 @@ class ItemJournal:
             try:
                 found.append(ItemFinished.model_validate_json(line))
             except ValidationError:
-                continue  # the power failed in the middle of it, and the next line went on behind it
+                continue  # cut by a power failure, with the next line appended to it
         return found
 
     def replace(self, finished: Iterable[ItemFinished]) -> None:
-        """Write it anew, at once and whole."""
+        """Replace all lines of the journal atomically."""
         write_whole(self.path, b"".join(one.model_dump_json().encode() + b"\n" for one in finished))
 
 
 class ExportFolder:
-    """The folder of an export while it is being made.
+    """Folder of an unfinished export.
 
     Attributes:
-        path: the folder.
-        work: its part for what an unfinished export needs.
+        path: of the folder.
+        work: its folder ``.export`` for plan, journals, keys and progress.
     """
 
     def __init__(self, path: Path) -> None:
@@ -220,20 +220,20 @@ class ExportFolder:
         self.work = path / WORK_NAME
 
     def journals(self, plan: ExportPlan, name: str) -> list[ItemJournal]:
-        """The journals of a type, one for each work item."""
+        """Return the journals of a type, one for each work item."""
         return [ItemJournal(self.work, name, item) for item in range(len(plan.items[name]))]
 
     def keys_path(self, part: str) -> Path:
-        """Where the keys of the objects of a file are, if it does not tell them itself."""
+        """Return the path of the keys of the objects in a text file."""
         return self.work / "keys" / (part.replace("/", "-") + ".parquet")
 
     @property
     def progress(self) -> Path:
-        """Where workers say how far they are."""
+        """Folder of the files in which workers report their progress."""
         return self.work / "progress"
 
     def begin(self, plan: ExportPlan) -> None:
-        """Make the folders that the export needs; without a plan nothing has begun."""
+        """Make the folders and write the plan of a new export."""
         for folder in (self.work / "journal", self.work / "keys", self.progress):
             folder.mkdir(parents=True, exist_ok=True)
         plan.write(self.work)
@@ -241,10 +241,10 @@ class ExportFolder:
             (self.path / name).mkdir(exist_ok=True)
 
     def verify(self, plan: ExportPlan) -> int:
-        """Keep of a killed export what is whole, and remove the rest.
+        """Keep the complete files of an interrupted export, and remove all others.
 
         Returns:
-            How many rows were there already.
+            Number of objects in the kept files.
         """
         rows = 0
         for name in plan.types:
@@ -277,22 +277,22 @@ class ExportFolder:
             return False
 
     def finish(self) -> None:
-        """Remove what only an unfinished export needs."""
+        """Remove the folder ``.export``."""
         shutil.rmtree(self.work, ignore_errors=True)
 
 
 def prepare(folder: Path, *, resume: bool) -> bool:
-    """Make sure that a folder can take an export.
+    """Make a folder for an export, or check an existing one.
 
     Args:
         folder: made if it does not exist.
-        resume: whether an unfinished one goes on.
+        resume: True to resume an unfinished export.
 
     Returns:
-        Whether there is an unfinished one to go on with.
+        True if the folder holds an unfinished export to resume.
 
     Raises:
-        ConfigError: it cannot be used, or holds something that does not belong to this export.
+        ConfigError: the folder cannot be used, or its content does not fit `resume`.
     """
     if _ADDRESS.match(str(folder)):
         raise ConfigError(f"{folder} is no folder: an export needs one of this machine, or mounted on it")
@@ -301,7 +301,7 @@ def prepare(folder: Path, *, resume: bool) -> bool:
         names = {path.name for path in folder.iterdir()}
     except OSError as error:
         raise ConfigError(f"{folder} cannot be used: {why_no_folder(error)}") from error
-    # with a manifest it is whole: what was killed then only did not come to clearing up
+    # with a manifest the export is complete: it was killed before it removed `.export`
     unfinished = MANIFEST_NAME not in names and (folder / WORK_NAME / PLAN_NAME).is_file()
     if MANIFEST_NAME in names and resume:
         raise ConfigError(f"the export in {folder} is complete: there is nothing to resume")
@@ -317,7 +317,7 @@ def prepare(folder: Path, *, resume: bool) -> bool:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is there with all of its content, or as it was before."""
+    """Replace a file atomically, after a sync of the new content to the disk."""
     draft = path.with_name(path.name + ".new")
     with draft.open("wb") as file:
         file.write(data)
@@ -327,7 +327,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def progress_of(folder: Path) -> dict[str, int]:
-    """How many objects each work item has read, as workers say it; names are ``<type>-<item>``."""
+    """Return the number of objects that each work item has read, by ``<type>-<item>``."""
     found: dict[str, int] = {}
     for path in folder.glob("*.json"):
         try:
@@ -338,7 +338,7 @@ def progress_of(folder: Path) -> dict[str, int]:
 
 
 def tell_progress(folder: Path, name: str, rows: int) -> None:
-    """Say how many objects a work item has read; not worth waiting for the disk."""
+    """Write the number of objects that a work item has read, without a sync."""
     draft = folder / f"{name}.new"
     draft.write_text(json.dumps({"rows": rows}), encoding="ascii")
     draft.replace(folder / f"{name}.json")

@@ -1,8 +1,8 @@
-"""LDIF of several types as one directory: the objects above those of the types, and the order of loading.
+"""LDIF of several types as one directory: parents of the exported objects, and the order of loading.
 
-A queue is below a queue manager, this below a computer, and that below containers: who exports queues alone
-still wants to load them. So what is above an exported object and is of no exported type stands in files of
-its own, once.
+A queue is below a queue manager, which is below a computer, which is below containers. An export of queues
+alone needs these parents to be loaded. So all ancestors that are of no exported type are written once, to
+files of their own.
 """
 
 import logging
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger(__name__)
 
 PARENTS: Final = "parents"
-"""The folder of what is above the exported objects."""
+"""Folder of the files with the parents of exported objects."""
 _EVERYTHING: Final = next(name for name, frame in FRAME_TYPES.items() if frame.ldap_class is None)
 
 
 @dataclass(frozen=True, slots=True)
 class Parents:
-    """What is above the exported objects.
+    """Parents of the exported objects, of no exported type.
 
     Attributes:
-        files: with these objects.
-        changed: those of them that were changed after the exported objects were read.
+        files: with these parents.
+        changed: parents that changed after the exported objects were read.
     """
 
     files: tuple[ExportedFile, ...] = ()
@@ -48,9 +48,9 @@ class Parents:
 
 
 def load_order(types: Sequence[tuple[str, Iterable[ExportedFile]]], parents: Parents) -> tuple[str, ...]:
-    """The paths of all files of LDIF, all parents before their children, and references last.
+    """Return the paths of all LDIF files: parents before children, references last.
 
-    Entries of all classes hold the objects of the other types, too: then these need not be loaded.
+    If type ``ldap`` was exported, its files hold the objects of all types, and no others are returned.
 
     Args:
         types: the files of each type.
@@ -67,18 +67,18 @@ def _place(path: str) -> tuple[str, str]:
 
 
 def write_parents(directory: "Directory", folder: ExportFolder, plan: ExportPlan, marks: Marks) -> Parents:
-    """Write the objects above those of the files.
+    """Write the parents of the exported objects; nothing for other formats than LDIF.
 
     Args:
         directory: that was read.
-        folder: of the export, with all its files of the types.
-        plan: what was exported.
-        marks: of the moment that the files show.
+        folder: of the export, with the files of all types.
+        plan: of the export.
+        marks: position of the server that the files show.
 
     Raises:
-        DirectoryError: they could not be read.
+        DirectoryError: the parents could not be read.
     """
-    shutil.rmtree(folder.path / PARENTS, ignore_errors=True)  # of an attempt that broke off here
+    shutil.rmtree(folder.path / PARENTS, ignore_errors=True)  # of an interrupted attempt
     if plan.format != LDIF or _EVERYTHING in plan.types:
         return Parents()
     wanted = missing_parents(lambda: _dns(folder, plan), directory.session.naming)
@@ -103,11 +103,11 @@ def write_parents(directory: "Directory", folder: ExportFolder, plan: ExportPlan
 
 
 def missing_parents(dns: Callable[[], Iterable[str]], naming: "Naming") -> list[str]:
-    """The names above some objects that are not among them, down from the roots of the directory.
+    """Return the DNs of all ancestors of some objects that are not among these objects.
 
     Args:
-        dns: gives the names of the objects; called twice, so that not all of them are kept.
-        naming: where the directory ends.
+        dns: returns the DNs of the objects; called twice, so that they are not kept in memory.
+        naming: roots of the directory, above which no ancestors are returned.
     """
     above: dict[str, str] = {}
     for dn in dns():
@@ -136,7 +136,7 @@ def _dns(folder: ExportFolder, plan: ExportPlan) -> Iterator[str]:
 
 
 def _changed(directory: "Directory", wanted: Sequence[str], marks: Marks) -> tuple[ChangedObject, ...]:
-    """Which of some objects were changed after a moment, or may have been, or went away."""
+    """Return the objects that changed, may have changed or were deleted since the marks."""
     session = directory.session
     now = Marks.read(session)
     if now.same_as(marks):

@@ -1,4 +1,4 @@
-"""What an export reads of each type: where the objects are, their columns, and their keys."""
+"""Objects of each type, as an export reads them: columns, entries, keys and counts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -25,24 +25,24 @@ KEY_SCHEMA: Final = pa.schema(
 KEY_COLUMNS: Final = ("Identifier", "FullPath", DN_COLUMN.name)
 """Columns that `key_of_batch` needs, as far as a type has them."""
 KEYS_ASKED: Final = 100
-"""Objects that are asked for in one search: more take slapd longer than two searches."""
+"""Number of objects in one search; slapd needs longer for more of them than for two searches."""
 _KEYS_BATCH: Final = 10_000
 _KeyRow = tuple[str, str, str | None, bool | None]
 """A row of `KEY_SCHEMA`."""
 
 
 def columns(type_name: str) -> pa.Schema:
-    """The columns of a type."""
+    """Return the Arrow schema of a type."""
     return arrow_schema(FRAME_TYPES[type_name].columns)
 
 
 def read(directory: "Directory", type_name: str, where: LdapFilter | None = None) -> Iterator[pa.RecordBatch]:
-    """Objects of a type as batches of bounded size.
+    """Yield the objects of a type in record batches of bounded size.
 
     Args:
-        directory: where they are.
+        directory: to read.
         type_name: of the objects.
-        where: what they must satisfy besides; None: all.
+        where: additional LDAP filter; None: all objects.
 
     Raises:
         DirectoryError: while iterating.
@@ -51,7 +51,7 @@ def read(directory: "Directory", type_name: str, where: LdapFilter | None = None
 
 
 def entries(directory: "Directory", type_name: str, where: LdapFilter | None = None) -> Iterator[RawEntry]:
-    """Objects of a type as they are stored; see `read`."""
+    """Yield the objects of a type as stored LDAP entries; see `read`."""
     session = directory.session
     frame = FRAME_TYPES[type_name]
     for base in bases_of(session, frame):
@@ -59,7 +59,7 @@ def entries(directory: "Directory", type_name: str, where: LdapFilter | None = N
 
 
 def filters(directory: "Directory", keys: Sequence[str]) -> Iterator[LdapFilter]:
-    """Filters for objects by their keys, some at a time."""
+    """Yield LDAP filters for objects by their keys, `KEYS_ASKED` objects each."""
     by_name = directory.session.profile.dn_filter
     for start in range(0, len(keys), KEYS_ASKED):
         some = [(one, guid_of(one)) for one in keys[start : start + KEYS_ASKED]]
@@ -69,15 +69,15 @@ def filters(directory: "Directory", keys: Sequence[str]) -> Iterator[LdapFilter]
 
 
 def key(type_name: str, guid: str | None, dn: str) -> str:
-    """The key of an object within its type: its objectGUID as text; its name if it has none.
+    """Return the key of an object in its type: its objectGUID as text, or its DN if it has none.
 
-    Of entries as they are it is the name: not every one has an objectGUID.
+    For type ``ldap`` the key is the DN, as not every entry has an objectGUID.
     """
     return dn if guid is None or FRAME_TYPES[type_name].ldap_class is None else guid
 
 
 def key_of_batch(batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
-    """The key of each row, and where the object is (NULL where its type does not tell)."""
+    """Return the key and the DN of each row; the DN is NULL if the type has no DN column."""
     names = batch.schema.names
     if DN_COLUMN.name in names:
         return batch.column(DN_COLUMN.name), batch.column(DN_COLUMN.name)
@@ -86,7 +86,7 @@ def key_of_batch(batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
 
 
 def guid_of(text: str) -> UUID | None:
-    """The objectGUID that a key is; None for a name."""
+    """Return the objectGUID of a key; None if the key is a DN."""
     try:
         return UUID(text)
     except ValueError:
@@ -94,10 +94,12 @@ def guid_of(text: str) -> UUID | None:
 
 
 def keys(directory: "Directory", type_name: str, since: Since) -> pa.Table:
-    """The keys of all objects of a type, and whether they were changed: NULL where nothing tells.
+    """Return the keys of all objects of a type as rows of `KEY_SCHEMA`.
+
+    Column ``changed`` is True if the object changed since the marks, and NULL without a readable stamp.
 
     Raises:
-        DirectoryError: the search did not come to an end.
+        DirectoryError: the search failed.
     """
     session = directory.session
     found: list[pa.RecordBatch] = []
@@ -118,12 +120,12 @@ def keys(directory: "Directory", type_name: str, since: Since) -> pa.Table:
 
 
 def count(directory: "Directory", type_name: str, limit: int | None = None) -> int:
-    """Count the objects of a type by their names, which costs a fraction of reading them.
+    """Return the number of objects of a type, without reading their attributes.
 
     Args:
-        directory: where they are.
+        directory: to read.
         type_name: of the objects.
-        limit: number that is enough to know; None: count all.
+        limit: number at which counting ends; None: count all.
     """
     session, frame = directory.session, FRAME_TYPES[type_name]
     total = 0
@@ -135,7 +137,7 @@ def count(directory: "Directory", type_name: str, limit: int | None = None) -> i
 
 
 def are_fewer(directory: "Directory", type_names: Iterable[str], limit: int) -> bool:
-    """Return True if there are fewer objects of some types than a limit; counting ends at the limit."""
+    """Return True if some types have fewer objects than a limit in all; counting ends at the limit."""
     total = 0
     for name in type_names:
         total += count(directory, name, limit - total)

@@ -1,10 +1,10 @@
-"""What changed while an export ran: found by comparing keys, read again, and listed in the manifest.
+"""Second reading of objects that changed while an export ran, and the list of them for the manifest.
 
-A scan that pages through a directory may miss an object that is moved, or see it twice, and of an object that
-changes later it holds the former state. So when the server's marks are not what they were, the keys of all
-objects are read once more (names and stamps only), and the columns that tell of other objects, whose changes
-leave no stamp here (`mqdssm.pipeline.export.stale_references`). What differs from the files is taken out
-of them and read again, until nothing differs any more, or a few times on a directory that never rests.
+A paged search may miss an object that is moved, or return it twice, and it returns the old state of an object
+that changes later. So if the position of the server has changed, the keys and stamps of all objects are read
+again, and also the columns about other objects, whose changes leave no stamp here
+(`mqdssm.pipeline.export.stale_references`). Objects that differ are removed from the files and read again,
+until nothing differs, at most `ROUNDS_MAX` times.
 """
 
 import logging
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
 
 ROUNDS_MAX: Final = 3
-"""How often what changed is read again before the export gives up to catch one moment."""
+"""Number of rounds after which an export of a changing directory ends without consistency."""
 
 log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class StaleObject:
-    """An object that is not in the files as it is in the directory.
+    """Object whose exported state is not that of the directory.
 
     Attributes:
         key: of the object.
-        dn: where it is, or was.
-        guid: its objectGUID, if that is known.
-        what: what happened to it.
+        dn: its current or last DN; None if unknown.
+        guid: its objectGUID; None if unknown.
+        what: kind of change.
     """
 
     key: str
@@ -55,12 +55,12 @@ class StaleObject:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What became of an export whose work items are done.
+    """Result of `settle`.
 
     Attributes:
-        consistent: whether the files show the directory as it was at one moment.
-        changed: the objects that were changed, and read again.
-        marks: of the server at that moment, or at the last one that was tried.
+        consistent: True if the files show the directory at one moment.
+        changed: objects that changed and were read again.
+        marks: position of the server at that moment, or at the last attempt.
     """
 
     consistent: bool
@@ -69,12 +69,12 @@ class Settled:
 
 
 def settle(directory: "Directory", folder: ExportFolder, plan: ExportPlan) -> Settled:
-    """Bring the files to what the directory holds now.
+    """Update the files of an export to the current state of the directory.
 
     Args:
         directory: that was read.
-        folder: of the export, all of whose work items are done.
-        plan: what was exported, and the marks at the beginning.
+        folder: of the export, with all work items done.
+        plan: of the export, with the position of the server at the beginning.
 
     Raises:
         DirectoryError: the directory could not be read.
@@ -99,9 +99,7 @@ def settle(directory: "Directory", folder: ExportFolder, plan: ExportPlan) -> Se
             log.warning(
                 "%d objects show this user no %s: changes are not seen", silent, "/".join(since.stamps)
             )
-        if (
-            not found or silent or now.counter is ChangeCounter.TIME
-        ):  # times are too coarse for what came later
+        if not found or silent or now.counter is ChangeCounter.TIME:  # too coarse for another round
             return Settled(not found and not silent, noted.changed, now)
         earlier = now
     now = Marks.read(directory.session)
@@ -111,10 +109,10 @@ def settle(directory: "Directory", folder: ExportFolder, plan: ExportPlan) -> Se
 def _differing(
     directory: "Directory", folder: ExportFolder, plan: ExportPlan, name: str, since: Since
 ) -> tuple[list[StaleObject], int]:
-    """What of a type is not in the files as it is in the directory, or tells of others what is not so.
+    """Find the objects of a type whose rows are missing, outdated or left over.
 
     Returns:
-        That, and of how many objects it is not known whether they were changed.
+        These objects, and the number of objects without a readable stamp.
     """
     found = objects.keys(directory, name, since)
     outdated = stale_references.outdated(directory, folder, plan, name, _files(folder, plan, name))
@@ -125,13 +123,13 @@ def _differing(
 
 
 def differences(held: pa.Table, found: pa.Table) -> list[StaleObject]:
-    """Compare what files hold with what a directory holds.
+    """Compare the objects in files with those in the directory, and return those that differ.
 
     Args:
-        held: key and name of each row.
-        found: as `objects.keys` gives them.
+        held: key and DN of each row.
+        found: from `objects.keys`.
     """
-    if held.num_rows and held.column("dn").null_count == held.num_rows:  # a type that tells no names
+    if held.num_rows and held.column("dn").null_count == held.num_rows:  # a type without a DN column
         found = found.set_column(1, "dn", pa.nulls(found.num_rows, pa.string()))
     unlike = _counts(held).join(_counts(found), ["key", "dn"], join_type="full outer", right_suffix="_found")
     same = pc.equal(unlike.column("count"), unlike.column("count_found"))
@@ -146,7 +144,7 @@ def differences(held: pa.Table, found: pa.Table) -> list[StaleObject]:
 
 
 def _counts(table: pa.Table) -> pa.Table:
-    """How often each pair of key and name occurs; a missing name is empty here: NULL equals nothing."""
+    """Count each pair of key and DN; a missing DN becomes empty, as NULL equals nothing in a join."""
     filled = pa.table({"key": table.column("key"), "dn": pc.fill_null(table.column("dn"), "")})
     counted = filled.group_by(["key", "dn"]).aggregate([([], "count_all")])
     return counted.rename_columns(["key", "dn", "count"])
@@ -169,7 +167,7 @@ def _difference(
 
 
 def _held(folder: ExportFolder, plan: ExportPlan, name: str) -> pa.Table:
-    """Key and name of all objects of a type that the files hold."""
+    """Return key and DN of all objects of a type in the files."""
     tables = [
         keys_in(folder, plan, one) for one in _files(folder, plan, name) if one.series != REFERENCES_SERIES
     ]
@@ -190,7 +188,7 @@ def _replace(
     name: str,
     differing: Iterable[StaleObject],
 ) -> list[StaleObject]:
-    """Take objects out of the files of a type, and read them again; gives those that really differ."""
+    """Remove objects from the files of a type and read them again; return those that really changed."""
     wanted = list(differing)
     if not wanted:
         return []
@@ -199,12 +197,12 @@ def _replace(
         _take_out(part_options(folder, plan, name, item), plan, journal, gone)
     again = [one.key for one in wanted if one.what != "deleted"]
     written = _read_again(directory, folder, plan, name, again) if again else set()
-    # what was added and gives no row has gone already, or is nothing that this format can hold
+    # an added object without a row was deleted meanwhile, or the format cannot hold it
     return [one for one in wanted if one.what != "added" or one.key in written]
 
 
 def _take_out(options: PartOptions, plan: ExportPlan, journal: ItemJournal, gone: pa.Array) -> None:
-    """Write the files of a work item anew that hold one of some objects."""
+    """Rewrite the files of a work item that hold any of the objects, without these objects."""
     folder = options.folder
     files = journal.read()
     for place, one in enumerate(files):
@@ -213,7 +211,7 @@ def _take_out(options: PartOptions, plan: ExportPlan, journal: ItemJournal, gone
             continue
         new = rewritten(options, one, plan, _next_number(files, one.series), gone)
         files[place] = new
-        journal.replace(files)  # the old file belongs to nothing any more, whatever happens next
+        journal.replace(files)  # the old file is no part of the export from here on
         (folder.path / one.file.path).unlink()
         folder.keys_path(one.file.path).unlink(missing_ok=True)
 
@@ -225,7 +223,7 @@ def _next_number(files: Iterable[ItemFinished], series: int) -> int:
 def _read_again(
     directory: "Directory", folder: ExportFolder, plan: ExportPlan, name: str, wanted: list[str]
 ) -> set[str]:
-    """Read objects into further files; gives the keys of those that are there."""
+    """Read objects by their keys into new files, and return the keys that were found."""
     journal = folder.journals(plan, name)[0]
     parts = ExportFiles(part_options(folder, plan, name, 0), journal.read())
     written: set[str] = set()
@@ -243,10 +241,10 @@ def _read_again(
 
 
 class _Noted:
-    """What changed, kept on disk: a kill between taking objects out and reading them again loses none of it.
+    """Changed objects of an export, kept on disk for the case that it is killed and resumed.
 
     Args:
-        work: the folder of what an unfinished export needs.
+        work: the folder ``.export``.
     """
 
     def __init__(self, work: Path) -> None:
@@ -258,15 +256,15 @@ class _Noted:
 
     @property
     def changed(self) -> tuple[ChangedObject, ...]:
-        """All of it."""
+        """All changed objects."""
         return tuple(self._known.values())
 
     def before(self, name: str, differing: Sequence[StaleObject]) -> None:
-        """Note what differs, before the files change: afterwards they do not show it any more."""
+        """Write the differing objects to the disk before the files change."""
         self._write(self._with(name, differing))
 
     def after(self, name: str, replaced: Sequence[StaleObject]) -> None:
-        """Note what really was another one."""
+        """Add the objects that really changed, and write the list to the disk."""
         self._known = self._with(name, replaced)
         self._write(self._known)
 
@@ -286,9 +284,9 @@ _KNOWN: Final = TypeAdapter(list[tuple[str, ChangedObject]])
 
 
 def _merged(earlier: ChangedObject | None, now: ChangedObject) -> ChangedObject:
-    """What happened to an object in the end: one that was made and changed was made.
+    """Combine two changes of an object: of added and modified the earlier one counts, else the later.
 
-    One that was taken out of the files to be read again, and then was not, only seems to be new.
+    An object that was removed from the files and not read again, as after a kill, only seems to be added.
     """
     if earlier is not None and {earlier.what, now.what} == {"added", "modified"}:
         return now.model_copy(update={"what": earlier.what})

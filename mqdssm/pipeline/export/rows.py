@@ -1,4 +1,4 @@
-"""Objects of a directory as rows of an export's files, whatever their format."""
+"""Objects of a directory as rows of export files, in all formats."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 LDIF: Final = "ldif"
 FORMATS: Final = (PARQUET, "csv", "jsonl", LDIF)
 ENTRIES_TOGETHER: Final = 1_000
-"""Entries that are written as LDIF at once."""
+"""Largest number of LDIF records in a batch."""
 
 
 def head_of(kind: str, type_name: str) -> bytes:
-    """What a text file of a format begins with."""
+    """Return the first bytes of a text file: the header line for CSV, else nothing."""
     return b"" if kind == LDIF else texts_of(kind)[1](objects.columns(type_name))
 
 
@@ -43,14 +43,14 @@ def all_rows(
     dialect: str | None,
     where: "LdapFilter | None" = None,
 ) -> Iterator[RowBatch]:
-    """The objects of a type.
+    """Yield the objects of a type as batches of rows.
 
     Args:
-        directory: where they are.
+        directory: to read.
         type_name: of the objects.
         kind: format.
         dialect: of LDIF.
-        where: what they must satisfy besides; None: all.
+        where: additional LDAP filter; None: all objects.
 
     Raises:
         DirectoryError: while iterating.
@@ -63,7 +63,7 @@ def all_rows(
 
 
 def batch_rows(batches: Iterable[pa.RecordBatch], kind: str) -> Iterator[RowBatch]:
-    """Rows of batches, for all formats but LDIF."""
+    """Convert record batches into rows of a format other than LDIF."""
     write = None if kind == PARQUET else texts_of(kind)[0]
     for batch in batches:
         keys, dns = objects.key_of_batch(batch)
@@ -73,13 +73,13 @@ def batch_rows(batches: Iterable[pa.RecordBatch], kind: str) -> Iterator[RowBatc
 def ldif_rows(
     entries: Iterable[RawEntry], type_name: str, profile: "Profile", dialect: Dialect
 ) -> Iterator[RowBatch]:
-    """Rows of LDIF; those of one series together.
+    """Convert entries into rows of LDIF, each batch of one series.
 
     Args:
         entries: as they are stored.
         type_name: of the objects.
-        profile: of the server that they are from.
-        dialect: of the server that they are for.
+        profile: of the source server.
+        dialect: of the target server.
     """
     pending: dict[int, list[tuple[str, str, bytes]]] = {}
     for entry in entries:
@@ -94,7 +94,7 @@ def ldif_rows(
 
 
 def records(entry: RawEntry, profile: "Profile", dialect: Dialect) -> list[Record]:
-    """An entry as LDIF for a kind of server; none if that server could not hold it."""
+    """Return the LDIF records of an entry for a kind of server; empty if it cannot hold the entry."""
     from_ad = profile.translates_security
     if dialect is Dialect.AD:
         return to_ad(entry.dn, entry.attributes, as_stored if from_ad else into_ad())
@@ -105,7 +105,7 @@ def records(entry: RawEntry, profile: "Profile", dialect: Dialect) -> list[Recor
 
 
 def without(rows: RowBatch, held: Held) -> RowBatch:
-    """The rows whose objects are not held already by files of the same series."""
+    """Return the rows whose objects are not yet in files of the same series."""
     there = held.get(rows.series)
     if not there:
         return rows

@@ -1,4 +1,4 @@
-"""Export: the objects of a directory as files and a manifest, by workers that write the files themselves."""
+"""Export of the objects of a directory: workers write the files, and a manifest lists them."""
 
 import contextlib
 import os
@@ -41,17 +41,17 @@ _SAID_AGAIN: Final[Mapping[type[MqdssmError], type[MqdssmError]]] = {
     one: one for one in (ConfigError, SparkFailed, WorkerFailed)
 }
 SMALL_OBJECTS: Final = 10_000
-"""Fewer objects than these are exported in this process: starting workers would cost more."""
+"""Fewer objects than these are exported in this process, without workers."""
 PROGRESS_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far an export is.
+    """Progress of an export.
 
     Attributes:
-        rows: objects that were read so far.
-        total: objects that there were when it was counted; None as long as that is not known.
+        rows: number of objects read so far.
+        total: number of objects to read; None until they are counted.
     """
 
     rows: int
@@ -81,42 +81,41 @@ def export(
 ) -> Manifest:
     """Export types of objects to ``DIR/<type>/part-*.<format>``, and write ``DIR/manifest.json`` last.
 
-    What cannot work is found before workers start: a folder with something in it, Spark without Java, a
-    server that does not let us in. What was complete when an export broke off stays in the folder, and
-    ``resume`` goes on with it. An attribute that is not set is NULL, where the specification gives no
-    default.
+    Wrong settings are found before workers start: a folder that is not empty, Spark without Java, a server
+    that refuses the log-in. Complete files of an interrupted export stay in the folder, and ``resume`` keeps
+    them. An attribute that is not set is NULL if the specification gives no default.
 
     Args:
-        urls: one or several LDAP servers; they are tried in turn, and the first that answers is read.
+        urls: one or several LDAP servers, tried in turn; the first server that answers is read.
         types: names as on the command line (``queue``, ``queue-manager``, ..., or ``ldap``).
-        to_dir: the folder; it is made, or must be empty, or hold what is resumed.
+        to_dir: the folder; it is made, or must be empty or hold the export to resume.
         format: ``parquet``, ``csv``, ``jsonl`` or ``ldif``.
         dialect: of LDIF: ``openldap`` or ``ad``; None: that of the server.
         compression: of Parquet: ``none``, ``zstd`` or ``snappy``.
         file_rows: objects after which a file ends; None: 100,000.
-        partitions: into how many searches each type is divided, to be read at the same time. Dividing costs
-            a scan of one attribute; types are read at the same time anyhow.
-        resume: go on with an export that was broken off; begin one if the folder is empty.
-        readable: others may read the files, as the umask allows; else they are for their owner alone
-            (mode 0600), as those of LDIF and of type ``ldap`` always are.
-        watch: called every half second, from another thread, with how far it is.
+        partitions: number of parallel searches of each type. Dividing a type costs a scan of one attribute;
+            different types are always read in parallel.
+        resume: resume an interrupted export; begin a new one if the folder is empty.
+        readable: let others read the files, as the umask allows; False: mode 0600, which files of LDIF and
+            type ``ldap`` always have.
+        watch: called every half second, from another thread, with the progress.
         engine: ``local`` reads with processes of this machine, without Java and pyspark; ``spark`` with
-            Spark's workers. ``auto`` is Spark where `on` says anything or this program has an active session
-            of Spark, and else local, whatever the number of objects.
-        workers: processes of the local engine; None: one a core, as far as there is memory.
+            Spark's workers. ``auto`` is Spark if `on` has an option or this program has an active Spark
+            session, else local, for any number of objects.
+        workers: processes of the local engine; None: one a core, fewer if memory is short.
         on: where Spark runs. On a cluster the folder must be one that all of its machines share.
-        login: how to log in, as `mqdssm.pipeline.access.PipelineLogIn` says.
+        login: log-in options, see `mqdssm.pipeline.access.PipelineLogIn`.
 
     Returns:
-        The manifest, as it was written.
+        The manifest that was written.
 
     Raises:
-        ConfigError: what the engine needs is not installed, a folder that cannot be used, an unknown type, a
-            full disk, or a resume with other arguments.
-        DirectoryNotConnected: no server can be reached, or none lets us in.
-        DirectoryError: a search failed; what was complete stays.
-        WorkerFailed: a worker crashed again and again; the same.
-        SparkFailed: Spark itself failed; the same.
+        ConfigError: a missing package, a folder that cannot be used, an unknown type, a full disk, or a
+            resume with other arguments.
+        DirectoryNotConnected: no server can be reached, or none accepts the log-in.
+        DirectoryError: a search failed; complete files stay.
+        WorkerFailed: a worker crashed too often; complete files stay.
+        SparkFailed: Spark itself failed; complete files stay.
     """
     asked = ExportRequest(
         types,
@@ -143,7 +142,7 @@ def _checked_export(
     *,
     resume: bool,
 ) -> Manifest:
-    """Export, after everything was looked at that can be known before workers start."""
+    """Check folder and directory, then export."""
     unfinished = prepare(to_dir, resume=resume)
     folder = ExportFolder(to_dir.resolve())
     from mqdssm.pipeline.export import objects
@@ -159,7 +158,7 @@ def _checked_export(
 
 
 class ExportRequest:
-    """What shall be exported, checked.
+    """Checked options of an export.
 
     Args:
         types: names as on the command line.
@@ -167,11 +166,11 @@ class ExportRequest:
         dialect: of LDIF; None: that of the server.
         compression: of Parquet.
         file_rows: objects after which a file ends.
-        partitions: into how many searches each type is divided.
-        readable: others may read the files.
+        partitions: number of parallel searches of each type.
+        readable: let others read the files.
 
     Raises:
-        ConfigError: an unknown name, or one that does not go with the others.
+        ConfigError: an unknown name, or options that exclude each other.
     """
 
     def __init__(
@@ -211,15 +210,15 @@ class ExportRequest:
 
     @property
     def needs_msmq(self) -> bool:
-        """True if the directory has to hold MSMQ's objects; entries as they are can be any."""
+        """True if the directory must hold MSMQ objects: any type but ``ldap`` is exported."""
         return any(FRAME_TYPES[name].ldap_class is not None for name in self._types)
 
     def plan(self, directory: "Directory", context: str | None) -> ExportPlan:
-        """The plan for a directory, with its marks of this moment.
+        """Return the plan for a directory, with its current position.
 
         Args:
             directory: to export.
-            context: base of computers, queues and users, if another one was chosen.
+            context: base of computers, queues and users; None: the default one.
         """
         from mqdssm.pipeline.export.journal import ExportItem
         from mqdssm.pipeline.export.server_position import Marks
@@ -248,7 +247,7 @@ class ExportRequest:
 
 @contextlib.contextmanager
 def _told(folder: ExportFolder) -> Iterator[None]:
-    """Say of an error that what is complete was kept."""
+    """Add to an error that complete files stay in the folder, and how to resume."""
     from mqdssm.pipeline.export.worker import told
 
     try:
@@ -267,7 +266,7 @@ def _told(folder: ExportFolder) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _alone(folder: ExportFolder) -> Iterator[None]:
-    """Make sure that no other program exports into the folder now."""
+    """Lock the folder against exports of other programs."""
     folder.work.mkdir(exist_ok=True)
     taken = f"another export is writing into {folder.path}: wait for its end, or name another folder"
     with locked(folder.work / "lock", wait_s=0, taken=taken):
@@ -275,7 +274,7 @@ def _alone(folder: ExportFolder) -> Iterator[None]:
 
 
 def _begun(folder: ExportFolder, asked: ExportPlan, *, unfinished: bool) -> ExportPlan:
-    """Begin an export, or go on with one; gives the plan that counts."""
+    """Begin or resume an export, and return its plan."""
     from mqdssm.pipeline.export.worker import STOP_NAME
 
     if not unfinished:
@@ -293,7 +292,7 @@ def _begun(folder: ExportFolder, asked: ExportPlan, *, unfinished: bool) -> Expo
 def _task(
     folder: ExportFolder, plan: ExportPlan, access: DirectoryAccess, engine: JobEngine, controller: str
 ) -> "ExportTask":
-    """The export as workers need to know it."""
+    """Return the task that workers get."""
     from mqdssm.pipeline.export.worker import ExportTask
 
     witness = WitnessFile.of(folder.work / PLAN_NAME) if engine.on.is_cluster else None
@@ -338,7 +337,7 @@ def _export(
 
 
 def _read(task: "ExportTask", engine: JobEngine, *, is_small: bool) -> None:
-    """Let the engine's workers do what is not done yet."""
+    """Let the workers of the engine do all unfinished work items."""
     from mqdssm.pipeline.export.worker import ExportWork
 
     folder = ExportFolder(Path(task.folder))
@@ -359,7 +358,7 @@ def _read(task: "ExportTask", engine: JobEngine, *, is_small: bool) -> None:
 def _watched(
     folder: ExportFolder, plan: ExportPlan, access: DirectoryAccess, watch: Watch | None
 ) -> Iterator[None]:
-    """Tell somebody how far the export is, and count meanwhile how far it has to go."""
+    """Call `watch` with the progress every half second, and count the objects meanwhile."""
     if watch is None:
         yield
         return

@@ -1,8 +1,8 @@
-"""Where a server stands, so that an export can tell what changed while it ran.
+"""Position of a server in its changes, so that an export can find those that came while it ran.
 
 LDAP has no snapshot over several operations. A domain controller counts its changes (highestCommittedUSN, and
-uSNChanged of each object, [MS-ADTS] 3.1.1.1.9); slapd stamps them (contextCSN of the root, entryCSN of each
-entry). Where neither can be read, times must do.
+uSNChanged of each object, [MS-ADTS] 3.1.1.1.9). slapd stamps them (contextCSN of the root, entryCSN of each
+entry). If neither can be read, modification times are compared.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from mqdssm.directory.session import Session
 
 CLOCK_DIFFERENCE_MAX: Final = timedelta(minutes=5)
-"""How far the server's clock may be behind ours; Kerberos allows as much."""
+"""Time that the server's clock may be behind the local clock, as in Kerberos."""
 
 
 class ChangeCounter(StrEnum):
-    """By what a server tells its changes apart."""
+    """Kind of stamp by which changes of a server are compared."""
 
     USN = "usn"
     CSN = "csn"
@@ -34,18 +34,17 @@ STAMPS: Final[Mapping[ChangeCounter, tuple[str, ...]]] = {
     ChangeCounter.CSN: ("entryCSN",),
     ChangeCounter.TIME: ("modifyTimestamp", "whenChanged"),
 }
-"""The attributes of an object that say when it was changed, by what the server counts with."""
+"""Attributes of an object that hold its stamp, by the kind of stamp."""
 
 
 class Marks(BaseModel):
-    """Where a server stood at some time.
+    """Position of a server in its changes at one time.
 
     Attributes:
-        counter: what the values are.
-        server: whose values they are: another controller counts for itself. Empty where all servers of a
-            directory count alike.
-        values: the USN, or for each server id of slapd the newest CSN; nothing for times.
-        time: when they were read, by our clock.
+        counter: kind of the values.
+        server: dsServiceName of the domain controller, as each one has its own USNs; empty for other servers.
+        values: the USN, or the newest CSN of each server id of slapd; empty for times.
+        time: when the position was read, by the local clock.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -57,10 +56,10 @@ class Marks(BaseModel):
 
     @classmethod
     def read(cls, session: "Session") -> Self:
-        """Ask the server.
+        """Read the current position of a server.
 
         Raises:
-            DirectoryError: it cannot be reached.
+            DirectoryError: the server cannot be reached.
         """
         now = datetime.now(UTC)
         root = session.get("", ["highestCommittedUSN", "dsServiceName"])
@@ -83,28 +82,28 @@ class Marks(BaseModel):
         return cls(counter=ChangeCounter.TIME, time=now)
 
     def same_as(self, other: "Marks") -> bool:
-        """Whether nothing was changed between the two: never sure where there are times only."""
+        """Return True if nothing changed between two positions; always False for times."""
         mine, others = (self.counter, self.server, self.values), (other.counter, other.server, other.values)
         return self.counter is not ChangeCounter.TIME and mine == others
 
     def changes_since(self, earlier: "Marks") -> "Since":
-        """How to tell, at this server, what was changed since an earlier time.
+        """Return the test for objects that changed since an earlier position.
 
-        Values of another server, or of another kind, cannot be compared: then times must do.
+        Values of another server or kind cannot be compared, so times are used instead.
         """
         comparable = (self.counter, self.server) == (earlier.counter, earlier.server)
         return Since(earlier, self.counter if comparable else ChangeCounter.TIME)
 
 
 class Since:
-    """Tells objects that were changed after some marks from the others.
+    """Test for objects that changed since an earlier position.
 
     Args:
-        marks: the earlier ones.
-        counter: what to compare by.
+        marks: the earlier position.
+        counter: kind of stamp to compare.
 
     Attributes:
-        stamps: attributes that have to be read.
+        stamps: attributes that `is_changed` needs, in its order.
     """
 
     def __init__(self, marks: Marks, counter: ChangeCounter) -> None:
@@ -113,7 +112,7 @@ class Since:
         self.stamps = STAMPS[counter]
 
     def is_changed(self, stamps: Sequence[bytes | None]) -> bool | None:
-        """Whether an object with these stamps was changed; None of one that shows this user no stamp."""
+        """Return True if an object with these stamps was changed; None without a readable stamp."""
         value = next((one.decode(errors="replace") for one in stamps if one is not None), None)
         if value is None:
             return None
@@ -126,11 +125,11 @@ class Since:
 
 
 def _server_id(csn: str) -> str:
-    """The server id within a CSN, as ``20261121001513.617504Z#000000#000#000000``."""
+    """Return the server id of a CSN such as ``20261121001513.617504Z#000000#000#000000``."""
     parts = csn.split("#")
     return parts[2] if len(parts) > 2 else ""  # time, count, server, modification
 
 
 def _time(value: str) -> datetime:
-    """A GeneralizedTime of a server, which are all in UTC, to the second."""
+    """Return a GeneralizedTime of a server, which is in UTC, to the second."""
     return datetime.strptime(value[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)

@@ -1,7 +1,7 @@
-"""What rows of an export tell of other objects, and which of them tell what is not so any more.
+"""Exported rows with outdated columns about other objects.
 
-A queue's row names its computer, a queue manager's its routing servers. When those change, nothing of the
-object itself does: neither its name nor its stamp. So these columns alone are read once more, and compared.
+The row of a queue names its computer, and the row of a queue manager its routing servers. When those objects
+change, the DN and the stamp of the exported object stay. So these columns are read again and compared.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 _READERS: Final = {"csv": read_csv, "jsonl": read_jsonl}
 
 _TOLD: Final = pa.schema([("key", pa.string()), ("told", pa.binary())])
-"""An object, and what its row tells of others, as text that is equal where the values are."""
+"""Key of an object, and its columns about other objects as JSON, which is equal for equal values."""
 
 
 def columns_told(type_name: str) -> tuple[str, ...]:
-    """The columns of a type that are made of other objects: of the computer, or of those referred to."""
+    """Return the columns of a type that come from other objects: the computer, or referred objects."""
     return tuple(name for name, row in FRAME_TYPES[type_name].rows.items() if _is_of_others(row))
 
 
@@ -39,17 +39,19 @@ def _is_of_others(row: Row) -> bool:
 def outdated(
     directory: "Directory", folder: ExportFolder, plan: ExportPlan, name: str, files: Iterable[ItemFinished]
 ) -> pa.Array:
-    """The keys of the objects whose rows tell of others what is not so any more.
+    """Return the keys of the objects whose rows have outdated columns about other objects.
+
+    New objects are among them. The result is empty for LDIF, whose stored entries have no such columns.
 
     Args:
         directory: that was read.
         folder: of the export.
-        plan: what was exported. LDIF has objects as they are stored, which tells nothing of others.
+        plan: of the export.
         name: of the type.
-        files: those of the type.
+        files: of the type.
 
     Raises:
-        DirectoryError: the search did not come to an end.
+        DirectoryError: the search failed.
     """
     told = columns_told(name)
     if not told or plan.format == "ldif":
@@ -59,14 +61,14 @@ def outdated(
     held = [_told(batch, told) for one in files for batch in _held(folder, plan, one, wanted)]
     found = [_told(batch, told) for batch in read_batches(directory, frame, frame.select(wanted))]
     now, before = (pa.Table.from_batches(batches, schema=_TOLD) for batches in (found, held))
-    # what is not held at all is found by its key
+    # also returns objects that the files do not hold
     return now.join(before, _TOLD.names, join_type="left anti").column("key")
 
 
 def _held(
     folder: ExportFolder, plan: ExportPlan, one: ItemFinished, names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Some columns of a file."""
+    """Yield some columns of an export file."""
     path = folder.path / one.file.path
     if plan.format == "parquet":
         yield from pq.read_table(path, columns=names).to_batches()
@@ -76,7 +78,7 @@ def _held(
 
 
 def _told(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    """What the rows tell of others; of what could not be decoded, only what belongs to these columns."""
+    """Return key and JSON of some columns of each row, with the decoding errors of these columns."""
     keys, _ = key_of_batch(batch)
     reasons = [
         [one for one in all_of or () if one.partition(":")[0] in names]

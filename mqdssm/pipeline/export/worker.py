@@ -1,4 +1,4 @@
-"""What a worker of Spark does for an export: read one type, or a part of it, and write its files."""
+"""Work of an export in a worker: read the objects of a work item and write their files."""
 
 import contextlib
 import socket
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
 
 STOP_NAME: Final = "stop"
-"""A file that tells the other workers that one has failed."""
+"""File that shows the other workers that one worker has failed."""
 LOCK_WAIT_S: Final = 30.0
-"""A worker of a killed export ends within seconds of its program."""
+"""Seconds to wait for a lock. A worker of a killed export ends within seconds."""
 LOST_WAIT_S: Final = 180.0
-"""A file server lets go of what a lost machine had locked when its lease ends: NFS after 90 s."""
+"""Seconds to wait for a lock on a cluster. NFS releases locks of a lost machine after 90 s."""
 PROGRESS_S: Final = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class ExportTask:
-    """An export, as its workers need to know it. It is pickled into every worker and holds no secret.
+    """Export, as pickled into every worker, without a secret.
 
     Attributes:
-        access: how to get in.
-        folder: where the files go.
-        plan: what was asked for.
-        witness: a file that shows whether a machine of a cluster sees the same folder; None: all do.
-        controller: what the domain controller calls itself whose marks count now: one URL may lead to
-            several. Empty where all servers of a directory count alike.
+        access: log-in settings.
+        folder: of the export.
+        plan: of the export.
+        witness: file that all machines of a cluster must see; None: no cluster.
+        controller: dsServiceName of the domain controller to read, as one URL may lead to several; empty for
+            other servers.
     """
 
     access: DirectoryAccess
@@ -55,7 +55,7 @@ class ExportTask:
 
 @dataclass(frozen=True, slots=True)
 class ExportWork:
-    """The work items of an export as pieces of work for a runner (`mqdssm.pipeline.runner.Work`).
+    """Work items of an export as pieces of work for a runner (`mqdssm.pipeline.runner.Work`).
 
     Attributes:
         task: the export.
@@ -67,12 +67,12 @@ class ExportWork:
 
     @contextlib.contextmanager
     def open(self, stop: StopRequest) -> Iterator[Callable[[int], None]]:
-        """See `Work`. The connection is made for the first work item: a failure is that one's."""
+        """See `Work`. The first work item opens the connection, and fails if it cannot be opened."""
         with WorkerConnection(self.task.access) as connection:
             yield lambda number: self._export(number, stop, connection)
 
     def _export(self, number: int, stop: StopRequest, connection: "WorkerConnection") -> None:
-        """Do a work item, and let the others of another machine know if it fails."""
+        """Do a work item; if it fails, write the stop file for the workers of other machines."""
         task = self.task
         try:
             if task.witness is not None:
@@ -89,7 +89,7 @@ class ExportWork:
 
 
 class WorkerConnection:
-    """The directory of a worker: one connection for all of its work items, and another one after a failure.
+    """Connection of a worker, shared by its work items and opened again after a failure.
 
     Args:
         access: how to log in.
@@ -101,7 +101,7 @@ class WorkerConnection:
 
     @contextlib.contextmanager
     def directory(self) -> "Iterator[Directory]":
-        """Give the directory for one work item."""
+        """Yield the directory for one work item, and close the connection on an error."""
         if self._directory is None:
             self._directory = self._access.connect()
         try:
@@ -111,7 +111,7 @@ class WorkerConnection:
             raise
 
     def close(self) -> None:
-        """Unbind."""
+        """Close the connection, if it is open."""
         if self._directory is not None:
             directory, self._directory = self._directory, None
             directory.close()
@@ -124,7 +124,7 @@ class WorkerConnection:
 
 
 def told(error: Exception, folder: Path) -> Exception:
-    """An error of the system as one that says which folder it is about."""
+    """Return an `OSError` as a `ConfigError` that names the folder; other errors unchanged."""
     if isinstance(error, OSError) and not isinstance(error, MqdssmError):
         why = error.strerror or str(error)
         return ConfigError(f"the export to {folder} failed: {why}; when that is mended, go on with --resume")
@@ -134,18 +134,18 @@ def told(error: Exception, folder: Path) -> Exception:
 def export_item(
     task: ExportTask, type_name: str, item: int, stop: StopRequest, connection: WorkerConnection
 ) -> None:
-    """Export one type, or a part of it; what finished files hold already is not written again.
+    """Export the objects of a work item that its finished files do not hold yet.
 
     Args:
         task: the export.
         type_name: of the objects.
         item: number of the work item.
-        stop: ends the work between two batches; what is complete stays.
+        stop: ends the work between two batches; complete files stay.
         connection: of the worker.
 
     Raises:
         Stopped: the stop was set, or another work item failed.
-        DirectoryError: reading broke off; the files that are complete stay.
+        DirectoryError: reading failed; complete files stay.
         ConfigError: another export writes into the folder.
         OSError: a file cannot be written, as when the disk is full.
     """
@@ -162,12 +162,12 @@ def export_item(
             _refuse_other(task, directory)
             options = part_options(folder, task.plan, type_name, item)
             _export(task, directory, journal, options, finished, stop=stop)
-            _refuse_other(task, directory)  # a lost connection may have been made again elsewhere
+            _refuse_other(task, directory)  # a reconnection may have reached another server
         journal.finish()
 
 
 def _refuse_other(task: ExportTask, directory: "Directory") -> None:
-    """Refuse another domain controller: its state is that of another time, and no mark would tell."""
+    """Refuse another domain controller, whose state may be older and whose USNs are its own."""
     if task.controller:
         refuse_other(
             directory.session,
@@ -178,7 +178,7 @@ def _refuse_other(task: ExportTask, directory: "Directory") -> None:
 
 
 def part_options(folder: ExportFolder, plan: ExportPlan, type_name: str, item: int) -> PartOptions:
-    """How the files of a work item are made."""
+    """Return the options for the files of a work item."""
     is_parquet = plan.format == PARQUET
     return PartOptions(
         folder=folder,
@@ -225,7 +225,7 @@ def _export(
 
 
 class _Progress:
-    """Says how far a work item is, and hears whether another one has failed."""
+    """Reporter of the progress of a work item; it also stops the item if another one has failed."""
 
     def __init__(self, folder: ExportFolder, name: str, rows: int) -> None:
         self._folder = folder
