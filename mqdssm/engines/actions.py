@@ -17,7 +17,7 @@ class TimerFired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartTimer:
-    """Start a timer, or start it anew."""
+    """Start a timer, or restart it."""
 
     name: str
     after_s: float

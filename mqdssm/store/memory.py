@@ -439,7 +439,7 @@ def _of_type(shelf: Shelf, identifier: Guid | None, object_type: ObjectType) -> 
 
 
 def _repeated(shelf: Shelf, identifier: Guid | None, number: SequenceNumber) -> ops.ObjectOutcome:
-    """Return the outcome of a change of a missing object: MQ_OK if a newer tombstone exists."""
+    """Return the outcome of a change of a missing object: MQ_OK if its tombstone has the number."""
     if identifier is None or _number_of(shelf, identifier) < number:
         return _NOT_FOUND
     return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=identifier)

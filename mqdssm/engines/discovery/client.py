@@ -81,7 +81,7 @@ class Waited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSendFailed:
-    """A request could not be sent; nobody will answer it (decision S12)."""
+    """A request could not be sent, so that no answer will come (decision S12)."""
 
     network: Network
 

@@ -205,7 +205,7 @@ def made(
     identifier: Guid,
     number: SequenceNumber,
 ) -> Job[DirectoryChange | None]:
-    """Propagate Directory Change (3.1.7.1.2): do what follows a change that is in the directory.
+    """Propagate Directory Change (3.1.7.1.2): do the follow-up work of a written change.
 
     Returns:
         The change that neighbours are sent; None if another program has deleted the object.
@@ -343,7 +343,7 @@ def _machine_refusal(
 
 
 def _site_refusal(server: ReplicaState, identifier: Guid | None) -> Job[Hresult | None]:
-    """Refuse to delete a site unless it is known to be empty."""
+    """Return why a site may not be deleted: it has to be empty, and known as a whole."""
     known = server.partitions.get(identifier) if identifier is not None else None
     if known is None:
         return None
@@ -361,7 +361,7 @@ def _site_refusal(server: ReplicaState, identifier: Guid | None) -> Job[Hresult 
 def _enterprise_refusal(
     server: ReplicaState, partition: Partition, wanted: ChangeRequest
 ) -> Job[Hresult | None]:
-    """Allow only one enterprise, no deletion, and only a PSC as its PEC (decisions R34, R96)."""
+    """Return an error for a second enterprise, a deletion, or a PEC that is no PSC (decisions R34, R96)."""
     if wanted.command is Command.DELETE:
         return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
     if wanted.command is Command.CREATE and partition.last > MIN:

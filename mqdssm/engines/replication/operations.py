@@ -321,7 +321,7 @@ class FindForeign:
         after: `ForeignFound.reached` of the previous answer; empty for a new search.
         seen: in a new search, `ForeignFound.newest` of the previous answer. All objects up to it have been
             handled: the store need not return them again, even after a restart. Empty if it is not known.
-        count_max: number of objects to return, if there are as many; a few more are possible.
+        count_max: approximate limit of the objects in one answer.
     """
 
     after: str

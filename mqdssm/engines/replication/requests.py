@@ -35,7 +35,7 @@ from mqdssm.model.propids import ObjectType, Propid
 REMEMBERED_S: Final = 60.0
 """Shortest time for which an outcome is kept: longer than a copy of its request can be under way (R33)."""
 FORGET_TIMER: Final = "forget"
-"""Name of the timer after which old outcomes are removed: unlike clocks, timers are never set."""
+"""Name of the timer after which old outcomes are removed; a clock may be set meanwhile."""
 QUIET_TIMER: Final = "quiet"
 """Name of the timer that ends the time after our start in which requests of others are dropped."""
 WAITING_MAX: Final = 10_000
@@ -43,7 +43,7 @@ WAITING_MAX: Final = 10_000
 RESENDS_MAX: Final = 3
 """Number of times a message with a bad signature is sent to a machine again (decision R44)."""
 QUIET_S: Final = 2 * REQUEST_TIMEOUT_S
-"""Time in which requests are dropped: one is sent at most twice from a BSC to the authority (3.1.1.5.1)."""
+"""Duration of that time: a request takes at most two messages from a BSC to the authority (3.1.1.5.1)."""
 _NUMBERS: Final = 1 << 32  # RequestIdentifier has 32 bits
 
 
@@ -203,7 +203,7 @@ def conclude(server: ReplicaState, message: ChangeRequestMessage, status: int, s
 
 
 def _wanted(change: DirectoryChange) -> ChangeRequest | None:
-    """Return the change that a request asks for; None if there is no such type of object."""
+    """Return the change that a request asks for; None for a type that cannot be changed."""
     kind = type_of(change)
     scope = Scope.ENTERPRISE
     if change.command is Command.DELETE and change.get(Propid.D_SCOPE) == Scope.SITE:

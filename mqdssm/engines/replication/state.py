@@ -338,7 +338,7 @@ class ReplicaState:
         self.start_timer(AGAIN_TIMER, FINISH_S)
 
     def start_timer(self, name: str, after_s: float) -> None:
-        """Start a timer, or start it anew."""
+        """Start a timer, or restart it."""
         self.actions.append(StartTimer(name=name, after_s=after_s))
 
     def stop_timer(self, name: str) -> None:

@@ -236,7 +236,7 @@ def find_naming(server: ReplicaState, partition: Partition) -> Job[ObjectRead | 
 def _is_handed_over(server: ReplicaState, partition: Partition, naming: ObjectRead) -> bool:
     """Return True if a partition was just handed over to us: our copy ends with that change (decision R140).
 
-    Then its predecessor tells us whether we have all. Else we were its authority before, and lost later
+    Then its predecessor confirms whether we have all. Else we were its authority before, and lost later
     changes.
     """
     is_kept = not partition.record.is_new and not server.settings.restored
@@ -244,7 +244,7 @@ def _is_handed_over(server: ReplicaState, partition: Partition, naming: ObjectRe
 
 
 def _is_pec(server: ReplicaState, partition: Partition, enterprise: ObjectRead) -> Job[bool]:
-    """Return True if the enterprise names us as PEC: by our name, or by our site's former PSC name.
+    """Return True if the enterprise names us as PEC: by our name, or by the PSC name in our site's object.
 
     A lost PEC's name is also that of our site if we took the site over from it. That does not make us the
     PEC: the operator does. If the machine of that name no longer exists, we become PEC with a gap of numbers

@@ -33,7 +33,7 @@ def receive(server: ReplicaState, message: SyncRequestMessage, sender: str) -> J
         return
     purged = max(purged, message.known_purged_seq_number)  # we have at least as many tombstones (R45)
     if message.known_purged_seq_number > partition.last and not partition.record.owned:
-        # we have objects whose deletion is purged elsewhere: the requester would never hear of it (R88)
+        # we still have objects whose deletion is purged elsewhere: the requester would keep them (R88)
         server.note("dropped: a request of who knows of more purging", f"partition {partition.id}")
         yield from claims.receive(server, partition, message.known_purged_seq_number, sender)
         return

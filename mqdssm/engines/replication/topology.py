@@ -180,7 +180,7 @@ def _ensure_partition(server: ReplicaState, site_id: Guid, psc_name: str) -> Job
 def after_changes(
     server: ReplicaState, partition: Partition, changes: Iterable[DirectoryChange]
 ) -> Job[bool]:
-    """Apply changes to the topology, after they were written.
+    """Update the topology after changes have been written.
 
     Returns:
         rNeedFlush: True if BSCs have to be sent the changes at once.

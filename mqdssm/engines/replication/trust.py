@@ -114,7 +114,7 @@ def believes(server: ReplicaState, partition: Partition, sender: str) -> bool:
 
 
 def confidants(server: ReplicaState, partition: Partition) -> list[str]:
-    """Return other servers to ask about a partition than its authority and our PSC, the likeliest first.
+    """Return the servers to ask about a partition besides its authority and our PSC, likeliest first.
 
     The PEC knows who owns each partition, so that it is trusted about all. For its own partition, while it
     restores that, the PEC asks the PSCs.

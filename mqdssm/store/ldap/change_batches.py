@@ -244,7 +244,7 @@ class Applier:
         return Planner(self.view(changes) if view is None else view, self._maker, self._domain)
 
     def _complete(self, changes: Sequence[PlannedChange], identifiers: Sequence[Guid | None]) -> None:
-        """Do what follows from changes of sites and machines, even if these were known already.
+        """Do the follow-up work of changes of sites and machines, even if these were known already.
 
         References to new objects get their DNs. Queues move to the machine that has their computer's name
         now. Settings objects follow their machines and sites.
@@ -266,7 +266,7 @@ class Applier:
         self.companions.follow_sites(guid for one, guid in written if one.type is ObjectType.SITE)
 
     def _settle(self, gone: Sequence[Held]) -> None:
-        """Do what follows from deletions."""
+        """Do the follow-up work of deletions."""
         machines = [held.identifier for held in gone if _of_machine(held)]
         with _beside():
             settled = self.homes.settle(gone)

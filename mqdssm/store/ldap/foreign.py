@@ -1,4 +1,4 @@
-"""Changes of other programs: objects whose properties no longer match the digest of their number (R112).
+"""Changes of other programs: objects whose properties do not match their stored digest (R112).
 
 slapd gives each write an entryCSN. The search lists and reads entries written since the last one, also by
 this server. An object whose digest does not match its properties was changed by another program. A write may

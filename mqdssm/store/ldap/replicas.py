@@ -36,7 +36,7 @@ _DIGEST_BYTES: Final = 16
 class DifferenceKind(StrEnum):
     """Kinds of differences.
 
-    MISSING: a replica lacks an object or a tombstone although its last number is higher.
+    MISSING: a replica lacks an object or a tombstone although its last number covers it.
     NUMBER: two replicas have different numbers for an object, and the lower one should have been updated.
     CONTENT: two replicas have other properties under one number.
     UNKNOWN: the owner of the partition does not know a number that a replica has.

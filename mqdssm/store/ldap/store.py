@@ -176,7 +176,7 @@ class LdapStore:
             return full
 
     def views(self, object_type: ObjectType, restrictions: Sequence[Restriction]) -> Iterator[View]:
-        """Yield the objects of a type as they are now; see `mqdssm.store.lookup.LookupSource`.
+        """Return the objects of a type as they are now; see `mqdssm.store.lookup.LookupSource`.
 
         Raises:
             DirectoryError: the store is closed, or the directory cannot be reached.
