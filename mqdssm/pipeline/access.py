@@ -37,7 +37,7 @@ class PipelineLogIn(TypedDict, total=False):
             from a temporary file of mode 0600. It is never sent to another machine. Or:
         password_file: a file that holds the password, in its first and only line; or:
         password_variable: name of an environment variable that holds the password where the search runs.
-        tls: ``ldaps``, ``starttls`` or ``none``; None: as the URL says.
+        tls: ``ldaps``, ``starttls`` or ``none``; None: by the scheme of the URL.
         ca_file: PEM file of the authorities to trust; None: those of the system.
         profile: kind of server; left out: ``auto``.
         naming_context: where computers, queues and users are, if not below the root (decision M8).
@@ -73,7 +73,7 @@ class DirectoryAccess:
         password_file: path, on the machine that reads, of a file that holds the password and nothing else.
         password_variable: name, on the machine that reads, of an environment variable with the password.
         is_own: True if `access_to` made the password file, which other machines cannot read.
-        tls: how the connection is protected; None: as the URL says.
+        tls: how the connection is protected; None: by the scheme of the URL.
         ca_file: PEM file of the authorities to trust; None: those of the system.
         profile: kind of server, or ``auto``.
         naming_context: where computers, queues and users are, if not below the root (decision M8).

@@ -45,7 +45,7 @@ class SparkEngine(Protocol):
         may_speculate: bool,
         brief: bool,
     ) -> AbstractContextManager[Runner]:
-        """Start Spark; see `Engine.runner`."""
+        """Start Spark; see `JobEngine.runner`."""
 
 
 class EngineKind(StrEnum):

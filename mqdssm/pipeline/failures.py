@@ -36,7 +36,7 @@ def unpack(text: str) -> errors.MqdssmError | None:
         text: ``str()`` of the exception that PySpark raised in the driver.
 
     Returns:
-        The error that the worker raised, with its class where `mqdssm.errors` has it; None if there is none.
+        The error of the worker, with its class if `mqdssm.errors` has it; None if the text has none.
     """
     found = _MESSAGE.search(text)
     if found is None:

@@ -1,4 +1,4 @@
-"""Types and columns of two sources that can be compared: those of both sides that hold own information.
+"""Types and columns that can be compared: those of both sides that no other column implies.
 
 Other columns are listed with a reason, so that they are not taken as equal.
 """
@@ -48,7 +48,7 @@ CERTIFICATES: Final = ("CertificateDigestList", "Certificates")
 REFERRED: Final = ("site", "queue-manager")
 """Types whose objects are referred to by GUID."""
 SINGLE: Final = frozenset({"enterprise"})
-"""Types with one object a source, which are compared whatever their GUIDs (decision M44)."""
+"""Types with one object in each source, which are compared without regard to GUIDs (decision M44)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""SQL of the join: keys of objects, and canonical forms of values, which are alike only for equal values.
+"""SQL of the join: keys of objects, and canonical forms of values, alike only for equal values.
 
 DuckDB and Spark share one text; `SqlDialect` holds their differences. Only ASCII texts are converted to lower
 case: for other texts the two disagree, and ``i`` would equal ``İ``. Values that are equal by their matching
