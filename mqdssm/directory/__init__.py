@@ -1,1 +1,1 @@
-"""LDAP sessions: the only importer of ldap3. Connections, requests, paging, profiles of servers."""
+"""LDAP sessions: connections, requests, paging, profiles of servers; the only package that imports ldap3."""

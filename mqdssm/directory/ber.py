@@ -1,7 +1,7 @@
-"""The part of the Basic Encoding Rules that LDAP uses, with every length checked ([RFC4511] 5.1).
+"""Basic Encoding Rules as far as LDAP uses them; every length is checked ([RFC4511] 5.1).
 
-Only definite lengths of up to four octets and one-octet tags exist here: LDAP has no others. What
-is written uses the shortest lengths; what is read may use any form, since Active Directory writes
+Only definite lengths of up to four octets and one-octet tags are supported: LDAP has no others. The
+encoder writes the shortest lengths. The decoder accepts any form, since Active Directory writes
 ``84 xx xx xx xx`` throughout.
 """
 
@@ -16,7 +16,7 @@ ENUMERATED: Final = 0x0A
 SEQUENCE: Final = 0x30
 SET: Final = 0x31
 
-#: No message holds more ([RFC4511] gives no limit): the largest value in use is far below, memory is safe.
+#: Maximum length of a message ([RFC4511] gives no limit): far above the largest value in use.
 MESSAGE_BYTES_MAX: Final = 64 * 1024 * 1024
 #: Longest distinguished name, attribute description or object identifier that is accepted, in octets.
 NAME_BYTES_MAX: Final = 64 * 1024
@@ -29,7 +29,7 @@ _SHORT: Final = tuple(bytes((n,)) for n in range(256))
 
 
 def tlv(tag: int, content: bytes) -> bytes:
-    """Tag, shortest definite length, content.
+    """Encode an element: tag, shortest definite length, content.
 
     Raises:
         ValueError: the content is larger than any message may be.
@@ -41,7 +41,7 @@ def tlv(tag: int, content: bytes) -> bytes:
 
 
 def length_octets(size: int) -> bytes:
-    """The shortest definite form of a length.
+    """Encode a length in its shortest definite form.
 
     Raises:
         ValueError: `size` exceeds `MESSAGE_BYTES_MAX`.
@@ -55,7 +55,7 @@ def length_octets(size: int) -> bytes:
 
 
 def integer(value: int, tag: int = INTEGER) -> bytes:
-    """A two's complement integer in as few octets as possible; also ENUMERATED by its tag."""
+    """Encode an integer in as few octets as possible; also ENUMERATED, by its tag."""
     if 0 <= value < 0x80:
         return _SHORT[tag] + b"\x01" + _SHORT[value]
     magnitude = value if value >= 0 else ~value
@@ -63,12 +63,12 @@ def integer(value: int, tag: int = INTEGER) -> bytes:
 
 
 def boolean(value: bool, tag: int = BOOLEAN) -> bytes:
-    """TRUE is 0xFF ([RFC4511] 5.1, third restriction)."""
+    """Encode a Boolean; TRUE is 0xFF ([RFC4511] 5.1, third restriction)."""
     return _SHORT[tag] + (b"\x01\xff" if value else b"\x01\x00")
 
 
 def octet_string(value: bytes | str, tag: int = OCTET_STRING) -> bytes:
-    """Octets as they are, text as UTF-8.
+    """Encode an octet string; text is encoded as UTF-8.
 
     Raises:
         ValueError: text with a lone surrogate, which has no UTF-8.
@@ -77,7 +77,7 @@ def octet_string(value: bytes | str, tag: int = OCTET_STRING) -> bytes:
 
 
 def sequence(*parts: bytes, tag: int = SEQUENCE) -> bytes:
-    """The parts, already encoded, in one constructed element."""
+    """Encode a constructed element from parts that are already encoded."""
     return tlv(tag, b"".join(parts))
 
 
@@ -112,7 +112,7 @@ def read_length(buffer: bytes, position: int, field: str, section: str = _SECTIO
 
 
 class BerReader:
-    """Walks the elements of one constructed element; no length may leave its parent.
+    """Reader of the elements in one constructed element; no length may exceed its parent.
 
     Attributes:
         buffer: the octets of the whole message, never copied.
@@ -133,19 +133,19 @@ class BerReader:
 
     @classmethod
     def of(cls, value: bytes, section: str = _SECTION) -> "BerReader":
-        """A reader of all of `value`."""
+        """Return a reader of all of `value`."""
         return cls(value, 0, len(value), section)
 
     def more(self) -> bool:
-        """Whether another element follows."""
+        """Return True if another element follows."""
         return self.position < self.end
 
     def at(self, tag: int) -> bool:
-        """Whether the next element exists and has this tag (for OPTIONAL elements)."""
+        """Return True if the next element exists and has this tag (for OPTIONAL elements)."""
         return self.position < self.end and self.buffer[self.position] == tag
 
     def span(self, tag: int, field: str) -> tuple[int, int]:
-        """Step over the next element, which must have this tag; where its content begins and ends."""
+        """Skip the next element, which must have this tag; return the start and end of its content."""
         position = self.position
         if position >= self.end:
             raise DecodeError(self.section, field, position, "is missing")
@@ -161,17 +161,17 @@ class BerReader:
         return start, stop
 
     def enter(self, tag: int, field: str, section: str = "") -> "BerReader":
-        """A reader of the elements inside the next element."""
+        """Return a reader of the elements inside the next element."""
         start, stop = self.span(tag, field)
         return BerReader(self.buffer, start, stop, section or self.section)
 
     def octets(self, field: str, tag: int = OCTET_STRING) -> bytes:
-        """The next element as octets."""
+        """Read the next element as octets."""
         start, stop = self.span(tag, field)
         return self.buffer[start:stop]
 
     def name(self, field: str, tag: int = OCTET_STRING) -> str:
-        """The next element as UTF-8 text of at most `NAME_BYTES_MAX` octets."""
+        """Read the next element as UTF-8 text of at most `NAME_BYTES_MAX` octets."""
         start, stop = self.span(tag, field)
         if stop - start > NAME_BYTES_MAX:
             raise DecodeError(
@@ -183,25 +183,25 @@ class BerReader:
             raise DecodeError(self.section, field, start, "is no UTF-8") from None
 
     def words(self, field: str, tag: int = OCTET_STRING) -> str:
-        """The next element as text for people: octets that are no UTF-8 become hexadecimal escapes."""
+        """Read the next element as text for people; octets that are no UTF-8 become hexadecimal escapes."""
         return self.octets(field, tag).decode(errors="backslashreplace")
 
     def integer(self, field: str, tag: int = INTEGER) -> int:
-        """The next element as a signed integer of at most `INTEGER_BYTES_MAX` octets."""
+        """Read the next element as a signed integer of at most `INTEGER_BYTES_MAX` octets."""
         start, stop = self.span(tag, field)
         if not 1 <= stop - start <= INTEGER_BYTES_MAX:
             raise DecodeError(self.section, field, start, f"an integer of {stop - start} octets")
         return int.from_bytes(self.buffer[start:stop], "big", signed=True)
 
     def boolean(self, field: str, tag: int = BOOLEAN) -> bool:
-        """The next element as a Boolean; any octet but zero is true, as BER has it."""
+        """Read the next element as a Boolean; any octet but zero is true, as in BER."""
         start, stop = self.span(tag, field)
         if stop - start != 1:
             raise DecodeError(self.section, field, start, f"a Boolean of {stop - start} octets")
         return self.buffer[start] != 0
 
     def finish(self, field: str) -> None:
-        """Refuse elements behind the last one that is specified."""
+        """Raise DecodeError if elements follow the last specified one."""
         if self.position != self.end:
             left = self.end - self.position
             raise DecodeError(self.section, field, self.position, f"{left} octets too many")

@@ -1,7 +1,7 @@
-"""One bound connection: requests out, answers in, and a deadline on every wait.
+"""Bound LDAP connection that sends requests and receives answers, with a deadline on every wait.
 
-A channel serves one caller at a time (a pool lends it). Once a wait was cut short, an answer may
-still be on its way, so the channel is never used again.
+A channel serves one caller at a time (a pool lends it). After an interrupted wait, an answer may
+still arrive, so the channel is never used again.
 """
 
 import ssl
@@ -25,36 +25,36 @@ from mqdssm.directory.responses import (
 from mqdssm.errors import DecodeError
 
 RECEIVE_BYTES: Final = 256 * 1024
-"""What one `recv` may bring: larger pieces cost fewer calls while a page is read."""
+"""Size of one `recv`: larger pieces need fewer calls while a page is read."""
 ANSWER_ENTRIES_MAX: Final = 1_000_000
-"""Entries of one answer: ten times the largest page that is ever asked for. Small ones take far more memory
+"""Maximum entries of one answer: ten times the largest page. Small entries take far more memory
 than octets."""
 ANSWER_BYTES_MAX: Final = 1 << 29
-"""Most octets of one answer, all its entries together: a server without end must not fill our memory.
+"""Maximum octets of one answer with all its entries: an endless answer must not fill the memory.
 
 A page of a thousand entries is some megabytes; users with large certificates make it a few hundred."""
 CLOSE_LIMIT_S: Final = 1.0
-"""Longest wait for the unbind request to leave: nothing depends on it."""
+"""Maximum seconds for sending the unbind request."""
 
 
 class OctetTransport(Protocol):
-    """Carrier of the octets: a socket, a TLS socket, or one with a security layer of SASL."""
+    """Transport of octets: a socket, a TLS socket, or a socket with a SASL security layer."""
 
     def sendall(self, data: bytes, /) -> None:
-        """Send all, or raise OSError; then not all of it has left."""
+        """Send all octets; after an OSError some of them were not sent."""
 
     def recv(self, size: int, /) -> bytes:
-        """Receive at most `size` octets, none at the end of the stream."""
+        """Receive at most `size` octets; none at the end of the stream."""
 
     def settimeout(self, seconds: float | None, /) -> None:
-        """Limit of the next call; 0 never waits."""
+        """Set the time-out of the next call; 0 never waits."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the transport."""
 
 
 class ThreadSafeCounter:
-    """Counts, also when several threads do."""
+    """Thread-safe counter."""
 
     __slots__ = ("_lock", "_value")
 
@@ -63,18 +63,18 @@ class ThreadSafeCounter:
         self._value = 0
 
     def add(self) -> None:
-        """Count one."""
+        """Add one."""
         with self._lock:
             self._value += 1
 
     @property
     def value(self) -> int:
-        """The number that was counted."""
+        """Current count."""
         return self._value
 
 
 class ConnectionBroken(Exception):  # noqa: N818  it names what happened
-    """The connection cannot be used any more; for the pool and the session, never for callers.
+    """Error of a connection that cannot be used any more; internal to the pool and the session.
 
     Attributes:
         request_left: the whole request may have reached the server.
@@ -94,7 +94,7 @@ class ConnectionBroken(Exception):  # noqa: N818  it names what happened
 
     @property
     def is_final(self) -> bool:
-        """True if a read is not worth another attempt: silence has used up the time, nonsense stays it."""
+        """True if a repeated read would fail again: the time is up, or the server breaks the protocol."""
         return self.timed_out or self.garbled
 
 
@@ -113,7 +113,7 @@ class Page(NamedTuple):
 
 
 class Channel:
-    """A bound connection.
+    """Bound connection to a server.
 
     Attributes:
         url: the server, for messages.
@@ -135,7 +135,7 @@ class Channel:
         self.broken = False
 
     def new_id(self) -> int:
-        """A message id that no outstanding request of this channel has."""
+        """Return a message id that no outstanding request of this channel has."""
         number = self._next_id
         self._next_id = number + 1 if number < MESSAGE_ID_MAX else 1
         return number
@@ -178,7 +178,7 @@ class Channel:
             raise
 
     def request(self, message_id: int, request: bytes, expected: int, deadline: float) -> LdapResult:
-        """Send a request that is no search, and wait for its result, of which `expected` is the tag.
+        """Send a request other than a search, and wait for its result, which has the tag `expected`.
 
         Raises:
             ConnectionBroken: as `send` and `receive`.
@@ -187,7 +187,7 @@ class Channel:
         return self.receive(message_id, deadline, expected).result
 
     def answers(self, waiting: Mapping[int, int], deadline: float) -> list[tuple[int, LdapResult]]:
-        """Wait for some of the results of several requests that are no searches.
+        """Wait for some of the results of several requests other than searches.
 
         Args:
             waiting: the message ids of all requests that are not answered yet -> the tags of their results.
@@ -206,7 +206,7 @@ class Channel:
             raise
 
     def some(self, message_id: int, deadline: float) -> tuple[bytes, list[MessageBounds]]:
-        """Wait for some answers to a search that goes on.
+        """Wait for some answers to a search that continues.
 
         Args:
             message_id: of the request.
@@ -341,7 +341,7 @@ class Channel:
         )
 
     def is_usable(self) -> bool:
-        """Look, without waiting, whether an idle channel is still good.
+        """Return True if an idle channel is still usable, without waiting.
 
         A server that closed it (time-out, restart) has left an end of stream or a notice in the
         socket, and nothing else can be there: no request is outstanding.
@@ -359,7 +359,7 @@ class Channel:
         return False
 
     def close(self) -> None:
-        """Unbind if that still makes sense, and close ([MS-MQDSSM] 3.1.6.21)."""
+        """Send an unbind request, unless the channel is broken, and close ([MS-MQDSSM] 3.1.6.21)."""
         if not self.broken:
             self.broken = True
             try:
@@ -371,7 +371,7 @@ class Channel:
 
 
 def _left(deadline: float) -> float:
-    """Seconds until the deadline; a time-out of 0 would mean "do not wait" to a socket."""
+    """Return the seconds until the deadline; raise TimeoutError instead of returning 0."""
     left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError("the time is up")

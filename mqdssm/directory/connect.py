@@ -1,6 +1,6 @@
-"""The one place that opens a connection: every option of ldap3 is written out here.
+"""Opening of LDAP connections, the only user of ldap3: every option of ldap3 is set here.
 
-ldap3 connects, secures and binds; after that its socket is ours and its decoding is never used
+ldap3 connects, secures and binds; then the channel takes over the socket, and ldap3 decodes nothing
 (decision M39). Its defaults would verify no certificate, wait for ever, follow referrals with the
 user's password and fetch the schema at every bind, hence nothing is left to them.
 """
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BIND_ANSWER_BYTES_MAX: Final = 1 << 20
-"""Bytes taken from a server before it has let us in: a StartTLS and a bind answer fit hundreds of times."""
+"""Maximum bytes received before the bind is done: hundreds of times those of StartTLS and bind answers."""
 
 
 def trust(options: ConnectionOptions) -> ssl.SSLContext:
-    """The TLS settings: certificate and host name are always verified, TLS 1.2 at least.
+    """Return the TLS settings: certificate and host name are always verified, TLS 1.2 at least.
 
     Where no server is reached over TLS, the system's certification authorities are not read: that takes as
     long as many operations.
@@ -52,7 +52,7 @@ def trust(options: ConnectionOptions) -> ssl.SSLContext:
 
 
 class _HurriedSocket:
-    """A socket for ldap3's bind: one deadline for all of it, and a limit of bytes.
+    """Socket for ldap3's bind, with one deadline for the whole bind and a limit of bytes.
 
     ldap3 gives each `recv` the whole time-out again, so that a server that drips single bytes would
     hold it for ever.
@@ -86,7 +86,7 @@ class _HurriedSocket:
 
 
 class _VerifiedTls(ldap3.Tls):  # type: ignore[misc]  # ldap3 is untyped
-    """ldap3's TLS with OpenSSL's own verification: ldap3's never checks during the handshake."""
+    """TLS settings of ldap3 with OpenSSL's verification: ldap3 does not verify during the handshake."""
 
     def __init__(self, context: ssl.SSLContext, host: str, deadline: float) -> None:
         super().__init__(validate=ssl.CERT_REQUIRED)
@@ -107,7 +107,7 @@ class _VerifiedTls(ldap3.Tls):  # type: ignore[misc]  # ldap3 is untyped
 
 @dataclass(frozen=True, slots=True)
 class _Address:
-    """One address of an endpoint."""
+    """Network address of an endpoint."""
 
     text: str
     loopback: bool
@@ -130,7 +130,7 @@ def _addresses(endpoint: Endpoint) -> "Iterator[_Address]":
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try to connect to one server.
+    """Attempt to connect to one server.
 
     Attributes:
         options: who connects, and how.
@@ -146,7 +146,7 @@ class Attempt:
 
 
 def open_channel(attempt: Attempt, counter: ThreadSafeCounter) -> Channel:
-    """Connect, secure and bind ([MS-MQDSSM] 3.1.6.18): every address of one server, in its order.
+    """Connect, secure and bind ([MS-MQDSSM] 3.1.6.18), trying every address of one server in order.
 
     Args:
         attempt: what to try.
@@ -265,7 +265,7 @@ def _ldap3_connection(attempt: Attempt, address: _Address, tls: _VerifiedTls) ->
 
 
 def _log_in(attempt: Attempt, connection: ldap3.Connection, counter: ThreadSafeCounter) -> Channel:
-    """Log in by GSS-SPNEGO: ldap3 has connected, and started TLS where there is any."""
+    """Log in by GSS-SPNEGO over the connection of ldap3, which is already secured by TLS if there is any."""
     wire: _HurriedSocket = connection.socket
     certificate = wire.raw.getpeercert(True) if isinstance(wire.raw, ssl.SSLSocket) else None
     log_in = SaslLogIn(attempt.options, attempt.endpoint, certificate)
@@ -276,7 +276,7 @@ def _log_in(attempt: Attempt, connection: ldap3.Connection, counter: ThreadSafeC
 def _take_over(
     connection: ldap3.Connection, endpoint: Endpoint, counter: ThreadSafeCounter, layer: Layer | None = None
 ) -> Channel:
-    """From here on the socket is ours: ldap3 never sees it again."""
+    """Take the bound socket from ldap3 and return a channel for it."""
     bound = connection.socket.raw
     first_id = connection.server.next_message_id() + LEGS_MAX
     connection.password = None
@@ -289,7 +289,7 @@ def _take_over(
 
 
 def _abandon(connection: ldap3.Connection) -> None:
-    """Close a socket that ldap3 leaves open when connecting fails, and forget the password."""
+    """Close the socket that ldap3 leaves open when connecting fails, and remove the password."""
     connection.password = None  # ldap3 shows it in the connection's repr
     left, connection.socket, connection.closed = connection.socket, None, True
     if left is not None:

@@ -1,8 +1,8 @@
-"""Entries of a search from octets ([RFC4511] 4.5.2): the decoder for every case.
+"""Complete decoder of search result entries ([RFC4511] 4.5.2).
 
 It is the reference for the faster decoder of `mqdssm.directory.rows`, and its fall-back. Index
-arithmetic on the one buffer, no copies except of the values; every length is checked against its
-parent. Values stay octets: what they mean is said by the table of attributes alone.
+arithmetic on one buffer, no copies except of the values; every length is checked against its
+parent. Values stay octets: the table of attributes gives their syntax.
 """
 
 import re
@@ -31,7 +31,7 @@ _keys: dict[bytes, tuple[str, int]] = {}
 
 
 class PartialValues(list[bytes]):
-    """Some values of an attribute whose others must be asked for (Active Directory's ``;range=``).
+    """Some of the values of an attribute; the rest must be requested (``;range=`` of Active Directory).
 
     Attributes:
         next_index: the first value that is missing, counted from 0.
@@ -46,7 +46,7 @@ class PartialValues(list[bytes]):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry as the server sent it.
+    """Entry as the server sent it.
 
     Attributes:
         dn: its distinguished name, in the server's spelling.
@@ -60,17 +60,17 @@ class Entry:
     controls: tuple[LdapControl, ...] = ()
 
     def first(self, name: str) -> bytes | None:
-        """The first value of the attribute (any case), or None when it has none."""
+        """Return the first value of an attribute (in any case); None if it has no value."""
         values = self.attributes.get(name.lower())
         return values[0] if values else None
 
     def all(self, name: str) -> list[bytes]:
-        """All values of the attribute (any case); empty when it has none."""
+        """Return all values of an attribute (in any case); empty if it has none."""
         return self.attributes.get(name.lower(), [])
 
     @property
     def name(self) -> DN:
-        """The distinguished name, taken apart.
+        """Distinguished name of the entry, parsed.
 
         Raises:
             GenericDirectoryError: as `parse_name`.
@@ -79,7 +79,7 @@ class Entry:
 
 
 def parse_name(dn: str) -> DN:
-    """Take apart a distinguished name that a server sent.
+    """Parse a distinguished name that a server sent.
 
     Raises:
         GenericDirectoryError: it is none.
@@ -95,7 +95,7 @@ def parse_name(dn: str) -> DN:
 
 
 def is_name(dn: str, above: int = 0) -> bool:
-    """True if a text that a server sent is a distinguished name, of more RDNs than `above`."""
+    """Return True if a text is a distinguished name of more RDNs than `above`."""
     try:
         return len(DN.parse(dn)) > above
     except ValueError:
@@ -127,7 +127,7 @@ def decode_entry(buffer: bytes, start: int, end: int, stop: int | None = None) -
 
 
 def decode_entry_value(value: bytes) -> Entry:
-    """Decode an entry that is complete with its tag, as the post-read control holds it ([RFC4527] 3.2).
+    """Decode an entry with its tag, as in the post-read control ([RFC4527] 3.2).
 
     Raises:
         DecodeError: as `decode_entry`.
@@ -139,7 +139,7 @@ def decode_entry_value(value: bytes) -> Entry:
 
 
 def parse_entry(buffer: bytes, start: int, end: int) -> tuple[bytes, list[tuple[bytes, list[bytes]]]]:
-    """The octets of the name, and of each attribute its description and values, in the server's order.
+    """Return the octets of the name and of each attribute's description and values, in the server's order.
 
     Raises:
         DecodeError: as `decode_entry`, except for the encoding of the names.
@@ -160,7 +160,7 @@ def parse_entry(buffer: bytes, start: int, end: int) -> tuple[bytes, list[tuple[
 
 
 def _parse_attributes(buffer: bytes, position: int, end: int) -> list[tuple[bytes, list[bytes]]]:  # noqa: C901, PLR0912  lengths inline: calls cost most here
-    """A PartialAttributeList: ``30 len 04 len type 31 len { 04 len value }`` for each.
+    """Parse a PartialAttributeList: ``30 len 04 len type 31 len { 04 len value }`` for each attribute.
 
     A length that leads out of its element is caught by the comparison of the ends: positions never
     move backwards.
@@ -205,7 +205,7 @@ def _parse_attributes(buffer: bytes, position: int, end: int) -> list[tuple[byte
 
 
 def parse_values(buffer: bytes, position: int, end: int) -> list[bytes]:
-    """The values of a set whose content lies from `position` to `end`.
+    """Parse the values of a set whose content lies from `position` to `end`.
 
     Raises:
         DecodeError: something else than octet strings, or one that leaves the set.
@@ -238,7 +238,7 @@ def _too_long(field: str, position: int) -> DecodeError:
 
 
 def decode_dn(octets: bytes, offset: int) -> str:
-    """A distinguished name as text.
+    """Decode a distinguished name from UTF-8.
 
     Raises:
         DecodeError: it is no UTF-8.
@@ -250,7 +250,7 @@ def decode_dn(octets: bytes, offset: int) -> str:
 
 
 def attribute_key(description: bytes) -> tuple[str, int]:
-    """The key of an attribute in `Entry.attributes`, and the first value that is missing (0: none).
+    """Return the key of an attribute in `Entry.attributes`, and its first missing value (0: none).
 
     Raises:
         DecodeError: the description is empty or not of visible ASCII characters.
@@ -278,7 +278,7 @@ def attribute_key(description: bytes) -> tuple[str, int]:
 
 
 def merged_values(one: list[bytes], other: list[bytes]) -> list[bytes]:
-    """The values of an attribute that comes twice: Active Directory sends it empty beside its range."""
+    """Merge the values of an attribute that occurs twice: Active Directory sends it empty and as a range."""
     next_index = max(getattr(one, "next_index", 0), getattr(other, "next_index", 0))
     both = [*one, *other]
     return PartialValues(both, next_index) if next_index else both

@@ -1,4 +1,4 @@
-"""LDAP results and broken connections as errors of ours ([MS-MQDSSM] 2.2.6).
+"""Errors for LDAP results and failed connections ([MS-MQDSSM] 2.2.6).
 
 Each error says what happened to which object, keeps the server's code and words, and says what to do
 next where we know it.
@@ -59,7 +59,7 @@ _HINTS: Final[Mapping[int, str]] = {
 
 
 def error_of(result: "LdapResult", operation: str, dn: str | None) -> DirectoryError:
-    """The error for a result code that is not success ([MS-MQDSSM] 2.2.6).
+    """Return the error for a result code other than success ([MS-MQDSSM] 2.2.6).
 
     Args:
         result: what the server answered.
@@ -82,7 +82,7 @@ def error_of(result: "LdapResult", operation: str, dn: str | None) -> DirectoryE
 def refused(
     endpoint: "Endpoint", options: "ConnectionOptions", error: "LDAPOperationResult"
 ) -> DirectoryNotConnected:
-    """The server answered StartTLS or the bind with an error."""
+    """Return the error for a refused StartTLS or bind."""
     code, text = int(error.result or 0), str(error.message or "")
     starttls = endpoint.tls == "starttls" and error.type == "extendedResp"
     if starttls:
@@ -93,7 +93,7 @@ def refused(
 def bind_refused(
     endpoint: "Endpoint", options: "ConnectionOptions", result: Mapping[str, Any] | None
 ) -> DirectoryNotConnected:
-    """The bind ended without success and without an exception of ldap3 (SASL's next step, referral)."""
+    """Return the error for a bind that failed without an exception of ldap3 (SASL's next step, referral)."""
     answer = result or {}
     return _bind_error(endpoint, options, int(answer.get("result", 0)), str(answer.get("message", "")))
 
@@ -134,7 +134,7 @@ def _bind_error(
 
 
 def cannot_resolve(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnected:
-    """The host name has no address."""
+    """Return the error for a host name without an address."""
     return DirectoryNotConnected(
         f"{endpoint.url}: the host name {endpoint.host!r} has no address ({error})",
         hint="check the name and the resolver",
@@ -142,14 +142,14 @@ def cannot_resolve(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnec
 
 
 def out_of_time(endpoint: "Endpoint") -> DirectoryNotConnected:
-    """No time was left to try this server."""
+    """Return the error for a server that was not tried before the deadline."""
     return DirectoryNotConnected(
         f"{endpoint.url}: no answer within the time limit", hint="is it the right host and port?"
     )
 
 
 def cannot_connect(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnected:
-    """No connection, no TLS, or no answer to the bind."""
+    """Return the error for a failed connection, failed TLS, or a missing answer to the bind."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _not_trusted(endpoint, error)
     words = str(error)
@@ -204,11 +204,11 @@ _KERBEROS: Final = (
     ),
     ("revoked", "the account is locked, disabled or expired", "an administrator of the domain can tell"),
 )
-"""What Kerberos says, what it means, and what to do."""
+"""Texts of Kerberos errors, their meanings, and hints."""
 
 
 def no_ticket(endpoint: "Endpoint", options: "ConnectionOptions", error: Exception) -> DirectoryNotConnected:
-    """The log-in by GSS-SPNEGO failed on this side, or does not believe the server."""
+    """Return the error for a GSS-SPNEGO log-in that failed locally or could not authenticate the server."""
     words = " ".join(str(error).split())
     who = f"user {options.user!r}" if options.user is not None else "the user of this process"
     meaning, hint = next(
@@ -226,7 +226,7 @@ def no_ticket(endpoint: "Endpoint", options: "ConnectionOptions", error: Excepti
 
 
 def not_understood(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnected:
-    """The answer to StartTLS or the bind is none, or a referral, which nobody follows."""
+    """Return the error for an answer to StartTLS or the bind that cannot be read, or a referral."""
     return DirectoryNotConnected(
         f"{endpoint.url}: its answer to the log-in cannot be read ({type(error).__name__}: {error})",
         hint="is this an LDAP server, and one that answers itself instead of referring to another?",
@@ -246,7 +246,7 @@ _CERTIFICATE_HINTS: Final[Mapping[int, str]] = MappingProxyType(
         68: _TOO_WEAK,
     }
 )
-"""What to do, by the code of OpenSSL (X509_V_ERR_…): not yet valid, expired, weak key, authority, digest."""
+"""Hints by error code of OpenSSL (X509_V_ERR_…): not yet valid, expired, weak key, authority, digest."""
 
 
 def _not_trusted(endpoint: "Endpoint", error: ssl.SSLCertVerificationError) -> DirectoryNotConnected:

@@ -1,4 +1,4 @@
-"""LDAP search filters as values: to BER ([RFC4511] 4.5.1.7), to text and from text ([RFC4515]).
+"""LDAP search filters as values, encoded to BER ([RFC4511] 4.5.1.7) and to and from text ([RFC4515]).
 
 Values are octets; nothing is ever pasted into a filter as text, so that no name can become a part
 of one. The text form is for people, for logs and for filters that people type.
@@ -59,7 +59,7 @@ class LessOrEqual:
 
 @dataclass(frozen=True, slots=True)
 class Approx:
-    """``(attribute~=value)``: whatever the server thinks is alike."""
+    """``(attribute~=value)``, by the server's approximate matching rule."""
 
     attribute: str
     value: bytes
@@ -193,7 +193,7 @@ def _need_operands(operands: tuple[LdapFilter, ...]) -> None:
 
 @lru_cache(maxsize=4096)
 def attribute_description(name: str) -> bytes:
-    """An attribute description, checked and as UTF-8 ([RFC4512] 2.5).
+    """Check an attribute description and encode it as UTF-8 ([RFC4512] 2.5).
 
     Raises:
         ValueError: neither a short name nor a dotted number, with options or without.
@@ -204,7 +204,7 @@ def attribute_description(name: str) -> bytes:
 
 
 def encode(search_filter: LdapFilter) -> bytes:
-    """The filter as it stands in a SearchRequest ([RFC4511] 4.5.1.7).
+    """Encode a filter for a SearchRequest ([RFC4511] 4.5.1.7).
 
     Raises:
         ValueError: an attribute name that is none, or nesting deeper than `FILTER_DEPTH_MAX`.
@@ -278,9 +278,9 @@ def _check_depth(depth: int) -> None:
 
 
 def to_text(search_filter: LdapFilter) -> str:
-    """The filter in the string form of [RFC4515].
+    """Return a filter in the string form of [RFC4515].
 
-    Escaped are the characters that must be, every octet of a value that is no printable text, and
+    It escapes the characters that must be escaped, every octet of a value that is no printable text, and
     blanks at the ends of a value, which some programs drop.
 
     Raises:
@@ -327,7 +327,7 @@ _ESCAPES: Final = {code: f"\\{code:02x}" for code in (*range(0x20), *b"()*\\", 0
 
 
 def escape(value: bytes) -> str:
-    """A value as it stands in the text of a filter ([RFC4515] 3)."""
+    """Escape a value for the text of a filter ([RFC4515] 3)."""
     try:
         text = value.decode()
     except UnicodeDecodeError:
@@ -358,7 +358,7 @@ _COMPARISONS: Final[dict[str, Callable[[str, bytes], LdapFilter]]] = {
 
 
 def parse_text(text: str) -> LdapFilter:
-    """Read the string form of [RFC4515]: strictly, no blanks between the parts, all parentheses there.
+    """Parse the string form of [RFC4515] strictly: no blanks between the parts, all parentheses present.
 
     ``(&)`` and ``(|)`` of [RFC4526] become `TRUE` and `FALSE`.
 

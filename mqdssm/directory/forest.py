@@ -1,4 +1,4 @@
-"""A session's other half: the global catalog of its forest (decision M73)."""
+"""Session with the global catalog of a forest (decision M73)."""
 
 import threading
 from typing import TYPE_CHECKING
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 class Forest:
-    """Opens a session with a global catalog when one is first needed; safe for threads."""
+    """Session with a global catalog that is opened on first use; thread-safe."""
 
     def __init__(self, session: "Session") -> None:
-        """Nothing is connected yet."""
+        """Initialize without connecting."""
         self._session = session
         self._lock = threading.Lock()
         self._catalog: Session | None = None
@@ -21,7 +21,7 @@ class Forest:
 
     @property
     def catalog(self) -> "Session":
-        """Where objects of all domains are looked for.
+        """Session with the global catalog, for searches in all domains.
 
         Raises:
             DirectoryNotConnected: no global catalog could be reached.
@@ -42,7 +42,7 @@ class Forest:
         return catalog
 
     def close(self) -> None:
-        """Unbind its connections, for good."""
+        """Close the session with the global catalog permanently."""
         with self._lock:
             self._closed = True
             if self._catalog is not None:

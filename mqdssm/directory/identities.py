@@ -1,4 +1,4 @@
-"""New objects and their GUIDs: ours, one that the object had before, or the server's (decision M37)."""
+"""GUIDs of new objects: generated here, kept from before, or made by the server (decision M37)."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -16,16 +16,16 @@ log = logging.getLogger(__name__)
 
 
 class Identities:
-    """Finds out once whether a directory keeps a GUID that we send, and acts on it."""
+    """Adds objects with their GUIDs, if the directory keeps a GUID that is sent."""
 
     def __init__(self, session: "Session") -> None:
-        """Nothing is known yet."""
+        """Initialize without any request."""
         self._session = session
         self._keeps: bool | None = None
 
     @property
     def keeps_guids(self) -> bool:
-        """Whether an objectGUID sent with an add may become the object's.
+        """True if the server keeps an objectGUID that is sent with an add.
 
         Raises:
             DirectoryError: it cannot be found out.
@@ -41,7 +41,7 @@ class Identities:
         attributes: Mapping[str, Sequence[bytes]],
         identifier: UUID | None = None,
     ) -> UUID | None:
-        """Add an object, with its GUID where the directory lets us.
+        """Add an object, with its GUID if the directory allows it.
 
         Args:
             dn: its name.
@@ -73,7 +73,7 @@ class Identities:
         except DirectoryError as error:
             if not keeps or not profile.refuses_guid(error):
                 raise
-            # is it the GUID? then the object goes in without; else the next error is the one that counts
+            # if the GUID was refused, the add works without it; otherwise its error is raised
             identity = profile.identity(ldap_class, identifier, keeps_guids=False)
             self._session.add(dn, complete | identity)
             self._keeps = False
@@ -88,7 +88,7 @@ class Identities:
         return UUID(bytes_le=sent[0]) if sent else None
 
     def _refuse_taken(self, dn: str, identifier: UUID) -> None:
-        """Refuse a GUID that finds an object already; where only objectGUID is searched the server does."""
+        """Raise ObjectAlreadyExists if a GUID finds an object; the server checks objectGUID itself."""
         session = self._session
         own = session.profile.guid_target(session.naming, identifier)
         if own.otherwise is None:

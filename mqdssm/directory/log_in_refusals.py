@@ -1,4 +1,4 @@
-"""Why domain controllers refuse a log-in: ``data 52e`` in their words, in hexadecimal ([MS-ERREF] 2.2)."""
+"""Reasons for refused log-ins in texts of domain controllers, as ``data 52e`` ([MS-ERREF] 2.2)."""
 
 import re
 from collections.abc import Mapping
@@ -42,10 +42,10 @@ LOG_IN: Final[Mapping[int, tuple[str, str]]] = {
         "use LDAPS directly, with nothing in between that ends TLS",
     ),
 }
-"""Why a log-in was refused ([MS-ADTS] 3.1.1.3.1.9 names them as Windows errors): what, and what to do."""
+"""Reasons and hints by Windows error ([MS-ADTS] 3.1.1.3.1.9)."""
 
 
 def log_in_failure(text: str) -> tuple[str, str] | None:
-    """Why a log-in was refused and what to do, by the server's words."""
+    """Return the reason for a refused log-in and a hint, from the server's text; None if unknown."""
     found = _DATA.search(text)
     return LOG_IN.get(int(found.group(1), 16)) if found else None

@@ -1,4 +1,4 @@
-"""Whether a directory is one of MSMQ's at all."""
+"""Check that a directory holds MSMQ's schema and enterprise object."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def check_msmq(session: "Session") -> None:
-    """Make sure that a directory can hold MSMQ's objects: schema and enterprise object.
+    """Check that a directory can hold MSMQ's objects: schema and enterprise object.
 
     Raises:
         GenericDirectoryError: the schema is not loaded, or ``CN=MsmqServices`` does not exist.

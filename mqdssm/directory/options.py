@@ -16,22 +16,22 @@ Authentication = Literal["simple", "spnego", "ntlm", "kerberos", "external"]
 """How to log in: a simple bind; GSS-SPNEGO with what both sides can, or only one of its two; the identity
 that the local socket tells (SASL EXTERNAL)."""
 SEALING: Final = frozenset({"spnego", "ntlm", "kerberos"})
-"""Log-ins that protect what follows themselves, where TLS does not."""
+"""Kinds of log-in that sign and seal the connection if there is no TLS."""
 
 CONNECT_TIMEOUT_S: Final = 10.0
 OPERATION_TIMEOUT_S: Final = 60.0
 PAGE_ENTRIES: Final = 1000
-"""Entries a page: what Active Directory grants at most (MaxPageSize, decision M14)."""
+"""Entries of a page: the default maximum of Active Directory (MaxPageSize, decision M14)."""
 PAGE_ENTRIES_MAX: Final = 100_000
 
 _PORTS: Final[dict[TlsMode, int]] = {"ldaps": 636, "starttls": 389, "none": 389}
 CATALOG_PORTS: Final[dict[TlsMode, int]] = {"ldaps": 3269, "starttls": 3268, "none": 3268}
-"""Where domain controllers offer their global catalog ([MS-ADTS] 5.1.1)."""
+"""Ports of the global catalog on domain controllers ([MS-ADTS] 5.1.1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One server of the list, ready to connect to.
+    """Server of the list, with all that is needed to connect.
 
     Attributes:
         url: as the caller gave it: what messages show.
@@ -52,7 +52,7 @@ class Endpoint:
 
     @property
     def is_local_socket(self) -> bool:
-        """True if this is ``ldapi:``."""
+        """True if the URL is an ``ldapi:`` URL."""
         return self.path is not None
 
     @classmethod
@@ -64,7 +64,7 @@ class Endpoint:
         plain: TlsMode = "starttls",
         ports: Mapping[TlsMode, int] = MappingProxyType(_PORTS),
     ) -> "Endpoint":
-        """Read one URL; the kind of TLS comes from it unless stated.
+        """Parse a URL; it determines the kind of TLS unless `tls` does.
 
         Args:
             url: as the caller gave it.
@@ -98,12 +98,12 @@ class Endpoint:
 
     @property
     def is_catalog(self) -> bool:
-        """True if this is the port of a global catalog."""
+        """True if the port is that of a global catalog."""
         return self.host is not None and self.port in CATALOG_PORTS.values()
 
     @property
     def catalog(self) -> "Endpoint":
-        """The global catalog of the same domain controller, secured in the same way."""
+        """Global catalog of the same domain controller, with the same kind of TLS."""
         if self.host is None or self.is_catalog:
             return self
         scheme, port = self.url.partition("://")[0], CATALOG_PORTS[self.tls]
@@ -123,7 +123,7 @@ class Endpoint:
 
 
 def is_loopback(address: str) -> bool | None:
-    """Return True if a host is this machine: None for a name, which only its addresses can tell."""
+    """Return True if a host is this machine; None for a name that has to be resolved first."""
     if address.lower().rstrip(".") == "localhost":
         return True
     try:
@@ -134,7 +134,7 @@ def is_loopback(address: str) -> bool | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionOptions:
-    """Everything that decides how a session connects; made by `of`.
+    """Options of a session's connections; made by `of`.
 
     Attributes:
         endpoints: the servers, tried in this order.
@@ -209,12 +209,12 @@ class ConnectionOptions:
         forest: bool = False,
         catalog: str | Iterable[str] | None = None,
     ) -> "ConnectionOptions":
-        """Check the settings against each other.
+        """Make options from settings, checking them against each other.
 
         Raises:
             ConfigError: settings that cannot be, or a password that would travel in clear text.
         """
-        # first of all: tracebacks that show variables must not show it
+        # first: tracebacks that show variables must not show the password
         password = Secret(password) if isinstance(password, str) else password
         _check_words(tls, authentication)
         plain: TlsMode = "none" if authentication in SEALING else "starttls"
@@ -244,7 +244,7 @@ class ConnectionOptions:
 
     @property
     def of_catalog(self) -> "ConnectionOptions":
-        """Return the options for the global catalog, as the same user."""
+        """Options for connecting to the global catalog as the same user."""
         return replace(
             self,
             endpoints=self.catalogs,
@@ -272,7 +272,7 @@ class ConnectionOptions:
                 self.refuse_clear_text(endpoint)
 
     def _check_forest(self) -> None:
-        """Refuse what does not go with a search of the whole forest."""
+        """Raise ConfigError for settings that contradict a search of the whole forest."""
         if not self.forest:
             return
         if not self.catalogs:
@@ -289,7 +289,7 @@ class ConnectionOptions:
             )
 
     def _check_authentication(self) -> None:
-        """Refuse what does not go with this kind of log-in."""
+        """Raise ConfigError for settings that contradict this kind of log-in."""
         kind = self.authentication
         if kind == "simple" and self.user is None:
             raise ConfigError("authentication='simple' needs a user and a password")
@@ -329,7 +329,7 @@ def _endpoints(urls: str | Iterable[str], tls: TlsMode | None, plain: TlsMode) -
 
 
 def _check_words(tls: str | None, authentication: str | None) -> None:
-    """Refuse kinds of TLS and log-in that do not exist."""
+    """Raise ConfigError for unknown kinds of TLS or log-in."""
     if tls is not None and tls not in get_args(TlsMode):
         raise ConfigError(f"tls={tls!r}: use 'ldaps', 'starttls' or 'none'")
     if authentication is not None and authentication not in get_args(Authentication):
@@ -340,7 +340,7 @@ def _check_words(tls: str | None, authentication: str | None) -> None:
 def _catalogs(
     named: str | Iterable[str] | None, servers: Iterable[Endpoint], tls: TlsMode | None, plain: TlsMode
 ) -> tuple[Endpoint, ...]:
-    """The global catalogs: those that were named, else those of the servers."""
+    """Return the global catalogs: those that were named, else those of the servers."""
     urls = (named,) if isinstance(named, str) else tuple(named or ())
     if urls:
         return tuple(Endpoint.parse(url.strip(), tls, plain=plain, ports=CATALOG_PORTS) for url in urls)

@@ -1,7 +1,7 @@
-"""Bound connections, kept and lent ([MS-MQDSSM] 3.1.1.6, 3.1.6.18, 3.1.6.21, decision M24).
+"""Pool of bound connections ([MS-MQDSSM] 3.1.1.6, 3.1.6.18, 3.1.6.21, decision M24).
 
-A lease is the specification's reference: taken at the start of an operation, given back at its end.
-Idle connections are kept for the next operation, looked at before they are lent again, and
+A lease is the specification's reference: taken at the start of an operation, returned at its end.
+Idle connections are kept for the next operation, checked before they are lent again, and
 replaced when the server has closed them. Servers are tried in the order of the list; the one that
 works stays the one that is used until it fails.
 """
@@ -20,18 +20,18 @@ from mqdssm.directory.options import ConnectionOptions, Endpoint
 from mqdssm.errors import DirectoryNotConnected
 
 CHANNELS_MAX: Final = 64
-"""Connections of one session: OpenLDAP starts with some 1,000, Active Directory allows 5,000 in all."""
+"""Maximum connections of one session: OpenLDAP allows some 1,000, Active Directory 5,000 in all."""
 IDLE_CHANNELS_MAX: Final = 8
-"""Idle connections that are kept: what 20 threads in turn keep busy; the rest is closed."""
+"""Maximum idle connections: enough for 20 threads in turn; others are closed."""
 FAILED_SERVER_REST_S: Final = 30.0
-"""A server that failed is tried after the others for so long."""
+"""Seconds for which a failed server is tried after the others."""
 
 Opener: TypeAlias = Callable[[Attempt, ThreadSafeCounter], Channel]
 """Connects to a server, as `mqdssm.directory.connect.open_channel` does."""
 
 
 class _Operation(threading.local):
-    """Operation that one thread is in.
+    """Current operation of a thread.
 
     Attributes:
         depth: operations within operations; 0 is none.
@@ -43,7 +43,7 @@ class _Operation(threading.local):
 
 
 class Pool:
-    """Lends channels to one caller at a time; safe for threads.
+    """Pool of channels, each lent to one caller at a time; thread-safe.
 
     Attributes:
         counter: round trips of all channels.
@@ -55,7 +55,7 @@ class Pool:
         welcome: Callable[[Channel, Endpoint, float], None],
         opener: Opener = open_channel,
     ) -> None:
-        """Make an empty pool; nothing is connected.
+        """Make an empty pool without connecting.
 
         Args:
             options: the servers and how to log in.
@@ -82,9 +82,9 @@ class Pool:
 
     @contextmanager
     def one_server(self) -> Iterator[None]:
-        """An operation of several steps in this thread: after its first change all go to the same server.
+        """Keep an operation of several steps on one server after its first change, in this thread.
 
-        Domain controllers tell each other of changes minutes later.
+        Domain controllers replicate changes minutes later.
         """
         operation = self._operation
         operation.depth += 1
@@ -96,7 +96,7 @@ class Pool:
                 operation.url = None
 
     def changed_on(self, url: str) -> None:
-        """A server made a change: the present operation, if there is one, stays there."""
+        """Record the server that made a change: the current operation stays there, if there is one."""
         if self._operation.depth:
             self._operation.url = url
 
@@ -107,17 +107,17 @@ class Pool:
 
     @property
     def is_closed(self) -> bool:
-        """Whether no channel will ever be lent again."""
+        """True if the pool is closed."""
         return self._closed
 
     @property
     def current_url(self) -> str | None:
-        """The server in use, None before the first connection."""
+        """URL of the server in use; None before the first connection."""
         return None if self._current is None else self._current.url
 
     @contextmanager
     def lease(self, deadline: float, *, only: str | None = None) -> Iterator[Channel]:
-        """Lend a channel that works; it is given back, or thrown away if it broke.
+        """Lend a working channel; it is returned to the pool, or closed if it broke.
 
         Args:
             deadline: when to give up, as `time.monotonic` tells the time.
@@ -145,7 +145,7 @@ class Pool:
             self._give_back(endpoint, channel)
 
     def suspect(self, url: str) -> None:
-        """A server did not answer: use another one first, if there is one, and no idle connection to it."""
+        """Try other servers first after a server did not answer, and close idle connections to it."""
         with self._changed:
             for endpoint in self._options.endpoints:
                 if endpoint.url == url:
@@ -153,7 +153,7 @@ class Pool:
         self._drop_idle_of_others()
 
     def close(self) -> None:
-        """Close what is idle now, and what is in use when it comes back."""
+        """Close idle channels now, and channels in use when they are returned."""
         with self._changed:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -182,7 +182,7 @@ class Pool:
             self._changed.notify()
 
     def _forget_parent(self) -> None:
-        """After a fork the sockets belong to the parent: two processes on one of them would mix answers."""
+        """Close the sockets inherited by a fork: two processes on one socket would mix answers."""
         inherited = self._idle
         self._begin()
         for _, channel in inherited:
@@ -220,7 +220,7 @@ class Pool:
             if only is not None and endpoint.url != only:
                 continue
             if failures and time.monotonic() >= deadline:
-                break  # no time left is no fault of this server
+                break  # the time is up: this server has not failed
             limit = min(deadline, time.monotonic() + self._options.connect_timeout_s)
             try:
                 attempt = Attempt(self._options, endpoint, self._context, limit)
@@ -250,7 +250,7 @@ class Pool:
         self._drop_idle_of_others()
 
     def _drop_idle_of_others(self) -> None:
-        """Idle connections are all to the server in use: reads follow changes, also between replicas."""
+        """Close idle connections to other servers than the current one: reads must see earlier changes."""
         with self._changed:
             others = [one for one in self._idle if one[0] != self._current]
             self._idle = [one for one in self._idle if one[0] == self._current]
@@ -258,7 +258,7 @@ class Pool:
             channel.close()
 
     def _in_order(self) -> list[Endpoint]:
-        """The server in use, then the list, then what failed a short while ago."""
+        """Return the server in use, then the others of the list, then those that failed recently."""
         with self._changed:
             now = time.monotonic()
             resting = {one for one, since in self._failed.items() if now - since < FAILED_SERVER_REST_S}

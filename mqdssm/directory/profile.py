@@ -1,4 +1,4 @@
-"""Profiles: all differences between kinds of servers; there is no `if` on the kind elsewhere.
+"""Profiles that hold the differences between kinds of servers.
 
 A profile is chosen from the root DSE or by name (``profile="openldap"``). Another server is another
 class here, with the same methods.
@@ -42,7 +42,7 @@ ROOT_DSE_ATTRIBUTES: Final = (
     "subschemaSubentry",
     "dnsHostName",
 )
-"""Asked for by name: operational attributes are not part of ``*`` (decision M39)."""
+"""Attributes that are requested by name: ``*`` does not include operational ones (decision M39)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Naming:
         configuration: CachedConfigurationNamingContext: sites, links and the enterprise are below it.
         schema: the schema naming context.
         default: the server's own default naming context.
-        forest: below it every object of the directory is found by its GUID.
+        forest: base below which every object of the directory is found by its GUID.
         apart: naming contexts that a search from above does not come to, though their names are below.
     """
 
@@ -68,7 +68,7 @@ class Naming:
 
     @property
     def guid_bases(self) -> tuple[DN, ...]:
-        """Return the bases that must be searched to find any object: none is reached from another one."""
+        """Bases that must be searched to find any object; no base is reached from another one."""
         bases: list[DN] = [self.forest]
         for dn in (self.root, self.configuration):
             if not any(self._reaches(base, dn) for base in bases):
@@ -87,11 +87,11 @@ class Naming:
 
     @property
     def of_catalog(self) -> "Naming":
-        """Return the naming of a global catalog: all objects are below the root of all names."""
+        """Naming of a global catalog: all objects are below the root of all names."""
         return replace(self, root=DN(), forest=DN(), default=DN(), apart=())
 
     def other_domain(self, dn: DN) -> DN | None:
-        """The domain that a name of Active Directory is in, if it is not that of the server.
+        """Return the domain of a name in Active Directory; None if it is the server's own domain.
 
         A name ends in its domain's, the components ``DC=``; the naming contexts of configuration and schema
         are on every domain controller.
@@ -106,7 +106,7 @@ class Naming:
         return None if domain == self.default else domain
 
     def _reaches(self, base: DN, dn: DN) -> bool:
-        """Return True if a search below `base` comes to `dn`."""
+        """Return True if a search below `base` reaches `dn`."""
         if dn == base:
             return True
         return dn.is_below(base) and not any(
@@ -156,14 +156,14 @@ class Guard:
 
 
 class Identity(Protocol):
-    """Operations by which a profile finds out who is bound; a session offers them."""
+    """Operations of a session by which a profile determines the bound identity."""
 
     def bound_name(self) -> str | None:
-        """The DN that the connection is bound as, if the server can say."""
+        """Return the DN that the connection is bound as; None if it is unknown."""
 
     @property
     def naming(self) -> Naming:
-        """The naming contexts of the server."""
+        """Naming contexts of the server."""
 
     def get(self, target: str | DN | UUID, attributes: Sequence[str]) -> "Entry":
         """Read one object."""
@@ -175,7 +175,7 @@ class Identity(Protocol):
 
 
 class Profile(ABC):
-    """A kind of directory server.
+    """Kind of directory server.
 
     Attributes:
         name: as in ``profile="openldap"``.
@@ -235,16 +235,16 @@ class Profile(ABC):
     facts: ClassVar[ServerFacts]
 
     def name_key(self, name: str) -> str:
-        """Return what the server compares of a name: names with one key are one name to it (M64)."""
+        """Return the comparison key of a name: names with equal keys are equal to the server (M64)."""
         return folded(name)
 
     @abstractmethod
     def recognises(self, root_dse: "Entry") -> bool:
-        """Return True if this is the server's kind."""
+        """Return True if the server is of this kind."""
 
     @abstractmethod
     def naming(self, root_dse: "Entry", override: str | None) -> Naming:
-        """The naming contexts, with the base of computers and users replaced by `override`.
+        """Return the naming contexts, with the base of computers and users replaced by `override`.
 
         Raises:
             GenericDirectoryError: the root DSE names none.
@@ -256,7 +256,7 @@ class Profile(ABC):
         """Return the search for an object by its objectGUID."""
 
     def identifier_filter(self, ldap_class: str, guid: UUID) -> "LdapFilter":
-        """A filter for the object of a class that has a GUID, or had it elsewhere (decision M37)."""
+        """Return a filter for the object of a class that has a GUID, or had it elsewhere (decision M37)."""
         own = Equal("objectGUID", guid.bytes_le)
         if self.original_guid is None or ldap_class not in self.original_guid_classes:
             return own
@@ -264,31 +264,31 @@ class Profile(ABC):
 
     @abstractmethod
     def dn_filter(self, dn: str) -> "LdapFilter":
-        """A filter that matches the object of that DN, for looking up many at once."""
+        """Return a filter that matches the object with a DN, for looking up many at once."""
 
     @abstractmethod
     def class_filter(self, ldap_class: str) -> "LdapFilter":
-        """A filter for objects of a class, and no others (decision M32)."""
+        """Return a filter for the objects of one class only (decision M32)."""
 
     def computer_filter(self, name: str) -> "LdapFilter":
-        """A filter for the computers of a name, by what the server has indexed (decision M16)."""
+        """Return a filter for the computers of a name, by indexed attributes (decision M16)."""
         return And((self.class_filter("computer"), Equal("cn", name.encode())))
 
     @abstractmethod
     def read_controls(self, attributes: Iterable[str]) -> "tuple[LdapControl, ...]":
-        """Controls that reading these attributes needs (decision M13)."""
+        """Return the controls needed to read some attributes (decision M13)."""
 
     def search_controls(self) -> "tuple[LdapControl, ...]":
-        """Controls of every search that goes below its base."""
+        """Return the controls of every search that goes below its base."""
         return ()
 
     @abstractmethod
     def write_controls(self, attributes: Mapping[str, Sequence[bytes]]) -> "tuple[LdapControl, ...]":
-        """Controls that writing these attributes, with these values, needs."""
+        """Return the controls needed to write some attributes with their values."""
 
     @abstractmethod
     def guard(self, entry: "Entry", unchanged: Iterable[str]) -> Guard:
-        """The form of a change of an entry that was read, and of no other object (decision M92).
+        """Return the guard for a change of an entry that was read (decision M92).
 
         Args:
             entry: as it was read; without its objectGUID only the attributes are compared.
@@ -299,41 +299,41 @@ class Profile(ABC):
     def references_control(
         self, root_dse: "Entry", references: Mapping[str, Sequence[str]]
     ) -> "tuple[LdapControl, ...]":
-        """Return the controls by which a page brings along the objects that its entries refer to, if any."""
+        """Return the controls by which a page includes the referenced objects, if there are any."""
 
     def named_controls(self, root_dse: "Entry", attribute: str) -> "tuple[LdapControl, ...]":  # noqa: ARG002  a hook
         """Return the controls by which a search returns the objects that an attribute names, if any."""
         return ()
 
     def security_to_directory(self, ldap_class: str, image: bytes) -> bytes:  # noqa: ARG002  a hook
-        """A security descriptor as this server has to hold it.
+        """Convert a security descriptor of the abstract model to the form of this server.
 
         Args:
             ldap_class: of the object.
             image: as the abstract model has it.
 
         Raises:
-            DecodeError: it is none.
+            DecodeError: the image is no security descriptor.
         """
         return image
 
     def security_from_directory(self, ldap_class: str, image: bytes) -> bytes:  # noqa: ARG002  a hook
-        """A security descriptor as the abstract model has it.
+        """Convert a security descriptor of this server to the form of the abstract model.
 
         Raises:
-            DecodeError: the server holds none.
+            DecodeError: the image is no security descriptor.
         """
         return image
 
     def check_name(self, dn: str) -> None:  # noqa: B027  a hook: most servers refuse such names themselves
-        """Refuse a name for a new object that this kind of server may take, but should not.
+        """Raise ValueError for a name of a new object that this kind of server should not accept.
 
         Raises:
             ValueError: such a name.
         """
 
     def keeps_guids(self, session: Identity) -> bool:  # noqa: ARG002  a hook
-        """Return True if an objectGUID that we send with an add may become the object's (decision M37)."""
+        """Return True if the server keeps an objectGUID that is sent with an add (decision M37)."""
         return self.makes_guid
 
     def refuses_guid(self, error: DirectoryError) -> bool:  # noqa: ARG002  a hook
@@ -343,7 +343,7 @@ class Profile(ABC):
     def identity(
         self, ldap_class: str, guid: UUID | None, *, keeps_guids: bool
     ) -> dict[str, tuple[bytes, ...]]:
-        """Return the attributes of an add that make the object have the GUID, or remember it (decision M37).
+        """Return the attributes of an add that set the GUID of the object, or record it (decision M37).
 
         Args:
             ldap_class: of the new object.
@@ -357,7 +357,7 @@ class Profile(ABC):
         return {}
 
     def holds(self, found: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence[bytes]]) -> bool:
-        """Return True if an entry holds what a replacement left it with.
+        """Return True if an entry has the values of a replacement.
 
         Args:
             found: lower-case attribute -> values, as read.
@@ -372,7 +372,7 @@ class Profile(ABC):
         buffer: bytes,
         messages: "Sequence[MessageBounds]",
     ) -> "list[tuple[Any, ...]]":
-        """The rows of a page, each with what `references_control` brought along.
+        """Return the rows of a page, each with the referenced objects (see `references_control`).
 
         Args:
             rows: the DN and the columns of each entry.
@@ -393,15 +393,15 @@ class Profile(ABC):
 
     @abstractmethod
     def explain(self, result: "LdapResult", operation: str, dn: str | None) -> DirectoryError | None:
-        """The error for a result that means something special on this server; None: the general one."""
+        """Return the error for a result with a special meaning on this server; None for any other result."""
 
     @abstractmethod
     def bound_sid(self, session: Identity) -> str | None:
-        """The SID of the bound identity, if it has one (decision M22)."""
+        """Return the SID of the bound identity; None if it has none (decision M22)."""
 
 
 def choose(root_dse: "Entry", wanted: str, profiles: Mapping[str, Profile]) -> Profile:
-    """The profile of a server.
+    """Choose the profile of a server.
 
     Raises:
         ConfigError: no profile of that name, or the server is of another known kind.
@@ -440,7 +440,7 @@ def describe(root_dse: "Entry") -> str:
 
 
 def context(root_dse: "Entry", attribute: str) -> DN | None:
-    """A naming context of the root DSE.
+    """Return a naming context of the root DSE; None if it is absent.
 
     Raises:
         GenericDirectoryError: it is no distinguished name.
@@ -450,10 +450,10 @@ def context(root_dse: "Entry", attribute: str) -> DN | None:
 
 
 def context_dn(value: bytes, attribute: str) -> DN:
-    """A naming context as a name.
+    """Parse the DN of a naming context.
 
     Raises:
-        GenericDirectoryError: it is none.
+        GenericDirectoryError: the value is no distinguished name.
     """
     try:
         return DN.parse(value.decode())
@@ -462,7 +462,7 @@ def context_dn(value: bytes, attribute: str) -> DN:
 
 
 def chosen_root(override: str | None, root: DN) -> DN:
-    """The base of computers and users.
+    """Return the base of computers and users: the override, or else the root.
 
     Raises:
         ConfigError: the override is no DN.

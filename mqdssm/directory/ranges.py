@@ -1,4 +1,4 @@
-"""Attributes with more values than a server hands out at once ([MS-ADTS] 3.1.1.3.1.3.3, decision M14).
+"""Range retrieval of attributes with many values ([MS-ADTS] 3.1.1.3.1.3.3, decision M14).
 
 Active Directory returns 1,500 values and says so in the attribute's description, ``member;range=0-1499``; the
 others are asked for with ``member;range=1500-*``. The object may change in between, so all is read anew,
@@ -13,17 +13,17 @@ from mqdssm.directory.entries import Entry, PartialValues
 from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectNotFound
 
 ATTEMPTS: Final = 10
-"""How often the values are read anew because the object changed meanwhile."""
+"""Maximum number of attempts to read the values of an object that changes meanwhile."""
 RANGES_MAX: Final = 10_000
-"""Ranges of one attribute: with 1,500 values each, more than any object of Active Directory has."""
+"""Maximum ranges of one attribute: with 1,500 values each, more than any object of Active Directory has."""
 
 Read = Callable[[str, Sequence[str]], Entry]
-"""Reads one object at a DN; raises ObjectNotFound when it is gone."""
+"""Reads the object with a DN; raises ObjectNotFound if it does not exist any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class OneServer:
-    """Where ranges are read.
+    """Server from which ranges are read.
 
     Attributes:
         url: of the server.
@@ -36,7 +36,7 @@ class OneServer:
 
 @dataclass(frozen=True, slots=True)
 class RangeReader:
-    """Completes what came in part.
+    """Completes attributes of which only a range of values was returned.
 
     Attributes:
         server: says which server is in use now.
@@ -47,7 +47,7 @@ class RangeReader:
     counter: str | None
 
     def complete(self, entry: Entry) -> Entry:
-        """The entry with all its values."""
+        """Return the entry with all its values."""
         for name, values in entry.attributes.items():
             if isinstance(values, PartialValues):
                 entry.attributes[name] = self.values(entry.dn, name, values)
@@ -56,7 +56,7 @@ class RangeReader:
     def complete_rows(
         self, rows: Iterable[tuple[Any, ...]], columns: Sequence[str], multi: frozenset[str]
     ) -> Iterator[tuple[Any, ...]]:
-        """Rows with all their values: the first item is the DN, the others are of the columns."""
+        """Yield rows with all their values: the first item is the DN, the others are the columns."""
         lists = [(place, name) for place, name in enumerate(columns, 1) if name in multi]
         for row in rows:
             found = row
@@ -67,9 +67,9 @@ class RangeReader:
             yield found
 
     def values(self, dn: str, name: str, some: PartialValues) -> list[bytes]:
-        """All values of an attribute; what was seen of it where the object is gone meanwhile.
+        """Return all values of an attribute, or those seen before if the object was deleted meanwhile.
 
-        Where the server goes away in between, all is read anew on another one.
+        If the connection is lost, all values are read again from another server.
 
         Raises:
             GenericDirectoryError: the object changes too often.
@@ -93,7 +93,7 @@ class RangeReader:
         )
 
     def _all(self, read: Read, dn: str, name: str) -> list[bytes] | None:
-        """All values, None when the object changed while they were read."""
+        """Return all values; None if the object changed while they were read."""
         found: list[bytes] = []
         before: bytes | None = None
         start = 0

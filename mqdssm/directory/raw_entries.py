@@ -1,4 +1,4 @@
-"""Entries with everything as the server wrote it: for copies of a directory, not for finding attributes.
+"""Entries as the server wrote them, for copies of a directory.
 
 `mqdssm.directory.entries` gives attributes keys that can be looked up; here their descriptions keep their
 letters, their options (``;binary``, ``;lang-de``) and their order.
@@ -20,7 +20,7 @@ _RANGE_OPTION: Final = "range="
 
 
 def spelt_entry(buffer: bytes, start: int, end: int) -> Spelt:
-    """Decode the content of a SearchResultEntry.
+    """Decode the content of a SearchResultEntry, keeping the spelling of the attribute descriptions.
 
     Args:
         buffer: holds the message.

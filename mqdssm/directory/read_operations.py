@@ -1,4 +1,4 @@
-"""Single reads: they may be repeated, so a broken connection costs nothing but time."""
+"""Single reads, repeated on another connection if one breaks."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -21,16 +21,16 @@ from mqdssm.model.dn import DN
 
 T = TypeVar("T")
 Target = str | DN | UUID
-"""What names an object: its DN, or its objectGUID."""
+"""Name of an object: its DN or its objectGUID."""
 
 
 def target_name(target: Target) -> str:
-    """How errors call an object."""
+    """Return the name of an object for errors."""
     return f"objectGUID {target}" if isinstance(target, UUID) else str(target)
 
 
 def entries_of(page: Page) -> list[Entry]:
-    """The entries of an answer.
+    """Decode the entries of an answer.
 
     Raises:
         GenericDirectoryError: one of them is no LDAP.
@@ -43,7 +43,7 @@ def entries_of(page: Page) -> list[Entry]:
 
 
 def decoded_entry(buffer: bytes, start: int, end: int, stop: int) -> Entry:
-    """One entry.
+    """Decode an entry.
 
     Raises:
         GenericDirectoryError: it is no LDAP.
@@ -55,7 +55,7 @@ def decoded_entry(buffer: bytes, start: int, end: int, stop: int) -> Entry:
 
 
 def unreadable(error: DecodeError) -> GenericDirectoryError:
-    """The error for an answer that cannot be decoded."""
+    """Return the error for an answer that cannot be decoded."""
     return GenericDirectoryError(f"the server sent what is no LDAP: {error}")
 
 
@@ -63,13 +63,13 @@ class ReadOperations:
     """Reads objects one at a time over the channels of a pool."""
 
     def __init__(self, pool: Pool, options: ConnectionOptions, knowledge: ServerInfo) -> None:
-        """Read over `pool`, as `knowledge` says how."""
+        """Initialize reads over `pool` with the profile of `knowledge`."""
         self._pool = pool
         self._options = options
         self._knowledge = knowledge
 
     def new_deadline(self) -> float:
-        """The deadline of an operation that begins now."""
+        """Return the deadline of an operation that begins now."""
         return time.monotonic() + self._options.operation_timeout_s
 
     def get_all(
@@ -82,7 +82,7 @@ class ReadOperations:
         url: str | None = None,
         only_own: bool = False,
     ) -> list[Entry]:
-        """The objects of that name: one, if all is well.
+        """Read all objects with a name: normally one.
 
         Args:
             target: DN or objectGUID.
@@ -121,7 +121,7 @@ class ReadOperations:
 
     @property
     def ranges(self) -> RangeReader:
-        """Completes attributes that came in part: on the server in use, whichever they came from."""
+        """Range reader on the server in use."""
         return RangeReader(self._server, self._knowledge.profile.change_counter)
 
     def _server(self) -> OneServer:
@@ -138,7 +138,7 @@ class ReadOperations:
         return OneServer(url, read)
 
     def extended(self, operation: str, encoded: Callable[[int], bytes]) -> LdapResult:
-        """Send an extended request that changes nothing, and return its result, whatever it is.
+        """Send an extended request that changes nothing, and return its result, also a failure.
 
         Raises:
             DirectoryNotConnected: no answer.
@@ -166,9 +166,9 @@ class ReadOperations:
     def _on_channel(
         self, operation: str, name: str | None, ask: Callable[[Channel], T], deadline: float, url: str | None
     ) -> T:
-        """Read on a channel, and again on another one when it breaks: a read may be repeated.
+        """Read on a channel, and repeat it on another one if the channel breaks.
 
-        Not when the server answered nonsense: it would do so again.
+        It is not repeated if the server broke the protocol: it would do so again.
         """
         attempt = 0
         while True:

@@ -1,4 +1,4 @@
-"""What became of a change whose answer was lost: read back, never guess, never repeat.
+"""Recovery of changes whose answer was lost: the result is read back, nothing is repeated.
 
 About half of the changes that a server received right before it went away were made, so only
 looking tells. The server may still be at work, hence it is looked at for a while before "not made" is
@@ -21,7 +21,7 @@ LONGEST_PAUSE_S: Final = 0.5
 
 
 class Fate(Enum):
-    """What reading back found."""
+    """Result of reading back a change."""
 
     MADE = "made"
     NOT_MADE = "not made"
@@ -30,7 +30,7 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ReadBack:
-    """How long to look.
+    """Time limits of reading back.
 
     Attributes:
         settle_s: a change that the server may have read whole before the connection ended is believed
@@ -44,7 +44,7 @@ class ReadBack:
     limit_s: float = 15.0
 
     def find_out(self, look: Callable[[float], bool]) -> tuple[Fate, DirectoryError | None]:
-        """Look until it is clear.
+        """Look until the result is certain, or the limit is reached.
 
         Args:
             look: whether the change is there now; gets a deadline, raises DirectoryError when it cannot
@@ -66,9 +66,9 @@ class ReadBack:
                 if look(end):
                     return Fate.MADE, None
             except DirectoryNotConnected as error:
-                problem = error  # it may come back
+                problem = error  # the server may become reachable again
             except (ObjectNotFound, ObjectAlreadyExists):
-                raise  # that is the answer: the change cannot have been made
+                raise  # the change cannot have been made
             except DirectoryError as error:
                 return Fate.UNKNOWN, error
             now = time.monotonic()
@@ -83,7 +83,7 @@ class ReadBack:
 
 
 def has_values(found: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence[bytes]]) -> bool:
-    """Whether an entry holds what a replacement left it with.
+    """Return True if an entry has the values of a replacement.
 
     Args:
         found: lower-case attribute -> values, as read.
@@ -95,7 +95,7 @@ def has_values(found: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence
 
 
 def is_as_sent(found: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence[bytes]]) -> bool:
-    """Whether an entry can be the one that was added, by all that can be compared.
+    """Return True if an entry can be the one that was added, by all attributes that can be compared.
 
     A server may complete the classes, and the security descriptor with what is inherited.
 

@@ -1,4 +1,4 @@
-"""LDAP requests as octets ([RFC4511] 4), and the controls that we send with them.
+"""Encoding of LDAP requests ([RFC4511] 4) and of their controls.
 
 Every function returns one whole LDAPMessage. Nothing here knows a connection; message ids come
 from the caller. What cannot be sent is refused with ValueError before anything is.
@@ -64,7 +64,7 @@ _RANGE: Final = re.compile(r"[0-9]{1,10}-(?:[0-9]{1,10}|\*)")
 
 
 class SearchScope(IntEnum):
-    """How far below its base a search goes ([RFC4511] 4.5.1.2)."""
+    """Scope of a search ([RFC4511] 4.5.1.2)."""
 
     BASE = 0
     ONE_LEVEL = 1
@@ -72,7 +72,7 @@ class SearchScope(IntEnum):
 
 
 class ChangeType(IntEnum):
-    """What a modification does with an attribute ([RFC4511] 4.6, [RFC4525])."""
+    """Kind of a modification ([RFC4511] 4.6, [RFC4525])."""
 
     ADD = 0
     DELETE = 1
@@ -82,7 +82,7 @@ class ChangeType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Modification:
-    """One modification of an attribute; no values with REPLACE or DELETE remove the attribute."""
+    """Modification of an attribute; REPLACE or DELETE without values removes the attribute."""
 
     op: ChangeType
     attribute: str
@@ -91,7 +91,7 @@ class Modification:
 
 @dataclass(frozen=True, slots=True)
 class LdapControl:
-    """A control of a request or an answer ([RFC4511] 4.1.11).
+    """Control of a request or an answer ([RFC4511] 4.1.11).
 
     Attributes:
         oid: its number.
@@ -116,7 +116,7 @@ def encode_search(
     types_only: bool = False,
     controls: Sequence[LdapControl] = (),
 ) -> bytes:
-    """A SearchRequest ([RFC4511] 4.5.1). Aliases are never dereferenced.
+    """Encode a SearchRequest ([RFC4511] 4.5.1). Aliases are never dereferenced.
 
     Args:
         message_id: 1 to 2**31 - 1.
@@ -155,7 +155,7 @@ def encode_search_operation(
     time_limit: int = 0,
     types_only: bool = False,
 ) -> bytes:
-    """A SearchRequest without message id and controls, for `encode_message`; see `encode_search`."""
+    """Encode a SearchRequest without message id and controls, for `encode_message`; see `encode_search`."""
     content = (
         _dn(base)
         + integer(SearchScope(scope), ENUMERATED)
@@ -186,7 +186,7 @@ def new_entry(classes: Sequence[str], values: Mapping[str, Sequence[bytes]]) -> 
 def encode_add(
     message_id: int, dn: str, attributes: Mapping[str, Sequence[bytes]], controls: Sequence[LdapControl] = ()
 ) -> bytes:
-    """An AddRequest ([RFC4511] 4.7); `attributes` includes objectClass and those of the RDN.
+    """Encode an AddRequest ([RFC4511] 4.7); `attributes` includes objectClass and those of the RDN.
 
     Raises:
         ValueError: an attribute without values (an add cannot carry one), or a name that is none.
@@ -203,7 +203,7 @@ def encode_add(
 def encode_modify(
     message_id: int, dn: str, changes: Iterable[Modification], controls: Sequence[LdapControl] = ()
 ) -> bytes:
-    """A ModifyRequest ([RFC4511] 4.6); the changes are made in this order, all or none.
+    """Encode a ModifyRequest ([RFC4511] 4.6); the changes are made in this order, all or none.
 
     Raises:
         ValueError: no change (servers differ in what they answer), or an addition without values.
@@ -220,7 +220,7 @@ def encode_modify(
 
 
 def encode_delete(message_id: int, dn: str, controls: Sequence[LdapControl] = ()) -> bytes:
-    """A DelRequest ([RFC4511] 4.8)."""
+    """Encode a DelRequest ([RFC4511] 4.8)."""
     return encode_message(message_id, _dn(dn, DELETE_REQUEST), controls)
 
 
@@ -233,7 +233,7 @@ def encode_modify_dn(
     delete_old_rdn: bool = True,
     controls: Sequence[LdapControl] = (),
 ) -> bytes:
-    """A ModifyDNRequest ([RFC4511] 4.9): a new name, below another parent if `new_superior` is given."""
+    """Encode a ModifyDNRequest ([RFC4511] 4.9): a new name, and a new parent if `new_superior` is given."""
     content = _dn(dn) + _dn(new_rdn) + boolean(delete_old_rdn, BOOLEAN)
     if new_superior is not None:
         content += _dn(new_superior, NEW_SUPERIOR_TAG)
@@ -243,7 +243,7 @@ def encode_modify_dn(
 def encode_extended(
     message_id: int, oid: str, value: bytes | None = None, controls: Sequence[LdapControl] = ()
 ) -> bytes:
-    """An ExtendedRequest ([RFC4511] 4.12)."""
+    """Encode an ExtendedRequest ([RFC4511] 4.12)."""
     content = octet_string(_oid(oid), REQUEST_NAME_TAG)
     if value is not None:
         content += tlv(_REQUEST_VALUE, value)
@@ -251,26 +251,26 @@ def encode_extended(
 
 
 def encode_abandon(message_id: int, abandoned_id: int) -> bytes:
-    """An AbandonRequest ([RFC4511] 4.11); it has no answer."""
+    """Encode an AbandonRequest ([RFC4511] 4.11), which has no answer."""
     return encode_message(message_id, integer(_message_id(abandoned_id), ABANDON_REQUEST), ())
 
 
 def encode_sasl_bind(message_id: int, mechanism: str, credentials: bytes) -> bytes:
-    """A BindRequest by SASL ([RFC4511] 4.2), one leg of it."""
+    """Encode a BindRequest for one step of SASL ([RFC4511] 4.2)."""
     sasl = octet_string(mechanism.encode()) + octet_string(credentials)
     content = integer(_LDAP_VERSION) + _dn("") + tlv(_SASL, sasl)
     return encode_message(message_id, tlv(BIND_REQUEST, content), ())
 
 
 def encode_unbind(message_id: int) -> bytes:
-    """An UnbindRequest ([RFC4511] 4.3); the server closes the connection."""
+    """Encode an UnbindRequest ([RFC4511] 4.3); the server closes the connection."""
     return encode_message(message_id, tlv(UNBIND_REQUEST, b""), ())
 
 
 def paged_control(size: int, cookie: bytes = b"", *, critical: bool = True) -> LdapControl:
-    """Ask for one page of `size` entries ([RFC2696] 3); the cookie is that of the page before.
+    """Return the control that requests a page of `size` entries ([RFC2696] 3), after a page's cookie.
 
-    Critical, because a server that ignores it may cut the result without a word (M14).
+    Critical, because a server that ignores it may truncate the result silently (M14).
     """
     return LdapControl(
         PAGED_RESULTS_OID, critical, sequence(_number(size, "page size"), octet_string(cookie))
@@ -278,17 +278,17 @@ def paged_control(size: int, cookie: bytes = b"", *, critical: bool = True) -> L
 
 
 def post_read_control(attributes: Iterable[str], *, critical: bool = True) -> LdapControl:
-    """Return the entry as the change leaves it ([RFC4527] 3.2)."""
+    """Return the control that requests the entry after the change ([RFC4527] 3.2)."""
     return LdapControl(POST_READ_OID, critical, _selection(tuple(attributes)))
 
 
 def assertion_control(condition: LdapFilter) -> LdapControl:
-    """Do nothing (result 122) unless the entry matches ([RFC4528])."""
+    """Return the control that makes a change fail (result 122) unless the entry matches ([RFC4528])."""
     return LdapControl(ASSERTION_OID, critical=True, value=encode(condition))
 
 
 def deref_control(references: Mapping[str, Sequence[str]]) -> LdapControl:
-    """Return attributes of the entries that DN-valued attributes name, in the same round trip (M29).
+    """Return the control that requests attributes of referenced entries in the same round trip (M29).
 
     Args:
         references: DN-valued attribute -> attributes wanted of the entries it names. Not critical:
@@ -304,7 +304,7 @@ def deref_control(references: Mapping[str, Sequence[str]]) -> LdapControl:
 
 
 def encode_message(message_id: int, operation: bytes, controls: Sequence[LdapControl]) -> bytes:
-    """An LDAPMessage ([RFC4511] 4.1.1) around an encoded operation."""
+    """Encode an LDAPMessage ([RFC4511] 4.1.1) around an encoded operation."""
     content = integer(_message_id(message_id)) + operation
     if controls:
         content += tlv(_CONTROLS, b"".join([_encode_control(control) for control in controls]))
@@ -367,5 +367,5 @@ def _type(name: str) -> bytes:
 
 
 def _attribute(name: str, values: Sequence[bytes]) -> bytes:
-    """A PartialAttribute ([RFC4511] 4.1.7)."""
+    """Encode a PartialAttribute ([RFC4511] 4.1.7)."""
     return tlv(SEQUENCE, _type(name) + tlv(SET, b"".join([tlv(OCTET_STRING, value) for value in values])))

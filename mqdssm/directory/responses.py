@@ -1,6 +1,6 @@
-"""LDAP answers from octets: cutting the stream into messages, results, controls ([RFC4511] 4).
+"""Decoding of LDAP answers: messages of a stream, results, controls ([RFC4511] 4).
 
-Nothing but `DecodeError` comes out of these functions for any input, and no message may make us
+For any input these functions raise nothing but `DecodeError`, and no message makes them
 keep more than `ber.MESSAGE_BYTES_MAX` octets.
 """
 
@@ -71,7 +71,7 @@ _EASY_BYTES_MIN: Final = 2 + _ID_BYTES_MAX + 2 + LENGTH_OCTETS_MAX
 
 
 class MessageBounds(NamedTuple):
-    """Where one LDAPMessage lies in the buffer it was cut from.
+    """Position of an LDAPMessage in its buffer.
 
     Attributes:
         id: the message id; 0 is an unsolicited notification.
@@ -90,7 +90,7 @@ class MessageBounds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LdapResult:
-    """An LDAPResult with what belongs to it ([RFC4511] 4.1.9, 4.12).
+    """LDAPResult with its controls and response values ([RFC4511] 4.1.9, 4.12).
 
     Attributes:
         code: the result code, as the server sent it.
@@ -111,13 +111,13 @@ class LdapResult:
     response_value: bytes | None = None
 
     def control(self, oid: str) -> LdapControl | None:
-        """The control of that number, if the answer has it."""
+        """Return the control with an OID; None if the answer has none."""
         return next((control for control in self.controls if control.oid == oid), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Dereferenced:
-    """One entry that a DN-valued attribute names, as a server told along with it.
+    """Entry named by a DN-valued attribute, as returned together with the attribute.
 
     Attributes:
         dn: the value of the DN-valued attribute.
@@ -131,7 +131,7 @@ class Dereferenced:
 
 
 def split_messages(buffer: bytes, position: int = 0) -> tuple[list[MessageBounds], int]:
-    """Cut what has been received into messages.
+    """Split received octets into messages.
 
     Args:
         buffer: octets of the stream; the first message begins at `position`.
@@ -166,7 +166,7 @@ def split_messages(buffer: bytes, position: int = 0) -> tuple[list[MessageBounds
         position = stop
         width = buffer[start + 1] if size >= _EASY_BYTES_MIN and buffer[start] == INTEGER else 0
         if 0 < width <= _ID_BYTES_MAX:
-            # what nearly all messages are, without a call
+            # fast path for nearly all messages, without a call
             at = start + 2 + width
             tag, length, begin = buffer[at], buffer[at + 1], at + 2
             if 0x80 < length <= 0x80 + LENGTH_OCTETS_MAX:
@@ -184,7 +184,7 @@ def split_messages(buffer: bytes, position: int = 0) -> tuple[list[MessageBounds
 
 
 def _message(buffer: bytes, position: int, stop: int) -> MessageBounds:
-    """The fields of the message whose content lies from `position` to `stop`."""
+    """Parse the fields of the message whose content lies from `position` to `stop`."""
     try:
         width = buffer[position + 1]
         start = position + 2 + width
@@ -207,7 +207,7 @@ def _message(buffer: bytes, position: int, stop: int) -> MessageBounds:
 
 
 class MessageSplitter:
-    """Cuts a stream that arrives in pieces; the octets of a long message are joined only once.
+    """Splits a stream of octets into messages; the octets of a long message are joined only once.
 
     Attributes:
         pending: octets received that belong to a message not yet complete.
@@ -221,7 +221,7 @@ class MessageSplitter:
         self.pending = 0
 
     def feed(self, data: bytes) -> tuple[bytes, list[MessageBounds]]:
-        """Take what was received.
+        """Take received octets and return the complete messages.
 
         Returns:
             A buffer and the messages that lie in it; both are empty while the next one is incomplete.
@@ -243,7 +243,7 @@ class MessageSplitter:
 
 
 def _size_of_first(buffer: bytes) -> int:
-    """Octets of the message at the start of `buffer`, or how many are needed to tell."""
+    """Return the octets of the message at the start of `buffer`, or of its header if that is incomplete."""
     if len(buffer) < 2:
         return 2
     width = buffer[1] & 0x7F if buffer[1] > 0x7F else 0
@@ -286,7 +286,7 @@ def decode_result(buffer: bytes, message: MessageBounds) -> LdapResult:
 
 
 def decode_controls(buffer: bytes, position: int, stop: int) -> tuple[LdapControl, ...]:
-    """Decode what lies behind the operation of a message ([RFC4511] 4.1.11); usually nothing.
+    """Decode the controls behind the operation of a message ([RFC4511] 4.1.11); usually none.
 
     Raises:
         DecodeError: it breaks its grammar, or there are more than `CONTROLS_MAX`.
@@ -310,12 +310,12 @@ def decode_controls(buffer: bytes, position: int, stop: int) -> tuple[LdapContro
 
 
 def is_disconnection(message: MessageBounds, result: LdapResult) -> bool:
-    """Whether the server announces that it closes the connection ([RFC4511] 4.4.1)."""
+    """Return True if the message is a notice of disconnection ([RFC4511] 4.4.1)."""
     return message.id == 0 and result.response_name == NOTICE_OF_DISCONNECTION_OID
 
 
 def paged_cookie(result: LdapResult) -> bytes | None:
-    """The cookie for the next page ([RFC2696] 3): empty after the last one, None without the control.
+    """Return the cookie for the next page ([RFC2696] 3): empty after the last one, None without the control.
 
     Raises:
         DecodeError: the value of the control breaks its grammar.
@@ -333,13 +333,13 @@ def paged_cookie(result: LdapResult) -> bytes | None:
 
 
 def post_read_value(result: LdapResult) -> bytes | None:
-    """The entry of a post-read control, for `mqdssm.directory.entries.decode_entry_value`."""
+    """Return the entry of a post-read control, for `mqdssm.directory.entries.decode_entry_value`."""
     control = result.control(POST_READ_OID)
     return None if control is None else control.value
 
 
 def decode_deref(controls: tuple[LdapControl, ...]) -> dict[str, list[Dereferenced]]:
-    """What the dereference control says of an entry.
+    """Decode the dereference control of an entry.
 
     Returns:
         Lower-case name of each DN-valued attribute -> what its values name, in the server's order.

@@ -1,7 +1,7 @@
-"""Entries of a search straight to tuples: the decoder for bulk reading.
+"""Fast decoder of search result entries to tuples, for bulk reading.
 
 A search for a fixed list of attributes returns entries of few *shapes*: the same attributes in the
-same order. For each shape that keeps coming, one regular expression for the whole entry is compiled
+same order. For each frequent shape, one regular expression for the whole entry is compiled
 and one small function that turns its groups into the row. A header (tags, lengths and the name)
 is found by its fixed octets; what it says of lengths is then compared with what was captured, all
 of it. So a value that itself looks like the next header makes the match fail, never succeed wrongly;
@@ -52,7 +52,7 @@ _LENGTH: Final = rb"(?:[\x00-\x7f]|\x84....|\x82..|\x81.|\x83...)"
 
 
 class _DeclaredLengths(dict[bytes, int]):
-    """Header -> the length that it declares for what follows it; -1 when its lengths disagree."""
+    """Cache of header -> declared length of the content behind it; -1 if its lengths disagree."""
 
     def __missing__(self, header: bytes) -> int:
         if len(self) >= HEADERS_MAX:
@@ -62,7 +62,7 @@ class _DeclaredLengths(dict[bytes, int]):
 
 
 def _declared_length(header: bytes) -> int:
-    """What a header says, of one of these forms that the regular expressions capture.
+    """Return the length declared by a header of one of the forms that the regular expressions capture.
 
     ``04 len`` of the name; ``30 len`` of the attributes; ``30 len 04 len name 31 len`` of an attribute
     with any number of values; the same with ``04 len`` behind it, of one with a single value.
@@ -82,7 +82,7 @@ def _declared_length(header: bytes) -> int:
 
 
 def _values(content: bytes) -> list[bytes]:
-    """The values of a set from its content.
+    """Decode the values of a set from its content.
 
     Raises:
         DecodeError, IndexError: as `parse_values`.
@@ -147,7 +147,7 @@ class RowDecoder:
                 if found is not None:
                     try:
                         row = make(found.groups(), size)
-                    except (ValueError, IndexError):  # the generic decoder says what is wrong
+                    except (ValueError, IndexError):  # the generic decoder raises the right error
                         row = None
                     if row is not None:
                         append(row)
@@ -161,7 +161,7 @@ class RowDecoder:
         return rows
 
     def _other_shape(self, buffer: bytes, start: int, end: int) -> Row | None:
-        """A row by a shape that is not the first, which then becomes the first."""
+        """Decode a row by another shape than the first, which then becomes the first; None if none fits."""
         shapes = self._shapes
         for number in range(1, min(len(shapes), SHAPES_TRIED_MAX)):
             _, match, make = shapes[number]
@@ -178,7 +178,7 @@ class RowDecoder:
         return None
 
     def generic_row(self, buffer: bytes, start: int, end: int) -> Row:
-        """A row by way of the generic decoder, which also teaches the shape of the entry.
+        """Decode a row with the generic decoder, and count the shape of the entry.
 
         Raises:
             DecodeError: as `mqdssm.directory.entries.decode_entry`.
@@ -199,7 +199,7 @@ class RowDecoder:
         return tuple(row)
 
     def _learn(self, pairs: list[tuple[bytes, list[bytes]]]) -> None:
-        """Count the shape of an entry, and compile it when it has come often enough."""
+        """Count the shape of an entry, and compile it if it is frequent."""
         if len(pairs) > SHAPE_ATTRIBUTES_MAX:
             return
         shape = tuple([(name, len(values) == 1 and not self._is_multi(name)) for name, values in pairs])
@@ -223,7 +223,7 @@ class RowDecoder:
         return self._index.get(attribute_key(description)[0]) in self._multi
 
     def _function(self, shape: _Shape) -> _Make:
-        """The function from the groups of the shape's pattern to its row.
+        """Compile the function that makes a row from the groups of a shape's pattern.
 
         Nothing of the input is pasted into its source: only numbers of groups and of columns.
         """
@@ -255,7 +255,7 @@ class RowDecoder:
 
 
 def _is_plain(shape: _Shape) -> bool:
-    """Whether a pattern can stand for the shape: short names, each attribute once, no ranges."""
+    """Return True if a pattern can match the shape: short names, each attribute once, no ranges."""
     keys = set()
     for description, _ in shape:
         key, next_index = attribute_key(description)
@@ -266,9 +266,9 @@ def _is_plain(shape: _Shape) -> bool:
 
 
 def _pattern(shape: _Shape) -> bytes:
-    """The pattern of a whole entry: alternately headers and what lies between them.
+    """Return the pattern of a whole entry: headers, with the content between them.
 
-    What lies between is taken up to where the next header seems to begin, possessively: one pass, no
+    The content is matched up to where the next header seems to begin, possessively: one pass, no
     backtracking. Each header begins with 0x30, which is the digit ``0``; to recognise it, its name is
     enough.
     """
@@ -292,7 +292,7 @@ def _up_to(beginning: bytes) -> bytes:
 
 
 def _never(*_: object) -> None:
-    """Match nothing: what stands in as long as no shape is known."""
+    """Match nothing, while no shape is known."""
 
 
 _NO_SHAPE: Final[tuple[_Shape, _Match, _Make]] = ((), _never, _never)

@@ -1,7 +1,7 @@
-"""Logging in by GSS-SPNEGO, and the layer that signs and seals what follows ([MS-ADTS] 5.1.1.1.2, 5.1.2).
+"""Log-in by GSS-SPNEGO, and its layer that signs and seals the connection ([MS-ADTS] 5.1.1.1.2, 5.1.2).
 
 NTLM comes with pyspnego itself (extra ``ad``); Kerberos needs the system's library as well (extra
-``kerberos``). Over a bare connection everything is signed and sealed; over TLS it must not be, and the
+``kerberos``). Without TLS everything is signed and sealed; over TLS it must not be, and the
 log-in is bound to the server's certificate instead ([RFC5929] 4).
 """
 
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
 MECHANISM: Final = "GSS-SPNEGO"
 IN_PROGRESS: Final = 14
 LEGS_MAX: Final = 10
-"""Requests of one log-in: NTLM takes two, Kerberos one or two."""
+"""Maximum requests of one log-in: NTLM takes two, Kerberos one or two."""
 PLAIN_BYTES_MAX: Final = 60_000
-"""What goes into one sealed buffer: servers take 64 KiB at least."""
+"""Maximum octets sealed in one buffer: servers accept 64 KiB at least."""
 SEALED_BYTES_MAX: Final = (1 << 24) + 4096
-"""What a sealed buffer may be: SASL's largest, and what sealing adds."""
+"""Maximum size of a sealed buffer: SASL's maximum, and the overhead of sealing."""
 RECEIVE_BYTES: Final = 256 * 1024
 
 _PROTOCOLS: Final = {"spnego": "negotiate", "ntlm": "ntlm", "kerberos": "kerberos"}
 
 
 class Wire(Protocol):
-    """Carrier of the octets of a log-in."""
+    """Transport of the octets of a log-in."""
 
     def sendall(self, data: bytes, /) -> None:
-        """Send all of it."""
+        """Send all octets."""
 
     def recv(self, size: int, /) -> bytes:
-        """Receive some; none at the end."""
+        """Receive some octets; none at the end of the stream."""
 
 
 class Layer(Protocol):
-    """Seals and opens, as a security context of pyspnego does."""
+    """Security layer that seals and opens buffers, as a security context of pyspnego does."""
 
     def seal(self, data: bytes) -> bytes:
         """Seal one buffer."""
@@ -52,7 +52,7 @@ class Layer(Protocol):
         """Open one buffer.
 
         Raises:
-            OSError: it was changed on its way.
+            OSError: the buffer was changed in transit.
         """
 
 
@@ -186,7 +186,7 @@ def _bind_result(wire: Wire, splitter: MessageSplitter, number: int) -> LdapResu
 
 
 class _ContextLayer:
-    """A security context of pyspnego as a layer."""
+    """Security layer of a pyspnego context."""
 
     def __init__(self, context: Any) -> None:
         self._context = context
@@ -210,10 +210,10 @@ class _ContextLayer:
 
 
 class SealedTransport:
-    """A socket with a layer: in front of each buffer its length, 4 octets, highest first ([RFC4422] 3.7)."""
+    """Socket with a security layer: each buffer follows its length, 4 octets big-endian ([RFC4422] 3.7)."""
 
     def __init__(self, raw: Any, layer: Layer) -> None:
-        """Take over a connected socket on which the log-in has ended."""
+        """Take over a connected socket after the log-in."""
         self._raw = raw
         self._layer = layer
         self._sealed = bytearray()
@@ -221,14 +221,14 @@ class SealedTransport:
         self._deadline: float | None = None
 
     def sendall(self, data: bytes, /) -> None:
-        """Seal and send."""
+        """Seal octets and send them."""
         for start in range(0, len(data), PLAIN_BYTES_MAX):
             sealed = self._layer.seal(data[start : start + PLAIN_BYTES_MAX])
             self._hurry()
             self._raw.sendall(struct.pack(">I", len(sealed)) + sealed)
 
     def recv(self, size: int, /) -> bytes:
-        """Receive, open, and return some of it; none at the end."""
+        """Receive and open a buffer, and return some octets; none at the end of the stream."""
         while not self._plain:
             buffer = self._next_buffer()
             if buffer is None:
@@ -238,12 +238,12 @@ class SealedTransport:
         return some
 
     def settimeout(self, seconds: float | None, /) -> None:
-        """Limit of the next call, however many pieces it takes; 0 never waits."""
+        """Set the time-out of the next call as a whole; 0 never waits."""
         self._deadline = None if not seconds else time.monotonic() + seconds
         self._raw.settimeout(seconds)
 
     def close(self) -> None:
-        """Let go of the socket."""
+        """Close the socket."""
         self._raw.close()
 
     def _hurry(self) -> None:

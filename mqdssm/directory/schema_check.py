@@ -1,4 +1,4 @@
-"""How the schema of a server differs from what the mapping needs."""
+"""Comparison of a server's schema with the one that the mapping needs."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def subschema_dn(session: "Session") -> str:
-    """Where the server's schema is.
+    """Return the DN of the server's subschema entry.
 
     Raises:
         ConfigError: the server does not say so.
@@ -22,25 +22,25 @@ def subschema_dn(session: "Session") -> str:
 
 
 def differences_of(session: "Session") -> list[SchemaDifference]:
-    """How the schema of the server differs from ours.
+    """Compare the schema of the server with the MSMQ schema.
 
     Raises:
         ConfigError: the server does not show its schema.
         DirectoryError: it cannot be read.
     """
     attributes, classes = _published(session)
-    # a server that publishes no matching rule at all has them nevertheless
+    # a server that publishes no matching rules has them nevertheless
     rules = any(" EQUALITY " in one for one in attributes)
     return compare(attributes, classes, matching_rules=rules)
 
 
 def replication_differences_of(session: "Session") -> list[SchemaDifference]:
-    """What the schema of the server lacks for the replication store; errors are those of `differences_of`."""
+    """Compare the schema of the server with that of the replication store; errors as in `differences_of`."""
     return compare_replication(*_published(session))
 
 
 def _published(session: "Session") -> tuple[list[str], list[str]]:
-    """The definitions of attributes and classes that the server publishes."""
+    """Return the definitions of attributes and classes that the server publishes."""
     entry = session.get(subschema_dn(session), ["attributeTypes", "objectClasses"])
     attributes = [value.decode(errors="replace") for value in entry.all("attributeTypes")]
     classes = [value.decode(errors="replace") for value in entry.all("objectClasses")]

@@ -1,4 +1,4 @@
-"""Paged searches: streamed, each on a channel of its own ([MS-MQDSSM] 3.1.6.15, decision M14).
+"""Paged searches, streamed, each on its own channel ([MS-MQDSSM] 3.1.6.15, decision M14).
 
 A cookie belongs to its connection, and a server keeps one of them at a time, so a search keeps its
 channel until its last page. The next page is asked for while the present one is being read, unless
@@ -36,19 +36,19 @@ from mqdssm.errors import (
 )
 
 READ_ATTEMPTS: Final = 3
-"""How often a read is tried when connections break under it: once for each of a few restarts."""
+"""Maximum attempts of a read whose connections break: once for each of a few restarts."""
 RESUME_PAUSES_S: Final = (0.0, 0.5, 1.5, 3.0)
 """How often a search that has handed something out begins again without progress, and the pauses before it,
 in seconds: together what a server needs to restart."""
 FAST_READER_S: Final = 2.0
-"""A page read within this time lets the next one be asked for ahead."""
+"""If a page is read within these seconds, the next one is requested ahead."""
 AHEAD_BYTES_MAX: Final = 2 << 20
-"""The largest page after which the next one is asked for ahead, in octets.
+"""Maximum octets of a page after which the next one is requested ahead.
 
 A larger one may not fit into the buffers of the sockets (some 4 MB on Linux): while the reader pauses, the
 server would wait with half of its answer, and its time limit runs meanwhile."""
 SEARCH_TIME_LIMIT_S: Final = 120
-"""The timeLimit of [MS-MQDSSM] 3.1.6.15; a server counts it for each page anew (decision M58)."""
+"""The timeLimit of [MS-MQDSSM] 3.1.6.15; a server applies it to each page (decision M58)."""
 
 _SEARCH_AGAIN: Final = "the entries so far are not the whole answer: search again"
 
@@ -57,7 +57,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A search request without its paging.
+    """Search request without paging.
 
     Attributes:
         base: DN where it begins.
@@ -86,15 +86,15 @@ class Search:
         object.__setattr__(self, "_operation", operation)
 
     def encode(self, message_id: int, paging: tuple[LdapControl, ...] = ()) -> bytes:
-        """The request as octets."""
+        """Encode the request."""
         return encode_message(message_id, self._operation, (*self.controls, *paging))
 
 
 class PagedSearch:
-    """Reads a search page by page; where the connection is lost, on another one (decision M72).
+    """Reads a search page by page, and begins again on another connection if one is lost (decision M72).
 
     Attributes:
-        delivered: what was handed out. Who takes the pages says so, and leaves out what it knows already.
+        delivered: objects that were returned. The reader of the pages records them, and skips known ones.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class PagedSearch:
         limit_s: float,
         error_of: Callable[[LdapResult], DirectoryError],
     ) -> None:
-        """Make it; nothing is sent before the first page is asked for.
+        """Initialize the search; nothing is sent before the first page is requested.
 
         Args:
             pool: lends the channel.
@@ -125,9 +125,9 @@ class PagedSearch:
         self._url = ""
 
     def pages(self) -> Iterator[Page]:
-        """The pages in order; closing the generator gives the channel back.
+        """Yield the pages in order; closing the generator returns the channel.
 
-        After a lost connection they begin anew, so that they hold objects again that were handed out.
+        After a lost connection they begin again, and contain objects that were returned before.
 
         Raises:
             DirectoryNotConnected: the connection was lost, and no server took its place.
@@ -157,7 +157,7 @@ class PagedSearch:
             self.delivered.begin_again()
 
     def _may_begin_again(self, failures: int, deadline: float) -> bool:
-        """Whether to begin again, after a pause, when that many attempts in a row brought nothing new."""
+        """Pause and return True, unless there were too many attempts without progress or no time is left."""
         pauses = RESUME_PAUSES_S if self.delivered.count else (0.0,) * (READ_ATTEMPTS - 1)
         if failures > len(pauses) or time.monotonic() + pauses[failures - 1] >= deadline:
             return False
@@ -222,7 +222,7 @@ class PagedSearch:
         return time.monotonic() + self._limit_s
 
     def _cookie(self, page: Page) -> bytes:
-        """The next page's cookie; without success there is none, and no result either."""
+        """Return the cookie of the next page; raise the error of an unsuccessful page."""
         if page.result.code != 0:
             raise self._error(page.result)
         self._references += page.references
@@ -234,7 +234,7 @@ class PagedSearch:
     def _error(self, result: LdapResult) -> DirectoryError:
         error = self._error_of(result)
         if isinstance(error, ObjectNotFound) and self.delivered.count:
-            # "nothing found" would make of what came so far the whole answer
+            # ObjectNotFound would make the partial answer look complete
             return GenericDirectoryError(
                 f"the search below {self._search.base!r} broke off after {self.delivered.count} entries: "
                 f"{error.message}",
@@ -255,7 +255,7 @@ class PagedSearch:
 
 
 class _NoServerError(Exception):
-    """No server gave a connection.
+    """Error: no server could be connected.
 
     Attributes:
         reason: why not.
@@ -265,12 +265,12 @@ class _NoServerError(Exception):
     def __init__(self, reason: DirectoryNotConnected, *, is_final: bool) -> None:
         super().__init__(str(reason))
         self.reason = reason
-        # a refused log-in, too: trying again could lock the account
+        # also for a refused log-in: another attempt could lock the account
         self.is_final = is_final or reason.ldap_code is not None
 
 
 def warn_of_references(count: int, base: str) -> None:
-    """Say once a search that parts of the directory were left out: references are never followed."""
+    """Log how many references a search returned, if any; they are never followed."""
     if count:
         log.warning(
             "the search below %s leaves out what other servers hold: %d references were not followed",

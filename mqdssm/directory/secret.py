@@ -1,4 +1,4 @@
-"""Passwords that do not get into logs, tracebacks or errors by accident."""
+"""Passwords that do not appear in logs, tracebacks or errors."""
 
 import hmac
 from pathlib import Path
@@ -7,12 +7,12 @@ from typing import Final
 from mqdssm.errors import ConfigError
 
 PASSWORD_BYTES_MAX: Final = 64 * 1024
-"""More in a password file is another file, named by mistake."""
+"""Maximum size of a password file; a larger file was named by mistake."""
 _HIDDEN: Final = "***"
 
 
 class Secret:
-    """A text that shows itself only to who asks for it by name.
+    """Text that only `reveal` returns.
 
     ``str``, ``repr``, ``format`` and f-strings print three stars.
     """
@@ -23,7 +23,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text itself: hand it to what needs it, keep it nowhere."""
+        """Return the text; do not store it."""
         return self._text
 
     def __bool__(self) -> bool:
@@ -45,7 +45,7 @@ class Secret:
 
 
 def password_in(file: Path) -> str:
-    """Read the password that a file holds, without the end of its line.
+    """Read the password from a file, without its line end.
 
     Raises:
         ConfigError: the file cannot be read, or holds none.
@@ -65,9 +65,9 @@ def password_in(file: Path) -> str:
 
 
 def without_frames(error: Exception) -> Exception:
-    """The error and what led to it, without the library's frames: their variables hold the password.
+    """Return an error and its causes without tracebacks, whose variables may hold the password.
 
-    Programs that log tracebacks with variables would write it down.
+    Programs that log tracebacks with variables would log the password.
     """
     seen: BaseException | None = error
     while seen is not None:

@@ -1,4 +1,4 @@
-"""What a search has handed out, so that it can begin again elsewhere without repeating it (decision M72).
+"""Objects that a search has returned, so that it can begin again without repeating them (decision M72).
 
 Sixteen octets an object: its objectGUID, which outlives a rename; where it has none that this user may read,
 a digest of its name. Only when a search does begin again they are made a set, of some 100 octets an object.
@@ -12,15 +12,15 @@ from mqdssm.model.dn import normalize
 
 KEY_BYTES: Final = 16
 IDENTITY: Final = "objectGUID"
-"""Asked for in every search, whether the caller wants it or not."""
+"""Attribute that every search requests."""
 NOTHING: Final = frozenset({"1.1"})
-"""What asks for no attributes ([RFC4511] 4.5.1.8)."""
+"""Selector for no attributes ([RFC4511] 4.5.1.8)."""
 
 T = TypeVar("T")
 
 
 def with_identity(attributes: Sequence[str]) -> tuple[tuple[str, ...], bool]:
-    """The attributes to ask for, and whether `IDENTITY` was added to them.
+    """Return the attributes to request, and True if `IDENTITY` was added.
 
     Args:
         attributes: what the caller wants; ``*`` brings it along.
@@ -32,7 +32,7 @@ def with_identity(attributes: Sequence[str]) -> tuple[tuple[str, ...], bool]:
 
 
 def key_of(dn: str, guid: object) -> bytes:
-    """What an object is remembered by.
+    """Return the key under which an object is remembered.
 
     Args:
         dn: its name, as the server wrote it.
@@ -50,7 +50,7 @@ def key_of(dn: str, guid: object) -> bytes:
 
 
 class Delivered:
-    """The objects that a search has handed out; not shared between threads."""
+    """Objects that a search has returned; not thread-safe."""
 
     __slots__ = ("_before", "_keys")
 
@@ -60,16 +60,16 @@ class Delivered:
 
     @property
     def count(self) -> int:
-        """How many objects there were."""
+        """Number of objects returned."""
         return len(self._keys) // KEY_BYTES
 
     def begin_again(self) -> None:
-        """From now on leave out what was handed out until now."""
+        """Skip the objects returned so far from now on."""
         keys = bytes(self._keys)
         self._before = {keys[at : at + KEY_BYTES] for at in range(0, len(keys), KEY_BYTES)}
 
     def is_new(self, dn: str, guid: object) -> bool:
-        """Whether an object is to be handed out; it is remembered then."""
+        """Remember an object and return True, or return False if it was returned before."""
         key = key_of(dn, guid)
         if key in self._before:
             return False
@@ -77,7 +77,7 @@ class Delivered:
         return True
 
     def new(self, items: list[T], dns: Iterable[str], guids: Sequence[object]) -> list[T]:
-        """Those of many objects that are to be handed out; they are remembered then.
+        """Remember and return those of many objects that were not returned before.
 
         Args:
             items: one for each object.

@@ -1,4 +1,4 @@
-"""What each kind of server is expected to be like, and what helps where it is not: for ``mqdssm doctor``."""
+"""Expected configuration of each kind of server, with hints, for ``mqdssm doctor``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFacts:
-    """What a profile knows of its servers' configuration.
+    """Expected configuration of the servers of a profile.
 
     Attributes:
         size_limit: entries that a search returns where nobody configured anything: fewer prove nothing.

@@ -1,4 +1,4 @@
-"""What the root DSE told about the directory behind a session ([MS-MQDSSM] 3.1.3, 3.1.1.5)."""
+"""Information on the directory of a session from the root DSE ([MS-MQDSSM] 3.1.3, 3.1.1.5)."""
 
 import threading
 import time
@@ -31,32 +31,32 @@ class _Directory:
 
 
 class ServerInfo:
-    """Profile and naming contexts, learnt from the first server and compared with every other one."""
+    """Profile and naming contexts of a directory, read from the first server and compared with the others."""
 
     def __init__(self, options: ConnectionOptions) -> None:
-        """Nothing is known yet."""
+        """Initialize without any request."""
         self._options = options
         self._lock = threading.Lock()
         self._directory: _Directory | None = None
 
     @property
     def is_there(self) -> bool:
-        """Whether a server has been seen; CachedConfigurationNamingContext is empty until then."""
+        """True if a server was reached; CachedConfigurationNamingContext is empty until then."""
         return self._directory is not None
 
     @property
     def profile(self) -> Profile:
-        """What is special about this kind of server."""
+        """Profile of this kind of server."""
         return self._there().profile
 
     @property
     def naming(self) -> Naming:
-        """Where things are."""
+        """Naming contexts."""
         return self._there().naming
 
     @property
     def root_dse(self) -> Entry:
-        """The root DSE as it was read."""
+        """Root DSE of the first server."""
         return self._there().root_dse
 
     def _there(self) -> _Directory:
@@ -66,7 +66,7 @@ class ServerInfo:
         return directory
 
     def error_of(self, result: LdapResult, operation: str, dn: str | None) -> DirectoryError:
-        """The error for a result that is not success ([MS-MQDSSM] 2.2.6)."""
+        """Return the error for a result other than success ([MS-MQDSSM] 2.2.6)."""
         directory = self._directory
         special = None if directory is None else directory.profile.explain(result, operation, dn)
         return special or failures.error_of(result, operation, dn)

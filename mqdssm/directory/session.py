@@ -1,4 +1,4 @@
-"""A session with a directory: the LDAP operations of [MS-MQDSSM] 3.1.6.12-3.1.6.19, safe for threads."""
+"""Session with a directory: the LDAP operations of [MS-MQDSSM] 3.1.6.12-3.1.6.19, thread-safe."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ class Session:
     """
 
     def __init__(self, options: ConnectionOptions, *, opener: Opener = open_channel) -> None:
-        """Make it without connecting: the first operation, or `connect`, does, by `opener`.
+        """Initialize the session without connecting; the first operation or `connect` calls `opener`.
 
         Raises:
             ConfigError: the CA file cannot be used.
@@ -59,7 +59,7 @@ class Session:
 
     @classmethod
     def open(cls, options: ConnectionOptions) -> Self:
-        """Connect, log in, and learn what the server is ([MS-MQDSSM] 3.1.3).
+        """Connect, log in, and read the server's profile ([MS-MQDSSM] 3.1.3).
 
         Raises:
             DirectoryNotConnected: no server could be reached, or none let us in.
@@ -75,7 +75,7 @@ class Session:
         return session
 
     def connect(self) -> None:
-        """Make sure that the directory is known; does nothing when it is.
+        """Connect and read the server's profile, unless this was done before.
 
         A failure leaves the session as it was: the next operation tries again (decision M24).
 
@@ -90,7 +90,7 @@ class Session:
         self._forest.close()
 
     def one_server(self) -> AbstractContextManager[None]:
-        """Hold an operation of several steps to the server that made its first change."""
+        """Keep an operation of several steps on the server that made its first change."""
         return self._pool.one_server()
 
     def __enter__(self) -> Self:
@@ -105,27 +105,27 @@ class Session:
 
     @property
     def options(self) -> ConnectionOptions:
-        """The options of the connections."""
+        """Options of the connections."""
         return self._options
 
     @property
     def profile(self) -> Profile:
-        """The profile of this kind of server."""
+        """Profile of this kind of server."""
         return self._known().profile
 
     @property
     def naming(self) -> Naming:
-        """The naming contexts; `Naming.configuration` is CachedConfigurationNamingContext (3.1.1.5)."""
+        """Naming contexts; `Naming.configuration` is CachedConfigurationNamingContext (3.1.1.5)."""
         return self._known().naming
 
     @property
     def root_dse(self) -> Entry:
-        """The root DSE, as it was read when connecting."""
+        """Root DSE, as it was read when connecting."""
         return self._known().root_dse
 
     @property
     def brings_references(self) -> bool:
-        """True if `rows` can bring along what its entries refer to."""
+        """True if the server can return referenced entries with a page."""
         return bool(self.profile.references_control(self.root_dse, {"member": ("cn",)}))
 
     @property
@@ -140,7 +140,7 @@ class Session:
 
     @property
     def catalog(self) -> "Session | None":
-        """The session of the global catalog; None if it was not asked for (decision M73).
+        """Session with the global catalog; None unless the option `forest` is set (decision M73).
 
         Raises:
             DirectoryError: it cannot be reached, or is one of another forest.
@@ -148,7 +148,7 @@ class Session:
         return self._forest.catalog if self._options.forest else None
 
     def refuse_if_replicated(self, operation: str) -> None:
-        """Refuse to change the directory of a replicating server, before anything is prepared (R106).
+        """Raise GenericDirectoryError if this is the directory of a replicating server (R106).
 
         Raises:
             GenericDirectoryError: it is one, and `allow_replicated` is not set.
@@ -158,7 +158,7 @@ class Session:
         self._changing.refuse_if_replicated(operation, "")
 
     def refuse_elsewhere(self, operation: str, dn: str) -> None:
-        """Refuse to change what a search of the whole forest found in another domain.
+        """Raise GenericDirectoryError for a change of an object in another domain of the forest.
 
         Raises:
             GenericDirectoryError: naming the domain.
@@ -167,22 +167,22 @@ class Session:
 
     @property
     def server_url(self) -> str | None:
-        """The server in use; None while there is none."""
+        """URL of the server in use; None before the first connection."""
         return self._pool.current_url
 
     @property
     def references(self) -> int:
-        """Operations in work: CachedLDAPConnection.RefCount ([MS-MQDSSM] 3.1.1.6)."""
+        """Number of running operations: CachedLDAPConnection.RefCount ([MS-MQDSSM] 3.1.1.6)."""
         return self._pool.references
 
     @property
     def round_trips(self) -> int:
-        """Requests sent so far; of connecting only the look at the root DSE counts."""
+        """Number of requests sent so far; of connecting only the read of the root DSE counts."""
         return self._pool.counter.value
 
     @property
     def read_back(self) -> ReadBack:
-        """How often and how long the result of a change is looked for whose answer was lost; may be set."""
+        """Time limits of reading back a change whose answer was lost; may be set."""
         return self._changing.read_back
 
     @read_back.setter
@@ -237,7 +237,7 @@ class Session:
         scope: SearchScope = SearchScope.SUBTREE,
         page_size: int | None = None,
     ) -> Iterator[Entry]:
-        """Search, streamed ([MS-MQDSSM] 3.1.6.15): paged, on a connection of its own while it runs.
+        """Search page by page and yield the entries ([MS-MQDSSM] 3.1.6.15), on a separate connection.
 
         Closing the iterator gives the connection back. A search whose connection is lost begins again on any
         server and goes on where it was (decision M72); one that breaks off is an error, never a short answer.
@@ -258,9 +258,9 @@ class Session:
         return streams.entries(begin, attributes, lambda: self._reading.ranges)
 
     def named_by(self, dn: str, attribute: str, attributes: Sequence[str]) -> Iterator[Entry] | None:
-        """The objects that an attribute of an object names, as `find`; None where the server cannot (M76).
+        """Search the objects named by an attribute, as `find`; None if the server does not support it (M76).
 
-        Those that the server in use does not hold may be left out.
+        Objects that are not on the server in use may be missing.
         """
         controls = self.profile.named_controls(self.root_dse, attribute)
         if not controls:
@@ -279,7 +279,7 @@ class Session:
         page_size: int | None = None,
         references: Mapping[str, Sequence[str]] | None = None,
     ) -> Iterator[tuple[Any, ...]]:
-        """Search for bulk reading: as `find`, but plain tuples.
+        """Search as `find`, but yield plain tuples, for bulk reading.
 
         Args:
             base: DN where it begins.
@@ -313,7 +313,7 @@ class Session:
         return streams.portions(self._paging(base, wanted, SearchScope.SUBTREE, None), columns, decoder)
 
     def spelt(self, base: str | DN, search_filter: LdapFilter, attributes: Sequence[str]) -> Iterator[Spelt]:
-        """Search as `find`, for copies: DN and attributes spelt and ordered as the server does."""
+        """Search as `find`, for copies: DN and attributes keep the server's spelling and order."""
         begin = self._paging(base, search_filter, SearchScope.SUBTREE, None)
         return spelt_entries(begin, attributes, lambda: self._reading.ranges)
 
@@ -352,7 +352,7 @@ class Session:
         attributes: Mapping[str, Sequence[bytes]],
         identifier: UUID | None = None,
     ) -> UUID | None:
-        """Create an object with the GUID that it shall have, as far as this directory allows (M37).
+        """Create an object with a given GUID, as far as this directory allows (M37).
 
         Args:
             dn: its name; the parent must exist.
@@ -396,7 +396,7 @@ class Session:
         self._changing.modify(target, replacements, unchanged)
 
     def delete(self, target: str | DN | Entry) -> None:
-        """Delete an object that has none below it ([MS-MQDSSM] 3.1.6.13); `target` as for `modify`.
+        """Delete an object without children ([MS-MQDSSM] 3.1.6.13); `target` as for `modify`.
 
         Raises:
             ObjectNotFound: no such object.
@@ -409,7 +409,7 @@ class Session:
         self._changing.delete(target)
 
     def rename(self, dn: str | DN, new_rdn: str, new_parent: str | DN | None = None) -> None:
-        """Give an object another name, or another parent.
+        """Rename an object, or move it below another parent.
 
         Args:
             dn: the object.
@@ -435,10 +435,10 @@ class Session:
             lambda end, url: self._changing.was_renamed(name, target, end, url),
         )
 
-    # who we are, and whether this is a directory of MSMQ
+    # bound identity, and check for an MSMQ directory
 
     def bound_name(self) -> str | None:
-        """The DN that the connection is bound as (RFC 4532), None if it is anonymous or unknown."""
+        """Return the DN that the connection is bound as (RFC 4532); None if it is anonymous or unknown."""
         result = self._reading.extended("who am I", lambda number: encode_extended(number, WHO_AM_I_OID))
         if result.code != 0 or result.response_value is None:
             return None
@@ -446,14 +446,14 @@ class Session:
         return name if kind.lower() == "dn" and name else None
 
     def bound_sid(self) -> str | None:
-        """The SID of the bound identity, asked for once a session; None if it has none (decision M22)."""
+        """Return the SID of the bound identity, read once a session; None if it has none (decision M22)."""
         known = self._sid
         if known is None:
             known = self._sid = (self.profile.bound_sid(self),)
         return known[0]
 
     def check_msmq(self) -> None:
-        """Make sure that this directory can hold MSMQ's objects: schema and enterprise object.
+        """Check that this directory can hold MSMQ's objects: schema and enterprise object.
 
         Raises:
             GenericDirectoryError: the schema is not loaded, or ``CN=MsmqServices`` does not exist.
@@ -461,7 +461,7 @@ class Session:
         check_msmq(self)
 
     def _known(self) -> ServerInfo:
-        """Connect if no server has been seen yet: the first connection to a server is welcomed."""
+        """Connect if no server was reached yet, and return the server information."""
         if not self._knowledge.is_there:
             connecting = 2 * len(self._options.endpoints) * self._options.connect_timeout_s
             with self._pool.lease(time.monotonic() + connecting):

@@ -16,11 +16,11 @@ from mqdssm.directory.seen_entries import IDENTITY, with_identity
 from mqdssm.errors import DecodeError
 
 Begin = Callable[[tuple[str, ...]], PagedSearch]
-"""Makes the search that asks for these attributes; nothing is sent yet."""
+"""Makes the search for these attributes without sending it."""
 
 
 def entries(begin: Begin, attributes: Sequence[str], ranges: Callable[[], RangeReader]) -> Iterator[Entry]:
-    """The entries of a search.
+    """Yield the entries of a search, each object once.
 
     Args:
         begin: makes the search.
@@ -50,7 +50,7 @@ def entries(begin: Begin, attributes: Sequence[str], ranges: Callable[[], RangeR
 
 @dataclass(frozen=True, slots=True)
 class RowOptions:
-    """How the rows of a search are made.
+    """Options for making rows from a search.
 
     Attributes:
         columns: attributes, in the order of the row.
@@ -67,7 +67,7 @@ class RowOptions:
     ranges: Callable[[], RangeReader]
 
     def stream(self, begin: Begin) -> Iterator[tuple[Any, ...]]:
-        """The rows of a search.
+        """Yield the rows of a search, each object once.
 
         Args:
             begin: makes the search.
@@ -113,11 +113,11 @@ class RowOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of a page.
+    """Part of a page.
 
     Attributes:
         with_identity: its rows as they were decoded.
-        rows: the same as the caller gets them.
+        rows: these rows as the caller gets them.
     """
 
     with_identity: list[tuple[Any, ...]]
@@ -125,16 +125,16 @@ class _Part:
 
 
 class Portion(Protocol):
-    """Entries of a page as somebody has decoded them."""
+    """Entries of a page, decoded by the caller."""
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of entries."""
 
     def identities(self) -> tuple[Iterable[str], Sequence[object]]:
-        """The DN of each, looked at only where an objectGUID is none; and the objectGUIDs."""
+        """Return the DNs, which are used only if an objectGUID is missing, and the objectGUIDs."""
 
     def only(self, numbers: Sequence[int]) -> Self:
-        """Some of them, by their numbers."""
+        """Return a portion of the entries with the given numbers."""
 
 
 P = TypeVar("P", bound=Portion)
@@ -142,11 +142,11 @@ Parts = Sequence[tuple[bytes, Sequence[MessageBounds]]]
 """Buffers, each with the entries that lie in it."""
 
 Decoder = Callable[[tuple[str, ...]], Callable[[Parts], P]]
-"""The attributes that are asked for -> what decodes a page."""
+"""Returns the decoder of a page for the requested attributes."""
 
 
 def portions(begin: Begin, columns: Sequence[str], decoder: Decoder[P]) -> Iterator[P]:
-    """The pages of a search, decoded by the caller.
+    """Yield the pages of a search, decoded by the caller.
 
     Args:
         begin: makes the search.

@@ -1,4 +1,4 @@
-"""Changes: each is handed to a server once; when its answer is lost, its fate is read back.
+"""Changes, each sent to a server once; if the answer is lost, the result is read back.
 
 A request that could not be handed over whole was certainly not carried out and is tried again on
 another connection. One that was handed over is never sent a second time.
@@ -37,7 +37,7 @@ from mqdssm.model.dn import DN
 from mqdssm.tables import places
 
 WRITE_ATTEMPTS: Final = 3
-"""How often a change is tried while it cannot even be handed to a server; afterwards never again."""
+"""Maximum attempts of a change that could not be sent completely; a sent change is never repeated."""
 
 _MACHINE_NAME: Final = "mqisMachineName"
 
@@ -56,10 +56,10 @@ _UNSEEN: Final = {
     "rename": "the object is not the one of the new name: "
     "it was not carried out, or somebody has renamed it since",
 }
-"""What a look that does not find the change has seen, and all that this can mean."""
+"""Texts for changes that reading back does not find, by operation."""
 
 Look = Callable[[float, str | None], bool]
-"""Whether a change is there: gets a deadline and the only server to ask (None: any)."""
+"""Returns True if a change was made: gets a deadline and the only server to ask (None: any)."""
 
 
 class Changing:
@@ -72,16 +72,16 @@ class Changing:
     def __init__(
         self, pool: Pool, options: ConnectionOptions, knowledge: ServerInfo, reading: ReadOperations
     ) -> None:
-        """Send over `pool`, look with `reading`."""
+        """Initialize changes over `pool`, with reading back by `reading`."""
         self._pool = pool
         self._options = options
         self._knowledge = knowledge
         self._reading = reading
         self.read_back = ReadBack()
-        self._replicating_server: str | None = None  # not looked yet; "" is none
+        self._replicating_server: str | None = None  # None: not searched yet; "": there is none
 
     def refuse_elsewhere(self, operation: str, dn: str) -> None:
-        """Refuse to change what a search of the whole forest found in another domain (decision M73).
+        """Raise GenericDirectoryError for a change of an object in another domain (decision M73).
 
         Raises:
             GenericDirectoryError: naming the domain.
@@ -98,7 +98,7 @@ class Changing:
             )
 
     def refuse_if_read_only(self, operation: str, dn: str) -> None:
-        """Refuse a change before anything is sent.
+        """Raise GenericDirectoryError if the session is read-only.
 
         Raises:
             GenericDirectoryError: the session is read-only.
@@ -109,7 +109,7 @@ class Changing:
             )
 
     def refuse_if_replicated(self, operation: str, dn: str) -> None:
-        """Refuse a change that a replicating server would not number (decision R106).
+        """Raise GenericDirectoryError if this is the directory of a replicating server (decision R106).
 
         The session looks for such a server once, at its first change.
 
@@ -142,10 +142,10 @@ class Changing:
     def modify(
         self, target: str | DN | Entry, replacements: Mapping[str, Sequence[bytes]], unchanged: Sequence[str]
     ) -> None:
-        """Replace attributes, as `Session.modify`."""
+        """Replace attributes; see `Session.modify`."""
         profile, guard = self._knowledge.profile, self._guard(target, unchanged)
         controls = (*guard.controls, *profile.write_controls(replacements))
-        new = {**guard.old, **replacements}  # what is only compared gets its old value again
+        new = {**guard.old, **replacements}  # attributes that are only compared get their old value again
         changes = changes_of(guard, new)
         identity = {} if guard.identity is None else {"objectGUID": (guard.identity,)}
         self.send(
@@ -157,7 +157,7 @@ class Changing:
         )
 
     def delete(self, target: str | DN | Entry) -> None:
-        """Delete an object, as `Session.delete`."""
+        """Delete an object; see `Session.delete`."""
         guard = self._guard(target, ())
         self.send(
             "delete",
@@ -180,7 +180,7 @@ class Changing:
         look: Look,
         shows_change: Callable[[LdapResult], bool] = never,
     ) -> None:
-        """Hand a change to a server and see it through.
+        """Send a change to a server, and read it back if the answer is lost.
 
         Args:
             operation: ``add``, ``modify``, ``delete`` or ``rename``.
@@ -214,7 +214,7 @@ class Changing:
     def _hand_over(
         self, operation: str, dn: str, encoded: Callable[[int], bytes], look: Look
     ) -> LdapResult | None:
-        """The server's result; None when the change was found made though its answer was lost."""
+        """Return the server's result; None if the answer was lost, but the change was found made."""
         deadline = self._reading.new_deadline()
         attempt = 0
         while True:
@@ -241,7 +241,7 @@ class Changing:
                 )
 
     def _find_out(self, operation: str, dn: str, look: Look, url: str, lost: ConnectionBroken) -> None:
-        """Return if the change is there, raise if not.
+        """Read a change back: return if it was made, else raise an error.
 
         "Not there" is believed of the server that had the request, and only if it let the connection
         go: a silent server may still come to it, and a replica may not have heard of it yet.
@@ -277,12 +277,12 @@ class Changing:
             hint="nothing was repeated: read the object before you try again",
         ) from problem
 
-    # whether a change is there
+    # checks for a change
 
     def was_added(
         self, dn: str, attributes: Mapping[str, Sequence[bytes]], deadline: float, url: str | None
     ) -> bool:
-        """Return True if our object is there: by name, objectGUID if one was sent, and all values.
+        """Return True if the added object exists: by name, objectGUID if one was sent, and all values.
 
         The values count with an objectGUID as well: the caller may have brought one that an older
         object of that name has (M37). One that was the same in everything cannot be told apart.
@@ -317,7 +317,7 @@ class Changing:
     def was_modified(
         self, dn: str, replacements: Mapping[str, Sequence[bytes]], deadline: float, url: str | None
     ) -> bool:
-        """Return True if the object holds the new values.
+        """Return True if the object has the new values.
 
         Raises:
             ObjectNotFound: there is no such object.
@@ -328,11 +328,11 @@ class Changing:
         return self._knowledge.profile.holds(there.attributes, replacements)
 
     def was_deleted(self, dn: str, deadline: float, url: str | None) -> bool:
-        """Return True if the object is gone."""
+        """Return True if the object does not exist any more."""
         return self._entry_at(dn, ("1.1",), deadline, url) is None
 
     def was_renamed(self, old: str, new: DN, deadline: float, url: str | None) -> bool:
-        """Return True if the object has its new name, letter by letter, and the old one is gone."""
+        """Return True if the object has exactly its new name, and the old name does not exist."""
         there = self._entry_at(str(new), ("1.1",), deadline, url)
         if there is None or there.name.name != new.name:
             return False
@@ -347,12 +347,12 @@ class Changing:
 
 
 def name_of(target: str | DN | Entry) -> str:
-    """The DN of an object that is to be changed."""
+    """Return the DN of an object that is to be changed."""
     return target.dn if isinstance(target, Entry) else str(target)
 
 
 def changes_of(guard: Guard, replacements: Mapping[str, Sequence[bytes]]) -> list[Modification]:
-    """Changes that give attributes their new values; those of the guard only if they have the old ones."""
+    """Return the modifications to new values; guarded attributes must have their old values."""
     changes = []
     for attribute, new in replacements.items():
         if attribute in guard.old:
@@ -364,7 +364,7 @@ def changes_of(guard: Guard, replacements: Mapping[str, Sequence[bytes]]) -> lis
 
 
 def _made_as_sent(there: Entry, sent: Mapping[str, Sequence[bytes]], dn: str) -> bool:
-    """True, or ObjectAlreadyExists for an object that has other values than were sent."""
+    """Return True if an object has the sent values; raise ObjectAlreadyExists otherwise."""
     if is_as_sent(there.attributes, sent):
         return True
     raise ObjectAlreadyExists(

@@ -1,1 +1,1 @@
-"""Many changes in one go: pipelined, with an outcome for each of them."""
+"""Pipelined loading of many changes, with an outcome for each."""

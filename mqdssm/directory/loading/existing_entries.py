@@ -1,4 +1,4 @@
-"""What is there, for many objects at once: by name, and by objectGUID."""
+"""Look-up of many existing entries at once, by name and by objectGUID."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -18,7 +18,7 @@ GUID: Final = "objectGUID"
 
 
 def entries_at(session: "Session", dns: Sequence[str], attributes: Iterable[str]) -> dict[str, Entry]:
-    """The entries of some names.
+    """Read the entries with the given names.
 
     Args:
         session: where to look.
@@ -39,7 +39,7 @@ def entries_at(session: "Session", dns: Sequence[str], attributes: Iterable[str]
 
 
 def owners_of(session: "Session", guids: Sequence[UUID]) -> dict[UUID, str]:
-    """The DNs of the objects that have some objectGUIDs."""
+    """Return the DNs of the objects with the given objectGUIDs."""
     if not guids:
         return {}
     wanted = any_of(*(Equal(GUID, guid.bytes_le) for guid in guids))
@@ -52,7 +52,7 @@ def owners_of(session: "Session", guids: Sequence[UUID]) -> dict[UUID, str]:
 
 
 def guid_of(attributes: Mapping[str, Sequence[bytes]]) -> UUID | None:
-    """The objectGUID among attributes that were read or are to be sent; None where there is none."""
+    """Return the objectGUID among some attributes; None if there is none."""
     for name, values in attributes.items():
         if name.lower() == GUID.lower() and len(values) == 1 and len(values[0]) == 16:
             return UUID(bytes_le=values[0])

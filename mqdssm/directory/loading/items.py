@@ -1,4 +1,4 @@
-"""What a loader is given, and what it gives back."""
+"""Input and output of a loader: changes, outcomes and options."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,15 +12,15 @@ Values: TypeAlias = Mapping[str, Sequence[bytes]]
 """LDAP attribute -> its values."""
 
 WINDOW: Final = 256
-"""Changes that wait for their answers at the same time: slapd closes a connection that has 1,000."""
+"""Default number of unanswered changes: slapd closes a connection that has 1,000."""
 WINDOW_MAX: Final = 900
 TRANSACTION: Final = 500
-"""Objects in one transaction: slapd's time for one grows with their square."""
+"""Objects in one transaction: slapd's time for a transaction grows with their square."""
 TRANSACTION_MAX: Final = 5000
 
 
 class Action(StrEnum):
-    """What is to be done with an object."""
+    """Kind of change of an object."""
 
     ADD = "add"
     MODIFY = "modify"
@@ -32,15 +32,15 @@ class Effect(StrEnum):
 
     ADDED = "added"
     EQUAL = "equal"
-    """It was as it should be already: nothing was written."""
+    """The object already has the wanted values: nothing was written."""
     UPDATED = "updated"
     DELETED = "deleted"
     CONFLICT = "conflict"
-    """Something else is there, or what is there has changed: nothing was written."""
+    """Another object has the name, or the object has changed: nothing was written."""
     REJECTED = "rejected"
     MISSING_PARENT = "missing-parent"
     MISSING = "missing"
-    """The object that was to be changed or deleted is not there."""
+    """The object to be changed or deleted does not exist."""
 
 
 DONE: Final = frozenset({Effect.ADDED, Effect.EQUAL, Effect.UPDATED, Effect.DELETED})
@@ -48,7 +48,7 @@ DONE: Final = frozenset({Effect.ADDED, Effect.EQUAL, Effect.UPDATED, Effect.DELE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One change.
+    """Change of one object.
 
     Attributes:
         row: the caller's own number; it comes back in the outcome.
@@ -93,13 +93,13 @@ class Outcome:
 
     @property
     def is_done(self) -> bool:
-        """Whether the directory holds what it should."""
+        """True if the directory has the wanted state."""
         return self.effect in DONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions:
-    """How to load.
+    """Options of a load.
 
     Attributes:
         window: changes that may wait for their answers at the same time.

@@ -1,4 +1,4 @@
-"""The loader: changes go out while answers to earlier ones are still on their way.
+"""Loader that sends changes before earlier ones are answered.
 
 A load stays on the server that it began with: another one may not have heard yet of what was made there.
 When the connection is lost, what had no answer is sent again on a new one: an add that is there already and
@@ -35,7 +35,7 @@ BUSY_PAUSE_S: Final = 0.5
 FIRST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 2.0
 LOSSES_MAX: Final = 20
-"""Connections lost one after the other, without an answer in between, before a load gives up."""
+"""Number of connections lost in a row, without an answer in between, after which a load gives up."""
 _DONE: Final = LdapResult(0)
 
 
@@ -44,10 +44,10 @@ def _never() -> bool:
 
 
 class Loader:
-    """Loads changes; made by a session."""
+    """Loader of changes; made by a session."""
 
     def __init__(self, session: "Session", pool: Pool, changing: Changing, knowledge: ServerInfo) -> None:
-        """Load over the channels of `pool`."""
+        """Initialize a loader that uses the channels of `pool`."""
         self._session = session
         self._pool = pool
         self._changing = changing
@@ -60,7 +60,7 @@ class Loader:
         *,
         is_enough: Callable[[], bool] = _never,
     ) -> Iterator[Outcome]:
-        """Make changes, each with an outcome; idempotent: what is there and equal is not written again.
+        """Make changes and yield their outcomes; idempotent: equal entries are not written again.
 
         Args:
             items: the changes; they are taken as they are sent. Parents come before their children.
@@ -87,7 +87,7 @@ class Loader:
         )
 
     def send(self, requests: Iterable[ChangeInFlight]) -> Iterator[tuple[ChangeInFlight, LdapResult]]:
-        """Make changes whose results the caller judges; nothing is compared, and nothing sent twice.
+        """Make changes and yield the server's results; nothing is compared or sent twice.
 
         Yields:
             Each change with its result, as the server answers, in any order.
@@ -102,12 +102,12 @@ class Loader:
         yield from ChannelSender(self._session, self._pool).send(requests)
 
     def error_of(self, result: LdapResult, operation: str, dn: str | None) -> DirectoryError:
-        """The error for a result of `send` that is not success."""
+        """Return the error for a result of `send` other than success."""
         return self._knowledge.error_of(result, operation, dn)
 
 
 class _Load:
-    """One load."""
+    """State of one load."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class _Load:
         self._losses = 0
 
     def run(self, items: Iterator[Item]) -> Iterator[Outcome]:
-        """Load all, over as many connections as it takes."""
+        """Load all items, reconnecting if necessary."""
         self._items = items
         while True:
             with ExitStack() as stack:
@@ -152,14 +152,14 @@ class _Load:
                     channel.broken = channel.broken or bool(self._under_way)
 
     def _enter(self, stack: ExitStack) -> Channel:
-        """A channel to the server that the load began with."""
+        """Return a channel to the server on which the load began."""
         limit = time.monotonic() + self._options.reconnect_s
         if self._url is None:
             return stack.enter_context(self._pool.lease(limit))
         return self._patiently(lambda: stack.enter_context(self._pool.lease(limit, only=self._url)))
 
     def _patiently(self, ask: Callable[[], T]) -> T:
-        """Ask for something; a server that is gone is waited for."""
+        """Call a function, waiting for a server that is not reachable."""
         end = time.monotonic() + self._options.reconnect_s
         pause = FIRST_PAUSE_S
         while True:
@@ -172,7 +172,7 @@ class _Load:
             pause = min(2 * pause, LONGEST_PAUSE_S)
 
     def _lost(self, broken: ConnectionBroken) -> None:
-        """The connection is gone: what had no answer is to be sent again."""
+        """Queue unanswered changes again after a lost connection."""
         self._losses += 1
         if broken.garbled or self._losses > LOSSES_MAX:
             raise DirectoryNotConnected(
@@ -191,7 +191,7 @@ class _Load:
         self._tags.clear()
 
     def _converse(self, channel: Channel) -> Iterator[Outcome]:
-        """Send and receive until everything has its outcome."""
+        """Send and receive until every item has its outcome."""
         while True:
             yield from self._take_items()
             self._end_early()
@@ -203,7 +203,7 @@ class _Load:
                 yield from self._answers(channel)
             elif self._queue.is_ready:
                 self._pace.wait()
-            elif self._judge.curious:  # what still waits may wait for that
+            elif self._judge.curious:  # waiting tasks may depend on these look-ups
                 yield from self._patiently(self._judge.look)
             elif self._items is None and not len(self._queue):
                 return
@@ -214,7 +214,7 @@ class _Load:
                 time.sleep(BUSY_PAUSE_S)
 
     def _take_items(self) -> Iterator[Outcome]:
-        """Have as much in the queue as one step can send."""
+        """Fill the queue with as many items as one step can send."""
         wanted = max(self._options.window, self._transactions.size)
         at_once = min(AT_ONCE, wanted)
         while self._items is not None and len(self._queue) < wanted and not self._is_enough():
@@ -225,7 +225,7 @@ class _Load:
             yield from self._patiently(partial(self._judge.prepare, some))
 
     def _end_early(self) -> None:
-        """Begin nothing more, if there is enough."""
+        """Stop beginning changes if `is_enough` returns True."""
         if not self._is_ending and self._is_enough():
             self._is_ending = True
             self._items = None
@@ -242,7 +242,7 @@ class _Load:
                 yield outcome
 
     def _fill(self, channel: Channel) -> Iterator[Outcome]:
-        """Send what fits into the window, in one piece."""
+        """Send as many changes as fit into the window, with one call."""
         window = self._options.window
         if len(self._under_way) > window - window // 4:
             return
@@ -273,7 +273,7 @@ class _Load:
     # -- transactions
 
     def _group(self, channel: Channel) -> Iterator[Outcome]:
-        """Add a group in one transaction; what is not for transactions, or was refused there, goes alone."""
+        """Add a group in one transaction; send other changes, and those it refused, one by one."""
         group: dict[int, ChangeTask] = {}
         others: list[ChangeTask] = []
         while len(group) < self._transactions.size and len(others) < self._options.window:
@@ -296,7 +296,7 @@ class _Load:
         self._under_way.update(group)
         try:
             odd = self._transactions.commit(channel, group, self._limit_s)
-        except (ValueError, DecodeError):  # one of them cannot be sent: alone it will be refused
+        except (ValueError, DecodeError):  # one of them cannot be encoded: sent alone it will be refused
             odd = None
         self._forget()
         self._losses = 0

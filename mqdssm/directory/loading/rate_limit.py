@@ -1,14 +1,14 @@
-"""A limit of changes a second."""
+"""Limit of the number of changes per second."""
 
 import time
 from typing import Final
 
 BURST_S: Final = 0.1
-"""What was not used is kept for so long: a server that pauses is not flooded afterwards."""
+"""Seconds for which unused capacity is kept: a server that paused is not flooded afterwards."""
 
 
 class Pace:
-    """Lets a number of changes go each second.
+    """Rate limiter for changes.
 
     Args:
         rate: how many; None: all.
@@ -19,7 +19,7 @@ class Pace:
         self._next = time.monotonic()
 
     def take(self) -> bool:
-        """Whether one more may go now; it counts then."""
+        """Return True and count a change if one may be sent now."""
         if self._rate is None:
             return True
         now = time.monotonic()
@@ -29,7 +29,7 @@ class Pace:
         return True
 
     def wait(self) -> None:
-        """Sleep until the next one may go."""
+        """Sleep until the next change may be sent."""
         left = self._next - time.monotonic()
         if self._rate is not None and left > 0:
             time.sleep(left)

@@ -1,4 +1,4 @@
-"""Meaning of a server's answers to changes, and the next step."""
+"""Handling of a server's answers to changes."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mqdssm.directory.session import Session
 
 ATTEMPTS_MAX: Final = 5
-"""How often a change is sent that the server was too busy for, or that meets what others make and delete."""
+"""Maximum attempts for a change if the server is busy, or others change the same object."""
 BUSY_CODES: Final = frozenset({51, 52})
 _NAMED: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 
@@ -26,7 +26,7 @@ ErrorOf = Callable[["LdapResult", str, str | None], DirectoryError]
 
 
 class ResultHandler:
-    """Turns answers into outcomes, or into further tasks; what has to be looked up is looked up in batches.
+    """Turns answers into outcomes or further tasks; look-ups are made in batches.
 
     Attributes:
         tired: the server was too busy: a pause is due.
@@ -44,18 +44,18 @@ class ResultHandler:
 
     @property
     def curious(self) -> bool:
-        """True if anything has to be looked up."""
+        """True if a look-up is due."""
         return bool(self._to_look or self._to_identify)
 
     @property
     def full(self) -> bool:
-        """True if enough has come together for a look-up."""
+        """True if there are enough tasks for a look-up."""
         return max(len(self._to_look), len(self._to_identify)) >= self._together
 
     # -- before anything is sent
 
     def prepare(self, items: Sequence[Item]) -> list[Outcome]:
-        """Queue changes; those that say what must be there before are compared with what is there.
+        """Queue changes; those with expected old values are compared with the directory first.
 
         Args:
             items: at most `AT_ONCE`.
@@ -136,7 +136,7 @@ class ResultHandler:
         )
 
     def _shows_change(self, task: ChangeTask, result: "LdapResult") -> bool:
-        """True if an object was changed after it was compared, or by an attempt whose answer was lost."""
+        """Return True if an object changed after its comparison, or by an attempt whose answer was lost."""
         is_whole = task.read is not None and task.split is None
         guard = task.guard(self._session.profile)
         return is_whole and task.attempts < ATTEMPTS_MAX and guard.shows_change(result)
@@ -178,17 +178,17 @@ class ResultHandler:
             split.refused[next(iter(task.attributes))] = str(error)
         if split.left:
             return None
-        if not split.refused:  # each for itself is taken, and nothing is left to be written
+        if not split.refused:  # the server accepted each part alone: everything is written
             return _outcome(task.item, Effect.UPDATED, attributes=tuple(task.item.attributes))
         (text, *_) = split.refused.values()
         return _outcome(
             task.item, Effect.REJECTED, code=split.code, text=text, attributes=tuple(split.refused)
         )
 
-    # -- what needs a look
+    # -- look-ups
 
     def look(self) -> list[Outcome]:
-        """Look up some of what has come together; nothing is lost when that fails.
+        """Perform one batch of look-ups; nothing is lost if it fails.
 
         Returns:
             Outcomes; what must be sent again is queued.
@@ -205,9 +205,9 @@ class ResultHandler:
         return outcomes
 
     def _compare(self, tasks: list[ChangeTask]) -> list[Outcome]:
-        """Adds that met something: the same, something else, or another object with their GUID.
+        """Compare the objects that adds collided with: equal, different, or another object with their GUID.
 
-        Others met an object that is not as it was compared: they are compared again.
+        Changes whose object changed after the first comparison are compared again.
         """
         names = {name for task in tasks for name in (*task.attributes, *(task.item.before or ()))}
         there = entries_at(self._session, [task.item.dn for task in tasks], names)
@@ -275,7 +275,7 @@ class ResultHandler:
 
 
 def named_in(text: str, attributes: Values) -> tuple[str, ...]:
-    """The attributes that a server's words name, of those that were sent."""
+    """Return the sent attributes that are named in a server's text."""
     words = {word.lower() for word in _NAMED.findall(text)}
     return tuple(name for name in attributes if name.lower() in words and name.lower() != "objectclass")
 
@@ -302,5 +302,5 @@ def _of_error(
 
 
 def refused(item: Item, words: str) -> Outcome:
-    """The outcome of what cannot even be sent."""
+    """Return the outcome of an item that cannot be sent."""
     return _outcome(item, Effect.REJECTED, text=words)

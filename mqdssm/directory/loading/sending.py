@@ -1,7 +1,7 @@
-"""Changes in flight together whose results the caller judges: nothing is compared, nothing sent twice.
+"""Pipelined changes whose results go to the caller: nothing is compared or sent twice.
 
 The loader's own order holds: a parent before its children, one change of an object after the other. When
-the connection is lost, nobody knows what became of the changes that had no answer: repeat them.
+the connection is lost, the outcome of unanswered changes is unknown: repeat them.
 """
 
 import time
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from mqdssm.directory.session import Session
 
 AT_ONCE: Final = 32
-"""Changes that are taken from the caller before they are sent: it may take some time to make one."""
+"""Changes taken from the caller before sending: it may take some time to make one."""
 QUEUED_MAX: Final = 4 * WINDOW
-"""Changes that are taken from the caller ahead of being sent: many may have to wait for others."""
+"""Maximum changes queued ahead of sending: many may have to wait for others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeInFlight:
-    """One change.
+    """Change with an optional assertion.
 
     Attributes:
         item: what is to be done; its `before` does not count.
@@ -42,7 +42,7 @@ class ChangeInFlight:
 
 
 class ChannelSender:
-    """Sends over one channel of a pool."""
+    """Sends changes over one channel of a pool."""
 
     def __init__(self, session: "Session", pool: "Pool") -> None:
         self._session = session
@@ -77,7 +77,7 @@ class ChannelSender:
 
 
 class _Conversation:
-    """What is queued and under way on one channel."""
+    """Queued and unanswered changes of one channel."""
 
     def __init__(self, session: "Session", channel: Channel, limit_s: float) -> None:
         self._profile = session.profile
@@ -90,13 +90,13 @@ class _Conversation:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether answers are still to come."""
+        """True if answers are outstanding."""
         return bool(self._under_way)
 
     def run(self, rest: Iterator[ChangeInFlight]) -> Iterator[tuple[ChangeInFlight, LdapResult]]:
         """Send and receive until all are answered.
 
-        The caller makes the next changes while the server works at those before.
+        The caller makes the next changes while the server works on earlier ones.
         """
         while True:
             taken = self._take(rest)
@@ -112,7 +112,7 @@ class _Conversation:
                 yield self._requests.pop(task.order), result
 
     def _take(self, rest: Iterator[ChangeInFlight]) -> bool:
-        """Take some more changes from the caller; False: there is no room for them, or there are none."""
+        """Take some more changes from the caller; False if there is no room or no change."""
         some = list(islice(rest, max(0, min(AT_ONCE, QUEUED_MAX - len(self._queue)))))
         for request in some:
             task = ChangeTask.of(request.item)
@@ -121,7 +121,7 @@ class _Conversation:
         return bool(some)
 
     def _fill(self) -> None:
-        """Send what fits into the window, in one piece."""
+        """Send as many changes as fit into the window, with one call."""
         if len(self._under_way) > WINDOW - WINDOW // 4:
             return
         packets: list[bytes] = []
@@ -149,6 +149,6 @@ class _Conversation:
 def results(
     sent: Iterable[tuple[ChangeInFlight, LdapResult]], requests: Sequence[ChangeInFlight]
 ) -> list[LdapResult]:
-    """The results in the order of the requests."""
+    """Return the results in the order of the requests."""
     found = {id(request): result for request, result in sent}
     return [found[id(request)] for request in requests]

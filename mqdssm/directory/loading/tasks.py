@@ -1,4 +1,4 @@
-"""Changes on their way: one request each, in an order that keeps parents before children."""
+"""Queue of change requests that keeps parents before children."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -23,15 +23,15 @@ RESULT_TAGS: Final = {
     Action.DELETE: DELETE_RESPONSE,
 }
 _BELOW: Final = "\0"
-"""Before a name: its children; no normalised name begins so."""
+"""Prefix of a name that means its children; no normalised name begins with it."""
 _COMPARED: Final = (adsyntax.BOOLEAN, adsyntax.INTEGER, adsyntax.ENUMERATION)
 Order: TypeAlias = tuple[int, ...]
-"""A place among all tasks; those of the parts of a task are where that was."""
+"""Position among all tasks; the parts of a task follow its position."""
 
 
 @dataclass(slots=True)
 class Split:
-    """A refused modify that is sent attribute by attribute, so that the guilty ones are found.
+    """Refused modify that is sent attribute by attribute, to find the refused ones.
 
     Attributes:
         left: how many are not answered yet.
@@ -46,7 +46,7 @@ class Split:
 
 @dataclass(slots=True, eq=False)
 class ChangeTask:
-    """One request.
+    """Change request for one object.
 
     Attributes:
         item: what it is for.
@@ -77,22 +77,22 @@ class ChangeTask:
 
     @classmethod
     def of(cls, item: Item) -> "ChangeTask":
-        """The first task of an item.
+        """Make the first task of an item.
 
         Raises:
-            ValueError: its name is none.
+            ValueError: the name is no distinguished name.
         """
         parent = str(DN.parse(item.dn).parent)
         return cls(item, item.action, item.attributes, normalize(item.dn), normalize(parent))
 
     @property
     def was_sent(self) -> bool:
-        """True if the server may have made some of it."""
+        """True if the server may have made a part of the change."""
         is_changed = self.split is not None or self.action is not self.item.action
         return bool(self.attempts) or self.suspect or is_changed
 
     def parts(self) -> list["ChangeTask"]:
-        """Return tasks that do the same, attribute by attribute."""
+        """Split the task into one task for each attribute."""
         split = Split(len(self.attributes))
         return [
             ChangeTask(
@@ -109,14 +109,14 @@ class ChangeTask:
         ]
 
     def guard(self, profile: Profile) -> Guard:
-        """The form of the request."""
+        """Return the name and conditions for the request."""
         if self.read is None:
             return Guard(self.item.dn)
         names = self.attributes if self.action is Action.MODIFY else ()
         return profile.guard(self.read, [name for name in names if _is_compared(name)])
 
     def encode(self, number: int, profile: Profile, controls: tuple[LdapControl, ...] = ()) -> bytes:
-        """The request.
+        """Encode the request.
 
         Raises:
             ValueError: it cannot be sent.
@@ -134,11 +134,11 @@ class ChangeTask:
 
 
 class TaskQueue:
-    """Tasks that wait, and those whose objects are being changed: no two may meet.
+    """Queue of tasks in which conflicting tasks wait for each other.
 
     Servers carry out the requests of one connection in any order: a child must not overtake its parent, a
     parent's deletion those of its children, nor one change of an object another. So a task waits for all that
-    came before it and are not over yet, whether these are on their way, wait themselves or are sent again.
+    came before it and are not done yet, whether these are sent, wait themselves or are sent again.
     """
 
     def __init__(self) -> None:
@@ -155,11 +155,11 @@ class TaskQueue:
 
     @property
     def is_ready(self) -> bool:
-        """True if there is a task that may have nothing in its way."""
+        """True if there is a task that is not known to be blocked."""
         return bool(self._ready)
 
     def put(self, task: ChangeTask) -> None:
-        """One more, behind all that came before it; one that is sent again keeps its place."""
+        """Add a task behind all earlier ones; a repeated task keeps its position."""
         task.order = task.order or (next(self._orders),)
         self._enter(task)
         self._ready.append(task)
@@ -171,7 +171,7 @@ class TaskQueue:
         self._ready.extendleft(reversed(tasks))
 
     def take(self) -> ChangeTask | None:
-        """The next task that nothing is in the way of; others wait for it until `done`."""
+        """Return the next task that is not blocked; conflicting tasks wait until `done`."""
         while self._ready:
             task = self._ready.popleft()
             blocker = self._blocker_of(task)
@@ -182,7 +182,7 @@ class TaskQueue:
         return None
 
     def withdraw(self) -> None:
-        """Forget what was never sent; what was, and is to be sent again, stays until it is over."""
+        """Remove tasks that were never sent; repeated tasks stay."""
         waiting = [*self._ready, *(task for tasks in self._blocked.values() for task in tasks)]
         kept = [task for task in waiting if task.was_sent]
         for task in waiting:
@@ -194,12 +194,12 @@ class TaskQueue:
         self._ready = deque(sorted(kept, key=lambda task: task.order))
 
     def park(self, task: ChangeTask) -> None:
-        """A task met an object that is there: what is below that may go on, all else still waits."""
+        """Park a task whose object already exists: tasks below the object may go on, others still wait."""
         self._parked.add(task.order)
         self._release(task.key)
 
     def done(self, task: ChangeTask) -> None:
-        """A task was answered: what waited for it may go on, unless it is put back at once."""
+        """Unblock the tasks that waited for an answered task, unless it is put back at once."""
         self._parked.discard(task.order)
         _leave(self._open, task.key, task.order)
         _leave(self._below, task.parent, task.order)
@@ -226,7 +226,7 @@ class TaskQueue:
 
 
 def _is_compared(name: str) -> bool:
-    """True for attributes that servers compare exactly: the GUID, single numbers and flags as roles."""
+    """Return True for attributes that servers compare exactly: the GUID, single numbers and flags."""
     if name == "objectGUID":
         return True
     known = ATTRIBUTES.get(name.lower())
@@ -234,7 +234,7 @@ def _is_compared(name: str) -> bool:
 
 
 def _is_before(orders: AbstractSet[Order], task: ChangeTask) -> bool:
-    """Return True if one of some tasks came before this one."""
+    """Return True if one of the orders is before that of a task."""
     return any(order < task.order for order in orders)
 
 

@@ -1,6 +1,6 @@
-"""Groups of adds in one transaction ([RFC5805]): all or none, and one commit for all of them.
+"""Groups of adds in one transaction ([RFC5805]): all or none, with one commit.
 
-slapd only queues what comes in, and carries it out at the end. Versions up to 2.6 can be crashed by an end
+slapd only queues the requests, and performs them at the end. Versions up to 2.6 can be crashed by an end
 request right behind the last answer (docs/loading.md): every answer is waited for, then `PAUSE_S`.
 """
 
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 START_OID: Final = "1.3.6.1.1.21.1"
 END_OID: Final = "1.3.6.1.1.21.3"
 SPECIFICATION: Final = LdapControl("1.3.6.1.1.21.2", critical=True, value=b"")
-"""Puts a change into the one transaction of the connection, whose identifier slapd leaves empty."""
+"""Control that puts a change into the transaction of the connection; slapd's identifier is empty."""
 COMMIT: Final = sequence(octet_string(b""))
 PAUSE_S: Final = 0.003
-"""Between the last answer and the end: what queued the last change must have let go of it."""
+"""Pause between the last answer and the end request, so that slapd has queued the last change."""
 FAILURES_MAX: Final = 2
-"""Transactions that fail one after the other before no more are tried: most of it is there already."""
+"""Failed transactions in a row after which no more are tried: most objects then exist already."""
 
 log = logging.getLogger(__name__)
 
 
 class Transactions:
-    """Makes groups of adds.
+    """Adds objects in transactions.
 
     Attributes:
         size: most adds of one group; 0: there are no (more) transactions.
     """
 
     def __init__(self, session: "Session", size: int, window: int) -> None:
-        """Find out whether the server has them."""
+        """Check whether the server supports transactions."""
         offered = START_OID.encode() in session.root_dse.all("supportedExtension")
         if size and not offered:
             log.info("%s has no transactions: objects are added one by one", session.server_url)
@@ -48,7 +48,7 @@ class Transactions:
         self._failures = 0
 
     def commit(self, channel: Channel, tasks: "dict[int, ChangeTask]", limit_s: float) -> "set[int] | None":
-        """Add objects, all in one transaction.
+        """Add objects in one transaction.
 
         Args:
             channel: with no request under way.
@@ -84,7 +84,7 @@ class Transactions:
         return None
 
     def _send(self, channel: Channel, requests: dict[int, bytes], limit_s: float) -> set[int]:
-        """Send them in windows; the ids of those that the server did not take into the transaction."""
+        """Send the requests in windows; return the ids that the server did not take into the transaction."""
         odd = set()
         numbers = list(requests)
         for first in range(0, len(numbers), self._window):

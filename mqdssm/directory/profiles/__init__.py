@@ -1,4 +1,4 @@
-"""The servers that are known, in the order in which they are recognised."""
+"""Known kinds of servers, in the order in which they are recognised."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""Active Directory: domain controllers of Windows, and Samba's."""
+"""Profile of Active Directory: domain controllers of Windows and of Samba."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -30,17 +30,17 @@ DOMAIN_SCOPE_OID: Final = "1.2.840.113556.1.4.1339"
 ASQ_OID: Final = "1.2.840.113556.1.4.1504"
 """LDAP_SERVER_ASQ_OID, attribute scoped query ([MS-ADTS] 3.1.1.3.4.1.18)."""
 OWNER_GROUP_DACL: Final = 7
-"""What everybody with READ_CONTROL may read of a descriptor; the SACL needs a privilege."""
+"""Parts of a descriptor that READ_CONTROL allows to read; the SACL needs a privilege."""
 RDN_UNITS_MAX: Final = 64
 """UTF-16 units in the value of an RDN: rangeUpper of cn. Samba lets longer ones in, Windows does not."""
 
 _DESCRIPTOR: Final = "ntsecuritydescriptor"
 _GUID_HEURISTIC: Final = 10
-"""Place of fSpecifyGUIDOnAdd in dSHeuristics, counted from 0 ([MS-ADTS] 6.1.1.2.4.1.2)."""
+"""Index of fSpecifyGUIDOnAdd in dSHeuristics, from 0 ([MS-ADTS] 6.1.1.2.4.1.2)."""
 
 
 class ActiveDirectory(Profile):
-    """A domain controller: it makes the objectGUIDs, translates rights, keeps naming contexts apart."""
+    """Profile of a domain controller: it makes objectGUIDs, translates rights, separates naming contexts."""
 
     name: ClassVar[str] = "activedirectory"
     title: ClassVar[str] = "Active Directory"
@@ -141,7 +141,7 @@ class ActiveDirectory(Profile):
         return ()
 
     def search_controls(self) -> tuple[LdapControl, ...]:  # noqa: D102  see Profile
-        # else every search of a domain brings references to the configuration and to DNS, which are at hand
+        # otherwise every search of a domain returns references to the configuration and to DNS
         return (LdapControl(DOMAIN_SCOPE_OID),)
 
     def write_controls(self, attributes: Mapping[str, Sequence[bytes]]) -> tuple[LdapControl, ...]:  # noqa: D102  see Profile
@@ -152,7 +152,7 @@ class ActiveDirectory(Profile):
         return ()
 
     def guard(self, entry: "Entry", unchanged: Iterable[str]) -> Guard:  # noqa: D102  see Profile
-        # no assertion control there: an object has its GUID as a name, old values are deleted by value
+        # no assertion control: the object is named by its GUID, old values are deleted by value
         identity = entry.first("objectGUID")
         name = entry.dn if identity is None else f"<GUID={UUID(bytes_le=identity)}>"
         old = {attribute: entry.all(attribute) for attribute in unchanged}
@@ -208,7 +208,7 @@ class ActiveDirectory(Profile):
         return heuristics[_GUID_HEURISTIC : _GUID_HEURISTIC + 1] == b"1"
 
     def refuses_guid(self, error: DirectoryError) -> bool:  # noqa: D102  see Profile
-        # without the Add-GUID right (50), or a server that never takes one (53; Samba, whatever it promises)
+        # without the Add-GUID right (50), or a server that never accepts a GUID (53; Samba always)
         return error.ldap_code in {19, 50, 53}
 
     def holds(self, found: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence[bytes]]) -> bool:  # noqa: D102  see Profile
@@ -239,12 +239,12 @@ class ActiveDirectory(Profile):
 
 
 def _sd_flags(parts: int) -> LdapControl:
-    """LDAP_SERVER_SD_FLAGS_OID ([MS-ADTS] 3.1.1.3.4.1.11): which parts of descriptors are meant."""
+    """Return the control LDAP_SERVER_SD_FLAGS_OID for parts of descriptors ([MS-ADTS] 3.1.1.3.4.1.11)."""
     return LdapControl(SD_FLAGS_OID, critical=True, value=sequence(integer(parts)))
 
 
 def _has_parts(there: bytes, sent: bytes) -> bool:
-    """True if a descriptor holds all parts of the one that was sent; the server adds what is inherited."""
+    """Return True if a descriptor has all parts of the sent one; the server adds inherited entries."""
     found, wanted = SecurityDescriptor.from_bytes(there), SecurityDescriptor.from_bytes(sent)
     parts = parts_present(wanted)
     return (

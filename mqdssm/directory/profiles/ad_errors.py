@@ -1,6 +1,6 @@
-"""Refusals of domain controllers: what they mean, and what to do about them.
+"""Meanings of domain controllers' errors, with hints.
 
-They put a number of Windows in front of their words, in hexadecimal, as ``000020B5: AtrErr: DSID-...``
+Their texts begin with a Windows error code in hexadecimal, as ``000020B5: AtrErr: DSID-...``
 ([MS-ERREF] 2.2).
 """
 
@@ -41,7 +41,7 @@ _WINDOWS: Final[Mapping[int, _Meaning]] = {
         "sites and queue managers must exist before something refers to them",
     ),
     0x4DC: _NOBODY,
-    0x2020: _NOBODY,  # so says Samba
+    0x2020: _NOBODY,  # from Samba
     0x2015: _Meaning("it still has objects below it", "delete these first"),
     0x2099: _Meaning(
         "such an object may not stand in this place",
@@ -67,20 +67,20 @@ _RESULTS: Final[Mapping[int, _Meaning]] = {
 
 
 def windows_code(text: str) -> int | None:
-    """The number of Windows at the beginning of a server's words."""
+    """Return the Windows error code at the start of a server's text; None if there is none."""
     found = _NUMBER.match(text)
     return int(found.group(1), 16) if found else None
 
 
 def is_other_value(result: "LdapResult") -> bool:
-    """True if a value was to be deleted that is not there, or one was to be added to another one."""
+    """Return True if a deleted value was absent, or a second value was added to a single-valued attribute."""
     if result.code == CONSTRAINT_VIOLATION:
         return windows_code(result.text) == SINGLE_VALUE_CONSTRAINT
     return result.code in {NO_SUCH_ATTRIBUTE, ATTRIBUTE_OR_VALUE_EXISTS}
 
 
 def explain(result: "LdapResult", operation: str, dn: str | None) -> DirectoryError | None:
-    """The error for a result that a domain controller explains; None: the general one."""
+    """Return the error for a result that a domain controller explains; None for any other result."""
     code, text = result.code, result.text
     if code == INSUFFICIENT_ACCESS and dn is not None and (right := rights.missing(operation, dn, text)):
         return GenericDirectoryError(

@@ -1,7 +1,7 @@
-"""Distinguished names with the objectGUID in front of them ([MS-ADTS] 3.1.1.3.4.1.5, decision M29).
+"""Extended distinguished names, with the objectGUID in front ([MS-ADTS] 3.1.1.3.4.1.5, decision M29).
 
 With the control every name in an answer, also that of the entry, is ``<GUID=...>;CN=...`` or, of accounts,
-``<GUID=...>;<SID=...>;CN=...``: what an object refers to needs no second look.
+``<GUID=...>;<SID=...>;CN=...``: references need no further look-up.
 """
 
 import re
@@ -25,16 +25,16 @@ _EXTENDED: Final = re.compile(
     rb"<GUID=([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})>;(?:<SID=[^>;]*>;)?", re.DOTALL
 )
 _DELETED: Final = b"\\0ADEL:"
-"""What the name of a deleted object has behind its own ([MS-ADTS] 3.1.1.5.5)."""
+"""Suffix of a deleted object's name ([MS-ADTS] 3.1.1.5.5)."""
 
 
 def control() -> LdapControl:
-    """Ask for extended names, with GUIDs as text."""
+    """Return the control that requests extended names, with GUIDs as text."""
     return LdapControl(CONTROL_OID, critical=True, value=sequence(integer(_TEXT_FORM)))
 
 
 def split(value: bytes) -> tuple[UUID | None, bytes]:
-    """A name and the objectGUID that stands in front of it, if one does."""
+    """Split an extended name into its objectGUID, None if there is none, and the plain name."""
     found = _EXTENDED.match(value)
     if found is None:
         return None, value
@@ -42,7 +42,7 @@ def split(value: bytes) -> tuple[UUID | None, bytes]:
 
 
 def plain_row(row: tuple[Any, ...], columns: Sequence[str]) -> tuple[Any, ...]:
-    """A row with ordinary names, and one item more: what its DN-valued columns refer to.
+    """Return a row with plain names, and an additional item: the objects its DN-valued columns refer to.
 
     Raises:
         DecodeError: a name is no UTF-8.

@@ -1,4 +1,4 @@
-"""OpenLDAP's slapd with the MSMQ schema of this project."""
+"""Profile of OpenLDAP's slapd with the MSMQ schema of this project."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RDN_VALUE_BYTES_MAX: Final = 242
-"""UTF-8 bytes in the value of an RDN: more is result 80 without a word (LMDB's key of 511 bytes)."""
+"""UTF-8 bytes in the value of an RDN: more is result 80 without a text (LMDB's key of 511 bytes)."""
 
 _NOT_OURS: Final = frozenset({b"cn=log", b"cn=config", b"cn=monitor", b"cn=accesslog"})
 
 
 class OpenLdap(Profile):
-    """slapd: objectGUID made by us, times from operational attributes, no objectCategory."""
+    """Profile of slapd: the client makes objectGUIDs, times are operational attributes, no objectCategory."""
 
     name: ClassVar[str] = "openldap"
     title: ClassVar[str] = "OpenLDAP"
@@ -197,7 +197,7 @@ class OpenLdap(Profile):
 
 
 def _as_read(entry: "Entry", attribute: str) -> LdapFilter:
-    """A filter for the value that an attribute of an entry had when it was read."""
+    """Return a filter for the value that an attribute of an entry had when it was read."""
     value = entry.first(attribute)
     return Not(Present(attribute)) if value is None else Equal(attribute, value)
 

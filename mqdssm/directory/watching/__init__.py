@@ -1,1 +1,1 @@
-"""Where to look for changes: what each kind of server tells of them, as hints that are always verified."""
+"""Sources of change hints for each kind of server; the hints are always verified by reading."""

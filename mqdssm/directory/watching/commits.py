@@ -1,4 +1,4 @@
-"""Changes that slapd told of before their transaction was committed: nobody can read them yet.
+"""Changes that slapd reports before their transaction is committed.
 
 slapd tells of each operation of a transaction when it is executed, also where the commit fails afterwards. A
 change is passed on once what is read is at least as new as what was told, or once the transaction must be
@@ -22,15 +22,15 @@ from mqdssm.directory.watching.hints import Touched
 from mqdssm.directory.watching.link import Link
 
 TRANSACTION_S_MAX: Final = 600.0
-"""Every transaction is over after so many seconds; slapd needs 176 s for one of 50,000 additions."""
+"""Maximum seconds of a transaction; slapd needs 176 s for 50,000 additions."""
 HELD_MAX: Final = 100_000
-"""Changes that are held back; of more, only the last one is remembered, and all ids are compared."""
+"""Maximum changes held back; beyond it only the newest number is kept, and all ids are compared."""
 KEY: Final = "entryUUID"
 VERSION: Final = "entryCSN"
 _FIRST_PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 5.0
 _COST_FACTOR: Final = 20
-"""A pause is at least so many times as long as the searches before it."""
+"""Minimum ratio of a pause to the searches before it."""
 _SEARCH_KEYS: Final = 100
 _CSNS: Final = re.compile(r"(?:^|,)csn=([^,]*)")
 _TIME_FORMAT: Final = "%Y%m%d%H%M%S"
@@ -38,14 +38,14 @@ _TIME_LENGTH: Final = 14
 
 
 def csns_in(cookie: str) -> tuple[str, ...]:
-    """Return the sequence numbers in slapd's cookie, one of each server that is written to."""
+    """Return the sequence numbers in slapd's cookie, one for each server that accepts writes."""
     found = _CSNS.search(cookie)
     return tuple(filter(None, found[1].split(";"))) if found else ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A change that the server told of.
+    """Change that the server reported.
 
     Attributes:
         touched: the change.
@@ -58,7 +58,7 @@ class _Told:
     is_behind: bool
 
     def is_committed(self, version: str | None) -> bool:
-        """True if an entry that has this number now, or is not there (None), is as it was told, or newer."""
+        """Return True if an entry with this number, or a missing one (None), is as new as reported or newer."""
         if version is None:
             return self.touched.gone
         if self.is_behind or _is_far_ahead(version, self.touched.version):
@@ -67,10 +67,10 @@ class _Told:
 
 
 class Commits:
-    """Holds changes back until they are committed, or until their transaction is over."""
+    """Holds changes back until they are committed or their transaction is over."""
 
     def __init__(self, link: Link, base: str) -> None:
-        """Hold back nothing.
+        """Initialize without changes.
 
         Args:
             link: to the server.
@@ -88,11 +88,11 @@ class Commits:
 
     @property
     def is_clear(self) -> bool:
-        """True if every change that was told can be read, or will never be made."""
+        """True if every reported change can be read, or was never committed."""
         return not (self._new or self._held or self._covered)
 
     def tell(self, touched: Iterable[Touched]) -> None:
-        """Take changes that the server told of."""
+        """Take reported changes."""
         now = time.monotonic()
         for one in touched:
             before = self._held.pop(one.key, None) or self._new.get(one.key)
@@ -100,7 +100,7 @@ class Commits:
             self._new[one.key] = _Told(one, now if before is None else before.since, is_behind)
 
     def cover(self, csns: Sequence[str], known: Sequence[str] = ()) -> None:
-        """Take sequence numbers that the server gave.
+        """Take sequence numbers from the server.
 
         Args:
             csns: whose changes it will not tell: they may not be committed yet.
@@ -113,20 +113,20 @@ class Commits:
         self._begin(now)
 
     def _give(self, csn: str) -> bool:
-        """Note a number that a server gave; true if it gave a newer one before."""
+        """Record a number from a server; return True if the server gave a newer one before."""
         server = _server_of(csn)
         newest = self._given.get(server, "")
         self._given[server] = max(csn, newest)
         return bool(csn) and csn < newest
 
     def wait_s(self, longest_s: float) -> float:
-        """Return how long nothing has to be looked for, in seconds."""
+        """Return the seconds until the next search is due, at most `longest_s`."""
         if self.is_clear:
             return longest_s
         return min(longest_s, max(0.0, self._due - time.monotonic()))
 
     def take(self) -> tuple[tuple[Touched, ...], bool]:
-        """Return the changes that can be acted on, and True if what was covered is over.
+        """Return the changes that can be acted on, and True if all covered transactions are over.
 
         Raises:
             DirectoryError: the server could not be asked.
@@ -151,9 +151,9 @@ class Commits:
         self._pause_s = _FIRST_PAUSE_S
 
     def _look_again(self) -> list[Touched]:
-        """Return what can be read now as it was told."""
+        """Search again and return the changes that can be read now."""
         began = time.monotonic()
-        self._find_newest()  # before anything else is read: what is over then can be read
+        self._find_newest()  # first: transactions that are over then can be read below
         free = self._committed(self._held.values())
         ended = time.monotonic()
         self._due = ended + max(self._pause_s, _COST_FACTOR * (ended - began))
@@ -161,7 +161,7 @@ class Commits:
         return [self._held.pop(key).touched for key in list(self._held) if key in free]
 
     def _release(self, now: float) -> tuple[list[Touched], bool]:
-        """Return the changes whose transaction is over, and True if all that was covered is over."""
+        """Return the changes whose transaction is over, and True if all covered transactions are over."""
         began = now - TRANSACTION_S_MAX
         over = [
             key
@@ -178,7 +178,7 @@ class Commits:
         return [self._held.pop(key).touched for key in over], was_covered and not self._covered
 
     def _committed(self, changes: Iterable[_Told]) -> set[str]:
-        """Return the keys of the changes that can be read as they were told, or newer."""
+        """Return the keys of the changes that can be read, as reported or newer."""
         told = {one.touched.key: one for one in changes}
         keys = list(told)
         versions: dict[str, str] = {}
@@ -190,7 +190,7 @@ class Commits:
         return {key for key, one in told.items() if one.is_committed(versions.get(key))}
 
     def _find_newest(self) -> None:
-        """Look for entries that are newer than what is held back."""
+        """Search entries that are newer than the changes held back."""
         csns = list(filter(None, (*self._covered, *(one.touched.version for one in self._held.values()))))
         if csns:
             newer = GreaterOrEqual(VERSION, min(csns).encode())
@@ -198,7 +198,7 @@ class Commits:
                 self._note(entry)
 
     def _note(self, entry: Entry) -> str:
-        """Return the number of an entry that can be read; no transaction before it is going on."""
+        """Record and return the sequence number of an entry that was read."""
         csn = (entry.first(VERSION) or b"").decode(errors="replace")
         server = _server_of(csn)
         given = self._given.get(server)
@@ -207,24 +207,24 @@ class Commits:
         return csn
 
     def _is_over(self, csn: str) -> bool:
-        """True if something newer of the same server can be read."""
+        """Return True if a number of the same server can be read that is not older."""
         return bool(csn) and self._readable.get(_server_of(csn), "") >= csn
 
 
 def _is_far_ahead(csn: str, given: str) -> bool:
-    """True if a number was not made after one that was just given, but imported: it proves nothing."""
+    """Return True if a number is too far ahead of a given one: it was imported and proves nothing."""
     made, before = _time_of(csn), _time_of(given)
     return made is not None and before is not None and made - before > TRANSACTION_S_MAX
 
 
 def _is_long_ago(csn: str) -> bool:
-    """True if by the clocks of server and watcher, which may differ, a transaction of then is over."""
+    """Return True if a number is older than the longest transaction, by the clocks of server and watcher."""
     made = _time_of(csn)
     return made is not None and time.time() - made > TRANSACTION_S_MAX
 
 
 def _time_of(csn: str) -> float | None:
-    """Return when a number was made, in seconds since 1970 by the server's clock."""
+    """Return the time of a number in seconds since 1970, by the server's clock; None if it has none."""
     try:
         return datetime.strptime(csn[:_TIME_LENGTH], _TIME_FORMAT).replace(tzinfo=UTC).timestamp()
     except ValueError:

@@ -1,4 +1,4 @@
-"""Hints: servers say which entries were touched; the entries themselves are read afterwards.
+"""Hints of servers at changed entries; the entries are read afterwards.
 
 slapd tells of transactions that failed afterwards, a domain controller only that something is newer than it
 was: so every object that is hinted at is read again, and what is read counts (decision W2).
@@ -20,12 +20,12 @@ ANCESTORS: Final = (
     "locality",
     "country",
 )
-"""Classes of what watched objects stand below: when one gets another name, nobody tells of those."""
+"""Classes of parents of watched objects: servers report a renamed parent without its children."""
 
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """An entry that something happened to.
+    """Entry that may have changed.
 
     Attributes:
         key: names it for ever, as `Profile.watch_key` says: a UUID as text.
@@ -54,7 +54,7 @@ def classes_in(entry: Entry) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hints:
-    """Entries that have to be read again; none if nothing happened for a while.
+    """Entries that have to be read again; none if nothing changed for a while.
 
     Attributes:
         touched: what has to be read again, in the order in which the server told.
@@ -75,7 +75,7 @@ class Hints:
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing happened."""
+        """True if there is nothing to read."""
         return not self.touched and self.listing is None and not self.full
 
 
@@ -104,10 +104,10 @@ class Rhythm:
 
 
 class HintSource(Protocol):
-    """Source of hints: a server that is followed."""
+    """Source of hints: a watched server."""
 
     def hints(self, place: str | None) -> Iterator[Hints]:
-        """Tell where to look, for ever.
+        """Yield hints without end.
 
         Args:
             place: `Hints.place` of this server, where to go on; None: begin with a full comparison.

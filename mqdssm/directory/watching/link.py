@@ -1,4 +1,4 @@
-"""Connections to one server for watching it: searches that end, and one that goes on."""
+"""Connections to one server for watching it: finite searches, and one without end."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -21,10 +21,10 @@ from mqdssm.errors import DecodeError, DirectoryError, DirectoryNotConnected, Ob
 
 
 class Link:
-    """One server, and nothing but it: what another one knows may be older."""
+    """Connections to exactly one server, since the data of other servers may be older."""
 
     def __init__(self, options: ConnectionOptions, endpoint: Endpoint) -> None:
-        """Connect to nothing yet.
+        """Initialize without connecting.
 
         Raises:
             ConfigError: the CA file cannot be used.
@@ -35,7 +35,7 @@ class Link:
         self.url = endpoint.url
 
     def open(self) -> Self:
-        """Connect, and learn what the server is.
+        """Connect, and read the server's profile.
 
         Raises:
             DirectoryNotConnected: it cannot be reached, or does not let us in.
@@ -45,38 +45,38 @@ class Link:
             address = channel.address
         (endpoint,) = self._options.endpoints
         if address and endpoint.host not in {None, address}:
-            # each address of a name may be another server: reading there could miss what was told here
+            # each address of a name may be another server, which may not have the changes of this one
             self._pool.close()
             self._options = replace(self._options, endpoints=(replace(endpoint, address=address),))
             self._pool = Pool(self._options, self._knowledge.welcome)
         return self
 
     def close(self) -> None:
-        """Unbind."""
+        """Close all connections."""
         self._pool.close()
 
     @property
     def options(self) -> ConnectionOptions:
-        """How to connect to this server alone."""
+        """Options for connecting to this server only."""
         return self._options
 
     @property
     def profile(self) -> Profile:
-        """What is special about this kind of server."""
+        """Profile of this kind of server."""
         return self._knowledge.profile
 
     @property
     def naming(self) -> Naming:
-        """Where things are."""
+        """Naming contexts."""
         return self._knowledge.naming
 
     @property
     def root_dse(self) -> Entry:
-        """The root DSE, as it was read when connecting."""
+        """Root DSE, as it was read when connecting."""
         return self._knowledge.root_dse
 
     def get(self, dn: str, attributes: Sequence[str], controls: Sequence[LdapControl] = ()) -> Entry:
-        """Read one entry, in one attempt.
+        """Read one entry, without a second attempt.
 
         Raises:
             ObjectNotFound: it does not exist, or this user may not see it.
@@ -119,7 +119,7 @@ class Link:
 
     @contextmanager
     def going_on(self, search: Search) -> Iterator["GoingOn"]:
-        """Begin a search without end, on a connection of its own, which is closed behind it.
+        """Begin a search without end, on a separate connection that is closed afterwards.
 
         Raises:
             DirectoryNotConnected: the connection broke.
@@ -135,7 +135,7 @@ class Link:
                 channel.broken = True  # answers may be on their way
 
     def error_of(self, result: LdapResult, dn: str) -> DirectoryError:
-        """The error for a result that is not success."""
+        """Return the error for a result other than success."""
         return self._knowledge.error_of(result, "watch", dn)
 
     def _deadline(self) -> float:
@@ -143,15 +143,15 @@ class Link:
 
 
 class GoingOn:
-    """The answers to a search that goes on."""
+    """Answers to a search without end."""
 
     def __init__(self, channel: Channel, message_id: int) -> None:
-        """Take answers to the message from the channel."""
+        """Initialize with a channel and the id of the search on it."""
         self._channel = channel
         self._message_id = message_id
 
     def some(self, wait_s: float) -> tuple[bytes, list[MessageBounds]]:
-        """Some answers, none where none came in time.
+        """Return some answers; none if none came in time.
 
         Raises:
             ConnectionBroken: the connection ended.
@@ -160,7 +160,7 @@ class GoingOn:
 
 
 def end_of(buffer: bytes, messages: Sequence[MessageBounds]) -> LdapResult | None:
-    """The result that ended a search that should go on.
+    """Return the result if the search ended; None if it continues.
 
     Raises:
         GenericDirectoryError: it is no LDAP.

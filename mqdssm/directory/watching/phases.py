@@ -1,4 +1,4 @@
-"""Phases of syncrepl: a refresh, then changes as they are made ([RFC4533] 3)."""
+"""Phases of syncrepl: a refresh, then changes as they happen ([RFC4533] 3)."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from mqdssm.directory.watching.sync import EntryState, IdSet, Info, NewCookie, P
 
 
 class Phases:
-    """Gathers messages until they can be acted on; knows no connection.
+    """Collects sync messages until they can be acted on.
 
     A cookie counts only once the refresh is over, and then together with all that was told before it.
 
@@ -17,7 +17,7 @@ class Phases:
     """
 
     def __init__(self, cookie: bytes | None) -> None:
-        """Begin.
+        """Begin a refresh.
 
         Args:
             cookie: that was sent; without one everything comes, and tells nothing of what is gone. Where
@@ -32,7 +32,7 @@ class Phases:
         self._newest = ""
 
     def entry(self, dn: str, classes: frozenset[str], said: SyncState, version: str = "") -> None:
-        """Take what is said of an entry ([RFC4533] 3.3.1, 3.3.2, 3.4).
+        """Take the sync state of an entry ([RFC4533] 3.3.1, 3.3.2, 3.4).
 
         Args:
             dn: of the entry.
@@ -51,7 +51,7 @@ class Phases:
         kept.append(Touched(said.key, dn, classes, gone, version or self._newest))
 
     def info(self, said: Info) -> None:
-        """Take what is said of the refresh, or of many entries."""
+        """Take a sync info message on the refresh or on many entries."""
         self._take_cookie(said.cookie)
         if isinstance(said, NewCookie):
             return
@@ -73,7 +73,7 @@ class Phases:
             self._told.extend(Touched(key, gone=True, version=self._newest) for key in said.keys)
 
     def take(self) -> Hints:
-        """Return the hints that can be followed now; none during a refresh."""
+        """Return the hints that can be acted on now; none during a refresh."""
         if self.refreshing:
             return NOTHING
         full, self._has_cookie = not self._has_cookie, True

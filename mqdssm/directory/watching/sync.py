@@ -1,4 +1,4 @@
-"""The controls and messages of content synchronization, syncrepl ([RFC4533] 2)."""
+"""Controls and messages of content synchronization, syncrepl ([RFC4533] 2)."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -25,12 +25,12 @@ STATE_OID: Final = "1.3.6.1.4.1.4203.1.9.1.2"
 DONE_OID: Final = "1.3.6.1.4.1.4203.1.9.1.3"
 INFO_OID: Final = "1.3.6.1.4.1.4203.1.9.1.4"
 REFRESH_REQUIRED: Final = 4096
-"""e-syncRefreshRequired: the cookie is of no use any more ([RFC4533] 2.6)."""
+"""e-syncRefreshRequired: the cookie cannot be used any more ([RFC4533] 2.6)."""
 UUID_BYTES: Final = 16
 COOKIE_BYTES_MAX: Final = 64 * 1024
-"""slapd's has some 70 octets for each of its replicas."""
+"""Maximum size of a cookie; slapd uses some 70 octets for each of its replicas."""
 IDS_MAX: Final = 1 << 20
-"""Ids in one message; slapd sends 256."""
+"""Maximum ids in one message; slapd sends 256."""
 
 _REFRESH_AND_PERSIST: Final = 3
 _NEW_COOKIE: Final = 0x80
@@ -42,7 +42,7 @@ _RESPONSE_VALUE: Final = 0x81
 
 
 class EntryState(IntEnum):
-    """What happened to an entry ([RFC4533] 2.3)."""
+    """State of an entry in the sync state control ([RFC4533] 2.3)."""
 
     PRESENT = 0
     ADD = 1
@@ -52,7 +52,7 @@ class EntryState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SyncState:
-    """What is said of an entry ([RFC4533] 2.3).
+    """Sync state control of an entry ([RFC4533] 2.3).
 
     Attributes:
         state: what happened.
@@ -67,14 +67,14 @@ class SyncState:
 
 @dataclass(frozen=True, slots=True)
 class NewCookie:
-    """Where to go on, behind what concerns nobody here ([RFC4533] 2.5)."""
+    """New cookie without changes of matching entries: newcookie ([RFC4533] 2.5)."""
 
     cookie: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseEnds:
-    """A phase of the refresh is over: refreshDelete or refreshPresent ([RFC4533] 2.5).
+    """End of a phase of the refresh: refreshDelete or refreshPresent ([RFC4533] 2.5).
 
     Attributes:
         present: it was a present phase: what was not mentioned in it is gone.
@@ -89,7 +89,7 @@ class PhaseEnds:
 
 @dataclass(frozen=True, slots=True)
 class IdSet:
-    """Many entries at once: syncIdSet ([RFC4533] 2.5).
+    """Set of entry ids: syncIdSet ([RFC4533] 2.5).
 
     Attributes:
         keys: their entryUUIDs as texts.
@@ -106,7 +106,7 @@ Info: TypeAlias = NewCookie | PhaseEnds | IdSet
 
 
 def request_control(cookie: bytes | None) -> LdapControl:
-    """Ask for what changed since a cookie, and for what changes from now on ([RFC4533] 2.2).
+    """Return the control that requests changes since a cookie and from now on ([RFC4533] 2.2).
 
     Args:
         cookie: None: everything there is comes first.
@@ -118,7 +118,7 @@ def request_control(cookie: bytes | None) -> LdapControl:
 
 
 def decode_state(controls: tuple[LdapControl, ...]) -> SyncState:
-    """The state control of an entry.
+    """Decode the sync state control of an entry.
 
     Raises:
         DecodeError: there is none, or it breaks its grammar.
@@ -140,10 +140,10 @@ def decode_state(controls: tuple[LdapControl, ...]) -> SyncState:
 
 
 def decode_info(buffer: bytes, message: MessageBounds) -> Info | None:
-    """An intermediate response ([RFC4533] 2.5).
+    """Decode a sync info message, an intermediate response ([RFC4533] 2.5).
 
     Returns:
-        None where it is of another kind.
+        The message; None for another kind of intermediate response.
 
     Raises:
         DecodeError: it breaks its grammar.

@@ -1,4 +1,4 @@
-"""OpenLDAP tells of changes by content synchronization, refresh and persist ([RFC4533])."""
+"""Change hints from OpenLDAP by content synchronization, refresh and persist ([RFC4533])."""
 
 import logging
 import time
@@ -28,10 +28,10 @@ from mqdssm.errors import DecodeError, DirectoryError, DirectoryNotConnected, Ge
 log = logging.getLogger(__name__)
 
 TOGETHER_MAX: Final = 1_000
-"""Answers that are taken before the objects that they name are read."""
+"""Maximum answers taken before their objects are read."""
 _MORE_WAIT_S: Final = 0.001  # for what has arrived already
 _LISTING_SHARE_MAX: Final = 0.05
-"""Part of the time that listing what exists may take, where the connection to one server is renewed."""
+"""Maximum share of the time for listing all entries when connections to the same server are renewed."""
 _SIZE_LIMIT: Final = 4
 _UNAVAILABLE_CONTROL: Final = 12
 _BUSY: Final = frozenset({51, 52})
@@ -45,10 +45,10 @@ _LIMITED: Final = 'grant it: limits dn.exact="…" size.soft=unlimited size.hard
 
 
 class Syncrepl:
-    """Watches all of a directory's entries of some classes."""
+    """Source of hints at entries of some classes, by syncrepl."""
 
     def __init__(self, link: Link, classes: Sequence[str], listed: LdapFilter, rhythm: Rhythm) -> None:
-        """Watch nothing yet.
+        """Check that the server offers syncrepl; nothing is watched yet.
 
         Args:
             link: to the server.
@@ -73,7 +73,7 @@ class Syncrepl:
             )
 
     def hints(self, place: str | None) -> Iterator[Hints]:
-        """See `Source`."""
+        """Yield hints, as `HintSource`."""
         while True:
             try:
                 for hints in self._refresh_and_persist(place):
@@ -86,7 +86,7 @@ class Syncrepl:
                 place = None
 
     def _refresh_and_persist(self, place: str | None) -> Iterator[Hints]:
-        """Follow one search, until the connection has to be begun anew from the last place."""
+        """Follow one search until the connection has to be renewed."""
         base = str(self._link.naming.forest)
         cookie = None if place is None else place.encode("latin-1")
         search = Search(
@@ -126,10 +126,10 @@ class Syncrepl:
                 if result is not None:
                     raise self._ended(result, base)
                 if now - heard >= self._rhythm.renew_s:
-                    return  # without a word for long: the cookie costs nothing to try
+                    return  # no message for long: renew the connection from the cookie
 
     def _receive(self, going_on: GoingOn, phases: Phases, wait_s: float) -> tuple[bool, LdapResult | None]:
-        """Take the answers that have arrived: reading the objects of many costs what one costs.
+        """Take the answers that have arrived, to read their objects together.
 
         Returns:
             True if there were any, and the result that ended the search.
@@ -144,11 +144,11 @@ class Syncrepl:
                 return count > 0, result
 
     def _needs_listing(self, now: float, *, anyway: bool, is_first: bool) -> bool:
-        """True if the server may have forgotten what was deleted (decision C30), or it is time."""
+        """Return True if the server may have forgotten deletions (decision C30), or a listing is due."""
         return anyway or (is_first and now >= self._listing_is_allowed) or now >= self._listing_is_due
 
     def _list(self) -> Iterator[Touched]:
-        """List every entry that exists."""
+        """List all existing entries."""
         began = time.monotonic()
         wanted = (KEY, VERSION, "objectClass")
         for entry in self._link.find(str(self._link.naming.forest), self._listed, wanted):
@@ -173,7 +173,7 @@ class Syncrepl:
             raise unreadable(error) from error
 
     def _ended(self, result: LdapResult, base: str) -> Exception:
-        """The error for a search that ended, which it never does by itself."""
+        """Return the error for a search that ended, which it should not."""
         if result.code in {REFRESH_REQUIRED, _NEWER_THAN_PROVIDER}:
             words = "the directory is another one, or was restored from a copy"
             return _PlaceIsLostError(
@@ -191,7 +191,7 @@ class Syncrepl:
 
 
 class _PlaceIsLostError(Exception):
-    """The cookie is of no use to the server.
+    """Error: the server does not accept the cookie.
 
     Attributes:
         reason: what it means where there was no cookie.

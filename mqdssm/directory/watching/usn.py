@@ -1,4 +1,4 @@
-"""Active Directory numbers its changes: what is newer than a number is looked up ([MS-ADTS] 3.1.1.1.9).
+"""Change hints from Active Directory by its update sequence numbers ([MS-ADTS] 3.1.1.1.9).
 
 The notification control ([MS-ADTS] 3.1.1.3.4.1.9) only wakes us: it says nothing of what happened while
 nobody listened, and watches one naming context each. Deleted objects leave tombstones, which are looked up in
@@ -30,11 +30,11 @@ log = logging.getLogger(__name__)
 SHOW_DELETED_OID: Final = "1.2.840.113556.1.4.417"
 """LDAP_SERVER_SHOW_DELETED_OID."""
 SHOW_RECYCLED_OID: Final = "1.2.840.113556.1.4.2064"
-"""LDAP_SERVER_SHOW_RECYCLED_OID: where there is a Recycle Bin, the other control hides what left it."""
+"""LDAP_SERVER_SHOW_RECYCLED_OID: with a Recycle Bin, the other control hides objects that left it."""
 NOTIFICATION_OID: Final = "1.2.840.113556.1.4.528"
 """LDAP_SERVER_NOTIFICATION_OID."""
 TOMBSTONES_S: Final = 30 * 86_400.0
-"""What was deleted is believed to be shown for so long at most: half of the lifetime of tombstones where
+"""Seconds for which deleted objects are expected to be shown: half of the lifetime of tombstones where
 nobody set another one, 60 days ([MS-ADTS] 6.1.1.2.4.1.1)."""
 _DAY_S: Final = 86_400.0
 _LIFETIME: Final = "tombstoneLifetime"
@@ -50,10 +50,10 @@ _RIGHTS: Final = (
 
 
 class UsnNumbers:
-    """Update sequence numbers of one controller, and how long they can be used ([MS-ADTS] 3.1.1.1.9, W1)."""
+    """Update sequence numbers of one controller, with their validity ([MS-ADTS] 3.1.1.1.9, W1)."""
 
     def __init__(self, server: str, url: str, *, lasting_s: float = TOMBSTONES_S) -> None:
-        """Know nothing but whose numbers they are.
+        """Initialize for one server.
 
         Args:
             server: its invocationId: one that was restored from a copy has another one.
@@ -65,7 +65,7 @@ class UsnNumbers:
         self._lasting_s = lasting_s
 
     def place(self, number: int, now: float) -> str:
-        """A place behind a number.
+        """Return the place behind a number.
 
         Args:
             number: of the last change that is known.
@@ -74,7 +74,7 @@ class UsnNumbers:
         return f"{self._server}:{number}:{int(now)}"
 
     def number_in(self, place: str | None, now: float) -> int | None:
-        """The number in a place; None where it says nothing here, or not of all that was deleted since.
+        """Return the number in a place; None if it is another server's, or too old to show all deletions.
 
         Args:
             place: from an earlier `place`, perhaps of another server.
@@ -93,7 +93,7 @@ class UsnNumbers:
 
 
 class UpdateNumbers:
-    """Watches the objects of some classes in the domain and in the configuration."""
+    """Source of hints at objects of some classes in domain and configuration, by update numbers."""
 
     def __init__(self, link: Link, classes: Sequence[str], listed: LdapFilter, rhythm: Rhythm) -> None:
         """Watch nothing yet.
@@ -129,7 +129,7 @@ class UpdateNumbers:
         known = self._numbers.number_in(place, time.time())
         last = self._newest()
         hints = Hints(full=True) if known is None else self._since(known, last)
-        # numbers are given again where a copy was restored badly: each object's is compared
+        # a wrongly restored server reuses numbers: the number of each object is compared
         place = self._numbers.place(last, time.time())
         yield replace(hints, listing=self._list, place=place, is_current=True)
         with ExitStack() as stack:
@@ -145,7 +145,7 @@ class UpdateNumbers:
                     yield NOTHING
 
     def _since(self, number: int, newest: int) -> Hints:
-        """Return hints at the changes after a number."""
+        """Return hints at changes after a number."""
         if newest == number:
             return NOTHING
         place = self._numbers.place(newest, time.time())
@@ -155,14 +155,14 @@ class UpdateNumbers:
         return Hints(touched=tuple(self._newer_than(number)), place=place)
 
     def _newer_than(self, number: int) -> Iterator[Touched]:
-        """Yield the objects changed or deleted after a number; changes made meanwhile may be among them."""
+        """Yield objects changed or deleted after a number, perhaps with changes made meanwhile."""
         newer = all_of(GreaterOrEqual("uSNChanged", str(number + 1).encode()), self._classes)
         controls = (self._show_deleted, *self._link.profile.search_controls())
         for context in self._contexts:
             yield from self._found(context, newer, _WANTED, controls)
 
     def _list(self) -> Iterator[Touched]:
-        """List every object that exists."""
+        """List all existing objects."""
         for context in self._contexts:
             yield from self._found(context, self._listed, _LISTED, self._link.profile.search_controls())
         self._listing_is_due = time.monotonic() + self._rhythm.compare_s
@@ -178,14 +178,14 @@ class UpdateNumbers:
             gone = (entry.first("isDeleted") or b"").upper() == b"TRUE"
             yield Touched(
                 key=str(UUID(bytes_le=guid)),
-                dn=None if gone else entry.dn,  # a deleted object's name is another one than it had
+                dn=None if gone else entry.dn,  # a deleted object has another name than before
                 classes=classes_in(entry),
                 gone=gone,
                 version=version_of(map(entry.first, versions)),
             )
 
     def _newest(self) -> int:
-        """Every change up to this number can be seen; later ones may be seen, or not yet."""
+        """Return highestCommittedUSN: all changes up to this number can be read."""
         value = self._link.get("", ["highestCommittedUSN"]).first("highestCommittedUSN")
         if value is None or not value.isdigit():
             raise GenericDirectoryError(
@@ -195,7 +195,7 @@ class UpdateNumbers:
         return int(value)
 
     def _invocation(self) -> str:
-        """Return the invocationId: a controller that was restored from a copy begins new numbers."""
+        """Return the invocationId, which changes when a controller is restored from a backup."""
         service = self._link.get("", ["dsServiceName"]).first("dsServiceName")
         if service is None:
             raise GenericDirectoryError(f"{self._link.url} does not say which server it is (dsServiceName)")
@@ -212,7 +212,7 @@ class UpdateNumbers:
         return str(UUID(bytes_le=value))
 
     def _lasting_s(self) -> float:
-        """For how long a tombstone is counted on: half of its life, which a forest may have set."""
+        """Return the seconds for which tombstones are expected to exist: half of the forest's lifetime."""
         place = self._link.naming.configuration
         for name in _LIFETIME_AT:
             place = place.child("CN", name)
@@ -224,7 +224,7 @@ class UpdateNumbers:
         return min(TOMBSTONES_S, int(days) * _DAY_S / 2)
 
     def _check_rights(self, deleted: DN) -> None:
-        """Refuse a user who would never hear of deletions.
+        """Raise GenericDirectoryError if this user may not see deleted objects.
 
         Raises:
             GenericDirectoryError: what was deleted is hidden from this user.
@@ -232,7 +232,7 @@ class UpdateNumbers:
         dn = str(deleted)
         with suppress(ObjectNotFound):
             if self._link.get(dn, ["objectClass"], (self._show_deleted,)).first("objectClass") is not None:
-                return  # who may read the container may list it, by all defaults
+                return  # by default, users who may read the container may list it
         raise GenericDirectoryError(
             "this user may not see deleted objects, so deletions would go unnoticed",
             dn=dn,
@@ -241,7 +241,7 @@ class UpdateNumbers:
 
 
 class _Bell:
-    """Rings when something changes, as far as the server can tell; else the time is waited for."""
+    """Waits for a change notification of the server, or for a time."""
 
     def __init__(self, link: Link, rhythm: Rhythm) -> None:
         self._link = link
@@ -251,7 +251,7 @@ class _Bell:
         self._hung = 0.0
 
     def hang(self) -> None:
-        """Listen to the domain, where nearly everything happens."""
+        """Begin the notification search on the domain, where nearly all changes happen."""
         self.close()
         root = str(self._link.naming.default)
         search = Search(root, SearchScope.SUBTREE, encode(TRUE), ("objectGUID",), (_NOTIFY,))
@@ -259,7 +259,7 @@ class _Bell:
         self._hung = time.monotonic()
 
     def wait(self, wait_s: float) -> Iterator[None]:
-        """Wait until it rings, or so long; gives something now and then.
+        """Wait for a notification or for `wait_s`; yield now and then.
 
         Raises:
             DirectoryNotConnected: the connection was lost.
@@ -288,10 +288,10 @@ class _Bell:
             self.close()
         if not messages or result is not None:
             return False
-        time.sleep(self._rhythm.settle_s)  # others follow: a busy domain is not asked for each of them
+        time.sleep(self._rhythm.settle_s)  # more changes follow: not each of them needs a search
         return True
 
     def close(self) -> None:
-        """Listen no more."""
+        """End the notification search."""
         self._going_on = None
         self._stack.close()
