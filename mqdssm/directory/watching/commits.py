@@ -58,7 +58,7 @@ class _Told:
     is_behind: bool
 
     def is_committed(self, version: str | None) -> bool:
-        """Return True if an entry with this number, or a missing one (None), is as new as reported or newer."""
+        """Return True if an entry with this number, or none (None), is as new as reported or newer."""
         if version is None:
             return self.touched.gone
         if self.is_behind or _is_far_ahead(version, self.touched.version):
