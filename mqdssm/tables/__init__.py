@@ -1,7 +1,7 @@
-"""What is known about attributes, as rows: the one table everything else is derived from.
+"""Mapping of the abstract model's attributes to the directory, as rows of one table, the source of all else.
 
-``table_of(Queue).row("Label")`` says where Queue.Label is kept; ``schema`` holds the classes and attributes
-of the directory; ``compute`` and ``places`` hold the pure parts of [MS-MQDSSM] 2.2.1 and 3.1.6.
+``table_of(Queue).row("Label")`` describes the storage of Queue.Label; ``schema`` holds the classes and
+attributes of the directory; ``compute`` and ``places`` hold the pure parts of [MS-MQDSSM] 2.2.1 and 3.1.6.
 """
 
 from collections.abc import Mapping
@@ -30,16 +30,16 @@ _MODULES: Final = (queue_manager, queue, enterprise, site, routing_link, user)
 TABLES: Final[Mapping[type[DirectoryObject], ElementTable]] = MappingProxyType(
     {module.TABLE.element: module.TABLE for module in _MODULES}
 )
-"""The table of each element that the directory can hold, in the order of [MS-MQDSSM] 3.1.6.20."""
+"""Table of each element that the directory can hold, in the order of [MS-MQDSSM] 3.1.6.20."""
 
 _BY_NAME: Final = {table.name: table for table in TABLES.values()}
 
 
 def table_of(element: type[DirectoryObject] | str) -> ElementTable:
-    """The table of an element, by its class or by the specification's name.
+    """Return the table of an element, by its class or by the specification's name.
 
     Raises:
-        ValueError: an element that is not kept in the directory, as ConnectedNetwork (decision M44).
+        ValueError: an element that the directory cannot hold, as ConnectedNetwork (decision M44).
     """
     name = element if isinstance(element, str) else element.element_name
     found = _BY_NAME.get(name)

@@ -1,10 +1,10 @@
-"""MSMQ's access rights as rights of Active Directory, and back (decision M31).
+"""Translation of MSMQ's access rights to rights of Active Directory, and back (decision M31).
 
-The lower bits of an access mask mean something else in Active Directory than in MSMQ: 0x20 is MSMQ's *get
-properties* and Active Directory's *write property*. So a descriptor is translated on its way there. Reading
+The lower bits of an access mask have different meanings in Active Directory and in MSMQ: 0x20 is MSMQ's *get
+properties* and Active Directory's *write property*. So a descriptor is translated when it is written. Reading
 and writing properties, creating, deleting and the rights on the descriptor itself have bits of Active
 Directory; receiving, peeking and sending have the extended rights of its schema. Entries of Active
-Directory that mean nothing to MSMQ (rights on single attributes, other extended rights) pass unchanged.
+Directory without a meaning in MSMQ (rights on single attributes, other extended rights) pass unchanged.
 """
 
 from collections.abc import Iterable, Mapping
@@ -49,12 +49,12 @@ class AdRight(IntFlag):
 
 
 STANDARD_RIGHTS: Final = 0x000F_0000 | SYNCHRONIZE
-"""DELETE, READ_CONTROL, WRITE_DAC, WRITE_OWNER: the same bits mean the same in both."""
+"""DELETE, READ_CONTROL, WRITE_DAC, WRITE_OWNER: these bits have the same meaning in both."""
 
 _GET: Final = 0x20
 _SET: Final = 0x10
 _GET_IN_AD: Final = int(AdRight.READ_PROPERTY | AdRight.LIST_CHILDREN | AdRight.LIST_OBJECT)
-# Listing along with writing grants nothing, and makes the mask differ from all that MSMQ itself uses.
+# The right to list, beside that to write, grants nothing, and makes the mask differ from MSMQ's own masks.
 _SET_IN_AD: Final = int(AdRight.WRITE_PROPERTY | AdRight.LIST_OBJECT)
 
 _ALLOW: Final = frozenset({AceType.ACCESS_ALLOWED, AceType.ACCESS_ALLOWED_OBJECT})
@@ -80,14 +80,14 @@ _PLAIN_OF: Final[Mapping[int, AceType]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class _Carrier:
-    """What carries one bit of MSMQ in Active Directory.
+    """Right of Active Directory that represents one bit of MSMQ.
 
     Attributes:
-        bit: of MSMQ.
+        bit: the bit of MSMQ.
         right: CONTROL_ACCESS on an extended right, or CREATE_CHILD of a class.
-        object_type: which one.
-        brings: MSMQ bits that Active Directory's right stands for when somebody grants it alone: to receive
-            is to delete and to peek ([MS-MQMQ] 2.2.24).
+        object_type: GUID of the extended right or class.
+        brings: more MSMQ bits that Active Directory's right implies when it is granted alone: the right to
+            receive includes those to delete and to peek ([MS-MQMQ] 2.2.24).
     """
 
     bit: int
@@ -97,19 +97,19 @@ class _Carrier:
 
     @property
     def whole(self) -> int:
-        """All MSMQ bits of the right."""
+        """All MSMQ bits that the right implies."""
         return self.bit | self.brings
 
 
 @dataclass(frozen=True, slots=True)
 class AccessKind:
-    """The rights on one kind of object.
+    """Rights on one kind of object.
 
     Attributes:
-        rights: its masks in MSMQ.
-        carriers: what carries the bits that have no bit in Active Directory.
-        raw: masks of MSMQ that are found as they are where a program wrote them without translation, and
-            that nobody else would write.
+        rights: class of its masks in MSMQ.
+        carriers: rights for the bits of MSMQ that have no bit in Active Directory.
+        raw: masks of MSMQ that only a program without translation writes into Active Directory: no other
+            program would write them.
     """
 
     rights: type[IntFlag]
@@ -123,7 +123,7 @@ class AccessKind:
 
     @property
     def all(self) -> int:
-        """GENERIC_ALL of the kind."""
+        """GENERIC_ALL of this kind of object."""
         return int(self.rights.__members__["GENERIC_ALL"])
 
 
@@ -154,8 +154,8 @@ _MACHINE: Final = AccessKind(
         _right("4b6e08c3-df3c-11d1-9c86-006008764d0e", 0x80),  # msmq-Peek-computer-Journal
     ),
 )
-# Active Directory has no rights of its own for the three: creating what such a server has in a site. None of
-# these classes may be directly below a site or the enterprise, so that the entries carry and grant nothing.
+# Active Directory has no rights for these three. They stand for creating the objects of such a server in a
+# site. None of these classes may be directly below a site or the enterprise: the entries grant nothing.
 _SITE: Final = AccessKind(
     SiteAccess,
     (
@@ -186,15 +186,15 @@ KINDS: Final[Mapping[str, AccessKind]] = MappingProxyType(
         "connectedNetwork": _CONNECTED_NETWORK,
     }
 )
-"""The kinds of objects whose masks are MSMQ's, by their class in the directory ([MS-MQMQ] 2.2.23-2.2.27)."""
+"""Kinds of objects with MSMQ's masks, by their class in the directory ([MS-MQMQ] 2.2.23-2.2.27)."""
 
 
 class FromDirectory(NamedTuple):
     """A descriptor of Active Directory in MSMQ's terms.
 
     Attributes:
-        descriptor: owner, group and the object's own entries, with masks of MSMQ.
-        inherited: entries that came from above, as they are there: not the object's, never written back.
+        descriptor: owner, group and the object's own entries, with MSMQ's masks.
+        inherited: inherited entries, unchanged: they are not the object's own and are never written back.
     """
 
     descriptor: SecurityDescriptor
@@ -202,12 +202,12 @@ class FromDirectory(NamedTuple):
 
 
 def to_directory(descriptor: SecurityDescriptor, kind: AccessKind) -> SecurityDescriptor:
-    """A descriptor with MSMQ's masks as Active Directory has to hold it.
+    """Translate a descriptor with MSMQ's masks for Active Directory.
 
     Inherited entries are left out: the server adds its own.
 
     Raises:
-        ValueError: the lists become longer than a list can be.
+        ValueError: a translated list is too long.
     """
     keep = DescriptorControl.DACL_PROTECTED | DescriptorControl.SACL_PROTECTED
     return _rebuilt(
@@ -219,9 +219,9 @@ def to_directory(descriptor: SecurityDescriptor, kind: AccessKind) -> SecurityDe
 
 
 def from_directory(descriptor: SecurityDescriptor, kind: AccessKind) -> FromDirectory:
-    """A descriptor of Active Directory with MSMQ's masks, what is inherited kept apart.
+    """Translate a descriptor of Active Directory to MSMQ's masks; inherited entries are returned separately.
 
-    Masks that a program stored without translation are read as what they were meant to be.
+    Masks that a program stored without translation are read with MSMQ's meaning.
     """
     inherited: tuple[Ace, ...] = ()
     if descriptor.dacl is not None:
@@ -236,20 +236,20 @@ def from_directory(descriptor: SecurityDescriptor, kind: AccessKind) -> FromDire
 
 
 def is_raw(ace: Ace, kind: AccessKind) -> bool:
-    """Whether an entry of Active Directory holds a mask of MSMQ that was never translated.
+    """Return True if an entry of Active Directory holds an untranslated mask of MSMQ.
 
-    Such an entry grants there what nobody meant: writing to who was to read.
+    There such an entry grants unintended rights: a right to write instead of one to read.
     """
     if ace.type not in _OBJECT_OF or ace.mask not in kind.raw:
         return False
-    # a refusal of ours may look like the shortest of these masks: without listing, see `ace_to_directory`
+    # our own deny entry may look like the shortest of these masks: without listing, see `ace_to_directory`
     return ace.type in _ALLOW or bool(ace.mask & ~(STANDARD_RIGHTS | _GET | _SET))
 
 
 def _rebuilt(
     descriptor: SecurityDescriptor, *, dacl: list[Ace] | None, sacl: list[Ace] | None, keep: int
 ) -> SecurityDescriptor:
-    """The descriptor with other lists; an absent list stays absent, a NULL one NULL."""
+    """Return a copy of the descriptor with other lists; an absent list stays absent, a NULL one NULL."""
     present = descriptor.control & (DescriptorControl.DACL_PRESENT | DescriptorControl.SACL_PRESENT)
     control = present | (descriptor.control & keep)
     return SecurityDescriptor.build(
@@ -265,10 +265,10 @@ def _aces_to_directory(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
 
 
 def ace_to_directory(ace: Ace, kind: AccessKind) -> list[Ace]:
-    """The entries of Active Directory that say what one of MSMQ says; none where it says nothing."""
+    """Translate an entry of MSMQ into entries of Active Directory; none if it has no meaning there."""
     object_form = _OBJECT_OF.get(ace.type)
     if object_form is None or ace.sid is None or ace.data:
-        return [ace]  # no plain entry: nothing of MSMQ's, or conditional
+        return [ace]  # not a plain entry: not MSMQ's, or conditional
     mask = map_generic(ace.mask, kind.rights)
     standard = mask & STANDARD_RIGHTS
     if mask & kind.all == kind.all:
@@ -276,7 +276,7 @@ def ace_to_directory(ace: Ace, kind: AccessKind) -> list[Ace]:
     plain = standard
     plain |= _GET_IN_AD if mask & _GET and ace.type in _ALLOW else 0
     plain |= _SET_IN_AD if mask & _SET and ace.type in _ALLOW else 0
-    if ace.type not in _ALLOW:  # refuse and audit exactly the right itself, not listing
+    if ace.type not in _ALLOW:  # deny and audit only the right itself, not listing
         plain |= int(AdRight.READ_PROPERTY) if mask & _GET else 0
         plain |= int(AdRight.WRITE_PROPERTY) if mask & _SET else 0
     made = [Ace(ace.type, ace.flags, plain, ace.sid)] if plain else []
@@ -284,7 +284,7 @@ def ace_to_directory(ace: Ace, kind: AccessKind) -> list[Ace]:
         if mask & carrier.bit:
             right = int(carrier.right)
             if ace.type in _ALLOW and carrier.brings & ~mask:
-                right |= int(AdRight.SELF)  # means nothing there: this bit alone, without what it brings
+                right |= int(AdRight.SELF)  # no meaning there: marks this bit without the implied ones
             made.append(Ace(object_form, ace.flags, right, ace.sid, carrier.object_type))
     return made
 
@@ -293,10 +293,10 @@ def ace_to_directory(ace: Ace, kind: AccessKind) -> list[Ace]:
 
 
 def _aces_from_directory(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
-    """Translate, and put together again what one entry of MSMQ had become.
+    """Translate entries of Active Directory, and join those that come from one entry of MSMQ.
 
-    Entries for the same SID are joined unless one of the other type lies between: the order of entries of
-    one type does not matter, that of refusals and grants does.
+    Entries for the same SID are joined unless an entry of the other type is between them: the order of
+    entries of one type does not matter, the order of deny and allow entries does.
     """
     made: list[Ace] = []
     joinable: dict[tuple[int, int, str], int] = {}
@@ -321,9 +321,9 @@ def _aces_from_directory(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
 
 
 def ace_from_directory(ace: Ace, kind: AccessKind) -> Ace | None:
-    """What an entry of Active Directory says in MSMQ's terms; None where it says nothing there.
+    """Translate an entry of Active Directory to MSMQ's masks; None if it has no meaning in MSMQ.
 
-    An entry that is not about MSMQ's rights is returned as it is.
+    An entry without MSMQ's rights is returned unchanged.
     """
     if ace.sid is None or ace.data:
         return ace
@@ -333,7 +333,7 @@ def ace_from_directory(ace: Ace, kind: AccessKind) -> Ace | None:
     plain_form = _PLAIN_OF.get(ace.type)
     if plain_form is None or ace.inherited_object_type is not None:
         return ace
-    if ace.object_type is None:  # an object entry about no special object is a plain one
+    if ace.object_type is None:  # an object entry without an object type is a plain one
         mask = _plain_from_directory(ace, kind)
         return Ace(plain_form, ace.flags, mask, ace.sid) if mask else None
     for carrier in kind.carriers:
@@ -359,7 +359,7 @@ def _plain_from_directory(ace: Ace, kind: AccessKind) -> int:
 
 
 def parts_present(descriptor: SecurityDescriptor) -> int:
-    """The flags that say which parts of a descriptor are to be written ([MS-ADTS] 3.1.1.3.4.1.11)."""
+    """Return the flags of the parts of a descriptor to write ([MS-ADTS] 3.1.1.3.4.1.11)."""
     flags = 1 if descriptor.owner is not None else 0
     flags |= 2 if descriptor.group is not None else 0
     flags |= 4 if descriptor.control & DescriptorControl.DACL_PRESENT else 0

@@ -1,4 +1,4 @@
-"""Whether a descriptor of Active Directory grants a right ([MS-ADTS] 5.1.3.3.2, 5.1.3.3.4)."""
+"""Access check with a descriptor of Active Directory ([MS-ADTS] 5.1.3.3.2, 5.1.3.3.4)."""
 
 from collections.abc import Collection
 from typing import Final
@@ -17,16 +17,16 @@ _DENIED: Final = frozenset({AceType.ACCESS_DENIED, AceType.ACCESS_DENIED_OBJECT}
 def grants(
     descriptor: SecurityDescriptor, sids: Collection[Sid], right: int, object_types: Collection[UUID] = ()
 ) -> bool:
-    """Whether somebody has a right on the object of a descriptor.
+    """Return True if a user has a right on the object of a descriptor.
 
-    Entries count in their order; conditional ones do not count, nor what privileges of the server allow.
+    Entries count in their order. Conditional entries and privileges of the server are ignored.
 
     Args:
-        descriptor: as Active Directory holds it.
-        sids: of the user and all groups (tokenGroups of the root DSE).
-        right: bits of the mask, all of which are wanted.
-        object_types: the class of child, the property and its set, or the extended right that it is
-            wanted for: an entry for one of them counts, and one for none of all.
+        descriptor: in Active Directory's form.
+        sids: SIDs of the user and of all groups (tokenGroups of the root DSE).
+        right: bits of the mask, all of them required.
+        object_types: class of child, property and its set, or extended right that the right is required for:
+            an entry counts if it names one of them, or no object type.
     """
     if descriptor.dacl is None:
         return True  # absent or NULL: everything is allowed

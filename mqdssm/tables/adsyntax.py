@@ -1,7 +1,7 @@
-"""Attribute syntaxes of Active Directory and what stands for them in an LDAP server's schema.
+"""Attribute syntaxes of Active Directory and their equivalents in an LDAP server's schema.
 
-The pair (attributeSyntax, oMSyntax) names a syntax in [MS-ADTS] 3.1.1.2.2.2; the other columns say
-which RFC 4517 syntax and matching rules carry the same values on OpenLDAP.
+The pair (attributeSyntax, oMSyntax) names a syntax in [MS-ADTS] 3.1.1.2.2.2; the other columns name
+the RFC 4517 syntax and matching rules for the same values on OpenLDAP.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class AdSyntax:
     Attributes:
         name: the name Microsoft's schema gives it.
         attribute_syntax: the OID in attributeSyntax, as ``2.5.5.8``.
-        om_syntax: the number in oMSyntax, which tells syntaxes of the same OID apart.
+        om_syntax: the number in oMSyntax, which distinguishes syntaxes of the same OID.
         ldap_syntax: last number of the RFC 4517 syntax OID used on OpenLDAP.
         equality: EQUALITY matching rule on OpenLDAP.
         ordering: ORDERING matching rule, if the syntax has an order.

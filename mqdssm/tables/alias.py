@@ -3,7 +3,7 @@
 from typing import Final
 
 ALIAS_CLASS: Final = "msMQ-Custom-Recipient"
-"""The prose writes mSMQ-Custom-Recipient; servers spell it as here, and compare without case."""
+"""Class of queue aliases. The prose has mSMQ-Custom-Recipient; servers have this spelling."""
 ALIAS_FORMAT_NAME: Final = "msMQ-Recipient-FormatName"
 GROUP_CLASS: Final = "group"
 GROUP_MEMBER: Final = "member"

@@ -38,9 +38,9 @@ SERVICE_BITS: Final[Mapping[str, ServiceBits]] = MappingProxyType(
         "DirectoryServerType": _CONTROLLER,
     }
 )
-"""Attributes of QueueManager -> the bits that they decide."""
+"""Attributes of QueueManager -> the bits of mSMQServiceType that they determine."""
 
-_SERVER_TYPES: Final = (  # should several bits be set, the highest role counts
+_SERVER_TYPES: Final = (  # if several bits are set, the highest role counts
     (ServiceBits.PRIMARY_ENTERPRISE_CONTROLLER, DirectoryServerType.PRIMARY_ENTERPRISE_CONTROLLER),
     (ServiceBits.PRIMARY_SITE_CONTROLLER, DirectoryServerType.PRIMARY_SITE_CONTROLLER),
     (ServiceBits.BACKUP_SITE_CONTROLLER, DirectoryServerType.BACKUP_SITE_CONTROLLER),
@@ -55,13 +55,13 @@ def service_type(
     directory_server: bool | None,
     directory_server_type: DirectoryServerType | None,
 ) -> int:
-    """MSMQServiceType of a queue manager ([MS-MQDSSM] 3.1.6.1.1.5, 3.1.6.7.1.5).
+    """Compute mSMQServiceType of a queue manager ([MS-MQDSSM] 3.1.6.1.1.5, 3.1.6.7.1.5).
 
     Args:
         routing_server: QueueManager.RoutingServer; None if not populated, likewise the others.
         remote_access_server: QueueManager.RemoteAccessServer.
         directory_server: QueueManager.DirectoryServer.
-        directory_server_type: QueueManager.DirectoryServerType; it counts for directory servers alone.
+        directory_server_type: QueueManager.DirectoryServerType; used only for directory servers.
     """
     value = 0
     if routing_server:
@@ -74,12 +74,12 @@ def service_type(
 
 
 def remote_access_server(service: int) -> bool:
-    """QueueManager.RemoteAccessServer of a mSMQServiceType ([MS-MQDSSM] 3.1.6.11.1)."""
+    """Return QueueManager.RemoteAccessServer from a mSMQServiceType ([MS-MQDSSM] 3.1.6.11.1)."""
     return bool(service & ServiceBits.REMOTE_ACCESS_SERVER)
 
 
 def directory_server_type(*, directory_server: bool, service: int) -> DirectoryServerType | None:
-    """QueueManager.DirectoryServerType ([MS-MQDSSM] 3.1.6.11.1.5).
+    """Return QueueManager.DirectoryServerType ([MS-MQDSSM] 3.1.6.11.1.5).
 
     Args:
         directory_server: mSMQDsServices, False if it is not set.
@@ -97,7 +97,7 @@ def directory_server_type(*, directory_server: bool, service: int) -> DirectoryS
 
 
 def computer_name(queue_manager: str) -> str:
-    """QueueManager.ComputerName: the second value of the DN ([MS-MQDSSM] 3.1.6.11.1.1).
+    """Return QueueManager.ComputerName, the second value of the DN ([MS-MQDSSM] 3.1.6.11.1.1).
 
     Args:
         queue_manager: DN of an mSMQConfiguration.
@@ -109,7 +109,7 @@ def computer_name(queue_manager: str) -> str:
 
 
 class QueuePlace(NamedTuple):
-    """What the DN of a queue says ([MS-MQDSSM] 2.2.1).
+    """Names in the DN of a queue ([MS-MQDSSM] 2.2.1).
 
     Attributes:
         cn: value of the queue's own RDN.
@@ -121,7 +121,7 @@ class QueuePlace(NamedTuple):
 
 
 def queue_place(queue: str) -> QueuePlace:
-    """The queue's and the computer's RDN values in the DN of a mSMQQueue.
+    """Return the queue's and the computer's RDN values in the DN of a mSMQQueue.
 
     Raises:
         ValueError: no DN, or one too short.
@@ -131,7 +131,7 @@ def queue_place(queue: str) -> QueuePlace:
 
 
 def pathname(computer: str, cn: str, extension: str | None) -> str:
-    r"""Queue.Pathname, ``computer\queue`` in lower case ([MS-MQDSSM] 3.1.6.11.2.1, decision M7).
+    r"""Return Queue.Pathname, ``computer\queue`` in lower case ([MS-MQDSSM] 3.1.6.11.2.1, decision M7).
 
     Args:
         computer: name of the computer, from the DN.
@@ -142,7 +142,7 @@ def pathname(computer: str, cn: str, extension: str | None) -> str:
 
 
 def qualified_pathname(dns_host_name: str | None, cn: str, extension: str | None) -> str:
-    """Queue.QualifiedPathname ([MS-MQDSSM] 3.1.6.11.2.2, decision M7).
+    """Return Queue.QualifiedPathname ([MS-MQDSSM] 3.1.6.11.2.2, decision M7).
 
     Args:
         dns_host_name: dNSHostName of the computer, if it is set.
@@ -156,7 +156,7 @@ def qualified_pathname(dns_host_name: str | None, cn: str, extension: str | None
 
 
 def clustered(service_principal_names: Iterable[str]) -> bool:
-    """QueueManager.Clustered ([MS-MQDSSM] 3.1.6.11.1.6).
+    """Return QueueManager.Clustered ([MS-MQDSSM] 3.1.6.11.1.6).
 
     Args:
         service_principal_names: all values of servicePrincipalName.
@@ -165,12 +165,12 @@ def clustered(service_principal_names: Iterable[str]) -> bool:
 
 
 def directory_path(dn: str) -> str:
-    """Queue.DirectoryPath: ``LDAP://`` and the DN, without the third slash of the text (decision M15)."""
+    """Return Queue.DirectoryPath: ``LDAP://`` and the DN, without a third slash (decision M15)."""
     return f"LDAP://{dn}"
 
 
 def dn_of_directory_path(path: str) -> DN:
-    """The DN in a DirectoryPath: ``LDAP://DN``, ``LDAP:///DN`` or ``LDAP://server/DN`` (decision M15).
+    """Return the DN in a DirectoryPath: ``LDAP://DN``, ``LDAP:///DN`` or ``LDAP://server/DN`` (decision M15).
 
     Raises:
         ValueError: another form, or no DN in it.
@@ -182,7 +182,7 @@ def dn_of_directory_path(path: str) -> DN:
 
 
 def link_name(site1: UUID, site2: UUID) -> str:
-    """The RDN value of a routing link: both GUIDs as 32 hexadecimal digits ([MS-MQDSSM] 3.1.6.1.4.2).
+    """Return the RDN value of a routing link: both GUIDs as 32 hexadecimal digits ([MS-MQDSSM] 3.1.6.1.4.2).
 
     Args:
         site1: RoutingLink.Site1Identifier.

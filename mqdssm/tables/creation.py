@@ -1,9 +1,9 @@
-"""What a new directory object needs, and what it has without being told: NT4's rules ([MS-MQDS] 3.1.6.3).
+"""Required properties and default values of new directory objects, by NT4's rules ([MS-MQDS] 3.1.6.3).
 
-Required properties are those of notes <21> and <124>, but the GUID, which every type needs (decision R11);
+Required properties are those of notes <21> and <124>, except the GUID, which every type needs (decision R11);
 defaults are those of notes <23>, <25> and <29>. A queue is of enterprise scope ([MS-MQDMPR] 3.1.1.2), and
-reserved properties, whose values mean nothing, are 0 or empty ([MC-MQDSRP] 3.2.7.8): so every synchronization
-carries them all, and replicas have the same as their authority (decision R52).
+reserved properties, whose values have no meaning, are 0 or empty ([MC-MQDSRP] 3.2.7.8). So every
+synchronization carries all of them, and replicas have the same values as their authority (decision R52).
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ REQUIRED: Final[Mapping[ObjectType, tuple[Propid, ...]]] = MappingProxyType({
     ObjectType.USER: (Propid.U_SIGN_CERT, Propid.U_DIGEST),
     ObjectType.ROUTING_LINK: (Propid.L_NEIGHBOR1, Propid.L_NEIGHBOR2, Propid.L_COST),
 })
-"""Properties without which no object of the type is created; the path name may come as an argument."""
+"""Required properties of a new object of each type; the path name may be an argument instead."""
 
 _DEFAULTS: Final[Mapping[ObjectType, Mapping[Propid, PropertyValue]]] = {
     ObjectType.QUEUE: {
@@ -58,4 +58,4 @@ def _defaults(object_type: ObjectType) -> Mapping[Propid, PropertyValue]:
 DEFAULTS: Final[Mapping[ObjectType, Mapping[Propid, PropertyValue]]] = MappingProxyType(
     {one: _defaults(one) for one in CHANGED}
 )
-"""Values of a new object's properties that nobody gave, in the order of DirectoryChangePropID."""
+"""Default values of a new object's properties, in the order of DirectoryChangePropID."""

@@ -1,7 +1,7 @@
-"""Rows of objects that are no element of the abstract model, but that its queue managers need.
+"""Rows of objects that are no elements of the abstract model, but belong to its queue managers.
 
-The mSMQSettings that repeat a queue manager's roles in each site, and the computers that queue managers are
-below. Nothing is created or written by these rows; they say how the objects are shown beside the elements.
+These are the mSMQSettings, which repeat a queue manager's roles in each site, and the computers of queue
+managers. The rows only describe how the objects are shown; nothing is created or written by them.
 """
 
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from mqdssm.tables.syntax import BOOLEAN, DN_TEXT, GUID, OCTETS, OCTETS16, SID, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompanionTable:
-    """How one kind of such objects is read ([MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.11.1).
+    """Rows for reading one kind of dependent objects ([MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.11.1).
 
     Attributes:
-        name: what messages call it.
+        name: name of the kind in messages.
         ldap_class: the class of its entries.
         rows: one for each attribute.
     """
@@ -27,7 +27,7 @@ class CompanionTable:
     rows: tuple[Row, ...]
 
 
-_UNSET: Final[dict[Syntax[Any], Any]] = {BOOLEAN: False, UINT32: 0}  # as the queue manager's own rows have it
+_UNSET: Final[dict[Syntax[Any], Any]] = {BOOLEAN: False, UINT32: 0}  # as in the queue manager's own rows
 
 copy: Final = RowMaker(read="3.1.6.1.1.3")
 seen: Final = RowMaker(read="3.1.6.11.1")

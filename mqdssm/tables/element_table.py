@@ -1,4 +1,4 @@
-"""The rows of one element, their look-ups, and the proof that they fit schema and model."""
+"""Rows of one element with their look-ups; the rows are checked against schema and model."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ _COMPUTER: Final = "computer"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElementTable:
-    """How one element of the abstract model is kept in the directory.
+    """Storage of one element of the abstract model in the directory.
 
     Attributes:
         element: its class in the model.
@@ -45,7 +45,7 @@ class ElementTable:
 
     @property
     def unsupported(self) -> frozenset[str]:
-        """Attributes that the specification answers with GenericError, asked for or written."""
+        """Attributes that the specification answers with GenericError when they are read or written."""
         return self.element.unsupported_names
 
     def row(self, adm: str) -> Row:
@@ -62,7 +62,7 @@ class ElementTable:
         raise ValueError(f"{self.name} has no attribute {adm!r}; it has {', '.join(self.by_adm)}")
 
     def rows_for(self, names: Iterable[str]) -> tuple[Row, ...]:
-        """The rows of some attributes, in the order asked for, each once.
+        """Return the rows of some attributes, in the order of the names, each once.
 
         Raises:
             ValueError: see :meth:`row`.
@@ -70,7 +70,7 @@ class ElementTable:
         return tuple(map(self.row, dict.fromkeys(names)))
 
     def names(self, access: Access = Access.READ) -> tuple[str, ...]:
-        """Names of the attributes that allow all of the given accesses."""
+        """Return the names of the attributes that allow all of the given accesses."""
         return tuple(row.adm for row in self.rows if access in row.access)
 
     def ldap_pairs(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
@@ -88,11 +88,11 @@ class ElementTable:
         )
 
     def ldap_attributes(self, names: Iterable[str]) -> tuple[str, ...]:
-        """LDAP attributes of the own entry that some attributes are read from, each once."""
+        """Return the LDAP attributes of the own entry from which some attributes are read, each once."""
         return tuple(dict.fromkeys(ldap for _, ldap in self.ldap_pairs(names)))
 
     def computer_attributes(self, names: Iterable[str]) -> tuple[str, ...]:
-        """LDAP attributes of the computer that some attributes are read from, each once."""
+        """Return the LDAP attributes of the computer from which some attributes are read, each once."""
         asked = frozenset(names)
         return tuple(
             dict.fromkeys(
@@ -105,7 +105,7 @@ class ElementTable:
 
 
 def _problems(table: ElementTable) -> Iterable[str]:
-    """Everything that is wrong with a table."""
+    """Yield every problem of a table."""
     if len(table.by_adm) != len(table.rows):
         yield "an attribute has two rows"
     propids = [row.propid for row in table.rows if row.propid is not None]

@@ -1,7 +1,7 @@
-"""When two LDAP values are one: by each attribute's matching rule, not by their octets (decision M81).
+"""Equality of LDAP values by each attribute's matching rule, not by their octets (decision M81).
 
-Servers respell what they are given: names in other letters, descriptors with what is inherited behind,
-integers unsigned or signed. Values of attributes that the schema does not know are compared as octets.
+Servers may change the form of values: letter case of names, inherited entries in descriptors, integers
+unsigned or signed. Values of attributes that the schema does not have are compared as octets.
 """
 
 import re
@@ -22,18 +22,18 @@ from mqdssm.wire.dtyp import SecurityDescriptor
 
 Values: TypeAlias = Mapping[str, Collection[bytes]]
 """LDAP attribute, in any case -> its values."""
-KEYS_REMEMBERED: Final = 4096  # of descriptors: thousands of queues share a few
+KEYS_REMEMBERED: Final = 4096  # keys of descriptors: thousands of queues share a few descriptors
 
 _INTEGER: Final = re.compile(rb"-?[0-9]{1,20}")
 _DENIES: Final = frozenset({AceType.ACCESS_DENIED, AceType.ACCESS_DENIED_OBJECT})
 
 
 def key_of(attribute: str, raw: bytes) -> Hashable:
-    """What of a value counts: equal for two values of an attribute exactly if these are one ([RFC4517] 4.2).
+    """Return the comparison key of a value: equal exactly for values that match ([RFC4517] 4.2).
 
     Args:
         attribute: its LDAP name, in any case.
-        raw: the value; one that breaks its syntax is compared as octets.
+        raw: the value; if it breaks its syntax, it is compared as octets.
     """
     known = ATTRIBUTES.get(attribute.lower())
     key = None if known is None else _KEYS.get(known.syntax)
@@ -46,13 +46,13 @@ def key_of(attribute: str, raw: bytes) -> Hashable:
 
 
 def keys_of(attribute: str, values: Iterable[bytes]) -> frozenset[Hashable]:
-    """The same of all values of an attribute: LDAP keeps sets, without order."""
+    """Return the comparison keys of an attribute's values, as a set: LDAP values have no order."""
     return frozenset([key_of(attribute, raw) for raw in values])
 
 
 def equal(attribute: str, one: Collection[bytes], other: Collection[bytes]) -> bool:
-    """Whether two lists of values of an attribute are the same set, by its matching rule."""
-    if len(one) == len(other) == 1:  # nearly always, and nearly always the same octets
+    """Return True if two lists of values of an attribute are the same set, by its matching rule."""
+    if len(one) == len(other) == 1:  # the usual case, and usually the same octets
         (a,), (b,) = one, other
         return a == b or key_of(attribute, a) == key_of(attribute, b)
     return keys_of(attribute, one) == keys_of(attribute, other)
@@ -61,15 +61,15 @@ def equal(attribute: str, one: Collection[bytes], other: Collection[bytes]) -> b
 def holds(
     attribute: str, wanted: Collection[bytes], found: Collection[bytes], *, hides_sacls: bool = False
 ) -> bool:
-    """Whether an object holds what it was given: as `equal`, but a server may complete a descriptor.
+    """Return True if an object holds the given values, like `equal`; a server may complete a descriptor.
 
-    Active Directory fills in an owner and a group that were left out.
+    Active Directory adds the owner and the group if they were left out.
 
     Args:
         attribute: its LDAP name, in any case.
-        wanted: the values that the object was given.
-        found: those that were read.
-        hides_sacls: the server shows SACLs to auditors alone: one that is not shown may be there.
+        wanted: the values that were written.
+        found: the values that were read.
+        hides_sacls: the server shows SACLs only to auditors: a SACL that is not shown may exist.
     """
     if equal(attribute, wanted, found):
         return True
@@ -91,14 +91,14 @@ def holds(
 def differing(
     wanted: Values, found: Values, ldap_class: str | None = None, *, hides_sacls: bool = False
 ) -> tuple[str, ...]:
-    """The attributes of which an object does not hold what it should.
+    """Return the names of the attributes whose values in an object are not the wanted ones.
 
     Args:
-        wanted: attribute -> values; none: the attribute is not to be there. Others are not looked at.
+        wanted: attribute -> values; no values: the attribute must be absent. Other attributes are ignored.
         found: attribute -> values, as read.
-        ldap_class: of the object. What it lacks then counts as there where the default of the abstract
-            model is wanted: both mean the same ([MS-MQDSSM] 3.1.6.11).
-        hides_sacls: as `holds` takes it.
+        ldap_class: class of the object. An absent attribute then equals the default of the abstract model:
+            both have the same meaning ([MS-MQDSSM] 3.1.6.11).
+        hides_sacls: as in `holds`.
     """
     there = {name.lower(): values for name, values in found.items()}
     defaults = DEFAULTS.get(ldap_class or "", {})
@@ -132,7 +132,7 @@ def _defaults() -> Mapping[str, Mapping[str, tuple[bytes, ...]]]:
 
 
 DEFAULTS: Final = _defaults()
-"""Class -> lower-case attribute -> the values that its absence stands for."""
+"""Class -> lower-case attribute -> the values that an absent attribute means."""
 
 
 # -- keys of each syntax
@@ -169,7 +169,7 @@ def _time_key(raw: bytes) -> Hashable:
 
 @lru_cache(maxsize=KEYS_REMEMBERED)
 def _descriptor_key(raw: bytes) -> Hashable:
-    """Who owns it and who may do what; not how it is laid out, nor what came from the parent object."""
+    """Return the comparison key of a descriptor: owner, group and own entries; layout does not count."""
     descriptor = SecurityDescriptor.from_bytes(raw)
     return descriptor.owner, descriptor.group, _dacl_key(descriptor), _sacl_key(descriptor)
 
@@ -193,9 +193,9 @@ def _sacl_key(descriptor: SecurityDescriptor) -> Hashable:
 
 
 def _acl_key(acl: Acl | None) -> Hashable:
-    """The own entries of a DACL: their order counts only where a refusal stands behind a grant."""
+    """Return the key of a list's own entries; order counts only if a deny entry is behind an allow entry."""
     if acl is None:
-        return None  # a NULL DACL lets everybody in: never the same as an empty one
+        return None  # a NULL DACL grants everything: never equal to an empty one
     own = [ace for ace in acl.aces if not ace.inherited]
     denies = [_refuses(ace) for ace in own]
     if denies == sorted(denies, reverse=True):
@@ -221,4 +221,4 @@ _KEYS: Final[Mapping[Any, Callable[[bytes], Hashable]]] = MappingProxyType(
         ad.SECURITY_DESCRIPTOR: _descriptor_key,
     }
 )
-"""Syntax -> what of its values counts; values of the others are octets."""
+"""Syntax -> key function of its values; values of other syntaxes are octets."""

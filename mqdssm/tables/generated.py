@@ -1,4 +1,4 @@
-"""The files that are generated from the tables, as text: whoever calls writes or compares them."""
+"""Files that are generated from the tables, as text; the caller writes or compares them."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from mqdssm.tables import ldif, markdown, replication_page, rights_page
 
 
 def generated_files() -> Mapping[str, str]:
-    """Every generated file: its path from the root of the project to its text."""
+    """Return every generated file: its path from the root of the project -> its text."""
     return {
         **{
             name: text

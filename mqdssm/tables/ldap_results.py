@@ -1,4 +1,4 @@
-"""LDAP result codes: their names, and what [MS-MQDSSM] makes of them (2.2.6)."""
+"""LDAP result codes: their names, and their meaning in [MS-MQDSSM] (2.2.6)."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -88,8 +88,8 @@ _FULL_TEXTS: Final = frozenset(
         "txn_commit failed",
     }
 )
-"""What slapd's back-mdb says when `maxsize` of its database does not admit a write: which step found out."""
-_TOO_BIG: Final = "too big"  # of one entry: there is room for others
+"""Texts of slapd's back-mdb, by step, when `maxsize` of its database does not admit a write."""
+_TOO_BIG: Final = "too big"  # only this entry does not fit
 
 
 def is_full(code: int | None, text: str) -> bool:
@@ -105,7 +105,7 @@ def is_full(code: int | None, text: str) -> bool:
 
 
 def result_of(code: int) -> DirectoryOperationResult:
-    """The DirectoryOperationResult of an LDAP result code ([MS-MQDSSM] 2.2.6).
+    """Return the DirectoryOperationResult of an LDAP result code ([MS-MQDSSM] 2.2.6).
 
     Args:
         code: the resultCode of an LDAPResult.
@@ -117,5 +117,5 @@ def result_of(code: int) -> DirectoryOperationResult:
 
 
 def name_of(code: int) -> str:
-    """The name of an LDAP result code, as ``noSuchObject``; ``result 12345`` for unknown ones."""
+    """Return the name of an LDAP result code, as ``noSuchObject``; ``result 12345`` for unknown ones."""
     return NAMES.get(code, f"result {code}")

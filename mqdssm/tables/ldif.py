@@ -1,6 +1,6 @@
 """The schema as text: OpenLDAP's ``.schema`` and ``cn=config`` forms, the root DSE and a base tree.
 
-Text only: whoever calls writes the files. Prerequisite on the server is core.schema alone; Debian's
+The functions return text; the caller writes the files. The server needs only core.schema before. Debian's
 msuser.schema defines the same names without matching rules and cannot be loaded beside it.
 """
 
@@ -43,12 +43,12 @@ __all__ = [
     "root_dse_ldif",
 ]
 
-LDIF_LINE_BYTES_MAX: Final = 76  # RFC 2849 sets none; everybody folds here
+LDIF_LINE_BYTES_MAX: Final = 76  # RFC 2849 sets no limit; other programs fold here
 ENTERPRISE_VERSION: Final = "200"  # MSMQ 3.0 and later
 SAMPLE_ROOT: Final = "DC=example,DC=com"
 
-# SAFE-STRING of RFC 2849, without a trailing blank, which editors eat, and without control characters:
-# OpenLDAP's reader takes a form feed in front for blank
+# SAFE-STRING of RFC 2849, without a trailing blank, which editors remove, and without control characters:
+# OpenLDAP's reader takes a leading form feed for a blank
 _SAFE: Final = re.compile(rb"(?:[\x21-\x39\x3b\x3d-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?")
 
 _DESCRIPTION: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9-]*|[0-9]+(?:\.[0-9]+)*)(?:;[A-Za-z0-9=-]+)*")
@@ -58,7 +58,7 @@ _MADE_BY: Final = "made by `make schema` (python .ci/generate.py); do not edit"
 
 
 def attribute_definition(attribute: AttributeType) -> str:
-    """An attribute type as RFC 4512 4.1.2 writes it.
+    """Return the definition of an attribute type (RFC 4512 4.1.2).
 
     Length bounds are left out: slapd does not enforce them, and the mapping checks lengths itself (M28).
     """
@@ -80,7 +80,7 @@ def _head(definition: AttributeType | ObjectClass) -> str:
 
 
 def class_definition(cls: ObjectClass) -> str:
-    """An object class as RFC 4512 4.1.1 writes it; what Active Directory fills in itself is MAY."""
+    """Return the definition of an object class (RFC 4512 4.1.1); attributes that AD fills in are MAY."""
     parts = [f"{_head(cls)} SUP {cls.superior} {cls.kind}"]
     for word, names in (("MUST", cls.must), ("MAY", (*cls.filled_in, *cls.may))):
         if names:
@@ -93,10 +93,10 @@ class SchemaPart:
     """One schema file.
 
     Attributes:
-        name: of the file, and of its entry below ``cn=schema,cn=config``.
-        about: what it holds and needs, as comment lines.
-        attributes: those that it defines.
-        classes: those that it defines.
+        name: name of the file, and of its entry below ``cn=schema,cn=config``.
+        about: contents and prerequisites, as comment lines.
+        attributes: the attributes that it defines.
+        classes: the classes that it defines.
     """
 
     name: str
@@ -126,7 +126,7 @@ REPLICATION: Final = SchemaPart(
 
 
 def openldap_schema_text(part: SchemaPart = MSMQ) -> str:
-    """A part of the schema in the form that slapd.conf includes (``include …/msmq.schema``)."""
+    """Return a part of the schema in the form of slapd.conf (``include …/msmq.schema``)."""
     lines = [f"# {_MADE_BY}", *(f"# {line}" for line in part.about)]
     for keyword, definitions in (
         ("attributetype", map(attribute_definition, part.attributes)),
@@ -139,7 +139,7 @@ def openldap_schema_text(part: SchemaPart = MSMQ) -> str:
 
 
 def openldap_config_ldif(part: SchemaPart = MSMQ) -> str:
-    """A part of the schema as an entry of ``cn=schema,cn=config`` for ``ldapadd`` or ``slapadd -n0``."""
+    """Return a part of the schema as an entry of ``cn=schema,cn=config`` (``ldapadd``, ``slapadd -n0``)."""
     dn = f"cn={part.name},cn=schema,cn=config"
     pairs = [("dn", dn), ("objectClass", "olcSchemaConfig"), ("cn", part.name)]
     pairs += [("olcAttributeTypes", attribute_definition(a)) for a in part.attributes]
@@ -149,7 +149,7 @@ def openldap_config_ldif(part: SchemaPart = MSMQ) -> str:
 
 
 def root_dse_ldif(root: str) -> str:
-    """What ``rootDSE FILE`` (olcRootDSE) adds to the server's root DSE, so that clients find the tree.
+    """Return LDIF for ``rootDSE FILE`` (olcRootDSE), which adds the naming contexts to the server's root DSE.
 
     Args:
         root: the DN of the root domain, as ``DC=example,DC=com``.
@@ -169,19 +169,19 @@ def base_tree_ldif(root: str = SAMPLE_ROOT) -> str:
 
 
 def entry_ldif(pairs: Iterable[tuple[str, str | bytes]]) -> str:
-    """One entry as LDIF lines, its DN first.
+    """Return one entry as LDIF lines, its DN first.
 
     Args:
-        pairs: attribute and value, the first of them ``dn``.
+        pairs: attributes and values, first ``dn``.
     """
     return "\n".join(line for name, value in pairs for line in fold(name, value)) + "\n"
 
 
 def base_tree_entries(root: str) -> list[list[tuple[str, str | bytes]]]:
-    """The entries that the events need to exist ([MS-MQDSSM] 2.2.1, decision M44) as pairs, parents first.
+    """Return the entries that all events require ([MS-MQDSSM] 2.2.1, decision M44) as pairs, parents first.
 
-    CN=MsmqServices is the last. It has the version of MSMQ 3.0 and a security descriptor, as Windows
-    gives it (decision M41).
+    CN=MsmqServices is the last. It has the version of MSMQ 3.0 and a security descriptor, as on Windows
+    (decision M41).
 
     Args:
         root: the DN of the root domain; its first RDN is a ``DC``.
@@ -209,19 +209,19 @@ def base_tree_entries(root: str) -> list[list[tuple[str, str | bytes]]]:
 
 
 def _enterprise_descriptor() -> bytes:
-    """Build the descriptor of CN=MsmqServices: everyone may read, administrators may do everything."""
+    """Make the descriptor of CN=MsmqServices: everyone may read, administrators have all rights."""
     admins = BUILTIN_ADMINISTRATORS
     aces = [allow(EVERYONE, EnterpriseAccess.GENERIC_READ), allow(admins, EnterpriseAccess.GENERIC_ALL)]
     return bytes(SecurityDescriptor.build(owner=admins, group=admins, dacl=aces))
 
 
 def base_tree_sample() -> str:
-    """The base tree of ``ldif/base-tree.ldif``, for DC=example,DC=com."""
+    """Return the base tree of ``ldif/base-tree.ldif``, for DC=example,DC=com."""
     return f"# {_MADE_BY}\n# Load: slapadd -b {SAMPLE_ROOT} -l base-tree.ldif\n{base_tree_ldif()}"
 
 
 def _entry(dn: DN, cls: str, root: DN) -> list[tuple[str, str | bytes]]:
-    """An entry named by its first RDN, with an objectGUID that is the same in every run."""
+    """Make an entry with its first RDN and an objectGUID that is the same in every run."""
     return [
         ("dn", str(dn)),
         ("objectClass", "top"),
@@ -236,16 +236,16 @@ def _stable_guid(dn: str, root: str) -> UUID:
 
 
 def comment(text: str) -> str:
-    """Return a text as one line of LDIF that means nothing to those who load it, without its line end."""
+    """Return a text as one comment line of LDIF, without its line end."""
     return f"# {visible(text)}".encode("ascii", "backslashreplace").decode("ascii")
 
 
 @lru_cache(maxsize=1024)
 def checked_description(name: str) -> str:
-    """Return the description of an attribute, which LDIF writes as it is.
+    """Return the description of an attribute if it is valid; LDIF holds it without escapes.
 
     Raises:
-        MappingError: it is none (RFC 4512 2.5), and could be lines of LDIF.
+        MappingError: it is invalid (RFC 4512 2.5), and could inject lines of LDIF.
     """
     if not _DESCRIPTION.fullmatch(name):
         raise MappingError(f"{name!r} is no description of an attribute")
@@ -253,10 +253,10 @@ def checked_description(name: str) -> str:
 
 
 def fold(name: str, value: str | bytes) -> list[str]:
-    """One attribute value as LDIF lines, in base64 where RFC 2849 asks for it.
+    """Return one attribute value as LDIF lines, in base64 where RFC 2849 requires it.
 
     Raises:
-        MappingError: the name is no description of an attribute.
+        MappingError: an invalid attribute description.
     """
     raw = value.encode() if isinstance(value, str) else value
     text = f": {raw.decode('ascii')}" if _SAFE.fullmatch(raw) else f":: {b64encode(raw).decode('ascii')}"

@@ -1,7 +1,7 @@
-"""What LDIF for a kind of server has to leave out, and how it spells attributes.
+"""Dialects of LDIF: attributes that a kind of server does not accept, and their spelling.
 
-Active Directory refuses an add that sets what only the system may set ([MS-ADTS] 3.1.1.5.2.2: systemOnly,
-constructed and back-link attributes, those of SAM's own logic).
+Active Directory refuses an add with attributes that only the system may set ([MS-ADTS] 3.1.1.5.2.2:
+systemOnly, constructed and back-link attributes, and those that SAM maintains).
 """
 
 from typing import Final
@@ -35,22 +35,22 @@ AD_SETS_ITSELF: Final = _words(
     "msDS-MembersForAzRoleBL tokenGroups tokenGroupsGlobalAndUniversal tokenGroupsNoGCAcceptable "
     "msDS-User-Account-Control-Computed msDS-KeyVersionNumber msDS-SupportedEncryptionTypes"
 )
-"""Attributes, in lower case, that an add must not give to Active Directory."""
+"""Attributes, in lower case, that an add must not contain on Active Directory."""
 
 BINARY_TRANSFER: Final = _words(
     "userCertificate cACertificate authorityRevocationList certificateRevocationList "
     "deltaRevocationList crossCertificatePair"
 )
-"""Attributes, in lower case, that LDAP transfers with the option ``;binary`` alone (RFC 4523 section 2).
+"""Attributes, in lower case, that LDAP transfers only with the option ``;binary`` (RFC 4523 section 2).
 
 Active Directory does without the option."""
 
 REFERENCES: Final = frozenset(
     one.name.lower() for one in schema_attributes.ALL if one.syntax.ldap_oid == adsyntax.DN.ldap_oid
 ) - _words("distinguishedName objectCategory lastKnownParent mSMQSite1 mSMQSite2")
-"""Attributes, in lower case, that name other objects, and that an object can do without for a while.
+"""Attributes, in lower case, that refer to other objects, and that an object can lack for a while.
 
-Active Directory wants the objects to exist, so they are set when all objects are there."""
+Active Directory requires that the objects exist, so these attributes are set when all objects exist."""
 
 OWN_CLASSES: Final = frozenset(one.name.lower() for one in schema_classes.ALL if one.own)
 """Classes, in lower case, that only our schema for OpenLDAP has."""

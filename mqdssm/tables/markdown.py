@@ -1,4 +1,4 @@
-"""The documentation pages of the mapping, generated from the rows (``docs/tables/``)."""
+"""Documentation pages of the mapping, generated from the rows (``docs/tables/``)."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ _MISSING: Final = {
 
 
 def pages() -> Mapping[str, str]:
-    """All pages: file name below ``docs/tables/`` to its text."""
+    """Return all pages: file name below ``docs/tables/`` -> text."""
     others = (_other_page(), _schema_page(), _results_page())
     return {
         "README.md": _index(),
@@ -39,12 +39,12 @@ def pages() -> Mapping[str, str]:
 
 
 def page_name(table: ElementTable) -> str:
-    """The file name of an element's page, without its ending: ``queue-manager``."""
+    """Return the file name of an element's page, without its ending: ``queue-manager``."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", table.name).lower()
 
 
 def grid(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
-    """A table with a line of heads."""
+    """Return a Markdown table with a header line."""
     columns = list(heads)
     rows = [columns, ["---"] * len(columns), *map(list, lines)]
     return "".join(f"| {' | '.join(map(_escaped, row))} |\n" for row in rows)

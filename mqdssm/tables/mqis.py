@@ -1,8 +1,8 @@
-"""The tables of MQIS, the directory of MSMQ 1.0: their columns, named by PROPID.
+"""Tables of MQIS, the directory of MSMQ 1.0: their columns, named by PROPID.
 
-MQIS is kept as one table for each type of object. A column is called as the property is, for instance
-``PROPID_Q_LABEL`` ([MS-MQMQ] 2.3); which attribute of the abstract model it holds follows from the PROPID in
-the mapping table's row. Values have one form in columns of their own type and one in text:
+MQIS has one table for each type of object. A column has the name of its property, for instance
+``PROPID_Q_LABEL`` ([MS-MQMQ] 2.3); the mapping table's row with that PROPID names the attribute of the
+abstract model. Values have one form in typed columns and one in text:
 
 ====================  =============================  ====================================================
 variant               column                         text (CSV, JSON Lines, or a text column)
@@ -36,14 +36,14 @@ class MqisColumn:
     """One column of a table.
 
     Attributes:
-        name: as ``PROPID_Q_LABEL``.
+        name: name of the column, as ``PROPID_Q_LABEL``.
         propid: its number.
         variant: type of its values.
-        section: where [MS-MQMQ] describes it.
-        row: the mapping table's row of the attribute that it holds; None: no directory keeps it.
-        first: it holds only the first item of the attribute's list.
-        bits: its bits stand for several attributes (`compute.SERVICE_BITS`).
-        codes: number -> the attribute's value, where numbers stand for something; other numbers are wrong
+        section: section of [MS-MQMQ] that describes it.
+        row: the mapping table's row of its attribute; None: no directory stores it.
+        first: True if it holds only the first item of the attribute's list.
+        bits: True if its bits stand for several attributes (`compute.SERVICE_BITS`).
+        codes: number -> the attribute's value, for numbers with a meaning; other numbers are wrong
             for booleans, and stay numbers for enumerations.
     """
 
@@ -58,21 +58,21 @@ class MqisColumn:
 
     @property
     def adm(self) -> str | None:
-        """The specification's name of the attribute that it holds."""
+        """The specification's name of the column's attribute; None: no attribute."""
         return None if self.row is None else self.row.adm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MqisTable:
-    """One table, which holds the objects of one type.
+    """One table with the objects of one type.
 
     Attributes:
-        name: as ``Queue``; the name of its file or folder.
-        type_name: of the objects on the command line; None: no directory keeps them.
-        element: of the objects; None as above.
+        name: name of the table, as ``Queue``, and of its file or folder.
+        type_name: type of the objects on the command line; None: no directory stores them.
+        element: element of the objects; None as above.
         object_type: its number, MQDS_QUEUE and so on ([MS-MQMQ] 2.3.13.4).
         key: the column that holds the object's GUID.
-        columns: all that it may have.
+        columns: all columns that it may have.
     """
 
     name: str
@@ -95,7 +95,7 @@ class MqisTable:
         raise ValueError(f"table {self.name} of MQIS has no column {name!r}")
 
     def holding(self, adm: str) -> tuple[MqisColumn, ...]:
-        """The columns that hold an attribute, the one with the row's own PROPID first."""
+        """Return the columns of an attribute, first that with the row's own PROPID."""
         found = [column for column in self.columns if column.adm == adm and not column.bits]
         return tuple(
             sorted(found, key=lambda column: column.row is None or column.propid != column.row.propid)
@@ -116,7 +116,7 @@ def _table(
     object_type: ObjectType,
     *columns: tuple[Propid, dict[str, Any]],
 ) -> MqisTable:
-    """Make a table: each column finds its row by the PROPID, or by the attribute that it names."""
+    """Make a table; each column has its row by the PROPID, or by the name of an attribute."""
     rows = () if element is None else TABLES[element].rows
     by_propid = {row.propid: row for row in rows if row.propid is not None}
     by_adm = {row.adm: row for row in rows}

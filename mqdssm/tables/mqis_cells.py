@@ -1,4 +1,4 @@
-"""Cells of MQIS tables, in text form, as values of the abstract model. Every refusal has a reason."""
+"""Conversion of text cells of MQIS tables to values of the abstract model; refusals have a reason."""
 
 import json
 import re
@@ -17,18 +17,18 @@ _GUID: Final = re.compile(r"(\{)?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f
 
 
 class CellError(ValueError):
-    """A cell that holds no value of its column ([MS-MQMQ] 2.3); the text says why."""
+    """A cell without a valid value of its column ([MS-MQMQ] 2.3); the text gives the reason."""
 
 
 def value_of(column: MqisColumn, cell: str) -> Any:
-    """The value of the attribute that a column holds ([MS-MQMQ] 2.3).
+    """Return the value of the attribute in a cell ([MS-MQMQ] 2.3).
 
     Args:
-        column: which one, with a row of the mapping table.
+        column: the column, with a row of the mapping table.
         cell: its text.
 
     Raises:
-        CellError: it is none.
+        CellError: no valid value.
     """
     value = plain(column, cell)
     if column.row is None or column.bits:
@@ -50,17 +50,17 @@ def value_of(column: MqisColumn, cell: str) -> Any:
 
 
 def readable_value(column: MqisColumn, cell: str) -> Any:
-    """A value that a column holds ([MS-MQMQ] 2.3), also a number that no directory takes.
+    """Return the value in a cell ([MS-MQMQ] 2.3), also a number that no directory accepts.
 
-    A number that does not fit its variant, and an unknown one of an enumeration (as text), stay for the
-    validation rules that name them. `value_of` refuses both.
+    A number that does not fit its variant, and an unknown number of an enumeration (as text), are returned
+    for the validation rules about them. `value_of` refuses both.
 
     Args:
-        column: which one.
+        column: the column.
         cell: its text.
 
     Raises:
-        CellError: it is no value at all.
+        CellError: no value of this form.
     """
     if column.variant not in INTEGERS or (column.row is not None and column.row.kind is Kind.TIME):
         return value_of(column, cell)
@@ -73,10 +73,10 @@ def readable_value(column: MqisColumn, cell: str) -> Any:
 
 
 def plain(column: MqisColumn, cell: str) -> Any:
-    """A cell as its variant says ([MS-MQMQ] 2.2.12): a number, text, octets, a GUID, or a tuple of such.
+    """Convert a cell by its variant ([MS-MQMQ] 2.2.12): a number, text, octets, a GUID, or a tuple of them.
 
     Raises:
-        CellError: it is none.
+        CellError: no valid value.
     """
     variant = column.variant
     if variant in INTEGERS:
@@ -89,7 +89,7 @@ def plain(column: MqisColumn, cell: str) -> Any:
 
 
 def _shown(cell: str) -> str:
-    """A cell as messages show it."""
+    """Return a cell in the form for messages."""
     return repr(cell if len(cell) <= SHOWN_CHARS_MAX else f"{cell[:SHOWN_CHARS_MAX]}…")
 
 
@@ -108,7 +108,7 @@ def _number(variant: Variant, cell: str) -> int:
     low, high = INTEGERS[variant]
     number = int(text)
     if low == 0 and -(high + 1) // 2 <= number < 0:
-        # databases without unsigned numbers keep the upper half as negative ones
+        # databases without unsigned numbers store the upper half as negative numbers
         number += high + 1
     return number
 

@@ -1,7 +1,7 @@
-"""Which properties a Change Notification Message holds ([MS-MQCN] 3.1.1.2, 3.1.1.3, 3.3.5.2).
+"""Properties of Change Notification Messages ([MS-MQCN] 3.1.1.2, 3.1.1.3, 3.3.5.2).
 
-One row for each property that the protocol names: the attribute of the abstract model that it carries, and
-what becomes of it at the sender and at the receiver. Both sides read these rows and nothing else.
+Each property of the protocol has one row: its attribute of the abstract model, and its use by sender and
+receiver. Both sides use only these rows.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,19 +20,19 @@ from mqdssm.tables.row import snake_case
 from mqdssm.wire.dtyp import SecurityDescriptor
 
 LABEL_UNITS_MAX: Final = 124
-"""UTF-16 code units of a label ([MS-MQMQ] 2.3.1.8)."""
+"""Largest length of a label in UTF-16 code units ([MS-MQMQ] 2.3.1.8)."""
 SHOWN_CHARS_MAX: Final = 60  # of a wrong value in a message
 
 
 class Use(IntFlag):
-    """What becomes of a property ([MS-MQCN] 3.3.5.2, 3.2.5.1)."""
+    """Use of a property by sender and receiver ([MS-MQCN] 3.3.5.2, 3.2.5.1)."""
 
     CREATED = 1
-    """Sent of a new object; the receiver takes it."""
+    """Sent for a new object; the receiver uses it."""
     CHANGED = 2
-    """Sent of a changed object where it changed; the receiver takes it."""
+    """Sent for a changed object if its value changed; the receiver uses it."""
     ALWAYS = 4
-    """Sent of every changed object; the receiver ignores it."""
+    """Sent for every changed object; the receiver ignores it."""
     IGNORED = 8
     """May come with a changed object; the receiver ignores it (note <11>). It is not sent here."""
     FORBIDDEN = 16
@@ -41,11 +41,11 @@ class Use(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class PropertyForm:
-    """How an attribute's value stands in a property, and back.
+    """Conversion between an attribute's value and a property's value.
 
     Attributes:
-        load: the attribute's value; raises ValueError for what the attribute cannot have.
-        dump: the property's value.
+        load: returns the attribute's value; raises ValueError for an invalid one.
+        dump: returns the property's value.
     """
 
     load: Callable[[Any], Any]
@@ -66,7 +66,7 @@ def _label(value: str) -> str:
 
 def _descriptor(value: bytes) -> bytes | None:
     if not value:
-        return None  # an empty array: nobody told one
+        return None  # an empty array: unknown
     SecurityDescriptor.from_bytes(value)
     return value
 
@@ -94,13 +94,13 @@ SECURITY: Final = PropertyForm(_descriptor, bytes)
 
 @dataclass(frozen=True, slots=True)
 class NotifiedRow:
-    """One property.
+    """Row of one property.
 
     Attributes:
         propid: the property.
-        adm: the attribute that it carries; None: none of the abstract model's.
-        use: what becomes of it.
-        form: how the value stands in it.
+        adm: its attribute; None: no attribute of the abstract model.
+        use: use by sender and receiver.
+        form: conversion of the value.
         field: the attribute's name in Python; empty where there is none.
     """
 
@@ -114,10 +114,10 @@ class NotifiedRow:
         object.__setattr__(self, "field", snake_case(self.adm or ""))
 
     def load(self, value: PropertyValue) -> Any:
-        """The attribute's value.
+        """Return the attribute's value.
 
         Raises:
-            MappingError: the attribute cannot have it.
+            MappingError: the value is invalid for the attribute.
         """
         try:
             return self.form.load(value)
@@ -126,10 +126,10 @@ class NotifiedRow:
             raise MappingError(f"{self.propid.spec_name}: {shown} is no {self.adm}: {error}") from None
 
     def dump(self, value: Any) -> PropertyValue:
-        """The property's value.
+        """Return the property's value.
 
         Raises:
-            MappingError: there is none for it.
+            MappingError: the attribute has no value.
         """
         if value is None:
             raise MappingError(f"{self.adm} is not known, so that {self.propid.spec_name} cannot be sent")
@@ -160,7 +160,7 @@ QUEUE: Final = (
     NotifiedRow(Propid.Q_ADS_PATH,          "DirectoryPath",    Use.FORBIDDEN),
     NotifiedRow(Propid.Q_QMID,              None,               Use.ALWAYS,    GUID),
 )
-"""The properties of queues ([MS-MQCN] 3.1.1.3, 3.3.5.2)."""
+"""Properties of queues ([MS-MQCN] 3.1.1.3, 3.3.5.2)."""
 QUEUE_MANAGER: Final = (
     NotifiedRow(Propid.QM_MACHINE_ID,    "Identifier",          Use.ALWAYS,    GUID),
     NotifiedRow(Propid.QM_FOREIGN,       "ForeignSystem",       Use.ALWAYS,    FLAG),
@@ -172,13 +172,13 @@ QUEUE_MANAGER: Final = (
     NotifiedRow(Propid.QM_OS,            "OperatingSystemType", Use.IGNORED,   SYSTEM),
     NotifiedRow(Propid.QM_ADDRESS,       None,                  Use.IGNORED),
 )
-"""The properties of queue managers ([MS-MQCN] 3.1.1.2.1, 3.3.5.2)."""
+"""Properties of queue managers ([MS-MQCN] 3.1.1.2.1, 3.3.5.2)."""
 # fmt: on
 
 ROWS: Final[Mapping[ObjectType, tuple[NotifiedRow, ...]]] = MappingProxyType(
     {ObjectType.QUEUE: QUEUE, ObjectType.MACHINE: QUEUE_MANAGER}
 )
-"""The rows of each type of object ([MS-MQCN] 3.1.1.2)."""
+"""Rows of each type of object ([MS-MQCN] 3.1.1.2)."""
 _BY_USE: Final[Mapping[tuple[ObjectType, Use], Mapping[Propid, NotifiedRow]]] = MappingProxyType(
     {
         (object_type, use): MappingProxyType({row.propid: row for row in rows if row.use & use})
@@ -189,5 +189,5 @@ _BY_USE: Final[Mapping[tuple[ObjectType, Use], Mapping[Propid, NotifiedRow]]] = 
 
 
 def rows_of(object_type: ObjectType, use: Use) -> Mapping[Propid, NotifiedRow]:
-    """The properties of a type of object that are used in one way ([MS-MQCN] 3.3.5.2)."""
+    """Return the rows of a type of object that have one use ([MS-MQCN] 3.3.5.2)."""
     return _BY_USE[object_type, use]

@@ -1,9 +1,9 @@
-"""Sequence numbers in the directory: the attributes of a numbered entry, and what finds a range of them.
+"""Sequence numbers in the directory: attributes of a numbered entry, and searches for ranges of numbers.
 
-"All objects of partition P with numbers from N to M" shall cost what its answer costs ([MC-MQDSRP] 3.2.7.8).
-A server that indexes integers takes seconds for it, so entries carry a bucket, an octet string of the
+The search "all objects of partition P with numbers from N to M" must cost in proportion to its answer
+([MC-MQDSRP] 3.2.7.8). An index of integers takes seconds, so entries carry a bucket, an octet string of the
 partition and the number without its last byte, which is indexed for equality. A range is an OR of buckets;
-the few entries in these are tested for the exact numbers (decision R26)::
+the few entries in these buckets are tested for the exact numbers (decision R26)::
 
     (&(|(mqisBucket=…)(mqisBucket=…))(mqisSeqNumber>=N)(mqisSeqNumber<=M))
 """
@@ -21,19 +21,19 @@ PARTITION: Final = "mqisPartitionID"
 NUMBER: Final = "mqisSeqNumber"
 BUCKET: Final = "mqisBucket"
 DIGEST: Final = "mqisDigest"
-"""Digest of the properties that an object had when it was numbered: another program leaves it as it is."""
+"""Digest of an object's properties at the time of numbering: other programs do not change it."""
 ATTRIBUTES: Final = (PARTITION, NUMBER, BUCKET, DIGEST)
-"""The attributes of every numbered entry; they change together, with the object. Tombstones lack the last."""
+"""Attributes of every numbered entry; they change together, with the object. Tombstones have no digest."""
 
 NUMBER_MAX: Final = 2**64 - 1
 BUCKET_BITS: Final = 8
-"""256 numbers in a bucket: of a range, at most that many entries too many are tested."""
+"""Low bits of a number that its bucket leaves out: 256 numbers share a bucket."""
 SLICE_BUCKETS: Final = 64
-"""Buckets in one search: 16,384 numbers, so that an answer fits in memory whatever the range."""
+"""Number of buckets in one search: 16,384 numbers, so that each answer fits in memory."""
 ENUMERATED_NUMBERS_MAX: Final = 1_000_000
-"""A wider range is asked for by partition alone and sorted: 4,000 empty buckets cost 5 ms."""
+"""Largest range to search by bucket (4,000 empty: 5 ms); a wider one is read by partition, and sorted."""
 CEILING_STEP: Final = 1024
-"""How far a partition's ceiling is raised ahead of its numbers: one write more for 1,024 changes."""
+"""Distance of a partition's ceiling ahead of its numbers: one more write for 1,024 changes."""
 
 _DECIMAL: Final = re.compile(rb"0|[1-9][0-9]{0,19}")
 
@@ -51,7 +51,7 @@ class Numbering:
     number: SequenceNumber
 
     def values(self) -> dict[str, tuple[bytes, ...]]:
-        """Partition, number and bucket of the entry."""
+        """Return the attributes of the entry: partition, number and bucket."""
         return {
             PARTITION: (bytes(self.partition),),
             NUMBER: (number_value(self.number),),
@@ -60,15 +60,15 @@ class Numbering:
 
 
 def values_in(entry: Mapping[str, Sequence[bytes]], name: str) -> Sequence[bytes]:
-    """The values of an attribute in an entry whose names are spelt as in the schema, or in lower case."""
+    """Return the values of an attribute in an entry with names as in the schema, or in lower case."""
     return entry.get(name) or entry.get(name.lower(), ())
 
 
 def numbering_of(entry: Mapping[str, Sequence[bytes]]) -> Numbering | None:
-    """Where an entry stands; None for one that was never numbered.
+    """Return the numbering of an entry; None for an entry without a number.
 
     Raises:
-        MappingError: an entry with half of it, or with something else in these attributes.
+        MappingError: only partition or number, or invalid values in these attributes.
     """
     partition, number = values_in(entry, PARTITION), values_in(entry, NUMBER)
     if not partition and not number:
@@ -79,7 +79,7 @@ def numbering_of(entry: Mapping[str, Sequence[bytes]]) -> Numbering | None:
 
 
 def number_value(number: int) -> bytes:
-    """A sequence number as the directory keeps it, in decimal.
+    """Convert a sequence number to its value in the directory, in decimal.
 
     Raises:
         ValueError: below 0 or above 2^64 - 1.
@@ -90,10 +90,10 @@ def number_value(number: int) -> bytes:
 
 
 def number_of(value: bytes) -> SequenceNumber:
-    """A sequence number as the directory keeps it.
+    """Convert a value in the directory to a sequence number.
 
     Raises:
-        MappingError: no such number.
+        MappingError: an invalid value.
     """
     number = int(value) if _DECIMAL.fullmatch(value) else NUMBER_MAX + 1
     if number > NUMBER_MAX:
@@ -102,7 +102,7 @@ def number_of(value: bytes) -> SequenceNumber:
 
 
 def bucket_of(partition: Guid, number: int) -> bytes:
-    """The bucket of one number: the partition, and the number without its lowest 8 bits, high byte first."""
+    """Return the bucket of a number: the partition, and the number without its lowest 8 bits, big-endian."""
     return partition + (number >> BUCKET_BITS).to_bytes(8, "big")
 
 
@@ -113,7 +113,7 @@ class NumberSlice:
     Attributes:
         first: the lowest number.
         last: the highest number.
-        buckets: those that hold the numbers.
+        buckets: the buckets of the numbers.
     """
 
     first: int
@@ -122,17 +122,17 @@ class NumberSlice:
 
 
 def is_enumerable(first: int, last: int) -> bool:
-    """Return True if a range is narrow enough to be searched bucket by bucket."""
+    """Return True if a range is narrow enough for searches by bucket."""
     return last - first < ENUMERATED_NUMBERS_MAX
 
 
 def slices(partition: Guid, first: int, last: int) -> Iterator[NumberSlice]:
-    """A range of numbers in searches of `SLICE_BUCKETS` buckets, ascending.
+    """Split a range of numbers into searches of `SLICE_BUCKETS` buckets, ascending.
 
     Args:
         partition: the directory partition.
-        first: the lowest number wanted.
-        last: the highest number wanted; lower than `first`: nothing.
+        first: the lowest number.
+        last: the highest number; lower than `first`: no slices.
 
     Raises:
         ValueError: a number below 0 or above 2^64 - 1.
@@ -148,8 +148,8 @@ def slices(partition: Guid, first: int, last: int) -> Iterator[NumberSlice]:
 
 
 def ceiling_above(number: int) -> int:
-    """The ceiling to write before a number is given out: a multiple of the step, at least the number.
+    """Return the ceiling to write before a number is used: a multiple of the step, at least the number.
 
-    After a crash the highest number given out is above ``ceiling - CEILING_STEP``, at most the ceiling.
+    After a crash the highest used number is above ``ceiling - CEILING_STEP``, at most the ceiling.
     """
     return min(-(-number // CEILING_STEP) * CEILING_STEP, NUMBER_MAX)

@@ -1,7 +1,7 @@
 """Places of objects: distinguished names of [MS-MQDSSM] 2.2.1 and search bases of 3.1.6.15.
 
-All below one root, the rootDomainNamingContext; canonical form without blanks (decision M3). Computers may
-be elsewhere (decision M16): then the DN that was found takes the place of :func:`computer_dn`.
+All names are below one root, the rootDomainNamingContext; canonical form without blanks (decision M3).
+Computers may be elsewhere (decision M16): then their real DN replaces that of :func:`computer_dn`.
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ ENTERPRISE_NAME: Final = "MsmqServices"
 
 DESCRIPTION: Final = "description"
 PLACEHOLDER: Final = "Made by mqdssm to hold objects of MSMQ whose own one is not here"
-"""Description of an entry that is there for the sake of others below it, and stands for no object itself."""
+"""Description of an entry that only holds other entries below it, and represents no object itself."""
 
 _BASES: Final = {
     "mSMQConfiguration": (),  # the text says configuration naming context, where none of these is (M8)
@@ -23,88 +23,88 @@ _BASES: Final = {
     "mSMQEnterpriseSettings": ("Services",),
     "site": ("Sites",),
     "mSMQSiteLink": (ENTERPRISE_NAME, "Services"),
-    # no elements, but what queue managers need
+    # not elements, but objects that queue managers need
     "mSMQSettings": ("Sites",),
     "computer": (),
 }
 
 _BESIDE_SITES: Final = frozenset({"subnets", "inter-site transports"})
-"""What else Active Directory allows below CN=Sites."""
+"""Names of other objects that Active Directory allows below CN=Sites."""
 
 
 def configuration_dn(root: DN) -> DN:
-    """CN=Configuration, the configuration naming context."""
+    """Return the DN of the configuration naming context, CN=Configuration."""
     return root.child("CN", "Configuration")
 
 
 def computers_dn(root: DN) -> DN:
-    """CN=Computers, where computers are by default."""
+    """Return the DN of CN=Computers, the default container of computers."""
     return root.child("CN", "Computers")
 
 
 def users_dn(root: DN) -> DN:
-    """CN=Users, where users, groups and queue aliases are by default."""
+    """Return the DN of CN=Users, the default container of users, groups and queue aliases."""
     return root.child("CN", "Users")
 
 
 def user_dn(root: DN, name: str) -> DN:
-    """A user, a group or a queue alias at its default place ([MS-MQDSSM] 2.2.1)."""
+    """Return the default DN of a user, a group or a queue alias ([MS-MQDSSM] 2.2.1)."""
     return users_dn(root).child("CN", name)
 
 
 def computer_dn(root: DN, name: str) -> DN:
-    """A computer at its default place ([MS-MQDSSM] 2.2.1)."""
+    """Return the default DN of a computer ([MS-MQDSSM] 2.2.1)."""
     return computers_dn(root).child("CN", name)
 
 
 def queue_manager_of(computer: DN) -> DN:
-    """The queue manager of the computer at a DN."""
+    """Return the DN of the queue manager of the computer at a DN."""
     return computer.child("CN", QUEUE_MANAGER_NAME)
 
 
 def queue_manager_dn(root: DN, computer: str) -> DN:
-    """The mSMQConfiguration of a computer ([MS-MQDSSM] 2.2.1)."""
+    """Return the DN of the mSMQConfiguration of a computer ([MS-MQDSSM] 2.2.1)."""
     return queue_manager_of(computer_dn(root, computer))
 
 
 def queue_dn(root: DN, computer: str, cn: str) -> DN:
-    """A queue of a computer ([MS-MQDSSM] 2.2.1).
+    """Return the DN of a queue of a computer ([MS-MQDSSM] 2.2.1).
 
     Args:
         root: the root domain.
         computer: the computer's name.
-        cn: the queue's RDN value, as ``model.queuenames.rdn_of`` makes it.
+        cn: the queue's RDN value, from ``model.queuenames.rdn_of``.
     """
     return queue_manager_dn(root, computer).child("CN", cn)
 
 
 def sites_dn(root: DN) -> DN:
-    """CN=Sites, the parent of all sites (decision M2)."""
+    """Return the DN of CN=Sites, the parent of all sites (decision M2)."""
     return configuration_dn(root).child("CN", "Sites")
 
 
 def site_dn(root: DN, name: str) -> DN:
-    """A site ([MS-MQDSSM] 2.2.1)."""
+    """Return the DN of a site ([MS-MQDSSM] 2.2.1)."""
     return sites_dn(root).child("CN", name)
 
 
 def servers_dn(root: DN, site: str) -> DN:
-    """CN=Servers of a site, which holds its server objects (decision M6)."""
+    """Return the DN of CN=Servers of a site, the parent of its server objects (decision M6)."""
     return site_dn(root, site).child("CN", "Servers")
 
 
 def server_dn(root: DN, site: str, computer: str) -> DN:
-    """The server object of a computer in a site, the parent of its settings (decision M6)."""
+    """Return the DN of a computer's server object in a site, the parent of its settings (decision M6)."""
     return servers_dn(root, site).child("CN", computer)
 
 
 def settings_dn(root: DN, site: str, computer: str) -> DN:
-    """The mSMQSettings of a computer in a site ([MS-MQDSSM] 2.2.1)."""
+    """Return the DN of the mSMQSettings of a computer in a site ([MS-MQDSSM] 2.2.1)."""
     return server_dn(root, site, computer).child("CN", SETTINGS_NAME)
 
 
 def services_dn(root: DN, configuration: DN | None = None) -> DN:
-    """CN=Services, the parent of the enterprise object.
+    """Return the DN of CN=Services, the parent of the enterprise object.
 
     Args:
         root: the root domain.
@@ -114,22 +114,22 @@ def services_dn(root: DN, configuration: DN | None = None) -> DN:
 
 
 def enterprise_dn(root: DN, configuration: DN | None = None) -> DN:
-    """CN=MsmqServices, the one mSMQEnterpriseSettings ([MS-MQDSSM] 2.2.1, 2.2.3); as `services_dn`."""
+    """Return the DN of CN=MsmqServices ([MS-MQDSSM] 2.2.1, 2.2.3); arguments as for `services_dn`."""
     return services_dn(root, configuration).child("CN", ENTERPRISE_NAME)
 
 
 def replication_dn(root: DN, configuration: DN | None = None) -> DN:
-    """CN=MQIS, the state of a replicating server ([MC-MQDSRP] 3.1.1.2); arguments as of `services_dn`."""
+    """Return the DN of CN=MQIS, a replica's state ([MC-MQDSRP] 3.1.1.2); arguments as for `services_dn`."""
     return enterprise_dn(root, configuration).child("CN", "MQIS")
 
 
 def replication_server_dn(root: DN, configuration: DN | None = None) -> DN:
-    """Entry that names the replicating server of a directory; arguments as of `services_dn`."""
+    """Return the DN of the entry that names a directory's replica; arguments as for `services_dn`."""
     return replication_dn(root, configuration).child("CN", "Server")
 
 
 def link_dn(root: DN, name: str) -> DN:
-    """A routing link ([MS-MQDSSM] 2.2.1); ``compute.link_name`` makes the name."""
+    """Return the DN of a routing link ([MS-MQDSSM] 2.2.1); ``compute.link_name`` makes the name."""
     return enterprise_dn(root).child("CN", name)
 
 
@@ -159,11 +159,11 @@ def is_in_configuration(ldap_class: str) -> bool:
 
 
 def stands_in_its_place(ldap_class: str, dn: str) -> bool:
-    """Return True if a name alone tells that an object is of a class: by 2.2.1 and Active Directory's schema.
+    """Return True if a DN alone shows that an object has a class, by 2.2.1 and Active Directory's schema.
 
     Args:
-        ldap_class: ``site`` or ``mSMQConfiguration``; no other class is referred to.
-        dn: as a server wrote it.
+        ldap_class: ``site`` or ``mSMQConfiguration``; references to other classes do not occur.
+        dn: in the form of the server.
     """
     try:
         name, parent = (part.casefold() for part in first_values(dn, 2))

@@ -1,13 +1,13 @@
 """Properties of directory objects as LDAP entries: the mapping of the replication store.
 
 Every PROPID of a type has a row: the adapter's own attribute where [MS-MQDSSM] has one, an auxiliary
-attribute of ours (`mqdssm.tables.schema_mqis`) where MQIS knows more. What is stored comes back bit for bit,
-and the adapter reads the same entries. Which attribute of the abstract model a property carries is in
-`mqdssm.tables.mqis`; names and variants are in `mqdssm.model.propids`.
+attribute of ours (`mqdssm.tables.schema_mqis`) for additional properties of MQIS. Stored values come back
+bit for bit, and the adapter reads the same entries. `mqdssm.tables.mqis` maps properties to attributes
+of the abstract model; names and variants are in `mqdssm.model.propids`.
 
 An object's partition and sequence number are arguments of the events ([MS-MQDS] 3.1.6.3, 3.1.6.4): a
 ``_PARTITIONID`` or ``_SEQNUM`` among the properties to store is ignored, as are properties of other types.
-Those of the object can be read.
+The object's partition and number can be read.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -52,17 +52,17 @@ OBJECT_GUID: Final = "objectGUID"
 _KEY_BYTES: Final = 4
 
 Pairs: TypeAlias = Iterable[tuple[Propid, PropertyValue]]
-"""Properties with their values, as a change holds them; of one that stands twice the last counts."""
+"""Properties with their values, as in a change; the last one counts if a property occurs twice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyTable:
-    """How objects of one type are kept.
+    """Storage of the objects of one type.
 
     Attributes:
         object_type: the type.
         classes: the structural class of its entries, and the auxiliary one beside it.
-        identity: the property that is the object's GUID.
+        identity: the property with the object's GUID.
         rows: one for each PROPID of the type.
 
     Raises:
@@ -83,26 +83,26 @@ class PropertyTable:
 
     @property
     def name(self) -> Propid | None:
-        """The property that is the object's path name; None for types that are named by GUID alone."""
+        """The property with the object's path name; None for types that are named only by GUID."""
         return next((row.propid for row in self.rows if row.role is PropertyRole.NAME), None)
 
     @property
     def references(self) -> tuple[PropertyReference, ...]:
-        """Its properties whose GUIDs the adapter wants as DNs."""
+        """The properties of the type whose GUIDs the adapter also needs as DNs."""
         return tuple(one for one in REFERENCES if one.propid in self.by_propid)
 
     @property
     def looked_up(self) -> tuple[Propid, ...]:
-        """LookupPropID: what a synchronization reads ([MC-MQDSRP] 3.2.7.8), number and GUID first."""
+        """LookupPropID: the properties for a synchronization ([MC-MQDSRP] 3.2.7.8), number and GUID first."""
         number = next(row.propid for row in self.rows if row.role is PropertyRole.SEQNUM)
         changed = (one for one in CHANGED[self.object_type] if one not in RESERVED)
         return (number, self.identity, *changed)
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Every LDAP attribute that a property of it is written to.
+        """All LDAP attributes to which the properties of the type are written.
 
-        An entry that is there before the object is (the enterprise, a user) loses what is not given.
+        An entry that existed before its object (the enterprise, a user) loses those without a given value.
         """
         names = (name for row in self.rows for name in (row.ldap, *(also.ldap for also in row.also)))
         dns = (one.ldap for one in self.references)
@@ -110,7 +110,7 @@ class PropertyTable:
 
 
 def _problems(table: PropertyTable) -> Iterator[str]:
-    """Everything that is wrong with a table."""
+    """Yield every problem of a table."""
     allowed = _allowed(table.classes)
     if len(table.by_propid) != len(table.rows):
         yield "a property has two rows"
@@ -129,7 +129,7 @@ def _problems(table: PropertyTable) -> Iterator[str]:
 
 
 def _allowed(classes: Iterable[str]) -> frozenset[str]:
-    """Attributes that entries of some classes can have, ours and the others."""
+    """Return the attributes that entries of some classes can have, our own and others."""
     own = {cls.name: cls for cls in schema_mqis.CLASSES}
     allowed: set[str] = set()
     waiting = list(classes)
@@ -147,7 +147,7 @@ def _allowed(classes: Iterable[str]) -> frozenset[str]:
 
 
 def _table(source: mqis.MqisTable) -> PropertyTable:
-    """The table of a type; what replication carries chooses its attribute first."""
+    """Make the table of a type; replicated properties get their attributes first."""
     object_type = ObjectType(source.object_type)
     changed = CHANGED.get(object_type, ())
     taken = {one.ldap for one in REFERENCES if one.propid.object_type is object_type}
@@ -192,7 +192,7 @@ def _row(column: mqis.MqisColumn, taken: set[str], *, is_identity: bool) -> Prop
 
 
 def _is_plain(row: Row) -> bool:
-    """Whether the entry holds the attribute's value as it is, and lets it be written."""
+    """Return True if the entry holds the attribute's value unconverted, and accepts writes of it."""
     return row.computed is None and row.holder is Holder.OWN and row.ldap != ("whenChanged",)
 
 
@@ -205,27 +205,27 @@ _SEQNUM: Final = Carrier(
 PROPERTY_TABLES: Final[Mapping[ObjectType, PropertyTable]] = MappingProxyType(
     {table.object_type: table for table in map(_table, mqis.MQIS_TABLES.values())}
 )
-"""The table of each type of object, tombstones (MQDS_DELETEDOBJECT) among them."""
+"""Table of each type of object, tombstones (MQDS_DELETEDOBJECT) included."""
 
 
 # -- entries and properties ----------------------------------------------------------------------------
 
 
 def entry_of(object_type: ObjectType, properties: Pairs, numbers: Numbering | None = None) -> dict[str, Raws]:
-    """The attributes of a new entry; objectClass and what the DN gives (``cn``) are not among them.
+    """Return the attributes of a new entry, without objectClass and those in the DN (``cn``).
 
-    DNs of other objects are the caller's: see `references_of`.
+    The caller adds the DNs of other objects: see `references_of`.
 
     Args:
-        object_type: of the object.
-        properties: what it has.
-        numbers: of the change that made it; None: it has none.
+        object_type: type of the object.
+        properties: its properties.
+        numbers: numbering of the change that creates it; None: none.
 
     Returns:
         LDAP attribute -> its values, at least one each.
 
     Raises:
-        MappingError: a value that is none of its property's variant.
+        MappingError: a value that does not fit its property's variant.
     """
     table = PROPERTY_TABLES[object_type]
     values = dict(properties)
@@ -244,20 +244,19 @@ def entry_of(object_type: ObjectType, properties: Pairs, numbers: Numbering | No
 def changes_of(
     object_type: ObjectType, entry: Entry, properties: Pairs, numbers: Numbering | None = None
 ) -> dict[str, Raws]:
-    """What an update replaces in an entry, all of it in one operation (decision R15).
+    """Return the attributes that an update replaces in an entry, all in one operation (decision R15).
 
     Args:
-        object_type: of the object.
-        entry: what it holds: `attributes_of` these properties, at least.
-        properties: those that change; the object keeps the others.
-        numbers: of the change.
+        object_type: type of the object.
+        entry: its present attributes, at least `attributes_of` the properties.
+        properties: the properties to change; the object keeps the others.
+        numbers: numbering of the change.
 
     Returns:
-        LDAP attribute -> its values from now on; none of them: it is deleted. Attributes that stay as they
-        are are left out.
+        LDAP attribute -> its new values; no values: it is deleted. Unchanged attributes are left out.
 
     Raises:
-        MappingError: a value that is none of its property's variant, or another GUID: an object keeps
+        MappingError: a value that does not fit its property's variant, or another GUID: an object keeps
             its own (decision R11).
     """
     table = PROPERTY_TABLES[object_type]
@@ -276,7 +275,7 @@ def changes_of(
 
 
 def _kept(table: PropertyTable, properties: Pairs) -> tuple[dict[str, Raws], dict[Propid, bytes]]:
-    """The attributes of some properties, and the octets of those that attributes do not keep exactly."""
+    """Return the attributes of some properties, and the octets of those that need ``mqisExact``."""
     made: dict[str, Raws] = {}
     exact: dict[Propid, bytes] = {}
     for propid, value in dict(properties).items():
@@ -296,15 +295,15 @@ def _kept(table: PropertyTable, properties: Pairs) -> tuple[dict[str, Raws], dic
 def properties_of(
     object_type: ObjectType, entry: Entry, wanted: Iterable[Propid] | None = None
 ) -> dict[Propid, PropertyValue]:
-    """The properties that an entry holds; what it does not have, or another type has, is left out.
+    """Return the properties of an entry; missing properties and those of other types are left out.
 
     Args:
-        object_type: of the object.
-        entry: its attributes: `attributes_of` what is wanted, at least.
-        wanted: which; None: all.
+        object_type: type of the object.
+        entry: its attributes, at least `attributes_of` the wanted properties.
+        wanted: the properties; None: all.
 
     Raises:
-        MappingError: the entry holds something that is no value of a property.
+        MappingError: the entry holds an invalid value.
     """
     found, problems = readable_of(object_type, entry, wanted)
     if problems:
@@ -315,10 +314,10 @@ def properties_of(
 def readable_of(
     object_type: ObjectType, entry: Entry, wanted: Iterable[Propid] | None = None
 ) -> tuple[dict[Propid, PropertyValue], list[str]]:
-    """As `properties_of`, but what is no value of its property is left out, and told (decision R67).
+    """Return the properties of an entry, and the problems of its invalid values (decision R67).
 
     Returns:
-        The properties, and what is wrong with the others.
+        The valid properties, and the problems of the others.
     """
     table = PROPERTY_TABLES[object_type]
     exact, problems = _exact_of(entry)
@@ -338,7 +337,7 @@ def readable_of(
 
 
 def attributes_of(object_type: ObjectType, wanted: Iterable[Propid]) -> tuple[str, ...]:
-    """The LDAP attributes to ask for to read some properties."""
+    """Return the LDAP attributes that contain some properties."""
     rows = PROPERTY_TABLES[object_type].by_propid
     names = (rows[propid].ldap for propid in wanted if propid in rows)
     return tuple(dict.fromkeys((*filter(None, names), EXACT)))
@@ -347,10 +346,10 @@ def attributes_of(object_type: ObjectType, wanted: Iterable[Propid]) -> tuple[st
 def references_of(
     object_type: ObjectType, properties: Pairs
 ) -> tuple[tuple[PropertyReference, tuple[Guid, ...]], ...]:
-    """The objects that some properties refer to, whose DNs the adapter wants beside the GUIDs.
+    """Return the objects that some properties refer to; the adapter needs their DNs beside the GUIDs.
 
-    The caller looks them up and adds ``reference.ldap`` to the entry, each DN once; objects that are not
-    there are left out, or where the reference is required, named by a DN that is not there either (M40).
+    The caller looks them up and adds ``reference.ldap`` to the entry, each DN once. Missing objects are left
+    out; if the reference is required, a DN without an entry is added (M40).
     """
     values = dict(properties)
     found = []
@@ -363,10 +362,10 @@ def references_of(
 
 
 def identity_of(object_type: ObjectType, entry: Entry) -> Guid | None:
-    """The GUID of the object in an entry; None: it has none.
+    """Return the GUID of the object in an entry; None: it has none.
 
     Raises:
-        MappingError: what is there is no GUID.
+        MappingError: the value is no GUID.
     """
     table = PROPERTY_TABLES[object_type]
     row = table.by_propid[table.identity]
@@ -379,7 +378,7 @@ def _exact_values(exact: Mapping[Propid, bytes]) -> Raws:
 
 
 def _exact_of(entry: Entry) -> tuple[dict[Propid, bytes], list[str]]:
-    """The octets that an entry keeps of properties, and what is wrong with others."""
+    """Return the octets that an entry keeps of properties, and the problems of invalid values."""
     found: dict[Propid, bytes] = {}
     problems: list[str] = []
     for raw in values_in(entry, EXACT):

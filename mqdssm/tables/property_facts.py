@@ -1,7 +1,7 @@
-"""What is known of the properties of MQIS that neither the mapping table nor the abstract model says.
+"""Facts about the properties of MQIS beyond the mapping table and the abstract model.
 
-Which classes hold the objects of a type, which properties replication carries, and where those are kept that
-[MS-MQDSSM] has no attribute for.
+These are the classes of the objects of each type, the replicated properties, and the LDAP attributes of
+properties for which [MS-MQDSSM] has none.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ CLASSES: Final[Mapping[ObjectType, tuple[str, str]]] = MappingProxyType(
         **{kind: (table_of(name).ldap_class, _BESIDE[kind]) for kind, name in _ELEMENTS.items()},
     }
 )
-"""The structural class of the entries of each type, and the auxiliary one beside it."""
+"""Structural class of the entries of each type, and the auxiliary class beside it."""
 
 
 def _named(prefix: str, names: str) -> tuple[Propid, ...]:
@@ -72,25 +72,25 @@ CHANGED: Final[Mapping[ObjectType, tuple[Propid, ...]]] = MappingProxyType({
         "Q", "SCOPE QMID TYPE BASEPRIORITY JOURNAL QUOTA JOURNAL_QUOTA CREATE_TIME MODIFY_TIME PATHNAME "
         "LABEL AUTHENTICATE PRIV_LEVEL TRANSACTION SECURITY HASHKEY LABEL_HASHKEY"),
 })
-"""DirectoryChangePropID: what a synchronization carries of each type ([MC-MQDSRP] 3.2.7.8), in its order."""
+"""DirectoryChangePropID: each type's properties in a synchronization ([MC-MQDSRP] 3.2.7.8), in its order."""
 RESERVED: Final = frozenset((
     *_named("Q", "HASHKEY LABEL_HASHKEY"), Propid.QM_HASHKEY,
     *_named("E", "S_INTERVAL1 S_INTERVAL2 CRL CSP_TYPE ENCRYPT_ALG SIGN_ALG HASH_ALG CIPHER_MODE"),
 ))
-"""Those of them that are not looked up: their values mean nothing ([MC-MQDSRP] 3.2.7.8)."""
+"""Replicated properties that are not looked up: their values have no meaning ([MC-MQDSRP] 3.2.7.8)."""
 NAMES: Final = frozenset((
     Propid.Q_PATHNAME, Propid.QM_PATHNAME, Propid.S_PATHNAME, Propid.CN_NAME, Propid.E_NAME,
 ))
-"""The path names of objects ([MS-MQDS] 2.2.9)."""
+"""Path names of objects ([MS-MQDS] 2.2.9)."""
 IDENTITIES: Final[Mapping[Propid, str]] = MappingProxyType({
-    # an account that is there already keeps its objectGUID (decision R28)
+    # an existing account keeps its objectGUID (decision R28)
     Propid.U_ID: "mqisUserID",
-    # the object that it is of is there still when the tombstone is written (decision R15)
+    # the object of a tombstone still exists when the tombstone is written (decision R15)
     Propid.D_IDENTIFIER: "mqisDeletedID",
 })
-"""The GUIDs of objects that are not the entry's objectGUID."""
+"""LDAP attributes of GUIDs that are not the entry's objectGUID."""
 OWN: Final[Mapping[Propid, tuple[str, Carrier]]] = MappingProxyType({
-    # reading it as the directory does would add the adapter's writes
+    # whenChanged would include the adapter's writes
     Propid.Q_MODIFY_TIME:  ("mqisModifyTime", NUMBER),
     Propid.Q_SCOPE:        ("mqisScope", NUMBER),
     Propid.Q_QMID:         ("mqisQueueManagerID", GUID),
@@ -126,7 +126,7 @@ OWN: Final[Mapping[Propid, tuple[str, Carrier]]] = MappingProxyType({
     Propid.D_SCOPE:        ("mqisScope", NUMBER),
     Propid.D_OBJTYPE:      ("mqisObjectType", NUMBER),
 })
-"""Where properties are kept whose attribute the mapping table does not have, or not so that it suffices."""
+"""Storage of properties whose attribute the mapping table does not have, or only in an insufficient form."""
 # fmt: on
 
 _SITE: Final = CLASSES[ObjectType.SITE][0]
@@ -138,16 +138,16 @@ REFERENCES: Final = (
     PropertyReference(propid=Propid.QM_OUTFRS, ldap="mSMQOutRoutingServers", ldap_class=_MACHINE),
     PropertyReference(propid=Propid.QM_INFRS, ldap="mSMQInRoutingServers", ldap_class=_MACHINE),
 )
-"""Properties that the adapter wants as DNs; the GUIDs themselves are kept as well."""
+"""Properties that the adapter needs as DNs; the GUIDs are kept, too."""
 STAND_INS: Final[Mapping[Propid, Raws]] = MappingProxyType({Propid.L_COST: (b"0",)})
-"""What stands in an attribute that the class demands, of an object without the property (decision R65).
+"""Values of attributes that the class requires, for objects without the property (decision R65).
 
-A replica must not stop at a link whose authority did not give its cost ([MS-MQDSSM] 2.2.2 demands it).
+A replica must not stop at a link whose authority did not give its cost ([MS-MQDSSM] 2.2.2 requires it).
 """
 
 
 def queue_rdn(path_name: str) -> QueueRdn | None:
-    r"""How a queue is named in the directory; None: not by its name, which the directory could not hold.
+    r"""Return the ``cn`` and extension of a queue; None if the directory cannot hold its name.
 
     Args:
         path_name: PROPID_Q_PATHNAME, ``computer\queue``.
@@ -179,4 +179,4 @@ ALSO: Final[Mapping[Propid, tuple[Also, ...]]] = MappingProxyType(
         ),
     }
 )
-"""What the adapter reads besides; a property has one attribute that it comes back from."""
+"""Attributes that are written only for the adapter; a property is read back from a single attribute."""

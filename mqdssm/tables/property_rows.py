@@ -1,8 +1,8 @@
-"""How one property is kept in an entry of the replication store: carriers and rows.
+"""Storage of one property in an entry of the replication store: carriers and rows.
 
-A carrier turns the property's value into values of one LDAP attribute and back. Where what comes back would
-not be the value bit for bit (a boolean of 7, an empty text, a list in its order), the entry keeps the octets
-of the value besides, in ``mqisExact`` (decision R27).
+A carrier converts the property's value into values of one LDAP attribute and back. If the result would not be
+the value bit for bit (a boolean of 7, an empty text, a list in its order), the entry also keeps the octets of
+the value, in ``mqisExact`` (decision R27).
 """
 
 import re
@@ -22,27 +22,27 @@ from mqdssm.wire.dtyp import SecurityDescriptor, Sid
 from mqdssm.wire.propvalue import decode_value, encode_value
 
 Raws: TypeAlias = tuple[bytes, ...]
-"""Values of an LDAP attribute; none of them: the attribute is not there."""
+"""Values of an LDAP attribute; an empty tuple: the attribute is absent."""
 Entry: TypeAlias = Mapping[str, Sequence[bytes]]
-"""LDAP attributes of an entry, spelt as in the schema or in lower case; one left out is not there."""
+"""LDAP attributes of an entry, named as in the schema or in lower case; one left out is absent."""
 
 DESCRIPTORS_REMEMBERED: Final = 4096
-"""Thousands of objects share a few descriptors."""
+"""Size of the cache of descriptors: thousands of objects share a few."""
 SHOWN_CHARS_MAX: Final = 60  # of a wrong value in a message
 NONE: Final = b""
-"""Octets in ``mqisExact`` of a property that the object does not have: those of a value are never empty."""
+"""Octets in ``mqisExact`` of a property that the object does not have; those of a value are never empty."""
 _DECIMAL: Final = re.compile(rb"0|-?[1-9][0-9]{0,19}")
 
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
-    """How the values of one LDAP attribute stand for a property's value.
+    """Conversion between a property's value and the values of one LDAP attribute.
 
     Attributes:
-        dump: the values to store; none where the attribute cannot show the value at all.
-        load: the property's value, out of one LDAP value or more; raises MappingError or ValueError.
-        about: how documentation calls it.
-        ordered: several values, if there are any, come back in their order; LDAP does not promise that.
+        dump: returns the values to store; none if the attribute cannot represent the value.
+        load: returns the property's value from one or more LDAP values; raises MappingError or ValueError.
+        about: name in the documentation.
+        ordered: True if several values come back in their order; LDAP does not guarantee that.
     """
 
     dump: Callable[[Any], Raws]
@@ -52,10 +52,10 @@ class Carrier:
 
 
 def packed(propid: Propid, value: PropertyValue) -> bytes:
-    """The octets of a value ([MS-MQCN] 2.2.3), which ``mqisExact`` keeps: none of them is empty.
+    """Return the octets of a value ([MS-MQCN] 2.2.3) for ``mqisExact``; they are never empty.
 
     Raises:
-        MappingError: it is no value of the property's variant.
+        MappingError: the value does not fit the property's variant.
     """
     try:
         return encode_value(propid.variant, value)
@@ -65,10 +65,10 @@ def packed(propid: Propid, value: PropertyValue) -> bytes:
 
 
 def unpacked(propid: Propid, octets: bytes) -> PropertyValue:
-    """The value of some octets; what `packed` gives comes back bit for bit.
+    """Return the value of some octets, bit for bit the argument of `packed`.
 
     Raises:
-        MappingError: they are none of the property's variant.
+        MappingError: the octets do not fit the property's variant.
     """
     try:
         value: PropertyValue = decode_value(propid.variant, octets)
@@ -111,7 +111,7 @@ def _descriptor(value: bytes) -> Raws:
     try:
         SecurityDescriptor.from_bytes(value)
     except DecodeError:
-        return ()  # a damaged one must not get where access is decided
+        return ()  # a damaged one must not be used for access decisions
     return (value,)
 
 
@@ -140,13 +140,13 @@ UNSIGNED: Final = Carrier(lambda value: (UINT32.dump(value),), lambda raws: UINT
 
 
 def carrier_of(variant: Variant, row: Row, codes: Mapping[int, Any] | None, *, first: bool) -> Carrier | None:
-    """The carrier of a property that a row of the mapping table keeps; None: its attribute cannot.
+    """Return the carrier of a property for a row of the mapping table; None: the attribute cannot keep it.
 
     Args:
-        variant: of the property.
-        row: of the attribute of the abstract model.
-        codes: number -> abstract value, where numbers stand for something.
-        first: the property is the first item of the row's list.
+        variant: variant of the property.
+        row: row of the attribute of the abstract model.
+        codes: number -> abstract value, if numbers have a meaning.
+        first: True if the property is the first item of the row's list.
     """
     if variant in INTEGERS:
         if codes is None:
@@ -175,7 +175,7 @@ def _of_number(row: Row) -> Carrier:
 
 
 def _of_flags(row: Row, codes: Mapping[int, Any]) -> Carrier:
-    """Booleans: a number that stands for nothing is False ([MS-MQDS] 3.1.4.21.8)."""
+    """Make the carrier of a boolean; a number without a meaning is False ([MS-MQDS] 3.1.4.21.8)."""
     numbers = {bool(flag): number for number, flag in sorted(codes.items(), reverse=True)}
 
     def dump(value: int) -> Raws:
@@ -189,7 +189,7 @@ def _of_flags(row: Row, codes: Mapping[int, Any]) -> Carrier:
 
 
 def _of_codes(row: Row, codes: Mapping[int, Any]) -> Carrier:
-    """Enumerations: a number that stands for nothing would make the object unreadable."""
+    """Make the carrier of an enumeration; a number without a meaning would make the object unreadable."""
 
     def dump(value: int) -> Raws:
         return (b"%d" % value,) if value in codes else ()
@@ -201,7 +201,7 @@ def _of_codes(row: Row, codes: Mapping[int, Any]) -> Carrier:
 
 
 class PropertyRole(Enum):
-    """What a property is to the store."""
+    """Role of a property in the store."""
 
     VALUE = "value"
     IDENTITY = "GUID of the object"
@@ -212,7 +212,7 @@ class PropertyRole(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Also:
-    """An attribute that is written besides, for the adapter, and not read back.
+    """An attribute that is also written, for the adapter, and not read back.
 
     Attributes:
         ldap: its name.
@@ -225,13 +225,13 @@ class Also:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyReference:
-    """A property whose GUIDs the adapter wants as DNs of other objects.
+    """A property whose GUIDs the adapter needs as DNs of other objects.
 
     Attributes:
         propid: the property, a GUID or a list of them.
         ldap: the attribute that holds the DNs.
-        ldap_class: of the objects.
-        required: the entry cannot be without it: an object that is not there needs a DN all the same.
+        ldap_class: class of the objects.
+        required: True if the entry must have it: a missing object needs a DN, too.
     """
 
     propid: Propid
@@ -242,17 +242,17 @@ class PropertyReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyRow:
-    """Where a property is kept.
+    """Storage of a property.
 
     Attributes:
         propid: the property.
         adm: the attribute of the abstract model, if it has one.
-        ldap: the LDAP attribute; empty: it is kept as octets alone.
-        carrier: how; None where `ldap` is empty.
-        role: what it is to the store.
-        also: what else is written.
-        stand_in: what the attribute holds of an object without the property, where the class of the entry
-            demands it; `NONE` in ``mqisExact`` says that it is none (decision R65).
+        ldap: the LDAP attribute; empty: only octets are kept.
+        carrier: the conversion; None if `ldap` is empty.
+        role: role in the store.
+        also: further attributes to write.
+        stand_in: value of the attribute for objects without the property, if the class of the entry requires
+            one; then `NONE` stands in ``mqisExact`` (decision R65).
     """
 
     propid: Propid
@@ -265,14 +265,14 @@ class PropertyRow:
 
     @property
     def is_numbering(self) -> bool:
-        """True if the numbering of the change decides it, not a value that is given ([MS-MQDS] 3.1.6.3)."""
+        """True if the numbering of the change determines the value, not a given value ([MS-MQDS] 3.1.6.3)."""
         return self.role is PropertyRole.PARTITION or self.role is PropertyRole.SEQNUM
 
     def kept(self, value: PropertyValue) -> tuple[Raws, bytes | None]:
-        """What an entry keeps of a value: those of the attribute, and the octets if these do not suffice.
+        """Return the stored form of a value: the attribute's values, and the octets if these do not suffice.
 
         Raises:
-            MappingError: it is no value of the property's variant.
+            MappingError: the value does not fit the property's variant.
         """
         octets = packed(self.propid, value)
         if self.carrier is None:
@@ -282,14 +282,14 @@ class PropertyRow:
         return raws, None if sure and self.carrier.load(raws) == value else octets
 
     def value(self, raws: Sequence[bytes], octets: bytes | None) -> PropertyValue | None:
-        """The value that an entry keeps; None: it does not have the property.
+        """Return the value that an entry keeps; None: it does not have the property.
 
-        The octets count as long as the attribute shows what belongs to them. If somebody has written
-        the attribute since, its value counts (decision R27).
+        The octets count while the attribute has the values that belong to them. If another program has
+        written the attribute since, its value counts (decision R27).
 
         Args:
             raws: the values of the attribute.
-            octets: those in ``mqisExact``, if there are any.
+            octets: the octets in ``mqisExact``; None: none.
 
         Raises:
             MappingError: the entry holds no value of the property's variant.

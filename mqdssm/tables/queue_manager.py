@@ -47,7 +47,7 @@ TABLE: Final = ElementTable(
             propid=217, unit="s"),
         row("ModifyTime",          "whenChanged",        TIME,    "RFS",   Missing.ERROR,
             propid=218, unit="s"),
-        # [MS-MQDMPR] 3.1.1.1 says bytes; the number is copied as it is
+        # [MS-MQDMPR] 3.1.1.1 says bytes; the number is copied unchanged
         row("QueueManagerQuota",   "mSMQQuota",          UINT32,  "RCWFS", QUEUE_MANAGER_QUOTA_DEFAULT,
             propid=214),
         row("JournalQuota",        "mSMQJournalQuota",   UINT32,  "RCWFS", QUOTA_UNLIMITED,

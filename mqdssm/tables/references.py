@@ -1,6 +1,6 @@
-"""Which attributes refer to other objects, to objects of which class, and in which form.
+"""Attributes that refer to other objects, with the class of these objects and the form of the reference.
 
-[MS-MQDSSM] 3.1.6.20 names references by GUID; a directory keeps most of them as distinguished names.
+[MS-MQDSSM] 3.1.6.20 has references by GUID; a directory stores most of them as distinguished names.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,14 +20,14 @@ REFERRED_CLASSES: Final[Mapping[Computed, str]] = MappingProxyType(
         Computed.SITE: TABLES[Site].ldap_class,
     }
 )
-"""What the DNs behind an attribute must name: anything else there is as good as nothing."""
+"""Class of the objects whose DNs an attribute may hold; a DN of any other object counts as missing."""
 
 
 GUID_BYTES: Final = 16
 
 
 class ReferenceForm(Enum):
-    """How a directory keeps a reference."""
+    """Form of a reference in a directory."""
 
     DN = "distinguished name"
     GUID = "objectGUID"
@@ -37,10 +37,10 @@ class AttributeReference(NamedTuple):
     """One attribute that refers to other objects.
 
     Attributes:
-        attribute: its LDAP name.
-        adm: the abstract model's name.
-        ldap_class: of the objects that it refers to.
-        form: what its values are.
+        attribute: name of the LDAP attribute.
+        adm: name in the abstract model.
+        ldap_class: class of the objects to which it refers.
+        form: form of its values.
     """
 
     attribute: str
@@ -49,11 +49,11 @@ class AttributeReference(NamedTuple):
     form: ReferenceForm
 
     def stored(self, dn: str, guid: UUID) -> bytes:
-        """Return the value by which a directory keeps a reference to an object."""
+        """Return the value that a directory stores for a reference to an object."""
         return dn.encode() if self.form is ReferenceForm.DN else guid.bytes_le
 
     def target(self, raw: bytes) -> "str | UUID | None":
-        """Return the DN or objectGUID that a stored value names; None for a damaged value."""
+        """Return the DN or objectGUID in a stored value; None for a damaged value."""
         if self.form is ReferenceForm.GUID:
             return UUID(bytes_le=raw) if len(raw) == GUID_BYTES else None
         try:
@@ -65,7 +65,7 @@ class AttributeReference(NamedTuple):
 def references_in(
     ldap_class: str, values: Mapping[str, Sequence[bytes]]
 ) -> Iterator[tuple[AttributeReference, "str | UUID"]]:
-    """Yield the references among the values of an entry, each with the DN or objectGUID that it names."""
+    """Yield the references among the values of an entry, each with its DN or objectGUID."""
     for name, reference in REFERENCES.get(ldap_class, {}).items():
         for raw in values.get(name, ()):
             target = reference.target(raw)
@@ -95,4 +95,4 @@ def _of_tables() -> Mapping[str, Mapping[str, AttributeReference]]:
 
 
 REFERENCES: Final = _of_tables()
-"""Class of the referring objects -> its attributes that refer, by LDAP name."""
+"""Class of the referring objects -> its attributes with references, by LDAP name."""

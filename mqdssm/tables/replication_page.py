@@ -1,4 +1,4 @@
-"""The documentation page of what replication keeps (``docs/tables/replication.md``), made from the tables."""
+"""Documentation page of the replication store (``docs/tables/replication.md``), made from the tables."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -14,7 +14,7 @@ _COLUMNS: Final = ("property", "PROPID", "variant", "attribute", "as", "replicat
 
 
 def page() -> str:
-    """The text of the page (decisions R26 and R27)."""
+    """Return the text of the page (decisions R26 and R27)."""
     types = "\n".join(map(_type_section, PROPERTY_TABLES.values()))
     return f"""{HEAD}
 # What replication keeps

@@ -1,8 +1,8 @@
-"""Which rights each event needs on Active Directory ([MS-MQDSSM] 5.1), one row a right.
+"""Rights that each event needs on Active Directory ([MS-MQDSSM] 5.1), one row for each right.
 
-Masks are Active Directory's ([MS-ADTS] 5.1.3.2). Where 5.1 asks for more than a domain controller compares,
-the row says both: a GENERIC right stands for its bits, of which one decides. Deleting needs one of two
-rights, not both ([MS-ADTS] 3.1.1.5.5.3); 5.1.1 prints RIGHT_DS_CREATE_CHILD for one of them.
+Masks are Active Directory's ([MS-ADTS] 5.1.3.2). If 5.1 requires more than a domain controller compares, the
+row has both: a GENERIC right has several bits, of which one decides. Deleting needs one of two
+rights, not both ([MS-ADTS] 3.1.1.5.5.3); 5.1.1 has RIGHT_DS_CREATE_CHILD for one of them.
 """
 
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ class Right(NamedTuple):
     """A right by its name in [MS-ADTS] 5.1.3.2.
 
     Attributes:
-        name: as ``RIGHT_DS_CREATE_CHILD``.
+        name: the name, as ``RIGHT_DS_CREATE_CHILD``.
         mask: its bits.
-        decides: those of the bits without which the event fails.
+        decides: the bits without which the event fails.
     """
 
     name: str
@@ -53,11 +53,11 @@ CLASS_GUIDS: Final = MappingProxyType(
         "serversContainer": UUID("f780acc0-56f0-11d1-a9c6-0000f80367c1"),
     }
 )
-"""schemaIDGUID of the classes that events create: what an entry for RIGHT_DS_CREATE_CHILD names."""
+"""schemaIDGUID of the classes that events create: the object type of entries for RIGHT_DS_CREATE_CHILD."""
 
 
 class Event(StrEnum):
-    """What is done to an element ([MS-MQDSSM] 3.1.6)."""
+    """Event on an element ([MS-MQDSSM] 3.1.6)."""
 
     CREATE = "create"
     READ = "read"
@@ -66,7 +66,7 @@ class Event(StrEnum):
 
 
 class Where(StrEnum):
-    """Which object the right is needed on."""
+    """Object on which a right is needed."""
 
     OBJECT = "the object"
     PARENT = "its parent"
@@ -81,15 +81,15 @@ class Need:
     """One right that an event needs.
 
     Attributes:
-        element: of the abstract model, or queue alias or distribution list.
-        event: what is done.
-        where: which object the right is needed on.
+        element: name in the abstract model, or queue alias or distribution list.
+        event: the event.
+        where: the object on which the right is needed.
         holder: class of that object.
         right: the right.
-        section: where it is said.
+        section: section that requires it.
         object_class: the class of child that the right is for, or empty.
         condition: when it is needed; empty: always.
-        either: of the rows with the same word here, one is enough.
+        either: rows with the same word are alternatives: one right suffices.
     """
 
     element: str
@@ -104,7 +104,7 @@ class Need:
 
     @property
     def object_type(self) -> UUID | None:
-        """What an entry of an access control list names as the object type, if anything."""
+        """ObjectType of the entry in an access control list; None: no object type."""
         return CLASS_GUIDS[self.object_class] if self.object_class else None
 
 
@@ -140,7 +140,7 @@ def _kept(element: str, ldap_class: str, section: str, *, security: bool = False
 
 
 def _settings(event: Event, new: str, left: str) -> tuple[Need, ...]:
-    """The settings objects of a queue manager, made or deleted along with an event."""
+    """Return the rights on settings objects of a queue manager that an event creates or deletes."""
     qm, s = "QueueManager", "5.1.1"
     made = (
         Need(qm, event, Where.SERVER, "server", CREATE_CHILD, s, "mSMQSettings", new),
@@ -182,11 +182,11 @@ NEEDS: Final[tuple[Need, ...]] = (
     Need("Queue alias", Event.READ, Where.OBJECT, "msMQ-Custom-Recipient", READ, "5.1.7"),
     Need("Distribution list", Event.READ, Where.OBJECT, "group", READ, "5.1.8"),
 )
-"""Every right of [MS-MQDSSM] 5.1."""
+"""All rights of [MS-MQDSSM] 5.1."""
 
 
 def needs_of(element: str, event: Event) -> tuple[Need, ...]:
-    """What an event needs, in the order of the table."""
+    """Return the rights that an event needs, in the order of the table."""
     return tuple(need for need in NEEDS if (need.element, need.event) == (element, event))
 
 
@@ -194,10 +194,10 @@ def needs_of(element: str, event: Event) -> tuple[Need, ...]:
 
 
 def class_at(dn: str) -> str:
-    """The class of the MSMQ object that belongs at a place ([MS-MQDSSM] 2.2.1), empty if none does.
+    """Return the class of the MSMQ object that belongs at a DN ([MS-MQDSSM] 2.2.1), empty if none does.
 
     Args:
-        dn: any name; one that is none belongs to nothing.
+        dn: any text; an invalid DN has no class.
     """
     try:
         name = DN.parse(dn)
@@ -219,15 +219,15 @@ def class_at(dn: str) -> str:
 
 
 def missing(operation: str, dn: str, server_text: str) -> str:
-    """Which right an operation that was refused for want of rights has needed.
+    """Describe the right that a refused operation needed.
 
     Args:
         operation: ``add``, ``modify`` or ``delete``.
         dn: the object.
-        server_text: the server's own words; Samba's say what part was refused.
+        server_text: the server's own words; Samba's name the refused part.
 
     Returns:
-        Words for people; empty for another operation.
+        Text for people; empty for another operation.
     """
     ldap_class, parent = class_at(dn), _parent(dn)
     if operation == "add":
@@ -249,7 +249,7 @@ _SECURED: Final = frozenset(need.holder for need in NEEDS if need.right is WRITE
 HIDDEN: Final = (
     f"or this user may not see it: that needs {READ.name} ({READ.mask:#x}) on it and on what is above it"
 )
-"""Why something that is there may not be found."""
+"""Text about a possible reason why an existing object was not found."""
 
 
 def _words(right: Right) -> str:

@@ -1,4 +1,4 @@
-"""The documentation page of the rights that events need ([MS-MQDSSM] 5.1; ``docs/tables/rights.md``)."""
+"""Documentation page of the rights that events need ([MS-MQDSSM] 5.1; ``docs/tables/rights.md``)."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -11,7 +11,7 @@ _COLUMNS: Final = ("event", "right", "mask", "on", "of class", "for class", "whe
 
 
 def page() -> str:
-    """The page as text."""
+    """Return the text of the page."""
     elements = dict.fromkeys(need.element for need in NEEDS)
     parts = (f"## {name}\n\n{_lines(need for need in NEEDS if need.element == name)}" for name in elements)
     return f"""{_HEAD}

@@ -1,8 +1,8 @@
-"""Rows of the one table.
+"""Rows of the mapping table.
 
-A row says where one attribute of the abstract model is kept in the directory, how its value is carried,
-what an unset value means and which events may touch it. The adapter, ``ldif/``, the documentation and
-Spark's columns are derived from rows.
+A row describes the storage of one attribute of the abstract model in the directory: the conversion of its
+value, the meaning of an unset value and the events that use it. The adapter, ``ldif/``, the documentation
+and Spark's columns are derived from rows.
 """
 
 import re
@@ -17,24 +17,24 @@ from mqdssm.tables.syntax import Kind, Syntax
 
 
 class Access(IntFlag):
-    """Which events know an attribute, by the tables of [MS-MQDSSM]."""
+    """Events that use an attribute, by the tables of [MS-MQDSSM]."""
 
     READ = 1
-    """It can be read (3.1.6.10 and 3.1.6.11)."""
+    """The attribute can be read (3.1.6.10 and 3.1.6.11)."""
     CREATE = 2
-    """A create stores it in an attribute of its own (3.1.6.1.x.2 and what follows it)."""
+    """A create stores the attribute in an LDAP attribute of its own (3.1.6.1.x.2 and following steps)."""
     WRITE = 4
-    """A write changes it (3.1.6.7.x.2 and what follows it)."""
+    """A write changes the attribute (3.1.6.7.x.2 and following steps)."""
     FILTER = 8
-    """It has an LDAP attribute in the filter tables (3.1.6.4.x.2); others are filtered by us (M17)."""
+    """The filter tables have an LDAP attribute for it (3.1.6.4.x.2); we filter by the others (M17)."""
     SORT = 16
-    """Results can be sorted by it: it is in the tables of 3.1.6.10 (3.1.6.4)."""
+    """Results can be sorted by the attribute: it is in the tables of 3.1.6.10 (3.1.6.4)."""
     NAME = 32
-    """A create and a look-up make the object's DN from it (2.2.1)."""
+    """A create and a look-up make the object's DN from the attribute (2.2.1)."""
 
 
 class Missing(Enum):
-    """What an LDAP attribute that the entry does not have means ([MS-MQDSSM] 3.1.6.11)."""
+    """Meaning of an LDAP attribute that the entry does not have ([MS-MQDSSM] 3.1.6.11)."""
 
     ERROR = "error"
     """The object cannot be read: GenericError."""
@@ -54,7 +54,7 @@ class Holder(Enum):
 
 
 class Computed(StrEnum):
-    """How an abstract value is made where no value is simply copied; ``compute`` has the pure parts."""
+    """Computation of an abstract value that is not simply copied; ``compute`` has the pure parts."""
 
     COMPUTER_NAME = "computer name of the DN"
     FULL_PATH = "DN of the entry"
@@ -71,7 +71,7 @@ class Computed(StrEnum):
 
 
 NO_DEFAULT: Final = object()
-"""Stands in ``Row.default`` where the row has none."""
+"""Marker in ``Row.default`` for a row without a default."""
 
 
 _LETTERS: Final = {
@@ -86,27 +86,27 @@ _LETTERS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One attribute of an element.
+    """Row of one attribute of an element.
 
     Attributes:
         adm: the specification's name of the attribute.
         field: its name in the model.
         ldap: LDAP attributes that are read for it, in the order of [MS-MQDSSM] 3.1.6.10. ``whenCreated``,
-            ``whenChanged`` and ``distinguishedName`` are abstract: a server's profile may know better ones.
-        syntax: how values of the first LDAP attribute are carried.
-        access: which events know it.
-        missing: what an unset LDAP attribute means.
+            ``whenChanged`` and ``distinguishedName`` are abstract: a server's profile may have better ones.
+        syntax: conversion of the values of the first LDAP attribute.
+        access: events that use it.
+        missing: meaning of an unset LDAP attribute.
         propid: its number in MSMQ's own protocols ([MS-MQMQ] 2.3), if it has one of its own.
-        sections: where [MS-MQDSSM] describes it.
-        multi: the abstract value is a tuple.
+        sections: sections of [MS-MQDSSM] that describe it.
+        multi: True if the abstract value is a tuple.
         holder: the entry that holds it.
-        computed: how it is made, where the value is not just carried by ``syntax``.
-        kind: what (each item of) the abstract value is; that of the syntax unless computed otherwise.
-        default: the abstract value where ``missing`` is DEFAULT.
-        written: LDAP attributes that creates and writes send for it, where these are not ``ldap``.
-        computer_ldap: LDAP attributes of the computer that are read besides ``ldap``.
+        computed: the computation, if the value is not only converted by ``syntax``.
+        kind: type of (each item of) the abstract value; that of the syntax unless computed otherwise.
+        default: the abstract value if ``missing`` is DEFAULT.
+        written: LDAP attributes that creates and writes send for it, if they differ from ``ldap``.
+        computer_ldap: LDAP attributes of the computer that are read in addition to ``ldap``.
         one_of_set: the LDAP attribute can hold several values though the abstract one is single (M10).
-        unit: of numbers, as ``KB``.
+        unit: unit of numbers, as ``KB``.
     """
 
     adm: str
@@ -129,22 +129,22 @@ class Row:
 
     @property
     def has_default(self) -> bool:
-        """Whether an unset LDAP attribute stands for ``default``."""
+        """True if an unset LDAP attribute means ``default``."""
         return self.missing is Missing.DEFAULT
 
     @property
     def in_catalog(self) -> bool:
-        """Whether a global catalog of Active Directory holds all that it is read from (decision M73)."""
+        """True if global catalogs of Active Directory hold all LDAP attributes of the row (decision M73)."""
         return all(map(schema.in_catalog, (*self.ldap, *self.computer_ldap)))
 
     def decode(self, values: Sequence[bytes]) -> Any:
-        """The abstract value of an LDAP attribute, for rows that are not computed.
+        """Convert the values of an LDAP attribute to the abstract value, for rows that are not computed.
 
         Args:
             values: the attribute's values as the server sent them, at least one.
 
         Raises:
-            MappingError: a value that the syntax does not know, or several where one is expected; the text
+            MappingError: an invalid value for the syntax, or several where one is expected; the text
                 names the attribute and the value.
         """
         try:
@@ -165,7 +165,7 @@ class Row:
         return distinct.pop()
 
     def encode(self, value: Any) -> tuple[bytes, ...]:
-        """The values to send for an abstract value, for rows that are not computed.
+        """Convert an abstract value to the values to send, for rows that are not computed.
 
         Returns:
             The LDAP values; none for an empty text, octet string or list, which LDAP cannot store (M38).
@@ -195,19 +195,19 @@ _MEASURED: Final = frozenset((Kind.TEXT, Kind.BYTES, Kind.GUID))
 
 
 def _length(raw: bytes, kind: Kind) -> int:
-    """UTF-16 code units of text, else bytes: what ranges in Active Directory's schema count."""
+    """Return the length that ranges of Active Directory's schema limit: UTF-16 units of text, else bytes."""
     return len(raw.decode().encode("utf-16-le")) // 2 if kind is Kind.TEXT else len(raw)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowMaker:
-    """Makes the rows of one element from columns that a reader can compare with the specification.
+    """Maker of the rows of one element, from columns that a reader can compare with the specification.
 
     Attributes:
-        read: sections that tell how every attribute of the element is read.
-        create: section that lists what a create stores.
-        write: section that lists what a write changes.
-        filter: section that lists what can be filtered by.
+        read: sections about reading the attributes of the element.
+        create: section with the attributes that a create stores.
+        write: section with the attributes that a write changes.
+        filter: section with the attributes for filters.
     """
 
     read: str
@@ -233,11 +233,11 @@ class RowMaker:
         Args:
             adm: the specification's name.
             ldap: LDAP names, with blanks between.
-            syntax: of the first of them.
+            syntax: syntax of the first LDAP attribute.
             events: letters of R(ead) C(reate) W(rite) F(ilter) S(ort) N(ame).
             unset: a member of Missing, or the default.
             propid: PROPID number or None.
-            kind: of the abstract value, where it is not that of the syntax.
+            kind: type of the abstract value, if it differs from that of the syntax.
             see: more sections, with blanks between.
             **more: further attributes of the row.
         """
@@ -274,7 +274,7 @@ class RowMaker:
 
 
 def snake_case(adm: str) -> str:
-    """The model's name of an attribute: ``Site1Identifier`` is ``site1_identifier``."""
+    """Return the model's name of an attribute: ``Site1Identifier`` gives ``site1_identifier``."""
     return _WORD_BOUNDARY.sub("_", adm).lower()
 
 

@@ -1,4 +1,4 @@
-"""The directory schema: look-ups over attribute types and classes, proven when imported.
+"""The directory schema: look-ups of attribute types and classes, which are checked at import.
 
 [MS-MQDSSM] 2.2.1, 2.2.2, 2.2.4 and 2.4 name the classes and attributes; ``ldif/`` and the documentation
 are generated from here.
@@ -21,7 +21,7 @@ CLASSES: Final[Mapping[str, ObjectClass]] = MappingProxyType({c.name.lower(): c 
 """Object classes by lower-case name."""
 
 ORIGINAL_GUID_CLASSES: Final = frozenset({"mSMQQueue", "mSMQConfiguration", "mSMQSettings"})
-"""Classes whose mSMQOwnerID keeps a GUID from before a migration, where the server makes others (M37)."""
+"""Classes whose mSMQOwnerID keeps a GUID from before a migration, if the server makes new GUIDs (M37)."""
 
 UNUSED_ATTRIBUTES: Final[frozenset[str]] = frozenset(
     (
@@ -34,11 +34,11 @@ UNUSED_ATTRIBUTES: Final[frozenset[str]] = frozenset(
         "mSMQSiteName",
     )
 )
-"""In the schema, used by no version of Windows ([MS-MQDSSM] 2.2.4); mSMQOwnerID: decision M37."""
+"""Attributes in the schema that no version of Windows uses ([MS-MQDSSM] 2.2.4); mSMQOwnerID: decision M37."""
 
 
 def attribute(name: str) -> AttributeType:
-    """Find an attribute type by name, whatever its case.
+    """Find an attribute type by name, in any case.
 
     Raises:
         ValueError: the schema has no such attribute.
@@ -50,13 +50,13 @@ def attribute(name: str) -> AttributeType:
 
 
 def in_catalog(name: str) -> bool:
-    """Whether Active Directory's global catalogs hold an attribute; not those that are unknown here."""
+    """Return True if Active Directory's global catalogs hold an attribute; False for unknown ones."""
     found = ATTRIBUTES.get(name.lower())
     return found is not None and found.catalog
 
 
 def object_class(name: str) -> ObjectClass:
-    """Find an object class by name, whatever its case.
+    """Find an object class by name, in any case.
 
     Raises:
         ValueError: the schema has no such class.
@@ -68,7 +68,7 @@ def object_class(name: str) -> ObjectClass:
 
 
 def superiors(name: str) -> tuple[ObjectClass, ...]:
-    """The class and all classes above it, the most specific first (top left out)."""
+    """Return the class and all its superior classes, the most specific first, without top."""
     chain: list[ObjectClass] = []
     while name.lower() != "top":
         chain.append(object_class(name))
@@ -77,20 +77,20 @@ def superiors(name: str) -> tuple[ObjectClass, ...]:
 
 
 def allowed_attributes(name: str) -> frozenset[str]:
-    """Names of the attributes that objects of a class can have, own and inherited."""
+    """Return the names of the attributes that objects of a class can have, own and inherited."""
     return frozenset(a for c in superiors(name) for a in (*c.must, *c.filled_in, *c.may))
 
 
 def required_attributes(name: str) -> frozenset[str]:
-    """Names of the attributes that the writer of an object of a class has to give."""
+    """Return the names of the attributes that the creator of an object of a class must give."""
     return frozenset(a for c in superiors(name) for a in c.must)
 
 
 def prove(attributes: Sequence[AttributeType], classes: Sequence[ObjectClass]) -> None:
-    """Check definitions against each other; done with ours at import: a wrong one must not reach a server.
+    """Check definitions against each other; done at import: a wrong definition must not reach a server.
 
     Raises:
-        ValueError: an OID or a name twice, or a class that names what is not defined.
+        ValueError: an OID or a name twice, or a class with undefined names.
     """
     oids = [a.oid for a in attributes] + [c.oid for c in classes]
     problems = [f"OID {oid} is defined twice" for oid in sorted({o for o in oids if oids.count(o) > 1})]

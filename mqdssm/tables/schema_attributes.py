@@ -1,7 +1,7 @@
-"""Attribute types of the schema: [MS-MQDSSM] 2.2.2, 2.2.4 and 2.4, and those that their classes need.
+"""Attribute types of the schema: [MS-MQDSSM] 2.2.2, 2.2.4 and 2.4, and other attributes of their classes.
 
 OIDs, syntaxes and ranges are those of Microsoft's schema ([MS-ADA1] to [MS-ADA3]); the attributes of the
-root DSE have no published OID and get one of our own (decision M3's canonical names need them there).
+root DSE have no published OID and get our own ones (decision M3's canonical names need them there).
 """
 
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ class AttributeType:
         name: the lDAPDisplayName, in Microsoft's spelling.
         oid: its object identifier.
         syntax: the syntax of its values.
-        single: at most one value.
+        single: True for at most one value.
         lower: least length (UTF-16 units of text, bytes of octets) or least number; None if there is none.
         upper: greatest length or number; None if there is none.
         indexed: Active Directory keeps an index, and OpenLDAP should.
         catalog: Active Directory's global catalogs hold it.
-        builtin: slapd itself or core.schema defines it, perhaps with more values allowed.
-        description: for people; Microsoft's attributes have none.
+        builtin: slapd itself or core.schema defines it, maybe with more values allowed.
+        description: text for people; Microsoft's attributes have none.
     """
 
     name: str
@@ -45,7 +45,7 @@ class AttributeType:
     description: str = ""
 
     def check_length(self, length: int) -> None:
-        """Refuse a value of a length that Active Directory would refuse (decision M28).
+        """Refuse a length of a value that Active Directory would refuse (decision M28).
 
         Args:
             length: UTF-16 code units of text, bytes of octets.
@@ -67,10 +67,10 @@ def _define(
     flags: str = "",
     bounds: tuple[int | None, int | None] = (None, None),
 ) -> AttributeType:
-    """Make one attribute type; the flags are words.
+    """Make one attribute type.
 
-    ``multi`` many values, ``index`` indexed, ``gc`` in global catalogs, ``builtin`` defined by the server,
-    ``own`` a number of our arc instead of Microsoft's.
+    Flags are words: ``multi`` many values, ``index`` indexed, ``gc`` in global catalogs, ``builtin`` defined
+    by the server, ``own`` a number of our arc instead of Microsoft's.
     """
     words = flags.split()
     if "own" in words:

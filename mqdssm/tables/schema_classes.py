@@ -1,8 +1,8 @@
 """Object classes of the schema: [MS-MQDSSM] 2.2.1 and the classes of the tree around them.
 
 MUST, MAY and possible superiors are those of Microsoft's schema ([MS-ADSC]), cut down to the attributes
-of ``schema_attributes``. What Active Directory must have but fills in itself is in ``filled_in``: a server
-that fills nothing in takes it as optional.
+of ``schema_attributes``. Attributes that Active Directory requires but fills in itself are in ``filled_in``;
+they are optional on other servers.
 """
 
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ class ObjectClass:
     Attributes:
         name: the lDAPDisplayName, in Microsoft's spelling.
         oid: its governsID.
-        superior: the class it is derived from.
-        ad_superior: the class it is derived from in Active Directory.
+        superior: its superior class.
+        ad_superior: its superior class in Active Directory.
         kind: structural, abstract, or auxiliary (beside a structural one).
-        must: attributes that the writer has to give.
-        filled_in: attributes that Active Directory demands and fills in itself.
+        must: attributes that the creator must give.
+        filled_in: attributes that Active Directory requires and fills in itself.
         may: optional attributes.
         parents: classes below which Active Directory allows it; slapd does not check.
         rdn: the attribute that names its objects.
-        own: defined by us, unknown to Active Directory.
-        description: for people; Microsoft's classes have none.
+        own: True if we defined it; Active Directory does not have it.
+        description: text for people; Microsoft's classes have none.
     """
 
     name: str
@@ -100,7 +100,7 @@ _TREE: Final = (
 )
 
 _PRINCIPALS: Final = (
-    ObjectClass(  # not below core.schema's person, which demands sn
+    ObjectClass(  # not below core.schema's person, which requires sn
         name="user",
         oid=f"{MICROSOFT_ARC}.5.9",
         ad_superior="organizationalPerson",

@@ -1,6 +1,6 @@
-"""Comparing a server's schema with ours: is everything there that the mapping needs, as it needs it?
+"""Comparison of a server's schema with the definitions that the mapping needs.
 
-Input are the values of ``attributeTypes`` and ``objectClasses`` in a server's subschema entry (RFC 4512 4.2).
+Input: the values of ``attributeTypes`` and ``objectClasses`` in a server's subschema entry (RFC 4512 4.2).
 """
 
 import re
@@ -20,7 +20,7 @@ _CLASS_KINDS: Final = ("STRUCTURAL", "ABSTRACT", "AUXILIARY")
 _ALWAYS_FILLED_IN: Final = frozenset(
     {"objectclass", "objectcategory", "instancetype", "ntsecuritydescriptor"}
 )
-"""What top demands on Active Directory; the server gives it."""
+"""Attributes that top requires on Active Directory; the server fills them in."""
 _TEXT: Final = frozenset(
     f"1.3.6.1.4.1.1466.115.121.1.{number}" for number in (15, 26, 44, 50)
 )  # any text, IA5, printable, telephone numbers
@@ -28,12 +28,12 @@ _TEXT: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SchemaDifference:
-    """One way in which a server's schema is not ours.
+    """One difference between a server's schema and ours.
 
     Attributes:
-        subject: what differs, as ``attribute mSMQQuota``.
-        problem: how.
-        serious: the mapping cannot work with it; else it is only worth knowing.
+        subject: the differing definition, as ``attribute mSMQQuota``.
+        problem: the difference.
+        serious: True if the mapping cannot work with it; else it is only information.
     """
 
     subject: str
@@ -46,12 +46,12 @@ class SchemaDifference:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A definition as a server publishes it: RFC 4512 4.1.1 and 4.1.2, as far as it is compared.
+    """A definition published by a server (RFC 4512 4.1.1 and 4.1.2), with the parts that are compared.
 
     Attributes:
         oid: the object identifier.
         names: all names, in lower case.
-        single: it says SINGLE-VALUE.
+        single: True for SINGLE-VALUE.
         fields: the words behind each keyword, as ``{"SUP": ("top",)}``.
     """
 
@@ -65,7 +65,7 @@ def parse_description(text: str) -> Description:
     """Read one value of attributeTypes or objectClasses.
 
     Raises:
-        ValueError: it is no such definition.
+        ValueError: an invalid definition.
     """
     tokens = _TOKEN.findall(text[:_DESCRIPTION_CHARS_MAX])
     if len(tokens) < 3 or tokens[0] != "(" or tokens[-1] != ")":
@@ -95,7 +95,7 @@ def _is_keyword(token: str) -> bool:
 
 
 def needed_attributes() -> Mapping[str, frozenset[str]]:
-    """For each class, the LDAP attributes that reading and writing elements, aliases and settings needs."""
+    """Return the LDAP attributes of each class that elements, aliases and settings need."""
     needed: dict[str, set[str]] = {
         settings.LDAP_CLASS: {copied.settings for copied in settings.COPIED},
         alias.ALIAS_CLASS: {alias.ALIAS_FORMAT_NAME},
@@ -113,7 +113,7 @@ def needed_attributes() -> Mapping[str, frozenset[str]]:
 def compare(
     attribute_types: Iterable[str], object_classes: Iterable[str], *, matching_rules: bool = True
 ) -> list[SchemaDifference]:
-    """Compare a server's schema with what the mapping needs.
+    """Compare a server's schema with the definitions that the mapping needs.
 
     Args:
         attribute_types: values of attributeTypes of the subschema entry.
@@ -121,7 +121,7 @@ def compare(
         matching_rules: the server publishes matching rules (Active Directory does not).
 
     Returns:
-        The differences, serious ones first; empty if the schema is ours.
+        The differences, serious ones first; empty if there are none.
 
     Raises:
         ValueError: a value that is no schema definition.
@@ -140,12 +140,12 @@ def compare(
 def compare_replication(
     attribute_types: Iterable[str], object_classes: Iterable[str]
 ) -> list[SchemaDifference]:
-    """Compare a server's schema with what the replication store needs besides (`schema_mqis`).
+    """Compare a server's schema with the additional needs of the replication store (`schema_mqis`).
 
-    Args and errors are those of `compare`.
+    Arguments and errors as in `compare`.
 
     Returns:
-        The differences, all of them serious; empty if all is there.
+        The differences, all of them serious; empty if there are none.
     """
     attributes = _by_name(map(parse_description, attribute_types))
     classes = _by_name(map(parse_description, object_classes))
@@ -206,7 +206,7 @@ def _definition_problems(
 
 
 def _syntax(theirs: Description, server: Mapping[str, Description]) -> str | None:
-    """The OID of a syntax, the attribute's own or that of one above it; None: it is nowhere said."""
+    """Return the OID of an attribute's syntax, own or inherited; None: no definition has one."""
     seen: set[str] = set()
     current: Description | None = theirs
     while current is not None and current.oid not in seen:
@@ -219,7 +219,7 @@ def _syntax(theirs: Description, server: Mapping[str, Description]) -> str | Non
 
 
 def _syntaxes(attribute: AttributeType) -> frozenset[str]:
-    """The OIDs of syntaxes that carry the attribute's values."""
+    """Return the OIDs of syntaxes that fit the attribute's values."""
     found = {attribute.syntax.ldap_oid, attribute.syntax.ad_oid or attribute.syntax.ldap_oid}
     if attribute.builtin and attribute.syntax.ldap_oid in _TEXT:  # core.schema is stricter with some texts
         found |= _TEXT
@@ -227,7 +227,7 @@ def _syntaxes(attribute: AttributeType) -> frozenset[str]:
 
 
 def written_attributes() -> frozenset[str]:
-    """The LDAP attributes that creates and writes send."""
+    """Return the LDAP attributes that creates and writes send."""
     sent = {copied.settings for copied in settings.COPIED}
     for table in TABLES.values():
         for row in table.rows:
@@ -284,7 +284,7 @@ def _membership_differences(
 
 
 def _named(name: str, server: Mapping[str, Description], *words: str) -> frozenset[str]:
-    """Lower-case names of the attributes that a server's class and those above it name in MUST or MAY."""
+    """Return the attributes in MUST or MAY of a server's class and its superiors, in lower case."""
     allowed: set[str] = set()
     seen: set[str] = set()
     waiting = [name.lower()]

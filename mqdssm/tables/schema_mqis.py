@@ -1,4 +1,4 @@
-"""Our own classes and attributes: what MQIS knows of its objects and [MS-MQDSSM] does not.
+"""Our own classes and attributes: properties of MQIS objects that [MS-MQDSSM] does not have.
 
 The replication store needs them ([MC-MQDSRP] 3.1.1). An auxiliary class for each type of object stands beside
 the object's structural class, so that an object and its sequence number change in one LDAP operation
@@ -21,7 +21,7 @@ from mqdssm.tables.schema_classes import TOP, ObjectClass
 ATTRIBUTE_ARC: Final = f"{OWN_ARC}.3"
 CLASS_ARC: Final = f"{OWN_ARC}.4"
 NUMBERED: Final = "mqisNumbered"
-"""The class of every entry that has a sequence number, objects and tombstones alike."""
+"""Class of every entry that has a sequence number, objects and tombstones alike."""
 
 OCTETS, TEXT, NUMBER, BOOLEAN = ad.OCTET_STRING, ad.UNICODE, ad.LARGE_INTEGER, ad.BOOLEAN
 GUID_BYTES: Final = (16, 16)
@@ -96,7 +96,7 @@ DESCRIPTIONS: Final = MappingProxyType(
         "mqisServer": "Directory server that keeps its state in this directory",
     }
 )
-"""Descriptions of all attributes and classes here, for people who look at a server's schema."""
+"""Descriptions of all attributes and classes of this module, for readers of a server's schema."""
 
 
 def _attribute(
@@ -193,7 +193,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _beside(number: int, name: str, may: str) -> ObjectClass:
-    """The auxiliary class of one type of object."""
+    """Make the auxiliary class of one type of object."""
     return ObjectClass(
         name=name,
         oid=f"{CLASS_ARC}.{number}",
@@ -207,7 +207,7 @@ def _beside(number: int, name: str, may: str) -> ObjectClass:
 
 
 def _alone(number: int, name: str, must: str, may: str, parents: str = "container") -> ObjectClass:
-    """A structural class of our own."""
+    """Make a structural class of our own."""
     return ObjectClass(
         name=name,
         oid=f"{CLASS_ARC}.{number}",
@@ -275,7 +275,7 @@ CLASSES: Final = (
 )
 
 INDEXED: Final = tuple(attribute.name for attribute in ATTRIBUTES if attribute.indexed)
-"""What a server has to index for equality."""
+"""Attributes that a server must index for equality."""
 
 schema.prove((*schema_attributes.ALL, *ATTRIBUTES), (*schema_classes.ALL, *CLASSES))
 for _indexed in (attribute for attribute in ATTRIBUTES if attribute.indexed):

@@ -1,4 +1,4 @@
-"""mSMQSettings: copies of a queue manager's attributes, one entry for each site it serves.
+"""Objects of class mSMQSettings: copies of a queue manager's attributes, one entry for each of its sites.
 
 [MS-MQDSSM] 3.1.6.1.1.3 and 3.1.6.7.1.9: the object exists while the queue manager is a routing, directory
 or supporting server.
@@ -12,7 +12,7 @@ from mqdssm.tables.syntax import BOOLEAN, GUID, UINT32, Syntax
 LDAP_CLASS: Final = "mSMQSettings"
 RDN_VALUE: Final = "MSMQ Settings"
 SERVER_ROLES: Final = ("RoutingServer", "DirectoryServer", "SupportingServer")
-"""Attributes of QueueManager of which one or more must be true for the objects to exist."""
+"""Attributes of QueueManager; at least one must be true for the objects to exist."""
 
 
 class CopiedAttribute(NamedTuple):
@@ -21,8 +21,8 @@ class CopiedAttribute(NamedTuple):
     Attributes:
         settings: the attribute of mSMQSettings.
         configuration: the attribute of mSMQConfiguration that it repeats.
-        syntax: of both.
-        adm: what QueueManager calls it; names of our own for what has none there.
+        syntax: syntax of both.
+        adm: name in QueueManager; a name of our own if QueueManager has none.
     """
 
     settings: str

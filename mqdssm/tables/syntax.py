@@ -1,7 +1,7 @@
-"""LDAP attribute values and the Python values that stand for them, both ways.
+"""LDAP attribute values and their Python values, with conversion both ways.
 
-Each syntax is strict: what its pattern does not cover is a MappingError, and the value stays in the
-directory as it was. Wire forms are those that servers store (decision M10), not those of the prose.
+Each syntax is strict: a value that does not match its pattern is a MappingError, and stays in the directory
+unchanged. Wire forms are those that servers store (decision M10), not those of the prose.
 """
 
 import re
@@ -25,14 +25,14 @@ UINT32_MAX: Final = 2**32 - 1
 INT32_MAX: Final = 2**31 - 1
 INT32_MIN: Final = -(2**31)
 GUID_BYTES: Final = 16
-TIME_SECONDS_MIN: Final = -11_644_473_600  # 1601-01-01, where Windows begins to count
+TIME_SECONDS_MIN: Final = -11_644_473_600  # 1601-01-01, the first time of Windows
 TIME_SECONDS_MAX: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
 CACHED_VALUES: Final = 4096  # of each kind: quotas and times repeat, refusals are not kept
 SHOWN_BYTES_MAX: Final = 60  # of a wrong value in a message
 
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _INTEGER: Final = re.compile(rb"-?[1-9][0-9]{0,9}|0")
-# [RFC4517] 3.3.13: minutes and seconds may be left out, the fraction is of the last part that is there
+# [RFC4517] 3.3.13: minutes and seconds may be left out; the fraction belongs to the last given part
 _TIME: Final = re.compile(
     rb"([0-9]{8})([01][0-9]|2[0-3])(?:([0-5][0-9])([0-5][0-9]|60)?)?(?:[.,]([0-9]+))?"
     rb"(?:Z|([+-])([01][0-9]|2[0-3])([0-5][0-9])?)"
@@ -59,11 +59,11 @@ class Syntax(Generic[T]):
     """Reader and writer of one kind of attribute value.
 
     Attributes:
-        name: what messages call it.
+        name: name in messages.
         ad_syntax: the syntax of the attribute in the schema.
-        kind: what the value is in Python.
-        load: one value as the server sent it to the Python value; raises MappingError.
-        dump: the Python value to the one value to send; raises MappingError.
+        kind: type of the Python value.
+        load: converts one value from the server to the Python value; raises MappingError.
+        dump: converts the Python value to the value to send; raises MappingError.
     """
 
     name: str
@@ -99,7 +99,7 @@ def _check_integer(value: object, name: str, low: int, high: int) -> int:
 
 @lru_cache(maxsize=CACHED_VALUES)
 def _load_uint32(raw: bytes) -> int:
-    # what other programs wrote unsigned into a server without a 32-bit limit is read too
+    # unsigned values that other programs wrote into a server without a 32-bit limit are accepted, too
     return _load_integer(raw, "UINT32", INT32_MIN, UINT32_MAX) & UINT32_MAX
 
 
@@ -181,7 +181,7 @@ def _dump_sid(value: str) -> bytes:
 
 @lru_cache(maxsize=CACHED_VALUES)
 def _seconds_of_day(digits: bytes) -> int:
-    """Seconds from 1970 to the begin of a day written as YYYYMMDD."""
+    """Return the seconds from 1970 to the beginning of a day in the form YYYYMMDD."""
     year, month, day = int(digits[:4]), int(digits[4:6]), int(digits[6:8])
     return (date(year, month, day).toordinal() - _EPOCH_DAY) * 86_400
 
@@ -212,7 +212,7 @@ def _dump_time(value: int) -> bytes:
     days, rest = divmod(seconds, 86_400)
     day = date.fromordinal(days + _EPOCH_DAY)
     clock = f"{rest // 3600:02}{rest // 60 % 60:02}{rest % 60:02}"
-    # "1577836800" or no fraction would be taken by Active Directory, and compare wrongly (M35)
+    # Active Directory would accept "1577836800" or no fraction, and compare wrongly (M35)
     return f"{day.year:04}{day.month:02}{day.day:02}{clock}.0Z".encode("ascii")
 
 
@@ -220,9 +220,9 @@ def words(name: str, ad_syntax: AdSyntax, kind: Kind, values: Mapping[T, bytes])
     """Make a syntax of a few fixed words, one for each value.
 
     Args:
-        name: what messages call it.
+        name: name in messages.
         ad_syntax: the syntax of the attribute in the schema.
-        kind: what the values are in Python.
+        kind: type of the Python values.
         values: each value and its word on the wire.
     """
     dumps = dict(values)
@@ -247,7 +247,7 @@ def enumeration(members: type[E], ad_syntax: AdSyntax) -> Syntax[E]:
     """Make the syntax of an enumeration that is stored as its number.
 
     Args:
-        members: the enumeration; its numbers are those on the wire.
+        members: the enumeration, with its numbers on the wire.
         ad_syntax: Enumeration or Integer.
     """
     words_of: Mapping[E, bytes] = {member: b"%d" % member.value for member in members}
