@@ -16,8 +16,8 @@ _set = object.__setattr__
 def adm(name: str, default: object = None) -> Any:
     """Declare a field that holds an attribute of the specification.
 
-    Not ``Field(alias=...)``: type checkers take an alias for the only name of the argument, and would refuse
-    ``Queue(label=...)``, which is what people write.
+    Not ``Field(alias=...)``: type checkers would accept only the alias as the name of the argument, and
+    refuse the usual form ``Queue(label=...)``.
 
     Args:
         name: the specification's name of the attribute, in JSON and as another name of the argument.
@@ -30,14 +30,14 @@ class DirectoryObject(BaseModel):
     """Base of all elements: an object of the directory and the set of its populated attributes.
 
     An attribute that was never set reads as the default of the specification and is *not populated*: it is
-    never written. Setting one, to whatever value, populates it. An object that was read from a directory
-    also remembers what was assigned since (M45).
+    never written. An assignment of any value populates it. An object that was read from a directory
+    also records the later assignments (M45).
 
     Fields are in snake_case; the specification's names are their aliases, and both are accepted.
 
     Attributes:
         element_name: the name of the element in the specification, as ``"Queue"``.
-        unsupported_names: attributes that Active Directory does not have, whose use is a GenericError.
+        unsupported_names: attributes that Active Directory does not have; their use is a GenericError.
     """
 
     model_config = ConfigDict(
@@ -73,7 +73,7 @@ class DirectoryObject(BaseModel):
 
     @classmethod
     def adm_names(cls) -> tuple[str, ...]:
-        """The specification's names of all attributes, in the order of [MS-MQDSSM] 3.1.6.20."""
+        """Return the specification's names of all attributes, in the order of [MS-MQDSSM] 3.1.6.20."""
         return tuple(cls._fields_by_adm)
 
     @classmethod
@@ -198,7 +198,7 @@ class DirectoryObject(BaseModel):
     def original_identifier(self) -> UUID | None:
         """GUID of the object in its former directory, if this one could not keep it (M37).
 
-        `identifier` is what the directory knows it by; a look-up by Identifier finds it by both.
+        `identifier` is the GUID in this directory; a look-up by Identifier finds the object by both.
         """
         return self._original_identifier
 

@@ -111,7 +111,7 @@ class TopologyServerReply:
 
     Attributes:
         correlation_id: `request_id` of the request.
-        connected_networks: ConnectedNetworkArray, 1 to 32; a nil GUID alone: none is known (decision S6).
+        connected_networks: ConnectedNetworkArray, 1 to 32; one nil GUID if no network is known (decision S6).
         connected_network_mask: 0 over IP; over IPX as many bits as `connected_networks` has elements.
         responding_site_id: the server's site; None where that is the client's own.
         directory_service_servers: DirectoryServiceServerArray, at least one; None where the server is of the

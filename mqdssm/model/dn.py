@@ -76,7 +76,7 @@ class DN:
         """Read a DN: RFC 4514, and RFC 2253's blanks around ``,`` and ``=``, quotes and ``OID.``.
 
         Raises:
-            ValueError: no distinguished name; the message says where and why.
+            ValueError: no distinguished name; the message has the position and the reason.
         """
         if not text.isascii():
             _check_unicode(text)

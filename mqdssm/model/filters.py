@@ -17,7 +17,7 @@ class Filter:
         value: the abstract value to compare with, as the attribute of the element holds it.
 
     Raises:
-        ValueError: the operator is none of the six.
+        ValueError: an unknown operator.
     """
 
     attribute: str

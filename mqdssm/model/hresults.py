@@ -167,7 +167,7 @@ class Hresult(IntEnum):
     MQDS_OBJECT_NOT_FOUND = 0xC00E_050F  # [MS-MQDS] 3.1.4.4
     MQDS_E_NO_MORE_DATA = 0xC00E_0523  # [MS-MQDS] 3.1.4.20
     MQDS_E_CANT_INIT_SERVER_AUTH = 0xC00E_052B  # [MS-MQDS] 3.1.4.2
-    # named in [MC-MQDSRP] 3.3.7.1 and 3.3.7.8 alone, without public numbers: stand-ins (decision R20)
+    # named only in [MC-MQDSRP] 3.3.7.1 and 3.3.7.8, without public numbers: stand-ins (decision R20)
     MQDS_NO_RSP_FROM_OWNER = 0xC00E_0049
     MQDS_OWNER_NOT_REACHED = 0xC00E_004A
 

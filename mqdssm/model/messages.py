@@ -198,7 +198,7 @@ class SyncRequestMessage(ReplicationMessage):
         partition_id: the partition.
         from_seq_number: start of the range.
         to_seq_number: end of the range.
-        known_purged_seq_number: the purged number that the requester knows.
+        known_purged_seq_number: the purged number in the requester's state.
         is_sync0: the requester's partition is in the sync0 state.
         scope: the scope flag.
         requester_name: machine name of the sender.

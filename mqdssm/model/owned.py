@@ -67,7 +67,7 @@ class OwnedQueue:
         multicast_address: ``address:port``, or nothing.
         security: its security descriptor; None if it is unknown.
         create_time: seconds since 1970; None if it is unknown.
-        modify_time: likewise.
+        modify_time: seconds since 1970; None if it is unknown.
         directory_path: its LDAP URL; None if it is unknown.
     """
 

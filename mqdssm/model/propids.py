@@ -330,7 +330,7 @@ def propid(name: str) -> Propid:
     """Find a property by its name, in any case, with or without ``PROPID_``.
 
     Raises:
-        ValueError: there is none.
+        ValueError: an unknown name.
     """
     found = Propid.__members__.get(name.upper().removeprefix(PREFIX))
     if found is None:

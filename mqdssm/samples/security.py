@@ -56,7 +56,7 @@ def queue_security(owner: Sid, computer: Sid, users: Sid, form: int) -> bytes:
         owner: owner with all rights; the computer and the administrators have them too.
         computer: SID of the queue's computer.
         users: SID of the users of the domain.
-        form: 0: everybody may send; 1: guests may not; 2: users of the domain may send and peek.
+        form: 0: everyone may send; 1: guests may not; 2: users of the domain may send and peek.
     """
     world = allow(EVERYONE, QueueAccess.GENERIC_WRITE)
     aces = [

@@ -58,7 +58,7 @@ def service_type(
     """Compute mSMQServiceType of a queue manager ([MS-MQDSSM] 3.1.6.1.1.5, 3.1.6.7.1.5).
 
     Args:
-        routing_server: QueueManager.RoutingServer; None if not populated, likewise the others.
+        routing_server: QueueManager.RoutingServer; here and below, None if not populated.
         remote_access_server: QueueManager.RemoteAccessServer.
         directory_server: QueueManager.DirectoryServer.
         directory_server_type: QueueManager.DirectoryServerType; used only for directory servers.

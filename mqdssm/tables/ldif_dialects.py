@@ -24,7 +24,7 @@ AD_SETS_ITSELF: Final = _words(
     "repsFrom repsTo msDS-NcType "
     # deleted objects
     "isDeleted isRecycled lastKnownParent msDS-LastKnownRDN "
-    # accounts: what SAM counts and derives, and secrets, which LDAP never shows
+    # accounts: values that SAM counts and derives, and secrets, which LDAP never shows
     "sAMAccountType primaryGroupID badPwdCount badPasswordTime lastLogon lastLogoff lastLogonTimestamp "
     "logonCount pwdLastSet lockoutTime adminCount sIDHistory userPassword unicodePwd dBCSPwd ntPwdHistory "
     "lmPwdHistory supplementalCredentials rIDSetReferences "

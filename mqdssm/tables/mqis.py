@@ -7,7 +7,7 @@ abstract model. Values have one form in typed columns and one in text:
 ====================  =============================  ====================================================
 variant               column                         text (CSV, JSON Lines, or a text column)
 ====================  =============================  ====================================================
-VT_UI1 … VT_I4        integer                        decimal; what is unsigned is written unsigned
+VT_UI1 … VT_I4        integer                        decimal; unsigned values are written unsigned
 VT_LPWSTR             string                         as it is
 VT_CLSID              string                         GUID with hyphens, any case, with or without braces
 VT_BLOB               binary                         base64 ([RFC4648] 4)

@@ -17,7 +17,7 @@ PLACEHOLDER: Final = "Made by mqdssm to hold objects of MSMQ whose own one is no
 """Description of an entry that only holds other entries below it, and represents no object itself."""
 
 _BASES: Final = {
-    "mSMQConfiguration": (),  # the text says configuration naming context, where none of these is (M8)
+    "mSMQConfiguration": (),  # the text has the configuration naming context, which has no such objects (M8)
     "mSMQQueue": (),
     "user": (),
     "mSMQEnterpriseSettings": ("Services",),

@@ -39,7 +39,7 @@ class Missing(Enum):
     ERROR = "error"
     """The object cannot be read: GenericError."""
     ERROR_IF_ASKED = "error if asked by name"
-    """GenericError if the attribute was asked for by name, else it stays unpopulated (M26, M41)."""
+    """GenericError if the attribute was requested by name, else it stays unpopulated (M26, M41)."""
     DEFAULT = "default"
     """The row's default takes its place."""
     UNPOPULATED = "unpopulated"

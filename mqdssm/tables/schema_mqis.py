@@ -158,7 +158,7 @@ ATTRIBUTES: Final = (
     # of routing links
     _attribute(60, "mqisNeighbor1",    OCTETS, "", GUID_BYTES),
     _attribute(61, "mqisNeighbor2",    OCTETS, "", GUID_BYTES),
-    # of users: an account that is there already keeps its objectGUID
+    # of users: an existing account keeps its objectGUID
     _attribute(70, "mqisUserID",       OCTETS, "index", GUID_BYTES),
     # of connected networks
     _attribute(80, "mqisProtocol",     NUMBER),
