@@ -1,1 +1,1 @@
-"""The events of [MS-MQDSSM] 3.1.6 on an LDAP session, one module an event."""
+"""Events of [MS-MQDSSM] 3.1.6 on an LDAP session, one module an event."""

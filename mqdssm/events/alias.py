@@ -20,7 +20,7 @@ _MEMBER_ATTRIBUTES = ("objectClass", "objectGUID", ALIAS_FORMAT_NAME, GROUP_MEMB
 
 
 def resolve_queue_alias(ctx: Context, full_path: str) -> str:
-    """The format name that a queue alias stands for ([MS-MQDSSM] 3.1.6.8).
+    """Return the format name of a queue alias ([MS-MQDSSM] 3.1.6.8).
 
     Args:
         ctx: the surroundings.
@@ -43,7 +43,7 @@ def resolve_queue_alias(ctx: Context, full_path: str) -> str:
 
 
 def resolve_distribution_list(ctx: Context, format_name: str) -> list[str]:
-    """The queues of a distribution list, those of the lists in it included ([MS-MQDSSM] 3.1.6.9).
+    """Return the queues of a distribution list, including nested lists ([MS-MQDSSM] 3.1.6.9).
 
     Each queue once, in the order in which it is first met; a list that contains itself ends (M19). Members
     that are gone are skipped (M40).
@@ -87,9 +87,9 @@ def _list_identifier(format_name: str) -> UUID:
 
 
 def _members(ctx: Context, group: Entry) -> Iterator[Entry]:
-    """The members of a group in its order; those that are gone are left out.
+    """Yield the existing members of a group, in the group's order.
 
-    All together where the server can (decision M76), what is missing then in batches by name.
+    One search reads them all if the server supports it (decision M76); the rest is read in batches by name.
     """
     names = [value.decode(errors="replace") for value in group.all(GROUP_MEMBER)]
     told = _told(ctx, group) if names else {}
@@ -105,7 +105,7 @@ def _members(ctx: Context, group: Entry) -> Iterator[Entry]:
 
 
 def _told(ctx: Context, group: Entry) -> dict[str, Entry]:
-    """The members that the server tells in one search."""
+    """Read the members that the server returns in one search."""
     told: dict[str, Entry] = {}
     try:
         for entry in ctx.session.named_by(group.dn, GROUP_MEMBER, _MEMBER_ATTRIBUTES) or ():
@@ -114,7 +114,7 @@ def _told(ctx: Context, group: Entry) -> dict[str, Entry]:
     except GenericDirectoryError as error:
         if error.ldap_code is None:
             raise
-        # as some of another domain make it do: they are found by name
+        # members of another domain can cause this error: they are found by name
         log.info("%s: its members are looked up by name: %s", group.dn, error)
     return told
 
@@ -145,7 +145,7 @@ def _entries(ctx: Context, names: Sequence[str]) -> dict[str, Entry]:
 
 
 def _is(entry: Entry, ldap_class: str) -> bool:
-    """ObjectClass has several values: the class is one of them (M20)."""
+    """Return True if a class is among the values of objectClass (M20)."""
     return any(
         value.decode(errors="replace").lower() == ldap_class.lower() for value in entry.all("objectClass")
     )

@@ -20,9 +20,9 @@ from mqdssm.tables.references import REFERRED_CLASSES
 from mqdssm.tables.row import Holder, Row
 
 Brought: TypeAlias = Mapping[str, Sequence[Dereferenced]] | None
-"""What a server brought along of the objects an entry refers to; None: it was not asked, or cannot."""
+"""Referenced objects that a server returned with an entry; None if not requested or not supported."""
 Found: TypeAlias = tuple[str, Sequence[Value], Brought]
-"""An entry: its DN, the values of the columns, and what it refers to."""
+"""Entry: its DN, the values of the columns, and the referenced objects."""
 
 
 class Table(Protocol):
@@ -30,15 +30,15 @@ class Table(Protocol):
 
     @property
     def name(self) -> str:
-        """The name in messages."""
+        """Name in messages."""
 
     @property
     def ldap_class(self) -> str:
-        """The class of its entries."""
+        """LDAP class of the entries."""
 
 
 class Needs:
-    """The LDAP attributes that rows of a table need, on one kind of server ([MS-MQDSSM] 3.1.6.10).
+    """LDAP attributes that rows of a table need, on one kind of server ([MS-MQDSSM] 3.1.6.10).
 
     Attributes:
         plain: the rows whose value is copied from one LDAP attribute, with its place among the columns.
@@ -47,7 +47,7 @@ class Needs:
     """
 
     def __init__(self, table: Table, session: Session) -> None:
-        """Make it for no row yet; `add` adds them.
+        """Initialize without rows; `add` adds them.
 
         Args:
             table: whose rows they are.
@@ -64,7 +64,7 @@ class Needs:
         self.above = COMPUTER_ABOVE.get(table.name, 0)
 
     def add(self, row: Row) -> tuple[Maker | None, tuple[int, ...]]:
-        """Read what a row needs.
+        """Add a row with the LDAP attributes that it needs.
 
         Returns:
             How it is made, None where its value is copied; and the places of its LDAP attributes.
@@ -86,41 +86,41 @@ class Needs:
         return maker, places
 
     def place_of(self, attribute: str) -> int:
-        """The place of an LDAP attribute among the columns; it is read from now on."""
+        """Return the position of an LDAP attribute among the columns, adding it if necessary."""
         return self._columns.setdefault(attribute, len(self._columns))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The LDAP attributes to ask for."""
+        """LDAP attributes to request."""
         return tuple(self._columns) or ("objectClass",)
 
     @property
     def multi(self) -> frozenset[str]:
-        """The columns whose values come as lists."""
+        """Columns whose values are lists."""
         return frozenset(self._multi)
 
     @property
     def referring(self) -> Mapping[str, Sequence[str]]:
-        """The columns that name other objects, with the attributes wanted of these."""
+        """Columns that refer to other objects, with the attributes to read of these."""
         return {name: BROUGHT for name, _ in self._others}
 
     @property
     def looks_elsewhere(self) -> bool:
-        """True if other objects have to be read besides the entries: `prefetch` then does it."""
+        """True if other objects have to be read besides the entries, by `prefetch`."""
         return bool(self._others or self._of_computer)
 
     def references(self) -> References:
-        """A memory of references for one operation."""
+        """Return a cache of references for one operation."""
         return References(self._session, tuple(self._of_computer))
 
     def source(self, dn: str, values: Sequence[Value], references: References) -> EntrySource:
-        """An entry as the makers take it; `values` are of the columns, in their order."""
+        """Return the source for the makers of one entry; `values` are in the order of the columns."""
         return EntrySource(dn, values, self._columns, references, self._session, self.above)
 
     def prefetch(self, entries: Sequence[Found], references: References) -> None:
-        """Resolve what a batch of entries refers to, in few round trips (decision M29).
+        """Resolve the references of a batch of entries in few round trips (decision M29).
 
-        What the server brought along is taken; all else is looked up.
+        Objects that the server returned with the entries are used; all others are looked up.
         """
         references.make_room()
         wanted: dict[str, dict[str, None]] = {}
@@ -136,14 +136,14 @@ class Needs:
             references.fetch_computers(dict.fromkeys(self._computers_of(dn for dn, *_ in entries)))
 
     def _computers_of(self, dns: Iterable[str]) -> Iterator[str]:
-        """Yield the DNs of computers; a name that a server damaged is refused when its element is made."""
+        """Yield the DNs of the computers of entries, skipping names that cannot be parsed."""
         for dn in dns:
             with suppress(ValueError):
                 yield computer_of(dn, self.above)
 
 
 def as_list(value: Value) -> list[bytes]:
-    """All values of an LDAP attribute ([MS-MQDSSM] 3.1.6.11): none, one or several."""
+    """Return all values of an LDAP attribute as a list ([MS-MQDSSM] 3.1.6.11)."""
     if value is None:
         return []
     return [value] if isinstance(value, bytes) else value

@@ -1,4 +1,4 @@
-"""Lists of attribute names that events take: what they may hold, what "all" means ([MS-MQDSSM] 3.1.6.20)."""
+"""Checks and defaults of the attribute lists that events take ([MS-MQDSSM] 3.1.6.20)."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -28,11 +28,11 @@ KEYS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "User": frozenset({"Identifier", "FullPath", "SecurityIdentifier"}),
     }
 )
-"""The attributes by which delete and write find the object ([MS-MQDSSM] 3.1.6.2.x.1, 3.1.6.7.x.1)."""
+"""Attributes by which delete and write find the object ([MS-MQDSSM] 3.1.6.2.x.1, 3.1.6.7.x.1)."""
 
 
 NO_ATTRIBUTES: Final = ("1.1",)
-"""What to ask for where only the entry itself counts ([RFC4511] 4.5.1.8)."""
+"""Attribute selection for an entry without attributes ([RFC4511] 4.5.1.8)."""
 
 
 def element_table(kind: object, verb: str) -> ElementTable:
@@ -56,7 +56,7 @@ def element_table(kind: object, verb: str) -> ElementTable:
 
 
 def table_of_object(obj: object, kinds: Collection[type[DirectoryObject]], verb: str) -> ElementTable:
-    """Return the table of the element that an object is.
+    """Return the table of an object's element.
 
     Args:
         obj: the object.
@@ -80,7 +80,7 @@ def names_of(kinds: Iterable[type[DirectoryObject]]) -> str:
 
 
 def read_with(table: ElementTable, name: str) -> tuple[str, ...]:
-    """Return the attributes that are read along with one ([MS-MQDSSM] 3.1.6.3.2.2 steps 2-3)."""
+    """Return the attributes that are read together with another one ([MS-MQDSSM] 3.1.6.3.2.2 steps 2-3)."""
     if table.name != "QueueManager":
         return ()
     if name in _WITH_FULL_PATH:
@@ -89,7 +89,7 @@ def read_with(table: ElementTable, name: str) -> tuple[str, ...]:
 
 
 def check_names(table: ElementTable, names: Iterable[str]) -> None:
-    """Refuse names that the element does not have, and those that no directory keeps (3.1.6.20).
+    """Raise GenericDirectoryError for names that the element or a directory does not have (3.1.6.20).
 
     Raises:
         GenericDirectoryError: naming the attribute.
@@ -106,7 +106,7 @@ def check_names(table: ElementTable, names: Iterable[str]) -> None:
 
 
 def names_to_read(table: ElementTable, attributes: Sequence[str] | None) -> tuple[str, ...]:
-    """The attributes a read returns ([MS-MQDSSM] 3.1.6.3.2.2 steps 1-3 and its sisters).
+    """Return the attributes that a read returns ([MS-MQDSSM] 3.1.6.3.2.2 steps 1-3, and other elements).
 
     Raises:
         GenericDirectoryError: a name that cannot be read.
@@ -123,7 +123,7 @@ def names_to_read(table: ElementTable, attributes: Sequence[str] | None) -> tupl
 def names_to_create(
     table: ElementTable, obj: DirectoryObject, attributes: Sequence[str] | None
 ) -> frozenset[str]:
-    """The populated attributes that a create persists ([MS-MQDSSM] 3.1.6.1.x.2 steps 1-2).
+    """Return the populated attributes that a create stores ([MS-MQDSSM] 3.1.6.1.x.2 steps 1-2).
 
     Names that a create does not know (Identifier, CreateTime, ...) are ignored, as the text says.
 
@@ -140,7 +140,7 @@ def names_to_create(
 def names_to_write(
     table: ElementTable, obj: DirectoryObject, attributes: Sequence[str] | None
 ) -> frozenset[str]:
-    """The attributes that a write sends (decision M45).
+    """Return the attributes that a write sends (decision M45).
 
     Without a list: what was assigned or unset since the object was read; of an object that was never read
     what is populated, apart from the attributes that say which object is meant. What was unset is removed;
@@ -165,22 +165,22 @@ def names_to_write(
 
 
 def _only_forgotten(table: ElementTable, obj: DirectoryObject) -> frozenset[str]:
-    """Return what was unset and cannot be removed from the directory, since nobody can write it."""
+    """Return unset attributes that cannot be written, and so cannot be removed from the directory."""
     return (obj.assigned - obj.populated).difference(table.names(Access.WRITE))
 
 
 def made_by_servers(table: ElementTable) -> frozenset[str]:
-    """Return the attributes that no create stores: a server makes them, or they follow from others."""
+    """Return the attributes that no create stores, since servers make or compute them."""
     return frozenset(row.adm for row in table.rows if not row.access & (Access.CREATE | Access.NAME))
 
 
 def left_by_create(table: ElementTable, obj: DirectoryObject, created: frozenset[str]) -> frozenset[str]:
-    """Return the attributes that a create did not store: a write without a list will send them (M62)."""
+    """Return the attributes that a create did not store, so that a write without a list sends them (M62)."""
     stored = frozenset(row.adm for row in table.rows if row.access & Access.CREATE)
     return (obj.populated & stored) - created
 
 
 def left_by_write(table: ElementTable, obj: DirectoryObject, written: frozenset[str]) -> frozenset[str]:
-    """Return the assigned attributes not written yet: a write without a list will send them (M62)."""
+    """Return the assigned attributes not written yet, so that a write without a list sends them (M62)."""
     left = obj.assigned - written - _only_forgotten(table, obj)
     return left if obj.was_read else left - KEYS[table.name]

@@ -1,4 +1,4 @@
-"""Computation of the attributes that are not simply copied from LDAP values ([MS-MQDSSM] 3.1.6.11)."""
+"""Computation of attributes that are not copied from LDAP values ([MS-MQDSSM] 3.1.6.11)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,20 +18,20 @@ from mqdssm.tables.row import Computed, Holder, Row
 from mqdssm.tables.syntax import BOOLEAN, UINT32
 
 Value: TypeAlias = bytes | list[bytes] | None
-"""What an entry has of one LDAP attribute: a value, several, or none."""
+"""Values of one LDAP attribute of an entry: one, several, or none."""
 
 Maker: TypeAlias = Callable[[Row, "EntrySource"], Any]
 
 UNSET: Final = object()
-"""The LDAP attribute is not there: what that means stands in the row."""
+"""Marker for a missing LDAP attribute; the row defines its meaning."""
 
 COMPUTER_ABOVE: Final[Mapping[str, int]] = MappingProxyType({"QueueManager": 1, "Queue": 2})
-"""How many RDNs above the element its computer is ([MS-MQDSSM] 2.2.1)."""
+"""Number of RDNs between the element and its computer ([MS-MQDSSM] 2.2.1)."""
 
 
 @dataclass(slots=True)
 class EntrySource:
-    """One entry while an element is made of it.
+    """LDAP entry from which an element is made.
 
     Attributes:
         dn: as the server wrote it.
@@ -52,27 +52,27 @@ class EntrySource:
     skipped: list[str] = field(default_factory=list)
 
     def all(self, name: str) -> list[bytes]:
-        """All values of an LDAP attribute of the entry."""
+        """Return all values of an LDAP attribute of the entry."""
         value = self.values[self.columns[name]]
         if value is None:
             return []
         return [value] if isinstance(value, bytes) else value
 
     def first(self, name: str) -> bytes | None:
-        """The first value of an LDAP attribute of the entry."""
+        """Return the first value of an LDAP attribute of the entry; None if it has none."""
         values = self.all(name)
         return values[0] if values else None
 
     def computer_values(self, name: str) -> list[bytes]:
-        """All values of an LDAP attribute of the computer; none where there is no computer to be seen."""
+        """Return all values of an LDAP attribute of the computer; none if it is missing or not readable."""
         computer = self.references.computer(computer_of(self.dn, self.above))
         return [] if computer is None else computer.all(name)
 
 
 def computer_of(dn: str, above: int) -> str:
-    """The DN of the computer that an element belongs to.
+    """Return the DN of the computer to which an element belongs.
 
-    Cutting at commas is right only where none is part of a name (decision M36).
+    The fast path that cuts at commas is right only if no name contains one (decision M36).
 
     Raises:
         ValueError: no DN, or one too short.
@@ -89,7 +89,7 @@ def computer_of(dn: str, above: int) -> str:
 
 
 def text_of(raw: bytes) -> str:
-    """UTF-8 text.
+    """Decode UTF-8 text.
 
     Raises:
         MappingError: no UTF-8.
@@ -218,7 +218,7 @@ _ABSTRACT: Final = frozenset(("distinguishedName",))
 
 
 def guid_of(value: Value) -> UUID | None:
-    """A GUID as the directory holds it; None for anything that is none."""
+    """Decode a GUID as the directory stores it; None for any other value."""
     raw = value[0] if isinstance(value, list) and value else value
     return UUID(bytes_le=raw) if isinstance(raw, bytes) and len(raw) == 16 else None
 

@@ -1,4 +1,4 @@
-"""Changes at the same time as those of other programs, and changes that end half-way."""
+"""Handling of concurrent changes by other programs, and of incomplete changes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,9 +15,9 @@ from mqdssm.tables.ldap_results import NO_SUCH_OBJECT
 T = TypeVar("T")
 
 ATTEMPTS_MAX: Final = 100
-"""Attempts at a change: each that fails is a change that another program made."""
+"""Maximum attempts at a change; each failed one is due to a change by another program."""
 IDENTITY: Final = ("objectGUID",)
-"""Attributes to read of an entry that is to be changed: no other object is changed in its place."""
+"""Attributes to read of an entry before a change, so that no other object is changed instead."""
 
 
 def change_located(
@@ -27,7 +27,7 @@ def change_located(
     attributes: Sequence[str],
     change: Callable[[Entry], T],
 ) -> T:
-    """Find the entry of an element and change it; begin again where it was changed in between (decision M92).
+    """Find the entry of an element and change it; retry if it was changed in between (decision M92).
 
     Args:
         ctx: the surroundings.
@@ -57,7 +57,7 @@ def change_located(
 
 @contextmanager
 def half_done(done: Callable[[], str], next_step: str) -> Iterator[None]:
-    """Make an error say what was done before it, and how to go on (decision M93).
+    """Add the completed steps and the next step to an error (decision M93).
 
     Args:
         done: returns the changes that were made, as a sentence; empty for none.

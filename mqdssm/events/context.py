@@ -1,4 +1,4 @@
-"""What every event of [MS-MQDSSM] 3.1.6 works with: session, options, what is known of computers."""
+"""Context of the events of [MS-MQDSSM] 3.1.6: session, options, cache of computers."""
 
 import time
 from collections import OrderedDict
@@ -18,7 +18,7 @@ enough that a computer that was made anew is noticed."""
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A computer object.
+    """Computer object.
 
     Attributes:
         dn: where it is.
@@ -30,9 +30,9 @@ class Machine:
 
 
 class Machines:
-    """Computers found lately, by name; bounded in number and age, safe for threads.
+    """Cache of computers by name, limited in number and age; thread-safe.
 
-    Letter by letter: which names are the same is the server's to say.
+    Names are compared exactly: only the server knows which names are equal.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Machines:
         self._known: OrderedDict[str, tuple[float, Machine]] = OrderedDict()
 
     def get(self, name: str) -> Machine | None:
-        """The computer of that name, if it was found a moment ago."""
+        """Return the computer with a name, if it was found recently."""
         with self._lock:
             found = self._known.get(name)
             if found is None:
@@ -51,21 +51,21 @@ class Machines:
             return found[1]
 
     def put(self, name: str, machine: Machine) -> None:
-        """Remember it, forget the oldest when there are too many."""
+        """Add a computer, and remove the oldest ones if there are too many."""
         with self._lock:
             self._known[name] = (time.monotonic(), machine)
             while len(self._known) > MACHINES_REMEMBERED_MAX:
                 self._known.popitem(last=False)
 
     def forget(self, name: str) -> None:
-        """It was not where it was believed to be."""
+        """Remove a computer that was not found at its cached place."""
         with self._lock:
             self._known.pop(name, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The surroundings of an event.
+    """Context of an event.
 
     Attributes:
         session: the LDAP session.
@@ -80,7 +80,7 @@ class Context:
 
     @property
     def root(self) -> DN:
-        """The common root of the objects' names ([MS-MQDSSM] 2.2.1)."""
+        """Common root of the objects' names ([MS-MQDSSM] 2.2.1)."""
         return self.session.naming.root
 
     @property
@@ -90,5 +90,5 @@ class Context:
 
     @property
     def forest_root(self) -> DN:
-        """The parent of the configuration naming context: sites, links and the enterprise are below it."""
+        """Parent of the configuration naming context, which holds sites, links and the enterprise."""
         return self.configuration.parent

@@ -42,9 +42,9 @@ REQUIRED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 """Attributes that must be populated ([MS-MQDSSM] 3.1.6.1.x.1)."""
 ADD_ATTEMPTS_MAX: Final = 5
-"""Attempts to add an object that is said to be there and is not found."""
+"""Maximum attempts to add an object that is reported as existing but not found."""
 NEED_NOT_BE_LISTED: Final = frozenset({"ComputerName"})
-"""Of these, what a list of attributes need not name ([MS-MQDSSM] 3.1.6.1.1.1)."""
+"""Required attributes that a list of attributes need not name ([MS-MQDSSM] 3.1.6.1.1.1)."""
 
 
 def create(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None) -> UUID:
@@ -76,7 +76,7 @@ def create(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None)
 
 @dataclass(frozen=True, slots=True)
 class CreateContext:
-    """Surroundings of one create.
+    """Context of one create.
 
     Attributes:
         ctx: the surroundings.
@@ -107,7 +107,7 @@ class Created:
 
 
 def _mark(work: CreateContext, obj: DirectoryObject, made: Created) -> None:
-    """Make an element stand for its new object, and forget what servers made of an earlier one."""
+    """Mark an element as created, and unset attributes that servers made for an earlier object."""
     table = TABLES[type(obj)]
     stored = made.stored - incomplete_names(obj, table.ldap_class, made.stored, work.dns_of)
     obj.mark_created(
@@ -119,7 +119,7 @@ def _mark(work: CreateContext, obj: DirectoryObject, made: Created) -> None:
 
 
 def _target(ctx: Context, obj: DirectoryObject) -> EntryTarget:
-    """Return what entries are made for; who is bound is found out where a descriptor needs it."""
+    """Return the target of new entries, with the bound identity if a descriptor needs it."""
     profile = ctx.session.profile
     needs_owner = isinstance(obj, QueueManager | Site) or profile.writes_default_security
     bound = security.sid_of(ctx.session.bound_sid()) if needs_owner else None
@@ -158,7 +158,7 @@ def _check_required(obj: DirectoryObject, attributes: Sequence[str] | None) -> N
 
 
 def _add(work: CreateContext, made: MadeEntry, obj: DirectoryObject) -> Created:
-    """Create Object Using LDAP (3.1.6.12), in as few round trips as the server allows (M30).
+    """Create an object (Create Object Using LDAP, 3.1.6.12), in few round trips (M30).
 
     The GUID that the object brings is kept where the server lets us (M37).
     """
@@ -171,7 +171,7 @@ def _add(work: CreateContext, made: MadeEntry, obj: DirectoryObject) -> Created:
 
 
 def _guid_of_new(ctx: Context, dn: DN) -> UUID:
-    """The GUID that the server gave an object, which is there: no error may say that it is not.
+    """Read the GUID that the server made for a new object.
 
     Raises:
         OutcomeUnknown: the object was made, and its GUID cannot be read.
@@ -209,7 +209,7 @@ def _create_queue(work: CreateContext, queue: Queue) -> Created:
 
 
 def _create_queue_manager(work: CreateContext, manager: QueueManager) -> Created:
-    """Create it; of one that exists only the signing keys are written (M47)."""
+    """Create a queue manager; of an existing one only the signing keys are written (M47)."""
     ctx, names = work.ctx, work.names
     check_computer(manager.computer_name or "")
     keys = keys_of(manager, names)
@@ -233,7 +233,7 @@ def _create_queue_manager(work: CreateContext, manager: QueueManager) -> Created
 
 
 def _add_unless_there(work: CreateContext, made: MadeEntry, manager: QueueManager) -> Created | Entry:
-    """Add a queue manager.
+    """Add a queue manager, or return the existing entry.
 
     Returns:
         What it has led to; the entry, read for its settings, where one of that name is there.

@@ -1,4 +1,4 @@
-"""Attribute-filter expressions as LDAP filters, and as tests of ours where LDAP cannot say it.
+"""Attribute-filter expressions as LDAP filters, and as tests on the results.
 
 The filter follows the abstract model ([MS-MQDMPR] 3.1.7.1.20): an unset LDAP attribute has its default
 (decision M33); what LDAP compares otherwise than the model, or does not hold, is tested on the results
@@ -50,7 +50,7 @@ _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """A test that is made on the results.
+    """Test on the results of a search.
 
     Attributes:
         attribute: what it reads, which must therefore be asked for.
@@ -62,7 +62,7 @@ class Residual:
 
 
 def checked_value(table: ElementTable, row: Row, value: object) -> Any:
-    """A filter's value as the element would hold it.
+    """Return a filter's value in the form of the element.
 
     Raises:
         ValueError: no value that the attribute can have.
@@ -90,7 +90,7 @@ def _is_list(value: object) -> TypeGuard[Collection[Any]]:
 
 
 def to_residual(table: ElementTable, expression: Filter) -> Residual:
-    """The expression as a test of ours.
+    """Return an expression as a test on the results.
 
     Raises:
         ValueError: a value that the attribute cannot have.
@@ -116,9 +116,9 @@ def to_residual(table: ElementTable, expression: Filter) -> Residual:
 def to_ldap(
     table: ElementTable, expression: Filter, session: Session, *, site_dn: str | None = None
 ) -> LdapFilter | None:
-    """The expression as an LDAP filter, or None where LDAP can say nothing of it.
+    """Return an expression as an LDAP filter; None if LDAP cannot express any of it.
 
-    Every object that satisfies the expression matches the filter; what else does, `is_exact` says.
+    Every object that satisfies the expression matches the filter; others may match, too (see `is_exact`).
 
     Args:
         table: of the element.
@@ -153,7 +153,7 @@ def to_ldap(
 
 
 def is_exact(table: ElementTable, expression: Filter) -> bool:
-    """True if the filter of `to_ldap` says all of the expression; else the results are tested, too (M17)."""
+    """Return True if the filter of `to_ldap` is exact; otherwise the results are tested, too (M17)."""
     row = table.row(expression.attribute)
     if row.computed is Computed.SITE:
         return expression.operator == "=="  # != also finds links whose site is gone
@@ -167,17 +167,17 @@ def is_exact(table: ElementTable, expression: Filter) -> bool:
 
 
 def _is_whole_list(row: Row, expression: Filter) -> bool:
-    """Return True if a list is compared with a list: LDAP can say "has these", not "is these"."""
+    """Return True if a list is compared with a list: LDAP can only test that values are present."""
     return row.multi and _is_list(expression.value) and len(expression.value) > 0
 
 
 def _is_one_of_several(row: Row) -> bool:
-    """Return True if the entry may hold more values than the one that the attribute has (M10)."""
+    """Return True if the entry may have more values than the attribute's single value (M10)."""
     return row.one_of_set or row.ldap == ("cn",)
 
 
 def sort_key(row: Row, value: Any) -> tuple[bool, Any]:
-    """A key that orders values of an attribute; unset ones come last in ascending order."""
+    """Return a sort key for values of an attribute; unset ones come last in ascending order."""
     return (True, 0) if value is None else (False, _key(row, value))
 
 
@@ -206,7 +206,7 @@ def _item_key(row: Row, value: Any) -> Any:
 
 
 def _text_key(value: str) -> str:
-    """Text as caseIgnoreMatch compares it: neither case nor the number of blanks counts ([RFC4518])."""
+    """Return text normalized for caseIgnoreMatch, without case and repeated blanks ([RFC4518])."""
     text = value if value.isascii() else unicodedata.normalize("NFKC", value)
     text = lower_each(text)
     return " ".join(text.split()) if " " in text else text
@@ -227,12 +227,12 @@ def _equality(
             all_of(*(_equal(row, raw, value, session) for raw in raws)) if raws else Not(Present(attribute))
         )
     if row.missing is not Missing.DEFAULT:
-        # what an object does not have is not different from anything: it is not known
+        # a missing attribute is unknown: it does not differ from any value
         return matches if sign == "==" else And((Present(attribute), Not(matches)))
     is_default = value == row.default
     if sign == "==":
         return any_of(matches, Not(Present(attribute))) if is_default and raws else matches
-    # an unset attribute has the default: it differs from every other value, and from that alone it does not
+    # an unset attribute has the default: it differs from every other value
     if is_default:
         return And((Present(attribute), Not(Equal(attribute, raws[0])))) if raws else Present(attribute)
     return Not(matches if row.syntax is not UINT32 else Equal(attribute, raws[0]))
@@ -257,7 +257,7 @@ def _ordered(row: Row, sign: str, raw: bytes, value: Any) -> LdapFilter:
 
 
 def _time(row: Row, sign: str, value: Any, session: Session) -> LdapFilter:
-    """Compare a time; the profile says which attributes hold it, the first that is there counts (M35)."""
+    """Return the filter for a time; the first existing attribute of the profile's list counts (M35)."""
     attributes = (
         session.profile.create_time_attributes
         if row.ldap == ("whenCreated",)
@@ -271,7 +271,7 @@ def _time(row: Row, sign: str, value: Any, session: Session) -> LdapFilter:
 
 
 def _time_test(row: Row, attribute: str, sign: str, value: int) -> LdapFilter:
-    """Compare one attribute: the abstract value is a whole second, the stored one may have a fraction."""
+    """Return the filter for a time in one attribute, which may have fractions of a second."""
 
     def at_least(seconds: int) -> LdapFilter:
         if seconds > TIME_SECONDS_MAX:

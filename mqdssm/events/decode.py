@@ -1,4 +1,4 @@
-"""Elements out of LDAP values ([MS-MQDSSM] 3.1.6.11), many at a time or one."""
+"""Decoder that makes elements from LDAP values ([MS-MQDSSM] 3.1.6.11)."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ ASK_ITS_DOMAIN: Final = "connect to a domain controller of the object's own doma
 
 
 class ElementDecoder:
-    """Makes elements of one kind, with the same attributes, out of LDAP values.
+    """Makes elements of one kind with a fixed set of attributes from LDAP values.
 
     Args:
         table: of the element.
@@ -63,39 +63,39 @@ class ElementDecoder:
 
     @property
     def session(self) -> Session:
-        """Whose entries are decoded."""
+        """Session whose entries are decoded."""
         return self._session
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The LDAP attributes to ask for, in the order in which `element` takes their values."""
+        """LDAP attributes to request, in the order in which `element` takes their values."""
         return self._needs.columns
 
     @property
     def unknown(self) -> frozenset[str]:
-        """Attributes that the server, a global catalog, does not hold: set they may be all the same (M73)."""
+        """Attributes that a global catalog does not hold, so that their values are unknown (M73)."""
         return frozenset(row.adm for row in self._unknown)
 
     @property
     def multi(self) -> frozenset[str]:
-        """Those of the columns whose values come as lists."""
+        """Columns whose values are lists."""
         return self._needs.multi
 
     @property
     def referring(self) -> Mapping[str, Sequence[str]]:
-        """Those of the columns that name other objects, with what is wanted of these."""
+        """Columns that refer to other objects, with the attributes to read of these."""
         return self._needs.referring
 
     def references(self) -> References:
-        """A memory of references for one operation."""
+        """Return a cache of references for one operation."""
         return self._needs.references()
 
     def prefetch(self, entries: Sequence[Found], references: References) -> None:
-        """Resolve what a batch of entries refers to, in few round trips (decision M29)."""
+        """Resolve the references of a batch of entries in few round trips (decision M29)."""
         self._needs.prefetch(entries, references)
 
     def from_entry(self, entry: Entry) -> DirectoryObject:
-        """The element that one entry is, with what it refers to.
+        """Make the element of one entry, and resolve its references.
 
         Raises:
             GenericDirectoryError: as `element`.
@@ -106,7 +106,7 @@ class ElementDecoder:
         return self.element(entry.dn, values, references)
 
     def element(self, dn: str, values: Sequence[Value], references: References) -> DirectoryObject:
-        """The element at a DN.
+        """Make the element of the entry at a DN.
 
         Args:
             dn: as the server wrote it.
@@ -153,7 +153,7 @@ class ElementDecoder:
             log.warning("%s: %s", dn, words)
 
     def _leave_out(self, dn: str) -> None:
-        """Say that attributes stay unpopulated which a catalog does not hold: once, or as an error."""
+        """Log once, or raise, that a global catalog does not hold some attributes."""
         asked = self._asked & self.unknown
         if asked and self._strict:
             raise GenericDirectoryError(

@@ -22,13 +22,13 @@ from mqdssm.tables import TABLES
 DELETABLE: Final = (QueueManager, Queue, Site, RoutingLink)
 NOT_ALLOWED_ON_NON_LEAF: Final = 66
 ROUNDS_MAX: Final = 3
-"""How often a recursive deletion looks for queues, which others may add meanwhile."""
+"""Maximum rounds of a recursive deletion, since others may add queues meanwhile."""
 REPEAT_DELETION: Final = "repeat the deletion when the cause is removed: it goes on with the rest"
 NAMED_MAX: Final = 3
-"""Objects that an error names."""
+"""Maximum number of objects that an error names."""
 
 Progress = Callable[[int, int], None]
-"""Called with the number of queues that are deleted and of those that there were."""
+"""Called with the number of deleted queues and the total number of queues."""
 
 
 def delete(
@@ -66,7 +66,7 @@ def delete(
 
 
 def _delete_leaf(ctx: Context, entry: Entry, *, manager: bool = False) -> None:
-    """Delete an entry that has none below it.
+    """Delete an entry without children.
 
     Raises:
         GenericDirectoryError: something is below it.
@@ -108,7 +108,7 @@ class _Below:
 
 
 def _look_below(ctx: Context, entry: Entry) -> _Below:
-    """Return what is below an entry, as far as this user may see it."""
+    """Return the objects below an entry, as far as this user may see them."""
     queue_class, top = TABLES[Queue].ldap_class.lower().encode(), entry.name
     below = _Below()
     for one in ctx.session.find(top, Present("objectClass"), ["objectClass"], SearchScope.SUBTREE):
@@ -137,7 +137,7 @@ class _Tally:
     total: int = 0
 
     def add(self) -> None:
-        """Count one more."""
+        """Count one more deleted queue."""
         self.deleted += 1
         if self.on_progress is not None:
             self.on_progress(self.deleted, self.total)

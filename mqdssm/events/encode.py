@@ -1,4 +1,4 @@
-"""LDAP values out of elements ([MS-MQDSSM] 3.1.6.1.x.2 step 2, 3.1.6.7.x.2 step 2)."""
+"""Encoding of elements to LDAP values ([MS-MQDSSM] 3.1.6.1.x.2 step 2, 3.1.6.7.x.2 step 2)."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 SERVICE_NAMES: Final = tuple(compute.SERVICE_BITS)
-"""What mSMQServiceType is computed from ([MS-MQDSSM] 3.1.6.1.1.5)."""
+"""Attributes from which mSMQServiceType is computed ([MS-MQDSSM] 3.1.6.1.1.5)."""
 
 DESCRIPTOR: Final = "nTSecurityDescriptor"
 
@@ -35,11 +35,11 @@ _descriptor = lru_cache(maxsize=DESCRIPTORS_REMEMBERED)(SecurityDescriptor.from_
 Values = dict[str, tuple[bytes, ...]]
 
 DnsOf: TypeAlias = Callable[[Sequence[UUID], str], Mapping[UUID, str]]
-"""Where the objects of a class with some GUIDs are: GUID -> DN; what does not exist is not in it."""
+"""Returns GUID -> DN for the existing objects of a class with some GUIDs."""
 
 
 def look_up(ctx: Context) -> DnsOf:
-    """Return look-ups in the directory that remember what was found, for the length of one operation."""
+    """Return a function for cached look-ups in the directory, for one operation."""
     known: dict[tuple[UUID, str], str | None] = {}
 
     def dns_of(identifiers: Sequence[UUID], ldap_class: str) -> Mapping[UUID, str]:
@@ -55,7 +55,7 @@ def look_up(ctx: Context) -> DnsOf:
 def incomplete_names(
     obj: DirectoryObject, ldap_class: str, names: Collection[str], dns_of: DnsOf
 ) -> frozenset[str]:
-    """Return the attributes of which something was left out, since what they refer to does not exist.
+    """Return the attributes with references that were left out because the objects do not exist.
 
     Args:
         obj: the element.
@@ -76,7 +76,7 @@ def incomplete_names(
 def values_of(
     table: ElementTable, obj: DirectoryObject, names: Collection[str], access: Access, dns_of: DnsOf
 ) -> Values:
-    """The LDAP attributes of the element's own entry for some of its attributes.
+    """Return the LDAP attributes of the element's own entry for some of its attributes.
 
     Computed ones whose rule needs more than the attribute itself (the name, mSMQServiceType, the
     descriptor of a create) are the caller's.
@@ -118,12 +118,12 @@ def values_of(
 
 
 def for_server(ctx: Context, ldap_class: str, values: Values) -> Values:
-    """The values as this kind of server holds them: masks of descriptors are translated (decision M31)."""
+    """Return the values in the form of this kind of server, with translated descriptors (decision M31)."""
     return translated(ctx.session.profile, ldap_class, values)
 
 
 def translated(profile: Profile, ldap_class: str, values: Values) -> Values:
-    """As `for_server`, for a kind of server that nobody need be connected to."""
+    """Return the values in the form of a kind of server, without a connection (see `for_server`)."""
     images = values.get(DESCRIPTOR)
     if not images:
         return values
@@ -134,7 +134,7 @@ def translated(profile: Profile, ldap_class: str, values: Values) -> Values:
 def service_type(
     obj: QueueManager, names: Collection[str], stored: Mapping[str, Any], bits: int | None = None
 ) -> tuple[bytes, ...]:
-    """The value of mSMQServiceType ([MS-MQDSSM] 3.1.6.1.1.5, 3.1.6.7.1.5).
+    """Compute mSMQServiceType ([MS-MQDSSM] 3.1.6.1.1.5, 3.1.6.7.1.5).
 
     Attributes that are not written keep what the directory holds: a write of one of the four must not
     clear the bits of the others, nor bits that nobody has named (decisions M46, M63).
@@ -164,7 +164,7 @@ def service_type(
 
 
 def service_type_of(obj: QueueManager, names: Collection[str], entry: Entry) -> tuple[bytes, ...]:
-    """The value of mSMQServiceType for a queue manager that is there ([MS-MQDSSM] 3.1.6.7.1.5).
+    """Compute mSMQServiceType for an existing queue manager ([MS-MQDSSM] 3.1.6.7.1.5).
 
     Args:
         obj: the queue manager.
@@ -205,7 +205,7 @@ def _stored(entry: Entry, name: str, syntax: Syntax[T]) -> T | None:
 
 
 def _queue_managers(dns_of: DnsOf, identifiers: Sequence[UUID]) -> tuple[bytes, ...]:
-    """The DNs of queue managers; those that do not exist are skipped ([MS-MQDSSM] 3.1.6.1.1.6)."""
+    """Return the DNs of existing queue managers; others are skipped ([MS-MQDSSM] 3.1.6.1.1.6)."""
     if not identifiers:
         return ()
     found = dns_of(identifiers, TABLES[QueueManager].ldap_class)
@@ -216,7 +216,7 @@ def _queue_managers(dns_of: DnsOf, identifiers: Sequence[UUID]) -> tuple[bytes, 
 
 
 def _site(dns_of: DnsOf, row: Row, identifier: UUID | None) -> bytes:
-    """The DN of a site ([MS-MQDSSM] 3.1.6.1.4.4).
+    """Return the DN of a site ([MS-MQDSSM] 3.1.6.1.4.4).
 
     Raises:
         GenericDirectoryError: there is no such site.

@@ -1,4 +1,4 @@
-"""Entries of elements: the one rule by which objects are made.
+"""Builder of LDAP entries from elements.
 
 Create ([MS-MQDSSM] 3.1.6.1), the migration, the Spark writer, samples and comparisons make entries here,
 without asking a server: an object that was made is the one that create makes. What others refer to is found
@@ -50,7 +50,7 @@ WORKSTATION_ACCOUNT: Final = b"4096"
 """userAccountControl of a computer."""
 KEY: Final = "Identifier"
 NAME: Final = "Name"
-"""Attribute that is the RDN."""
+"""Attribute that forms the RDN."""
 _DERIVED: Final = UUID(OWN_UUID)
 
 
@@ -74,13 +74,13 @@ class EntryTarget:
 
     @property
     def owner(self) -> Sid | None:
-        """Owner of the descriptors that we make: the bound SID, or the administrators without one (M41)."""
+        """Owner of new descriptors: the bound SID, or the administrators without one (M41)."""
         nobody = BUILTIN_ADMINISTRATORS if self.profile.writes_default_security else None
         return self.bound or nobody
 
     @classmethod
     def of(cls, session: Session) -> Self:
-        """The directory behind a session.
+        """Return the target for the directory of a session.
 
         Raises:
             DirectoryError: it cannot be asked.
@@ -96,7 +96,7 @@ class EntryTarget:
 
     @classmethod
     def named(cls, profile: str, root: DN, *, keeps_guids: bool | None = None) -> Self:
-        """A directory that nobody is connected to: for LDIF.
+        """Return the target for a directory without a connection, for LDIF.
 
         Args:
             profile: the kind of server, as ``openldap``.
@@ -114,7 +114,7 @@ class EntryTarget:
 
 
 class Maker:
-    """Makes entries of elements.
+    """Makes entries from elements.
 
     Every method raises DecodeError, MappingError or ValueError for values and names that no directory can
     hold, and GenericDirectoryError for what the specification refuses.
@@ -147,11 +147,11 @@ class Maker:
     # -- elements; `names` are the attributes to store, None: all that are populated
 
     def enterprise(self, obj: Enterprise) -> MadeEntry:
-        """CN=MsmqServices, the one enterprise object."""
+        """Make the entry of the enterprise object, CN=MsmqServices."""
         return self._entry("enterprise", obj, places.enterprise_dn(self._target.forest_root))
 
     def site(self, obj: Site, names: frozenset[str] | None = None) -> MadeEntry:
-        """A site."""
+        """Make the entry of a site."""
         made = self._entry("site", obj, places.site_dn(self._target.forest_root, obj.name or ""), names)
         if self._complete:
             image = security.site_descriptor(supplied=_supplied(obj, names), bound=self._target.owner)
@@ -159,11 +159,11 @@ class Maker:
         return made
 
     def link(self, obj: RoutingLink, names: frozenset[str] | None = None) -> MadeEntry:
-        """A routing link."""
+        """Make the entry of a routing link."""
         return self._entry("routing-link", obj, places.link_dn(self._target.forest_root, link_cn(obj)), names)
 
     def user(self, obj: User, name: str) -> MadeEntry:
-        """A user with an account of that name."""
+        """Make the entry of a user, with a new account of that name."""
         values: Values = {"sAMAccountName": (name.encode(),), "userAccountControl": (NORMAL_ACCOUNT,)}
         if obj.security_identifier is not None:
             values["objectSid"] = (SID.dump(obj.security_identifier),)
@@ -172,7 +172,7 @@ class Maker:
         return made
 
     def user_there(self, obj: User, dn: DN) -> MadeEntry:
-        """What a user's account gets that is there already: certificates and their digests."""
+        """Make the changes for an existing user account: certificates and their digests."""
         values = values_of(TABLES[User], obj, obj.populated, STORED, self._dns_of)
         if obj.is_populated("Certificates"):
             values = signing_values(obj.certificates) | {k: raws for k, raws in values.items() if raws}
@@ -181,7 +181,7 @@ class Maker:
     def queue(
         self, obj: Queue, computer: DN, sid: Sid | None = None, names: frozenset[str] | None = None
     ) -> MadeEntry:
-        """A queue.
+        """Make the entry of a queue.
 
         Args:
             obj: the queue.
@@ -206,7 +206,7 @@ class Maker:
         there: Entry | None = None,
         names: frozenset[str] | None = None,
     ) -> MadeEntry:
-        """A queue manager; what of it belongs to the computer is `computer_keys`.
+        """Make the entry of a queue manager; `computer_keys` returns the values for its computer.
 
         Args:
             obj: the queue manager.
@@ -232,20 +232,20 @@ class Maker:
             self._put_descriptor(made, image)
         return made
 
-    # -- what queue managers need beside them
+    # -- objects that queue managers need
 
     def computer_keys(self, obj: QueueManager) -> Values:
-        """Return the values of a queue manager that its computer gets ([MS-MQDSSM] 3.1.6.1.1.9)."""
+        """Return the signing keys of a queue manager for its computer ([MS-MQDSSM] 3.1.6.1.1.9)."""
         return {k: raws for k, raws in signing_values(obj.public_signing_key_list).items() if raws}
 
     def computer_there(self, obj: QueueManager, dn: DN) -> MadeEntry:
-        """What a queue manager's computer gets that is there already."""
+        """Make the changes for the existing computer of a queue manager."""
         return MadeEntry("computer", dn, COMPUTER_CLASS, self.computer_keys(obj))
 
     def computer(
         self, name: str, domain: str, *, guid: UUID | None = None, sid: Sid | None = None
     ) -> MadeEntry:
-        """A computer account at its default place (decision M26).
+        """Make the entry of a computer account at its default place (decision M26).
 
         Args:
             name: of the computer.
@@ -267,15 +267,15 @@ class Maker:
         return MadeEntry("computer", dn, COMPUTER_CLASS, values, original=guid)
 
     def servers(self, site: str, guid: UUID | None = None) -> MadeEntry:
-        """The container of a site's server objects (decision M6)."""
+        """Make the container of a site's server objects (decision M6)."""
         return self._container(places.servers_dn(self._target.forest_root, site), "serversContainer", guid)
 
     def server(self, site: str, computer: str, guid: UUID | None = None) -> MadeEntry:
-        """The server object of a computer in a site (decision M6)."""
+        """Make the server object of a computer in a site (decision M6)."""
         return self._container(places.server_dn(self._target.forest_root, site, computer), "server", guid)
 
     def settings(self, manager: MadeEntry, site: str, original: UUID, guid: UUID | None = None) -> MadeEntry:
-        """The mSMQSettings of a queue manager in a site ([MS-MQDSSM] 3.1.6.1.1.3).
+        """Make the mSMQSettings entry of a queue manager in a site ([MS-MQDSSM] 3.1.6.1.1.3).
 
         Args:
             manager: the queue manager's entry.
@@ -299,7 +299,7 @@ class Maker:
     def companion(
         self, type_name: str, ldap_class: str, rows: Mapping[str, Row], values: Mapping[str, Any]
     ) -> MadeEntry:
-        """A computer or mSMQSettings whose attributes were read elsewhere; its name is the caller's.
+        """Make the entry of a computer or mSMQSettings from given attributes; the caller sets its name.
 
         Args:
             type_name: ``computer`` or ``settings``.
@@ -343,7 +343,7 @@ class Maker:
         return made
 
     def _note(self, made: MadeEntry, reference: AttributeReference, obj: DirectoryObject) -> None:
-        """Note the references of an entry, and those that lead nowhere."""
+        """Record the references of an entry, and the missing ones."""
         if not obj.is_populated(reference.adm):
             return
         value = getattr(obj, obj.field_name(reference.adm))
@@ -356,7 +356,7 @@ class Maker:
             made.missing[reference.attribute] = missing
 
     def _times(self, obj: DirectoryObject) -> Values:
-        """When an object was made, and changed, as far as the server lets a client say that."""
+        """Return the creation and modification times that a client can write."""
         table, own = TABLES[type(obj)], {}
         if "CreateTime" in obj.populated and self._target.profile.create_time_written is not None:
             row = table.row("CreateTime")
@@ -369,7 +369,7 @@ class Maker:
         return own
 
     def _identity(self, ldap_class: str, dn: DN, guid: UUID | None, *, derived: bool = False) -> Values:
-        """The objectGUID, or what tells the GUID that an object had elsewhere (decision M37)."""
+        """Return the objectGUID, or the attribute that keeps an earlier GUID (decision M37)."""
         if guid is not None and not guid.int:
             raise ValueError(f"{dn}: the null GUID identifies nothing")
         if self._target.keeps_guids:
@@ -386,17 +386,17 @@ class Maker:
 
 
 def _supplied(obj: Site | QueueManager, names: frozenset[str] | None) -> bytes | None:
-    """Return the descriptor that an object brings, if it is to be stored."""
+    """Return the security descriptor of an object, if it is to be stored."""
     return obj.security if "Security" in (obj.populated if names is None else names) else None
 
 
 def derived_guid(dn: DN) -> UUID:
-    """A GUID for an object that brought none: it follows from its name, so making it twice does no harm."""
+    """Return a GUID derived from the DN of an object, so that repeated runs make the same one."""
     return uuid5(_DERIVED, dn.normalized)
 
 
 def link_cn(link: RoutingLink) -> str:
-    """The RDN value of a routing link ([MS-MQDSSM] 3.1.6.1.4.2).
+    """Return the RDN value of a routing link ([MS-MQDSSM] 3.1.6.1.4.2).
 
     Raises:
         GenericDirectoryError: one of its sites is not set.
@@ -409,7 +409,7 @@ def link_cn(link: RoutingLink) -> str:
 
 
 def service_values(manager: QueueManager, names: frozenset[str]) -> Values:
-    """MSMQServiceType of a new queue manager, if one of the roles behind it is given.
+    """Return mSMQServiceType of a new queue manager, if one of its roles is given.
 
     All roles that are populated count then, also those not listed ([MS-MQDSSM] 3.1.6.1.1.5).
     """
@@ -419,5 +419,5 @@ def service_values(manager: QueueManager, names: frozenset[str]) -> Values:
 
 
 def dns_in(known: Mapping[UUID, str]) -> DnsOf:
-    """Look-ups in a map of everything that is referred to, whatever its class."""
+    """Return a look-up function for a map of all referenced objects, of any class."""
     return lambda guids, _: {guid: known[guid] for guid in guids if guid in known}

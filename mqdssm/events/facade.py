@@ -1,4 +1,4 @@
-"""The public surface: a directory, and the events of [MS-MQDSSM] 3.1.6 on it."""
+"""Public API: a directory with the events of [MS-MQDSSM] 3.1.6."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import cached_property
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class Directory:
-    """A directory of MSMQ objects; made by `connect`, safe for threads, a context manager.
+    """Directory of MSMQ objects; made by `connect`, thread-safe, a context manager.
 
     Every method is one event of [MS-MQDSSM] 3.1.6. Attributes are named as the specification names them.
     """
@@ -53,12 +53,12 @@ class Directory:
 
     @property
     def session(self) -> Session:
-        """The LDAP session below: the operations of [MS-MQDSSM] 3.1.6.12-3.1.6.19."""
+        """LDAP session: the operations of [MS-MQDSSM] 3.1.6.12-3.1.6.19."""
         return self._context.session
 
     @cached_property
     def _notices(self) -> "Notices":
-        """What tells of changes; who only reads does not load it."""
+        """Sender of change notices, loaded on the first change."""
         from mqdssm.events.notices import Notices  # noqa: PLC0415  only who changes something needs it
 
         return Notices(self._context, self._notify)
@@ -133,7 +133,7 @@ class Directory:
         sort: SortKey | Iterable[SortKey] = (),
         below: str | None = None,
     ) -> Generator[E, None, None]:
-        """The objects that satisfy all filters, streamed ([MS-MQDSSM] 3.1.6.4-3.1.6.6 as one iterator).
+        """Yield the objects that satisfy all filters ([MS-MQDSSM] 3.1.6.4-3.1.6.6 as one iterator).
 
         Memory does not grow with the number of objects, except where a sort needs them all. Who stops early
         closes it, as `contextlib.closing` does: a search that was begun keeps a connection.
@@ -178,7 +178,7 @@ class Directory:
             write.write(self._context, obj, names)
 
     def notice_of(self, change: ObjectChange) -> Notice | None:
-        """Return the notice of a change that a watcher of this directory saw ([MS-MQCN] 3.3.4.1).
+        """Return the notice for a change seen by a watch of this directory ([MS-MQCN] 3.3.4.1).
 
         Args:
             change: it.
@@ -201,7 +201,7 @@ class Directory:
         attributes: Sequence[str] | None = None,
         sort: SortKey | Iterable[SortKey] = (),
     ) -> Handle[E]:
-        """Begin an iteration ([MS-MQDSSM] 3.1.6.4); takes what `search` takes, and raises it at once.
+        """Begin an iteration ([MS-MQDSSM] 3.1.6.4); arguments as for `search`, errors are raised at once.
 
         Returns:
             A handle for `read_next` and `read_end`.
@@ -209,7 +209,7 @@ class Directory:
         return self._iterators.begin(self.search(kind, filters, attributes=attributes, sort=sort))
 
     def read_next(self, handle: Handle[E]) -> E:
-        """The next object of an iteration ([MS-MQDSSM] 3.1.6.5).
+        """Return the next object of an iteration ([MS-MQDSSM] 3.1.6.5).
 
         Raises:
             EndOfData: there are no more.
@@ -226,7 +226,7 @@ class Directory:
         self._iterators.end(handle)
 
     def resolve_queue_alias(self, full_path: str) -> str:
-        """The format name that a queue alias stands for ([MS-MQDSSM] 3.1.6.8).
+        """Return the format name of a queue alias ([MS-MQDSSM] 3.1.6.8).
 
         Args:
             full_path: DN of the alias.
@@ -239,7 +239,7 @@ class Directory:
         return alias.resolve_queue_alias(self._context, _text("full_path", full_path))
 
     def resolve_distribution_list(self, format_name: str) -> list[str]:
-        """The format names of the queues of a distribution list ([MS-MQDSSM] 3.1.6.9).
+        """Return the format names of the queues of a distribution list ([MS-MQDSSM] 3.1.6.9).
 
         Args:
             format_name: ``DL=<GUID>``.
@@ -267,7 +267,7 @@ class Directory:
         on_trouble: Callable[[DirectoryError, float], None] | None = None,
         on_quiet: Callable[[], None] | None = None,
     ) -> "Watch":
-        """Watch the directory: whoever changes an object, the iterator tells it; it has no end.
+        """Watch the directory: return an endless iterator over changes, made by any program.
 
         It has connections of its own, and may outlive this object. Close it, or use it in a ``with`` block;
         ``async for`` works, too. With a state file call `Watch.commit` after what was handled.
@@ -316,7 +316,7 @@ class Directory:
         )
 
     def close(self) -> None:
-        """End all iterations and unbind all connections."""
+        """End all iterations and close all connections."""
         self._iterators.end_all()
         self.session.close()
 
@@ -391,7 +391,7 @@ def connect(
     """
     if notify is not None and not callable(notify):
         raise ConfigError(f"notify is to be a function of one argument, not {notify!r}")
-    # tracebacks that show variables must not show it
+    # tracebacks that show variables must not show the password
     password = Secret(password) if isinstance(password, str) else password
     options = ConnectionOptions.of(
         url_or_urls,

@@ -1,4 +1,4 @@
-"""Objects of all domains, through a global catalog where that was asked for (decisions M8, M73).
+"""Access to objects of all domains through a global catalog (decisions M8, M73).
 
 A catalog holds each object of the forest, with a part of its attributes. What it does not hold is read from
 the domain controller where the object is of its domain; of other domains it is not known, which is never
@@ -18,12 +18,12 @@ from mqdssm.tables.places import is_in_configuration
 
 
 def searched(ctx: Context, ldap_class: str) -> Session:
-    """The session that objects of a class are searched with: the global catalog, where one was asked for."""
+    """Return the session for searching objects of a class: the global catalog's, if there is one."""
     return (None if is_in_configuration(ldap_class) else ctx.session.catalog) or ctx.session
 
 
 def is_elsewhere(ctx: Context, dn: str | DN) -> bool:
-    """Return True if a name is one of another domain, so that only the catalog knows the object."""
+    """Return True if a name belongs to another domain, so that only the catalog has the object."""
     if not ctx.session.options.forest:
         return False
     parsed = dn if isinstance(dn, DN) else parse_name(dn)
@@ -31,7 +31,7 @@ def is_elsewhere(ctx: Context, dn: str | DN) -> bool:
 
 
 def holder(ctx: Context, dn: str | DN) -> Session:
-    """The session that reads the object of a name."""
+    """Return the session that reads the object with a name."""
     return (ctx.session.catalog if is_elsewhere(ctx, dn) else None) or ctx.session
 
 

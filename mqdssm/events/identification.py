@@ -1,4 +1,4 @@
-"""The one object that an element stands for: by Identifier, FullPath or name, which must not disagree.
+"""Identification of an element's object by Identifier, FullPath or name, which must agree.
 
 The first of them that is set finds the object ([MS-MQDSSM] 3.1.6.2.x.2, 3.1.6.7.x.2), the others are compared
 with what was found. No event guesses which of two objects is meant (decision M89).
@@ -28,14 +28,14 @@ NAME_EXTENSION: Final = "mSMQQueueNameExt"
 SID: Final = "objectSid"
 
 Find = Callable[[Sequence[str]], Entry]
-"""Read attributes of the object that a key leads to."""
+"""Reads attributes of the object that a key identifies."""
 Judge = Callable[[Entry], bool]
-"""True if an object plainly has a key; raises ValueError for a name that is none."""
+"""Returns True if an object certainly has a key; raises ValueError for an invalid name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One attribute by which an element says which object it stands for.
+    """Attribute by which an element identifies its object.
 
     Attributes:
         name: the specification's name.
@@ -53,7 +53,7 @@ class Key:
 
 
 def locate(ctx: Context, table: ElementTable, obj: DirectoryObject, attributes: Sequence[str]) -> Entry:
-    """Read the entry that an element stands for, to be changed.
+    """Read the entry of an element, for a change.
 
     Raises:
         GenericDirectoryError: the element does not say which object it is, its keys disagree, or the object
@@ -84,11 +84,11 @@ def locate(ctx: Context, table: ElementTable, obj: DirectoryObject, attributes: 
 
 
 def _disagreement(key: Key, entry: Entry) -> str | None:
-    """Return what another key leads to, in words; None for the object itself."""
+    """Describe the object that another key identifies; None if it is the same object."""
     try:
         if key.is_of(entry):
             return None
-        # spelt in a way that only the server knows to be the same
+        # only the server knows whether two spellings are equal
         other = key.find(NO_ATTRIBUTES)
     except (ObjectNotFound, ValueError):
         return f"{key.name} {key.value} is no object"
@@ -98,7 +98,7 @@ def _disagreement(key: Key, entry: Entry) -> str | None:
 
 
 def _keys_of(ctx: Context, table: ElementTable, obj: DirectoryObject) -> Iterator[Key]:
-    """Yield the keys that an element has, in the order in which they count."""
+    """Yield the keys of an element in order of precedence."""
     identifier, full_path = obj.identifier, getattr(obj, "full_path", None)
     if identifier is not None:
 
@@ -150,7 +150,7 @@ def _path(name: str, value: object, find: Find, dn: str) -> Key:
 
 
 def _is_named(entry: Entry, pathname: str) -> bool:
-    """True if the path name of a queue is the one that reading gives it ([MS-MQDSSM] 3.1.6.11.2.1)."""
+    """Return True if a path name is the one that a read of the queue returns ([MS-MQDSSM] 3.1.6.11.2.1)."""
     place, extension = compute.queue_place(entry.dn), entry.first(NAME_EXTENSION)
     text = None if extension is None else extension.decode(errors="replace")
     return compute.pathname(place.computer, place.cn, text) == lower_each(pathname)

@@ -12,14 +12,14 @@ E_co = TypeVar("E_co", bound=DirectoryObject, covariant=True)
 
 
 class Handle(int, Generic[E_co]):
-    """Name of an iterator over elements of one kind ([MS-MQDSSM] 3.1.1.2); a directory uses it once."""
+    """Handle of an iterator over elements of one kind ([MS-MQDSSM] 3.1.1.2); never reused by a directory."""
 
 
 _FIRST_HANDLE: Final = 1
 
 
 class Iterators:
-    """The ReadDirectoryIteratorStateCollection ([MS-MQDSSM] 3.1.1.3), safe for threads.
+    """ReadDirectoryIteratorStateCollection ([MS-MQDSSM] 3.1.1.3), thread-safe.
 
     The state of one is the stream of its objects: what was not fetched yet is still at the server.
     """
@@ -33,7 +33,7 @@ class Iterators:
         return len(self._running)
 
     def begin(self, found: Iterator[E_co]) -> Handle[E_co]:
-        """Keep a search; its first object is fetched at once, so that a failure shows here (3.1.6.4)."""
+        """Add a search and fetch its first object, so that errors are raised here (3.1.6.4)."""
         first = next(found, None)
         objects = found if first is None else chain((first,), found)
         with self._lock:
@@ -42,7 +42,7 @@ class Iterators:
         return handle
 
     def next(self, handle: Handle[E_co]) -> E_co:
-        """The next object ([MS-MQDSSM] 3.1.6.5).
+        """Return the next object ([MS-MQDSSM] 3.1.6.5).
 
         Raises:
             EndOfData: there are no more.
@@ -74,7 +74,7 @@ class Iterators:
             close(objects)
 
     def end_all(self) -> None:
-        """Discard all of them."""
+        """Discard all iterators."""
         for handle in list(self._running):
             try:
                 self.end(handle)
@@ -87,7 +87,7 @@ class Iterators:
 
 
 class _Closing(Iterator[DirectoryObject]):
-    """An iterator that closes the search behind it."""
+    """Iterator that closes its search."""
 
     def __init__(self, objects: Iterator[DirectoryObject], source: Iterator[DirectoryObject]) -> None:
         self._objects = objects
@@ -96,7 +96,7 @@ class _Closing(Iterator[DirectoryObject]):
 
     def __next__(self) -> DirectoryObject:
         if self._failure is not None:
-            raise self._failure  # what broke off never looks like an end
+            raise self._failure  # a broken iteration must not look complete
         try:
             return next(self._objects)
         except StopIteration:
@@ -104,7 +104,7 @@ class _Closing(Iterator[DirectoryObject]):
         except DirectoryError as error:
             self._failure = error
             raise
-        except BaseException as error:  # Ctrl-C, too, ends the search behind it
+        except BaseException as error:  # Ctrl-C, too, ends the search
             self._failure = GenericDirectoryError(f"the iteration was broken off: {error!r}")
             raise
 
@@ -113,7 +113,7 @@ class _Closing(Iterator[DirectoryObject]):
 
 
 def close(objects: Iterator[DirectoryObject]) -> None:
-    """Close a generator, so that the search behind it gives its connection back."""
+    """Close a generator, so that its search returns the connection."""
     closing = getattr(objects, "close", None)
     if closing is not None:
         closing()

@@ -1,4 +1,4 @@
-"""A lock that ends with the process that holds it, however that one ends."""
+"""File lock that is released when its process ends."""
 
 import contextlib
 import sys
@@ -14,7 +14,7 @@ _POLL_S: Final = 0.1
 
 @contextlib.contextmanager
 def locked(path: Path, *, wait_s: float, taken: str) -> Iterator[None]:
-    """Hold a file for this process alone (of a watch: decision W7).
+    """Lock a file for this process (of a watch: decision W7).
 
     Args:
         path: the file; it is made, and stays.
@@ -30,7 +30,7 @@ def locked(path: Path, *, wait_s: float, taken: str) -> Iterator[None]:
             if time.monotonic() >= deadline:
                 raise ConfigError(taken)
             time.sleep(_POLL_S)
-        yield  # closing the file lets go
+        yield  # closing the file releases the lock
 
 
 if sys.platform == "win32":

@@ -1,4 +1,4 @@
-"""Looking up objects: filters, sort orders, streams ([MS-MQDSSM] 3.1.6.4, 3.1.6.15)."""
+"""Look-up of objects with filters and sort orders, streamed ([MS-MQDSSM] 3.1.6.4, 3.1.6.15)."""
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ from mqdssm.tables.places import search_base
 from mqdssm.tables.row import Access, Computed, Row
 
 BATCH_ENTRIES: Final = 500
-"""Entries whose references are resolved together, at most: half a usual page."""
+"""Maximum entries whose references are resolved together: half a usual page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def search(
     strict: bool = False,
     below: DN | None = None,
 ) -> Generator[DirectoryObject, None, None]:
-    """The objects that satisfy all filters, streamed; in memory only where a sort needs it.
+    """Yield the objects that satisfy all filters; they are held in memory only for a sort.
 
     Filters and names are checked at once; the search begins with the first object that is asked for.
 
@@ -90,7 +90,7 @@ def search(
     for name in tuple(needed):
         needed.update(dict.fromkeys(read_with(table, name)))
     if searched is not ctx.session:
-        needed["Identifier"] = None  # by it they are read again in their own domain
+        needed["Identifier"] = None  # for reading the objects again in their own domain
     asked = frozenset(attributes or ())
     view = ServerView.of(table, needed, searched, asked, strict=strict)
     own = view if searched is ctx.session else ServerView.of(table, needed, ctx.session, asked, strict=strict)
@@ -104,7 +104,7 @@ def search(
 def find_one(
     ctx: Context, table: ElementTable, filters: Sequence[Filter], attributes: Sequence[str] | None
 ) -> DirectoryObject | None:
-    """The first object that satisfies all filters ([MS-MQDSSM] 3.1.6.3.1); the search is ended (M18)."""
+    """Return the first object that satisfies all filters, or None ([MS-MQDSSM] 3.1.6.3.1, M18)."""
     found = search(ctx, table, filters, attributes, strict=True)
     try:
         return next(found, None)
@@ -157,7 +157,7 @@ def _site_of(ctx: Context, table: ElementTable, expression: Filter) -> str | Non
 def _elements(
     ctx: Context, table: ElementTable, criteria: Criteria, view: ServerView, own: ServerView
 ) -> Iterator[DirectoryObject]:
-    """The elements that satisfy the criteria.
+    """Yield the elements that satisfy the criteria.
 
     Args:
         ctx: of the directory.
@@ -202,7 +202,7 @@ def _entries(table: ElementTable, criteria: Criteria, view: ServerView) -> Itera
 
 
 def _by_domain(ctx: Context, batch: Sequence[Found], view: ServerView) -> tuple[list[UUID], list[Found]]:
-    """The GUIDs of objects of the own domain, and the others."""
+    """Split a batch into the GUIDs of objects of the own domain, and the other entries."""
     place = view.decoder.columns.index("objectGUID")
     own: list[UUID] = []
     others: list[Found] = []
@@ -216,7 +216,7 @@ def _by_domain(ctx: Context, batch: Sequence[Found], view: ServerView) -> tuple[
 
 
 def _read_again(ctx: Context, criteria: Criteria, own: ServerView, guids: Sequence[UUID]) -> list[Found]:
-    """Objects that the catalog found, from the domain controller, whose word counts if they differ."""
+    """Read objects that the catalog found from the domain controller, which is authoritative."""
     decoder = own.decoder
     wanted = all_of(criteria.wanted, any_of(*(Equal("objectGUID", guid.bytes_le) for guid in guids)))
     rows = ctx.session.rows(
@@ -244,12 +244,12 @@ def _entry_of(
             found = queue_manager_at(ctx, table, value, columns)
     if criteria.wanted == class_filter(ctx, table):
         return found
-    # the other filters are the server's to judge: ask it for the object once more, with all of them
+    # the server tests the other filters: read the object once more with all of them
     return forest.get(ctx, found.dn, columns, criteria.wanted)
 
 
 def _sort_keys(table: ElementTable, sort: Sequence[SortKey]) -> list[SortKey]:
-    """The keys that count, the most significant first; those without an LDAP attribute are dropped.
+    """Return the effective sort keys, most significant first; others are dropped.
 
     [MS-MQDSSM] 3.1.6.4.1.2 step 6.
     """
@@ -261,7 +261,7 @@ def _sort_keys(table: ElementTable, sort: Sequence[SortKey]) -> list[SortKey]:
 def _sorted(
     table: ElementTable, found: Iterable[DirectoryObject], keys: Sequence[SortKey]
 ) -> list[DirectoryObject]:
-    """Sort by the least significant key first: Python's sort keeps what was in order."""
+    """Sort objects by several keys, the least significant first: Python's sort is stable."""
     ordered = list(found)
     for key in reversed(keys):
         row = table.row(key.attribute)
@@ -276,7 +276,7 @@ def _key_of(row: Row, obj: DirectoryObject) -> tuple[bool, object]:
 def _without(
     found: Iterator[DirectoryObject], extra: Sequence[str]
 ) -> Generator[DirectoryObject, None, None]:
-    """Take away what only the filters or the sort needed."""
+    """Unset attributes that only the filters or the sort needed."""
     for obj in found:
         for name in extra:
             obj.forget(name)

@@ -1,4 +1,4 @@
-"""Finding computer objects ([MS-MQDSSM] 2.2.1; decision M16)."""
+"""Look-up of computer objects ([MS-MQDSSM] 2.2.1; decision M16)."""
 
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -15,11 +15,11 @@ T = TypeVar("T")
 
 COMPUTER_CLASS = "computer"
 ACCOUNT_CHARACTERS_MAX: Final = 15
-"""Of a computer's name that its account has: what NetBIOS allows."""
+"""Maximum characters of a computer's name in its account name, as in NetBIOS."""
 
 
 def find_machine(ctx: Context, name: str) -> Machine:
-    """Return the computer of a name: at the place that 2.2.1 says, else by one search.
+    """Find the computer with a name: at the place of 2.2.1, else by one search.
 
     Raises:
         ObjectNotFound: there is none.
@@ -52,7 +52,7 @@ def _sid_of(entry: Entry) -> Sid | None:
 
 
 def with_machine(ctx: Context, name: str, work: Callable[[Machine], T]) -> T:
-    """Do something below a computer; once more where the computer is no longer where it was.
+    """Call `work` with a computer, and again if the cached computer was moved.
 
     Raises:
         ObjectNotFound: there is no such computer, or what `work` looked for is not there.
@@ -95,7 +95,7 @@ def _by_search(ctx: Context, name: str, place: Entry | None) -> Entry:
 
 
 def _has_account(ctx: Context, entry: Entry, name: str) -> bool:
-    """Return True if the computer's account has that name, where accounts say which computer is meant."""
+    """Return True if the computer's account has that name, or if the server has no such accounts."""
     attribute = ctx.session.profile.computer_account
     if attribute is None:
         return True

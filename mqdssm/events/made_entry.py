@@ -1,4 +1,4 @@
-"""Entry before it is written ([MS-MQDSSM] 3.1.6.12), and the forms in which it is written."""
+"""Entry to be written, with its forms for LDAP and LDIF ([MS-MQDSSM] 3.1.6.12)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from mqdssm.model.dn import DN
 
 @dataclass(slots=True)
 class MadeEntry:
-    """One entry before it is written ([MS-MQDSSM] 3.1.6.12).
+    """Entry to be written ([MS-MQDSSM] 3.1.6.12).
 
     Attributes:
         type: of the object, as on the command line; empty for what only holds others.
@@ -33,33 +33,33 @@ class MadeEntry:
 
     @property
     def guid(self) -> UUID | None:
-        """The objectGUID, if it has one."""
+        """ObjectGUID of the entry, if it has one."""
         raw = self.values.get("objectGUID")
         return UUID(bytes_le=raw[0]) if raw else None
 
     @property
     def role(self) -> str:
-        """The role in a migration: ``object``, or of an entry that an object needs beside its own."""
+        """Role in a migration: ``object``, or the kind of an additional entry that an object needs."""
         return self.type if self.type in {"computer", "settings"} else "object" if self.type else "container"
 
     def attributes(self) -> Values:
-        """All attributes, as an add sends them."""
+        """Return all attributes of an add request."""
         return new_entry((self.ldap_class,), self.values)
 
     def complete(self) -> Values:
-        """All attributes as LDIF has them: with the class above, and the naming attribute."""
+        """Return all attributes for LDIF, with class ``top`` and the naming attribute."""
         name, value = self.dn.rdn[0]
         return new_entry(("top", self.ldap_class), {name.lower(): (value.encode(),), **self.values})
 
     def pairs(self) -> Iterator[tuple[str, str | bytes]]:
-        """The entry as LDIF has it."""
+        """Yield the name and attribute values for LDIF."""
         yield "dn", str(self.dn)
         for attribute, raws in self.complete().items():
             for raw in raws:
                 yield attribute, raw
 
     def postpone(self, attributes: Iterable[str]) -> dict[str, tuple[UUID, ...]]:
-        """Take references out, which are to be written when what they refer to is there.
+        """Remove references that have to be written later, when their objects exist.
 
         Args:
             attributes: LDAP names; those that refer to nothing are left out.

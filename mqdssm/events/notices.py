@@ -1,4 +1,4 @@
-"""Telling of the changes that the events made ([MS-MQDMPR] 3.1.7.1.18, 3.1.7.1.19, 3.1.7.1.24).
+"""Change notices for the events ([MS-MQDMPR] 3.1.7.1.18, 3.1.7.1.19, 3.1.7.1.24).
 
 A notice is made of the object as the server holds it after the change, of a deleted one as it was. It is
 raised after the change was made, and never for one that failed or whose outcome is unknown. What goes wrong
@@ -49,7 +49,7 @@ _SEEN: Final[dict[tuple[type[DirectoryObject], ChangeEvent], NotifiedOperation]]
 
 
 class Notices:
-    """Tells a callback of the changes of queues and queue managers.
+    """Calls a callback for changes of queues and queue managers.
 
     Args:
         ctx: of the directory.
@@ -61,7 +61,7 @@ class Notices:
         self._notify = notify
 
     def created(self, obj: DirectoryObject, identifier: UUID) -> None:
-        """Tell of a queue that was created; queue managers are not told of ([MS-MQDMPR] 3.1.7.1.18)."""
+        """Send a notice for a created queue; none for queue managers ([MS-MQDMPR] 3.1.7.1.18)."""
         if self._notify is not None and type(obj) is Queue:
             wanted = Filter("Identifier", "==", identifier)
             for queue in self._found(Queue, wanted):
@@ -69,7 +69,7 @@ class Notices:
 
     @contextmanager
     def writing(self, obj: DirectoryObject, names: Sequence[str] | None) -> Iterator[None]:
-        """Tell of the queue or queue manager that is written meanwhile ([MS-MQDMPR] 3.1.7.1.24).
+        """Send a notice for a queue or queue manager that the block writes ([MS-MQDMPR] 3.1.7.1.24).
 
         Args:
             obj: it.
@@ -86,7 +86,7 @@ class Notices:
 
     @contextmanager
     def deleting(self, obj: DirectoryObject, *, recursive: bool) -> Iterator[None]:
-        """Tell of the queue that is deleted meanwhile, or of those of a queue manager (3.1.7.1.19)."""
+        """Send notices for a queue that the block deletes, or for those of a queue manager (3.1.7.1.19)."""
         found: list[DirectoryObject] = []
         notices: list[Notice] = []
         if self._notify is not None and type(obj) is Queue:
@@ -102,7 +102,7 @@ class Notices:
             self._tell(notice)
 
     def of_change(self, change: ObjectChange) -> Notice | None:
-        """The notice of a change that a watcher of the directory saw, for who notifies the owners of it.
+        """Return the notice for a change seen by a watch, for the owner of the object.
 
         Returns:
             None for what nobody is notified of, and for what is not there any more.
@@ -125,7 +125,7 @@ class Notices:
         return None
 
     def _place(self, obj: DirectoryObject) -> Filter | None:
-        """Return the filter that finds the object of an element, as the event itself finds it."""
+        """Return the filter that finds the object of an element, as the event does."""
         try:
             dn = locate(self._ctx, TABLES[type(obj)], obj, NO_ATTRIBUTES).dn
         except (DirectoryError, ValueError) as error:
@@ -136,7 +136,7 @@ class Notices:
     def _found(
         self, kind: type[DirectoryObject], wanted: Filter | None, *, below: DN | None = None
     ) -> list[DirectoryObject]:
-        """The objects as the directory holds them; none where it cannot be read."""
+        """Read objects from the directory; return none on an error, which is logged."""
         if wanted is None and below is None:
             return []
         filters = () if wanted is None else (wanted,)
@@ -156,7 +156,7 @@ class Notices:
     def _notice(
         self, operation: NotifiedOperation, found: DirectoryObject, changed: frozenset[str]
     ) -> Notice | None:
-        """The notice of a change, with its owner; None where that cannot be found."""
+        """Return the notice of a change with its owner; None on an error, which is logged."""
         try:
             return self._of_owner(operation, found, changed)
         except DirectoryError as error:
@@ -166,7 +166,7 @@ class Notices:
     def _of_owner(
         self, operation: NotifiedOperation, found: DirectoryObject, changed: frozenset[str]
     ) -> Notice | None:
-        """The notice of a change, with its owner; None where there is none.
+        """Return the notice of a change with its owner; None if there is no owner.
 
         Raises:
             DirectoryError: the directory could not be read.
@@ -192,7 +192,7 @@ class Notices:
         )
 
     def _server(self) -> str:
-        """Name of the directory server that made the change; of a local one the machine's."""
+        """Return the name of the directory server that made the change; the local machine's for ldapi."""
         host = urlsplit(self._ctx.session.server_url or "").hostname
         if host and not host.startswith("%"):  # ldapi:// holds a path
             return host

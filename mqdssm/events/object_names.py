@@ -1,4 +1,4 @@
-"""Names of objects that are created, or that another directory brings along."""
+"""Checks of the names of new objects and of objects from other directories."""
 
 from mqdssm.errors import GenericDirectoryError
 from mqdssm.model.base import DirectoryObject
@@ -8,7 +8,7 @@ from mqdssm.model.queuenames import check_stored_name
 
 
 def stored_path(pathname: str) -> PathName:
-    """The path name of a queue that comes from elsewhere: every name that a directory gives back (M7).
+    """Return the path name of a queue from another directory: any name that a directory can return (M7).
 
     Raises:
         ValueError: no path name, or one that no directory can hold.
@@ -24,7 +24,7 @@ def stored_path(pathname: str) -> PathName:
 
 
 def new_path(pathname: str) -> PathName:
-    """Return the path name of a queue that is to be created: by the grammar of MSMQ 4.0 and later.
+    """Return the path name of a new queue, by the grammar of MSMQ 4.0 and later.
 
     Raises:
         ValueError: a name that no queue may have.
@@ -37,7 +37,7 @@ def new_path(pathname: str) -> PathName:
 
 
 def check_computer(name: str) -> None:
-    """Refuse a computer whose queues no path name could name ([MS-MQMQ] 2.1.1).
+    """Raise ValueError for a computer name that cannot be part of a path name ([MS-MQMQ] 2.1.1).
 
     Raises:
         ValueError: a backslash, a blank, a control or non-ASCII character in its name.
@@ -48,7 +48,7 @@ def check_computer(name: str) -> None:
 
 
 def check_new_name(obj: DirectoryObject) -> None:
-    """Refuse a new object with a name that `create` refuses ([MS-MQMQ] 2.1.1).
+    """Raise an error for a new object with a name that `create` refuses ([MS-MQMQ] 2.1.1).
 
     Raises:
         ValueError: a name that no such object may have.

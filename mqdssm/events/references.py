@@ -1,4 +1,4 @@
-"""References between objects, resolved in batches and remembered for one operation (decision M29)."""
+"""References between objects, resolved in batches and cached for one operation (decision M29)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -15,28 +15,28 @@ from mqdssm.tables.places import is_in_configuration, stands_in_its_place
 T = TypeVar("T")
 
 BATCH_TERMS: Final = 100
-"""Terms of one OR: slapd tests each candidate against all of them, with 500 one costs twice as much."""
+"""Maximum terms of one OR: slapd tests each candidate against all terms; 500 cost twice as much each."""
 DN_TERMS_MAX: Final = 500
-"""DNs in one OR: comparing these is so cheap that 500 together cost 1.2 times as much as five times 100."""
+"""Maximum DNs in one OR: 500 together cost 1.2 times as much as five times 100."""
 REMEMBERED_MAX: Final = 50_000
-"""Objects remembered in one operation: then the memory starts anew, so that long lists stay flat."""
+"""Maximum objects cached in one operation; then the cache is cleared to limit the memory."""
 
 _COMPUTER: Final = "computer"
 _NO_DN: Final = "\0"
-"""What no normalized DN begins with."""
+"""Prefix that no normalized DN has."""
 BROUGHT: Final = ("objectGUID", "objectClass")
-"""What a page brings along of each object that its entries refer to."""
+"""Attributes that a page returns for each referenced object."""
 
 
 def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Lists of at most `size` items, in order."""
+    """Yield lists of at most `size` items, in order."""
     rest = iter(items)
     while batch := list(islice(rest, size)):
         yield batch
 
 
 class References:
-    """Memory of the objects that DNs and GUIDs refer to, for one operation in one thread.
+    """Cache of referenced objects by DN and GUID, for one operation in one thread.
 
     Args:
         session: where to look.
@@ -51,7 +51,7 @@ class References:
         self._as_written: dict[str, Entry | None] = {}  # the same, by DNs as the server writes them
 
     def identifier_of(self, dn: str, ldap_class: str) -> UUID | None:
-        """ObjectGUID of the object of a class at a DN; None where none is, or none that may be seen."""
+        """Return the objectGUID of an object of a class at a DN; None if missing or not readable."""
         key = key_of(dn)
         known = self._identifiers.setdefault(ldap_class, {})
         if key not in known:
@@ -59,7 +59,7 @@ class References:
         return known.get(key)
 
     def computer(self, dn: str) -> Entry | None:
-        """The computer at a DN; None where none is."""
+        """Return the computer at a DN; None if there is none."""
         try:
             return self._as_written[dn]
         except KeyError:
@@ -70,14 +70,14 @@ class References:
         return found
 
     def make_room(self) -> None:
-        """Forget all where it has become too much; before a batch, never within one."""
+        """Clear caches that are too large; call it before a batch, never within one."""
         memories: list[dict[str, Any]] = [*self._identifiers.values(), self._computers, self._as_written]
         for memory in memories:
             if len(memory) > REMEMBERED_MAX:
                 memory.clear()
 
     def learn(self, brought: Iterable[Dereferenced], ldap_class: str) -> None:
-        """Remember what a page brought along of the objects of a class that its entries refer to.
+        """Cache the referenced objects of a class that a page returned.
 
         What is there but does not plainly say that it is of the class is left to be looked up. Where a server
         tells no classes, the place of the object says it.
@@ -122,7 +122,7 @@ class References:
         return {key: entry for key, entry in found if entry is not None}
 
     def dns_of(self, identifiers: Sequence[UUID], ldap_class: str) -> dict[UUID, str]:
-        """The DNs of objects of a class by their objectGUID; those that are not there are left out."""
+        """Return the DNs of existing objects of a class by objectGUID."""
         found: dict[UUID, str] = {}
         of_class = self._session.profile.class_filter(ldap_class)
         for batch in batched(dict.fromkeys(identifiers), BATCH_TERMS):
@@ -151,7 +151,7 @@ class References:
         attributes: Sequence[str],
         ldap_class: str,
     ) -> Iterator[tuple[str, Entry | None]]:
-        """Yield each DN that is not known yet, normalised, with its entry."""
+        """Yield each DN that is not cached yet, normalised, with its entry or None."""
         unknown = {key: dn for dn in dns if (key := key_of(dn)) not in known}
         for key in [key for key in unknown if key.startswith(_NO_DN)]:  # it names nothing, and no request can
             yield key, None
@@ -174,7 +174,7 @@ class References:
 
 
 def key_of(dn: str) -> str:
-    """Return what DNs are remembered by; texts that servers damaged are remembered, too, and name nothing."""
+    """Return the cache key of a DN, also of a text that is no DN."""
     try:
         return normalize(dn)
     except ValueError:

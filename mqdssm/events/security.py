@@ -1,4 +1,4 @@
-"""Security descriptors that create computes ([MS-MQDSSM] 3.1.6.1.1.8, 3.1.6.1.3.4; decisions M22, M41, M43).
+"""Security descriptors of new objects ([MS-MQDSSM] 3.1.6.1.1.8, 3.1.6.1.3.4; decisions M22, M41, M43).
 
 The masks are MSMQ's own; a profile that must translate them does so when it writes (decision M31).
 """
@@ -15,7 +15,7 @@ ANONYMOUS: Final = Sid("S-1-5-7")
 
 
 def sid_of(text: str | None) -> Sid | None:
-    """The SID that a text names, None for None."""
+    """Parse a SID; None for None."""
     return None if text is None else Sid.parse(text)
 
 
@@ -71,13 +71,13 @@ def _given(supplied: bytes | None) -> SecurityDescriptor:
 
 
 def _completed(given: SecurityDescriptor, owner: Sid | None, aces: list[Ace]) -> bytes:
-    """Return a descriptor without DACL with one, and with an owner."""
+    """Complete a descriptor with a DACL and an owner."""
     sacl = None if given.sacl is None else given.sacl.aces
     return bytes(SecurityDescriptor.build(owner=owner, group=given.group, sacl=sacl, dacl=aces))
 
 
 def queue_descriptor(*, machine: Sid | None, bound: Sid | None) -> bytes:
-    """The descriptor of a queue that was created without one (decision M41).
+    """Compute the descriptor of a queue that is created without one (decision M41).
 
     Everyone may send and look at properties and permissions, never receive; the creator and the
     computer may do everything.

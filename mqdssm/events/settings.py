@@ -1,6 +1,6 @@
-"""mSMQSettings objects: one below each site that a server serves ([MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.7.1.9).
+"""mSMQSettings objects of servers, one below each site ([MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.7.1.9).
 
-What should be there is compared with what is there: the three cases of 3.1.6.7.1.9, a moved site list
+The wanted objects are compared with the existing ones: the three cases of 3.1.6.7.1.9, a changed site list
 and the deletion of a queue manager are all the same reconciliation (M42).
 """
 
@@ -32,7 +32,7 @@ from mqdssm.tables.syntax import BOOLEAN
 log = logging.getLogger(__name__)
 
 MADE_BY_US: Final = "Made by mqdssm to hold MSMQ Settings"
-"""Description of `server` and `Servers` objects of ours: only these are removed when they become empty."""
+"""Description of `server` and `Servers` objects made here: only these are removed when empty."""
 
 CONFIGURATION_ATTRIBUTES: Final = tuple(copied.configuration for copied in COPIED)
 SETTINGS_ATTRIBUTES: Final = (*IDENTITY, *(copied.settings for copied in COPIED))
@@ -40,12 +40,12 @@ _ROLES: Final = ("mSMQRoutingServices", "mSMQDsServices", "mSMQDependentClientSe
 
 
 PLACES_ATTEMPTS_MAX: Final = 50
-"""Attempts at one settings object while other programs make and remove what stands above or at its place."""
+"""Maximum attempts at one settings object while other programs change it or its parents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Attributes of a queue manager's entry that decide about its settings objects.
+    """Attributes of a queue manager's entry that determine its settings objects.
 
     Attributes:
         dn: the mSMQConfiguration.
@@ -63,7 +63,7 @@ class Served:
 
     @classmethod
     def of(cls, entry: Entry) -> "Served":
-        """Return what an mSMQConfiguration entry says that was read with `ATTRIBUTES`."""
+        """Make it from an mSMQConfiguration entry that was read with `ATTRIBUTES`."""
         values = {name: tuple(entry.all(name)) for name in CONFIGURATION_ATTRIBUTES if entry.all(name)}
         sites = sorted({UUID(bytes_le=value) for value in entry.all("mSMQSites") if len(value) == 16})
         dn = entry.name
@@ -71,12 +71,12 @@ class Served:
 
     @classmethod
     def deleted(cls, identifier: UUID) -> "Served":
-        """Return a queue manager of which nothing but its settings objects can be left."""
+        """Make it for a deleted queue manager that may have left settings objects."""
         return cls(DN(), identifier, "", (), {})
 
     @property
     def is_server(self) -> bool:
-        """True if one of the three roles is TRUE: then settings objects must exist (3.1.6.20.1)."""
+        """True if one of the three roles is TRUE, so that settings objects must exist (3.1.6.20.1)."""
         return is_server(self.values)
 
 
@@ -89,7 +89,7 @@ ATTRIBUTES: Final = (*CONFIGURATION_ATTRIBUTES, "mSMQSites")
 
 
 def guid_of(entry: Entry) -> UUID:
-    """The objectGUID of an entry that was read with it.
+    """Return the objectGUID of an entry.
 
     Raises:
         GenericDirectoryError: it has none.
@@ -106,7 +106,7 @@ def _guid(entry: Entry, attribute: str) -> UUID | None:
 
 
 def settle(ctx: Context, served: Served, *, before: Sequence[UUID] = (), new: bool = False) -> None:
-    """Make the settings objects what the queue manager's entry says, until both agree (decision M92).
+    """Update the settings objects until they agree with the queue manager's entry (decision M92).
 
     Other programs may change the entry at the same time, each with a settlement of its own. The entry is
     read again after each round: who wrote a settings object last has seen the last state of the entry.
@@ -132,7 +132,7 @@ def settle(ctx: Context, served: Served, *, before: Sequence[UUID] = (), new: bo
             failure = error  # it counts if the entry is still what was settled
         now = _read(ctx, served)
         if now is None:
-            remove_all(ctx, served)  # deleted meanwhile: what was made here since then has no owner
+            remove_all(ctx, served)  # deleted meanwhile: its new settings objects have no owner
             return
         if now == served:
             if failure is not None:
@@ -158,7 +158,7 @@ def _read(ctx: Context, served: Served) -> Served | None:
 
 
 def _reconcile(ctx: Context, served: Served, sites: Sequence[UUID], *, new: bool) -> None:
-    """Make the settings objects once what the queue manager's entry said.
+    """Update the settings objects once, by a state of the queue manager's entry.
 
     Args:
         ctx: the surroundings.
@@ -208,9 +208,9 @@ def _places(ctx: Context, sites: Sequence[UUID], computer: str) -> dict[UUID, DN
 
 
 def _existing(ctx: Context, served: Served, likely: Sequence[DN]) -> dict[DN, Entry]:
-    """The settings objects there are: those that name the queue manager, and those at the likely places.
+    """Find the existing settings objects: by the queue manager's GUID, and at the likely places.
 
-    Those of another queue manager, of a computer of the same name elsewhere, are none of them (M59).
+    Those of another queue manager, on a computer of the same name elsewhere, are left out (M59).
     """
     session = ctx.session
     found: dict[DN, Entry] = {}
@@ -239,7 +239,7 @@ def _entry_at(ctx: Context, dn: DN) -> Entry | None:
 
 
 def _other_owner(ctx: Context, entry: Entry, served: Served) -> str | None:
-    """The DN of another queue manager that a settings object belongs to; None if there is none."""
+    """Return the DN of another queue manager that owns a settings object; None if there is none."""
     owner = _guid(entry, "mSMQQMID")
     if owner is None or owner == served.identifier:
         return None
@@ -251,12 +251,12 @@ def _values(served: Served) -> dict[str, tuple[bytes, ...]]:
 
 
 def _changes(entry: Entry, served: Served) -> dict[str, tuple[bytes, ...]]:
-    """Only what differs: a write that changes nothing writes nothing."""
+    """Return the attributes that differ from the wanted ones."""
     return {name: values for name, values in _values(served).items() if tuple(entry.all(name)) != values}
 
 
 def _put(ctx: Context, dn: DN, served: Served, there: Entry | None, *, new: bool) -> None:
-    """Make or change one settings object, whatever other programs do to it meanwhile.
+    """Create or change one settings object, also while other programs change it.
 
     Args:
         ctx: the surroundings.
@@ -274,7 +274,7 @@ def _put(ctx: Context, dn: DN, served: Served, there: Entry | None, *, new: bool
             if there is None:
                 _create(ctx, dn, served)
             elif _is_left_over(there, served, new=new):
-                # not changed in place: who deletes what is left over must not meet the new one
+                # not changed in place: a program that deletes left-over objects must not delete the new one
                 ctx.session.delete(there)
                 _create(ctx, dn, served)
             else:
@@ -295,7 +295,7 @@ def _put(ctx: Context, dn: DN, served: Served, there: Entry | None, *, new: bool
 
 
 def _is_left_over(there: Entry, served: Served, *, new: bool) -> bool:
-    """True if the settings object is of a queue manager that is gone."""
+    """Return True if a settings object was left by another or an earlier queue manager."""
     owner = _guid(there, "mSMQQMID")
     return owner != served.identifier and (new or owner is not None)
 
@@ -314,7 +314,7 @@ def _create(ctx: Context, dn: DN, served: Served) -> None:
 
 
 def _make_server(ctx: Context, server: DN) -> None:
-    """Make the `server` object, and the `Servers` container above it, where they are missing (M6)."""
+    """Create the `server` object and its `Servers` container, if they are missing (M6)."""
     for dn, ldap_class in ((server.parent, "serversContainer"), (server, "server")):
         try:
             ctx.session.create(dn, ldap_class, {"description": (MADE_BY_US.encode(),)})
@@ -326,7 +326,7 @@ def _make_server(ctx: Context, server: DN) -> None:
 
 
 def delete_one(ctx: Context, entry: Entry) -> None:
-    """Delete a settings object, and what we made to hold it where that is empty then (M42).
+    """Delete a settings object, and its parents if they were made here and are empty (M42).
 
     Raises:
         DirectoryError: it could not be deleted.
@@ -342,7 +342,7 @@ def delete_one(ctx: Context, entry: Entry) -> None:
 
 
 def _remove_if_ours(ctx: Context, dn: DN) -> bool:
-    """Remove a `server` or `Servers` object that we made and that is empty (M42)."""
+    """Delete an empty `server` or `Servers` object that was made here; return True if it is gone (M42)."""
     try:
         entry = ctx.session.get(dn, ["description", *IDENTITY])
         if MADE_BY_US.encode() not in entry.all("description"):

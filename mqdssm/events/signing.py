@@ -12,7 +12,7 @@ DIGESTS: Final = "mSMQDigests"
 
 
 def keys_of(manager: QueueManager, names: AbstractSet[str]) -> dict[str, tuple[bytes, ...]]:
-    """What of a queue manager goes to its computer object ([MS-MQDSSM] 3.1.6.1.1.9, 3.1.6.7.1.8).
+    """Return the values of a queue manager for its computer object ([MS-MQDSSM] 3.1.6.1.1.9, 3.1.6.7.1.8).
 
     Args:
         manager: the queue manager.
@@ -25,7 +25,7 @@ def keys_of(manager: QueueManager, names: AbstractSet[str]) -> dict[str, tuple[b
 
 
 def signing_values(image: bytes) -> dict[str, tuple[bytes, ...]]:
-    """An MQUSERSIGNCERTS structure and the digests in it, written together (decision M21).
+    """Return the attributes for an MQUSERSIGNCERTS structure and its digests (decision M21).
 
     The Mig attributes were set by Windows 2000 alone ([MS-MQDSSM] note <9>): they are left as they are.
 

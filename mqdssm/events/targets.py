@@ -1,4 +1,4 @@
-"""Entries by DN, or by the name that [MS-MQDSSM] 2.2.1 makes a DN of."""
+"""Reads of entries by DN, or by a name with a DN by [MS-MQDSSM] 2.2.1."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -20,9 +20,9 @@ from mqdssm.wire.sid import Sid
 
 
 def class_filter(ctx: Context, table: ElementTable) -> LdapFilter:
-    """Return the filter of the element's class: no other object is ever read or changed.
+    """Return the filter for objects of the element's class.
 
-    Entries that the replication store has for the sake of others below them are no objects (decision R68).
+    Placeholder entries of the replication store are no objects (decision R68).
     """
     profile = ctx.session.profile
     of_class = profile.class_filter(table.ldap_class)
@@ -35,7 +35,7 @@ _WITH_PLACEHOLDERS: Final = frozenset(TABLES[element].ldap_class for element in 
 
 
 def entry_at(ctx: Context, table: ElementTable, dn: str | DN, attributes: Sequence[str]) -> Entry:
-    """The entry at a DN, if it is one of the element's class.
+    """Read the entry at a DN, if it is of the element's class.
 
     Raises:
         ObjectNotFound: nothing is there, or something else.
@@ -44,7 +44,7 @@ def entry_at(ctx: Context, table: ElementTable, dn: str | DN, attributes: Sequen
 
 
 def queue_manager_at(ctx: Context, table: ElementTable, computer: str, attributes: Sequence[str]) -> Entry:
-    """The queue manager of a computer, wherever the computer is (decision M16).
+    """Read the queue manager of a computer, at any place (decision M16).
 
     Raises:
         ObjectNotFound: no such computer, or no MSMQ on it.
@@ -57,7 +57,7 @@ def queue_manager_at(ctx: Context, table: ElementTable, computer: str, attribute
 
 
 def queue_at(ctx: Context, table: ElementTable, pathname: str, attributes: Sequence[str]) -> Entry:
-    """The queue of a path name: the form that Windows writes first, then the raw one (decision M7).
+    """Read the queue with a path name: in the form that Windows writes, else in the raw form (decision M7).
 
     Raises:
         ObjectNotFound: no such queue.
@@ -70,7 +70,7 @@ def queue_at(ctx: Context, table: ElementTable, pathname: str, attributes: Seque
 
 
 def public_path(pathname: str) -> PathName:
-    """A path name of a public queue, as a directory may hold it.
+    """Parse the path name of a public queue, as a directory may hold it.
 
     Raises:
         ValueError: no path name, or that of a queue that no directory holds (3.1.6.20.2).
@@ -109,7 +109,7 @@ def _is_named(entry: Entry, queue: str) -> bool:
 
 
 def user_of(ctx: Context, table: ElementTable, sid: str, attributes: Sequence[str]) -> Entry:
-    """The user of a SID ([MS-MQDSSM] 3.1.6.7.6.2 step 5).
+    """Read the user with a SID ([MS-MQDSSM] 3.1.6.7.6.2 step 5).
 
     Raises:
         GenericDirectoryError: no user, or several, have that SID.

@@ -1,4 +1,4 @@
-"""How one server's entries become the elements of a look-up."""
+"""Conversion of one server's entries to the elements of a look-up."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from mqdssm.tables.element_table import ElementTable
 
 @dataclass(frozen=True, slots=True)
 class ServerView:
-    """The decoders of a look-up for the entries of one server.
+    """Decoders of a look-up for the entries of one server.
 
     Attributes:
         table: of the element.
@@ -40,7 +40,7 @@ class ServerView:
         *,
         strict: bool,
     ) -> Self:
-        """The view of a session.
+        """Make the view of a session.
 
         Args:
             table: of the element.
@@ -55,7 +55,7 @@ class ServerView:
         return cls(table, decoder, severe, decoder.references())
 
     def elements(self, entries: Sequence[Found], residuals: Sequence[Residual]) -> Iterator[DirectoryObject]:
-        """The elements of some entries that pass all tests."""
+        """Yield the elements of entries that pass all tests."""
         self.decoder.prefetch(entries, self.references)
         for dn, values, _ in entries:
             found = self.decoder.element(dn, values, self.references)
@@ -64,7 +64,7 @@ class ServerView:
             yield found if self.severe is None else self.severe.element(dn, values, self.references)
 
     def _passes(self, found: DirectoryObject, dn: str, residuals: Sequence[Residual]) -> bool:
-        """Whether an element passes all tests.
+        """Return True if an element passes all tests.
 
         Raises:
             GenericDirectoryError: nobody knows: a list without the object could be too short, one with it

@@ -28,11 +28,11 @@ from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.row import Access
 
 _SETTINGS_NAMES: Final = frozenset((*SERVICE_NAMES, "SupportingServer", "SiteIdentifierList"))
-"""What decides whether mSMQSettings objects exist, where, and what they hold ([MS-MQDSSM] 3.1.6.7.1.9)."""
+"""Attributes that determine the mSMQSettings objects ([MS-MQDSSM] 3.1.6.7.1.9)."""
 
 
 def write(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None) -> None:
-    """Write attributes of an object to the directory: all or none of its own entry.
+    """Write attributes of an object to the directory; those of its own entry all or none.
 
     Args:
         ctx: the surroundings.
@@ -81,7 +81,7 @@ def _write_queue_manager(
 
 
 def _read_along(names: frozenset[str]) -> tuple[str, ...]:
-    """Attributes whose stored values a new mSMQServiceType is computed from ([MS-MQDSSM] 3.1.6.7.1.5)."""
+    """Return the stored attributes needed to compute mSMQServiceType ([MS-MQDSSM] 3.1.6.7.1.5)."""
     if names.isdisjoint(SERVICE_NAMES):
         return ()
     type_alone = "DirectoryServerType" in names and "DirectoryServer" not in names
@@ -97,7 +97,7 @@ def _replace(
     *,
     unchanged: Sequence[str] = (),
 ) -> tuple[Entry, Values]:
-    """Replace values of the entry that an element stands for, as it is at that moment (decision M92).
+    """Replace values of an element's entry, retrying if it changes meanwhile (decision M92).
 
     Args:
         ctx: the surroundings.

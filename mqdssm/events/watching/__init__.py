@@ -1,1 +1,1 @@
-"""Watching a directory: whoever changes it, one is told of the objects that were changed."""
+"""Watches of a directory, which report changed objects."""

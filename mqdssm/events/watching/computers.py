@@ -13,7 +13,7 @@ from mqdssm.events.machines import COMPUTER_CLASS, find_machine
 log: Final = logging.getLogger(__name__)
 
 _ALIKE_MAX: Final = 3
-"""Computers that a warning names, at most."""
+"""Maximum computers that a warning names."""
 
 
 def names_of_computers(session: Session, names: Iterable[str]) -> tuple[frozenset[str], dict[str, str]]:
@@ -45,7 +45,7 @@ def _warning(session: Session, name: str) -> str:
 
 
 def _names_alike(session: Session, name: str) -> list[str]:
-    """Names of computers that have another name in DNS, or in NetBIOS, and are meant perhaps."""
+    """Return the names of computers with a similar DNS or NetBIOS name."""
     label = name.partition(".")[0].encode()
     tests: list[LdapFilter] = [Equal("dNSHostName", name.encode())]
     if label:

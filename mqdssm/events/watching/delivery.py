@@ -1,4 +1,4 @@
-"""Delivery of the changes of a watch: each is noted before it is told, and counts once it is acknowledged."""
+"""Delivery of a watch's changes: each is noted before it is returned, until it is acknowledged."""
 
 import logging
 import secrets
@@ -21,25 +21,25 @@ from mqdssm.model.watching import ChangeEvent, ObjectChange
 log: Final = logging.getLogger(__name__)
 
 UNACKNOWLEDGED_MAX: Final = 100_000
-"""Changes that may be told without an acknowledgement: all of them are told again after a crash."""
+"""Maximum changes without an acknowledgement: all of them are returned again after a crash."""
 UNACKNOWLEDGED_MANY: Final = 1_000
 """Changes without any acknowledgement after which a warning is logged."""
 SYNC_EVERY_S: Final = 1.0
-"""What was noted is brought to the disk so often, in seconds. Only after a power failure it matters."""
+"""Seconds between writes of the notes to disk (fsync); they matter only after a power failure."""
 PLACE_EVERY_S: Final = 60.0
-"""The place is noted so often where nothing was told, in seconds: other changes of the directory move it."""
+"""Seconds between notes of the place while no change is returned: other changes move it."""
 _ID_OCTETS: Final = 8
 
 
 class Delivery:
-    """Gives ids to changes, notes changes, and keeps their acknowledgements (decisions W13, W14).
+    """Assigns ids to changes, and records changes and their acknowledgements (decisions W13, W14).
 
     Attributes:
         selection: of the changes that are told.
     """
 
     def __init__(self, state: WatchState, file: StateFile | None, selection: Selection) -> None:
-        """Deliver from a state on.
+        """Initialize with a state.
 
         Args:
             state: where to begin; its mirror is what was noted.
@@ -56,14 +56,14 @@ class Delivery:
         self._is_told = False
         self._placed_at = self._synced_at = 0.0
 
-    # -- what is told
+    # -- changes
 
     def stamp(self) -> tuple[str, float]:
         """Return a new id, and the time in seconds since 1970."""
         return f"{self._start}-{next(self._ids)}", time.time()
 
     def note(self, key: str, known: KnownObject | None, change: ObjectChange | None) -> ObjectChange | None:
-        """Note the new state of an object, and the change that is told of it.
+        """Record the new state of an object, and its change.
 
         Returns:
             The change as it is told; None: nothing is told.
@@ -84,7 +84,7 @@ class Delivery:
         return replace(change, id=name, time=_time_of(seconds))
 
     def again(self, follower: Follower) -> Iterator[ObjectChange]:
-        """Tell again what was told by the watch before, and not acknowledged.
+        """Yield again the changes that the previous watch returned without an acknowledgement.
 
         Raises:
             DirectoryError: an object could not be read.
@@ -96,11 +96,11 @@ class Delivery:
             yield replace(change, event=event, id=note.id, time=_time_of(note.time))
 
     def returned(self) -> None:
-        """Note that the last change that was made was returned to the caller."""
+        """Record that the last change was returned to the caller."""
         self._returned = self._made
 
     def acknowledge(self) -> None:
-        """Count every change that was returned as told.
+        """Acknowledge every change that was returned.
 
         Raises:
             OSError: that cannot be written; then they are told again.
@@ -130,10 +130,10 @@ class Delivery:
                 self._open,
             )
 
-    # -- what is kept
+    # -- state and journal
 
     def begin(self) -> None:
-        """Save the state where it is the first one, and can be gone on with.
+        """Save the first state, if it is complete.
 
         Raises:
             OSError: it cannot be written.
@@ -143,7 +143,7 @@ class Delivery:
                 self._save(self._file)
 
     def tend(self) -> None:
-        """Do what is due: note the place, bring notes to the disk, save the state.
+        """Perform due work: note the place, write notes to disk, save the state.
 
         Raises:
             OSError: something cannot be written.
@@ -160,7 +160,7 @@ class Delivery:
                 self._save(self._file)
 
     def sync(self) -> None:
-        """Bring to the disk what was noted and acknowledged.
+        """Write notes and acknowledgements to disk (fsync).
 
         Raises:
             OSError: it cannot be.
@@ -170,7 +170,7 @@ class Delivery:
                 self._file.journal.sync()
 
     def close(self) -> None:
-        """Note the last place, and let another watch have the state.
+        """Note the last place, and unlock the state for another watch.
 
         Raises:
             OSError: it cannot be written.

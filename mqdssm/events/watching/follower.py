@@ -1,4 +1,4 @@
-"""Changes out of hints: objects are read again, and compared with their last state. No I/O but the reader's.
+"""Computation of changes from hints: objects are read again and compared with their last state.
 
 What is told of an object is in the order in which it was read, and each time it is read it is as new as the
 hint or newer: so the order of each object's changes is kept, nothing is told that was not there, and what is
@@ -19,25 +19,25 @@ from mqdssm.model.watching import WATCHED_TYPES, ObjectChange
 from mqdssm.tables import table_of
 
 BATCH_KEYS: Final = 100
-"""Objects that are read again in one search: with more, each of them costs slapd more."""
+"""Maximum objects read again in one search: with more, each costs slapd more."""
 
 CLASS_OF: Final = {name: table_of(element).ldap_class for name, element in WATCHED_TYPES.items()}
 """The object class of each type."""
 _REFERRED: Final = frozenset({"site", "msmqconfiguration"})
 _MACHINE: Final = "queue-manager"
-"""The type of which objects are referred to, and get other names along with what they stand below."""
+"""Type whose objects are referred to, and are renamed together with their parents."""
 _ANCESTORS: Final = frozenset(name.lower() for name in ANCESTORS)
 _LENDING: Final = "computer"
-"""The class of entries of which the objects below them have attributes."""
+"""Class of entries whose attributes are shown by the objects below them."""
 BELOW_MAX: Final = 1000
-"""Entries below which all is read again; where more of them changed, everything is."""
+"""Maximum changed parents below which objects are read again; beyond it all objects are."""
 
 
 class ObjectReader(Protocol):
     """Reads watched objects as they are now (decision W2)."""
 
     def all(self) -> Iterator[Seen]:
-        """Every object of every watched type."""
+        """Read every object of every watched type."""
 
     def some(self, type_name: str, keys: Sequence[str]) -> Iterator[Seen]:
         """Read the objects of a type that have these keys and exist."""
@@ -50,12 +50,12 @@ class ObjectReader(Protocol):
 
 
 def _forget(_key: str, _known: KnownObject | None, change: ObjectChange | None) -> ObjectChange | None:
-    """Note nothing: what is told need not survive."""
+    """Record nothing, for a watch without a state file."""
     return change
 
 
 class Follower:
-    """Tells the changes of a directory, and keeps the mirror true (decisions W2, W3, W4)."""
+    """Yields the changes of a directory, and updates the mirror (decisions W2, W3, W4)."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Follower:
         all_writes: bool = False,
         note: Callable[[str, KnownObject | None, ObjectChange | None], ObjectChange | None] = _forget,
     ) -> None:
-        """Begin where the mirror is.
+        """Initialize with the known objects.
 
         Args:
             mirror: what is known; it is changed.
@@ -93,7 +93,7 @@ class Follower:
         return unseen
 
     def follow(self, hints: Hints) -> Iterator[ObjectChange]:
-        """The changes that hints lead to; each is noted, and known, before it is told.
+        """Yield the changes behind hints; each is recorded before it is yielded.
 
         Raises:
             DirectoryError: an object could not be read: nothing is lost, the hints may be followed again.
@@ -108,7 +108,7 @@ class Follower:
         differing = self._differing(hints)
         touched = (*hints.touched, *differing)
         others = (*filter(self._is_other, hints.touched), *differing)
-        # before the objects themselves are read again, and known as they are
+        # before the objects are read again and their new state is recorded
         below = self._moved(touched)
         if len(below) > BELOW_MAX or not all(map(is_name, below)):
             yield from self._compare_all()
@@ -127,7 +127,7 @@ class Follower:
         self._note_others(others)
 
     def _differing(self, hints: Hints) -> list[Touched]:
-        """Entries of a listing that are not as they are known, and what is known and not listed.
+        """Return the entries that differ between a listing and the known objects.
 
         What was hinted at is left out. All else came from nowhere: a copy of the directory was restored, or
         this user may see other objects than before.
@@ -152,7 +152,7 @@ class Follower:
         return (known.version, known.dn) == (one.version, one.dn)
 
     def _is_other(self, one: Touched) -> bool:
-        """True if the version of an entry that is not watched has to be known."""
+        """Return True if the version of an entry that is not watched has to be recorded."""
         return one.gone or one.key in self._mirror.others or bool(one.classes & (_ANCESTORS | _REFERRED))
 
     def _others_in(self, hints: Hints) -> Iterator[Touched]:
@@ -164,7 +164,7 @@ class Follower:
             yield from [Touched(key, gone=True) for key in self._mirror.others if key not in listed]
 
     def _note_others(self, touched: Iterable[Touched]) -> None:
-        """Know the versions of entries that are none of the watched objects."""
+        """Record the versions of entries that are not watched."""
         for one in touched:
             version = None if one.gone else one.version
             if self._mirror.get(one.key) is None and self._mirror.others.get(one.key) != version:
@@ -173,7 +173,7 @@ class Follower:
                 self._mirror.put(one.key, known)
 
     def tell_again(self, doubts: deque[ObjectNote]) -> Iterator[tuple[ObjectNote, ObjectChange]]:
-        """Tell the changes again of which nobody knows whether they arrived; then they are doubts no more.
+        """Yield unacknowledged changes again, and remove them from the doubts.
 
         Raises:
             DirectoryError: an object could not be read; the doubts that are left may be told again.
@@ -194,7 +194,7 @@ class Follower:
                     yield note, change
 
     def _as_read(self, notes: Sequence[ObjectNote]) -> Mapping[str, Seen]:
-        """The objects of notes that have a digest, as they are now."""
+        """Read the objects of notes that have a digest."""
         wanted: dict[str, list[str]] = {}
         for note in notes:
             known = note.known
@@ -207,12 +207,12 @@ class Follower:
         for seen in self._reader.all():
             found.add(seen.key)
             yield from self._settle(seen.key, seen)
-        # a listing may miss what is changed meanwhile: nothing is believed to be gone unless it is looked for
+        # a listing may miss objects that change meanwhile: each missing object is read by its key
         yield from self._look_again([(known.type, key) for key, known in self._mirror if key not in found])
         self._mirror.is_complete = True
 
     def _keys(self, touched: Iterable[Touched]) -> list[tuple[str, str]]:
-        """Type and key of what has to be read again."""
+        """Return type and key of the objects that have to be read again."""
         wanted: dict[tuple[str, str], None] = {}
         for one in touched:
             known = self._mirror.get(one.key)
@@ -246,7 +246,7 @@ class Follower:
                     yield from self._settle(key, seen, all_writes=all_writes)
 
     def _settle(self, key: str, seen: Seen | None, *, all_writes: bool = False) -> Iterator[ObjectChange]:
-        """Tell what there is to tell of an object, and before it of the one that had its name before."""
+        """Yield the change of an object, after that of the object that had its name before."""
         if key in self._out_of_turn:
             seen = self._read(key, seen)  # it was read after this batch
         waiting = [(key, seen)]
@@ -268,9 +268,9 @@ class Follower:
         return None if before is None else next(self._reader.some(before.type, [key]), None)
 
     def _tell(self, key: str, seen: Seen | None, *, all_writes: bool) -> Iterator[ObjectChange]:
-        """Tell what there is to tell of an object; afterwards it is known as it was seen.
+        """Yield the change of an object, if any, and record its new state.
 
-        Where its name was damaged on the way it stays known as it was (decision W19).
+        The recorded state of an object with a damaged name does not change (decision W19).
         """
         if seen is not None and seen.is_damaged:
             return
@@ -285,7 +285,7 @@ class Follower:
             yield change
 
     def _moved(self, touched: Iterable[Touched]) -> list[str]:
-        """Return the entries below which objects may have other names or attributes now: no hint says so."""
+        """Return the entries below which objects may have new names or attributes, without a hint."""
         found: dict[str, None] = {}
         for one in touched:
             if one.gone or one.dn is None or not one.classes & _ANCESTORS:
@@ -296,7 +296,7 @@ class Follower:
         return list(found)
 
     def _is_called_otherwise(self, seen: Seen) -> bool:
-        """Return True if a queue manager was renamed, so that references to it have to be read again."""
+        """Return True if an object is a renamed queue manager: references to it have to be read again."""
         known = self._mirror.get(seen.key)
         is_renamed = known is not None and known.dn != seen.dn and not seen.is_damaged
         return is_renamed and seen.type == _MACHINE

@@ -1,4 +1,4 @@
-"""Journal of a watch: what changed since its state was saved, what was returned, and what was acknowledged.
+"""Journal of a watch: changes and acknowledgements since its state was saved.
 
 Lines are only appended, so that a watcher writes as much as it has to tell. Each line has a checksum: after a
 power failure the end of a file may hold anything.
@@ -21,15 +21,15 @@ from mqdssm.model.watching import ChangeEvent
 log: Final = logging.getLogger(__name__)
 
 LINE_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Octets of a line; no object of a directory is larger."""
+"""Maximum octets of a line; no object of a directory is larger."""
 MODE: Final = 0o600
-"""The files hold what the directory shows to the watcher, and perhaps to nobody else."""
+"""File mode: the files hold data that perhaps only this user may read."""
 _CHECKSUM_CHARS: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectNote:
-    """New state of one object (decision W13).
+    """Record of the new state of one object (decision W13).
 
     Attributes:
         key: of the object.
@@ -49,13 +49,13 @@ class ObjectNote:
 
     @property
     def is_change(self) -> bool:
-        """True if a change was made of it."""
+        """True if the note is of a change."""
         return bool(self.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchPlace:
-    """Place to go on from, once every change that was noted before is acknowledged (decision W13).
+    """Place to resume from once every earlier change is acknowledged (decision W13).
 
     Attributes:
         server: URL of the server that understands the place.
@@ -69,7 +69,7 @@ class WatchPlace:
 
 
 class WatchJournal:
-    """A journal in a file, which belongs to one saved state (decisions W7, W13, W14).
+    """Journal file of one saved state (decisions W7, W13, W14).
 
     Attributes:
         size: octets of the file; 0: there is none yet.
@@ -79,7 +79,7 @@ class WatchJournal:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open nothing yet."""
+        """Initialize without opening the file."""
         self._path = path
         self._handle: int | None = None
         self._is_synced = True
@@ -91,7 +91,7 @@ class WatchJournal:
         return self.changes <= self.acknowledged
 
     def begin(self, digest: str, notes: Iterable[ObjectNote] = (), *, acknowledged: int = 0) -> None:
-        """Replace the journal by a new one; on the disk when this returns.
+        """Replace the journal by a new one, and write it to disk.
 
         Args:
             digest: of the state that it belongs to.
@@ -117,7 +117,7 @@ class WatchJournal:
         self._handle = os.open(self._path, os.O_WRONLY | os.O_APPEND)
 
     def resume(self, digest: str) -> bool:
-        """Go on with the journal of a state; what is not whole at its end is cut off.
+        """Resume the journal of a state; incomplete lines at its end are removed.
 
         Returns:
             False where there is none.
@@ -142,7 +142,7 @@ class WatchJournal:
         return True
 
     def records(self) -> Iterator[ObjectNote | WatchPlace]:
-        """Notes and places, in the order in which they were written.
+        """Yield notes and places, in the order in which they were written.
 
         Raises:
             ConfigError: a line lacks something.
@@ -181,7 +181,7 @@ class WatchJournal:
         return self.noted
 
     def acknowledge(self, number: int) -> None:
-        """Append that all notes up to a number are acknowledged.
+        """Append an acknowledgement of all notes up to a number.
 
         Raises:
             OSError: it cannot be written; then they are not.
@@ -198,7 +198,7 @@ class WatchJournal:
         self._append({"server": place.server, "place": place.place, "first": place.is_first})
 
     def sync(self) -> None:
-        """Bring to the disk what was appended.
+        """Write appended lines to disk (fsync).
 
         Raises:
             OSError: it cannot be.
@@ -211,7 +211,7 @@ class WatchJournal:
         """Close the file."""
         handle, self._handle = self._handle, None
         if handle is not None:
-            with contextlib.suppress(OSError):  # that it could not be written was said when it was
+            with contextlib.suppress(OSError):  # write errors were raised before
                 os.close(handle)
 
     def _append(self, said: dict[str, Any]) -> None:
@@ -230,7 +230,7 @@ class WatchJournal:
         self.size = size
 
     def _lines(self) -> Iterator[dict[str, Any]]:
-        """The lines up to the first that is not whole; `size` follows."""
+        """Yield the lines up to the first damaged one, and update `size`."""
         try:
             file = self._path.open("rb")
         except FileNotFoundError:
@@ -250,7 +250,7 @@ def _line(said: dict[str, Any]) -> bytes:
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
-    """The object of a line; None where the line is not whole."""
+    """Parse a line; None if it is damaged."""
     text = line[_CHECKSUM_CHARS + 1 : -1]
     if line != b"%08x %s\n" % (zlib.crc32(text), text):
         return None
@@ -259,7 +259,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 
 
 def _note_in(said: dict[str, Any], number: int) -> ObjectNote:
-    """A note of a line.
+    """Make a note from a parsed line.
 
     Raises:
         KeyError, TypeError, ValueError: something else.

@@ -1,4 +1,4 @@
-"""Reads watched objects out of a directory, as elements."""
+"""Reader of watched objects."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,11 +27,11 @@ from mqdssm.tables.row import Access
 log: Final = logging.getLogger(__name__)
 
 _MSMQ: Final = "msmq"
-"""What the names of all attributes of MSMQ's begin with, in lower case."""
+"""Prefix of the names of MSMQ's attributes, in lower case."""
 _USED_BY_MSMQ: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"user": ("mSMQSignCertificates", "mSMQDigests", "mSMQSignCertificatesMig", "mSMQDigestsMig")}
 )
-"""Classes of which only some objects concern MSMQ -> the attributes of which these have one."""
+"""Class of which only some objects belong to MSMQ -> attributes of which such objects have at least one."""
 _REFERRING: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"routing-link": (), "queue-manager": ("mSMQOutRoutingServers", "mSMQInRoutingServers")}
 )
@@ -69,10 +69,10 @@ class _Kind:
 
 
 class WatchedObjectReader:
-    """See `follower.Reader`; users as decision W8 says."""
+    """Reader of watched objects, as `follower.ObjectReader`; users as in decision W8."""
 
     def __init__(self, session: Session, types: Sequence[str]) -> None:
-        """Read with a session, whose servers are one.
+        """Initialize with a session to one server.
 
         Args:
             session: to be read with.
@@ -82,7 +82,7 @@ class WatchedObjectReader:
         self._kinds = {name: self._kind(name) for name in types}
 
     def all(self) -> Iterator[Seen]:
-        """Every object of every watched type."""
+        """Read every object of every watched type."""
         for kind in self._kinds.values():
             yield from self._read(kind, kind.base, kind.wanted)
 
@@ -123,7 +123,7 @@ class WatchedObjectReader:
             return  # there is no such base, so nothing is below it
 
     def _seen(self, kind: _Kind, rows: Sequence[tuple[Any, ...]], references: References) -> Iterator[Seen]:
-        """The objects of some rows: the DN, the columns, and what the entry refers to."""
+        """Make objects from rows of DN, columns and referenced objects."""
         decoder = kind.view.decoder
         own = len(decoder.columns) + 1
         decoder.prefetch([(row[0], row[1:own], row[-1]) for row in rows], references)
@@ -182,7 +182,7 @@ class WatchedObjectReader:
 
 
 def listed_filter(session: Session, classes: Iterable[str]) -> LdapFilter:
-    """Return the filter that matches entries of some classes, users as decision W8 says."""
+    """Return the filter for entries of some classes, users as in decision W8."""
     return any_of(*(_wanted(session, ldap_class) for ldap_class in classes))
 
 
@@ -193,7 +193,7 @@ def _wanted(session: Session, ldap_class: str) -> LdapFilter:
 
 
 def _key_value(attribute: str, key: str) -> bytes:
-    """A key as the server has it: entryUUID is text ([RFC4530] 2.3), objectGUID sixteen octets."""
+    """Encode a key for the server: entryUUID is text ([RFC4530] 2.3), objectGUID sixteen octets."""
     return key.encode() if attribute == "entryUUID" else UUID(key).bytes_le
 
 

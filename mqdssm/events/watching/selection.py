@@ -1,4 +1,4 @@
-"""Selection of the changes that a watch tells."""
+"""Selection of the changes that a watch reports."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from mqdssm.model.watching import LDAP_MARK, WATCHED_TYPES, ChangeEvent, ObjectC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Types, attributes, events and computers whose changes are told (decision W3).
+    """Types, attributes, events and computers whose changes are reported (decision W3).
 
     Attributes:
         types: that are watched.
@@ -37,7 +37,7 @@ class Selection:
         events: Collection[str] = (),
         computers: Collection[str] = (),
     ) -> Self:
-        """Check what somebody wants to be told.
+        """Make a selection from checked names.
 
         Raises:
             ConfigError: an unknown type, attribute or event; a computer without a name; one text, which
@@ -65,14 +65,14 @@ class Selection:
         )
 
     def includes(self, change: ObjectChange) -> bool:
-        """True if a change is told."""
+        """Return True if a change is reported."""
         if self.events and change.event not in self.events:
             return False
         return not self.computers or not self.computers.isdisjoint(_computers_of(change))
 
 
 def _ignored(names: Collection[str], types: Collection[str]) -> frozenset[str]:
-    """Attributes whose changes are not told.
+    """Return the attributes whose changes are not reported.
 
     Raises:
         ConfigError: names that nothing of these types has.
@@ -88,7 +88,7 @@ def _ignored(names: Collection[str], types: Collection[str]) -> frozenset[str]:
 
 
 def _computers_of(change: ObjectChange) -> set[str]:
-    """Names of the computers to which an object belongs, and belonged before, in lower case."""
+    """Return the names of an object's present and former computers, in lower case."""
     if change.element not in {Queue, QueueManager}:
         return set()
     moved = change.changes.get(FULL_PATH)

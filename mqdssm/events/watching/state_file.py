@@ -1,4 +1,4 @@
-"""State of a watch in a file: it survives the watcher, and is never half there.
+"""State file of a watch, replaced atomically.
 
 Lines of JSON: what the state is of, one line for each object, and the digest of all lines before. Written to
 a file beside it, brought to the disk and renamed: a reader finds the old state or the new one. What happens
@@ -26,21 +26,21 @@ from mqdssm.events.watching.watch_cache import KnownObject, Mirror
 FORMAT: Final = "mqdssm watch"
 VERSION: Final = 2
 _VERSION_1: Final = 1
-"""Such a state has no versions of entries, so that everything is compared. Changes that were told after it
+"""Format without versions of entries, so that everything is compared. Changes that were told after it
 are in another file, and all but the last of them arrived."""
 _BEGINNING: Final = b"{"
-"""A file that begins otherwise is somebody else's: nobody is told to remove it."""
+"""First character of a state file; other files are never suggested for removal."""
 JOURNAL_BYTES_MIN: Final = 1024 * 1024
-"""A journal is not replaced by a new state before it has this size, in octets."""
+"""Minimum size of a journal before a new state replaces it, in octets."""
 
 _OTHER: Final = frozenset({"key", "version"})
-"""What a line has of an entry that is not watched (`Mirror.others`)."""
+"""Fields in the line of an entry that is not watched (`Mirror.others`)."""
 _KEY: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """Subject of a state: a state of another directory, or of other types, is refused (decision W6).
+    """Directory and types of a state; a state of others is refused (decision W6).
 
     Attributes:
         directory: identifies it: the GUID of its root.
@@ -75,7 +75,7 @@ class WatchState:
 
 
 class StateFile:
-    """A state in a file, with its journal; one watcher at a time has it (decisions W6, W7).
+    """State file with its journal, locked for one watch (decisions W6, W7).
 
     Attributes:
         path: of the file.
@@ -84,9 +84,9 @@ class StateFile:
     """
 
     def __init__(self, path: str | Path) -> None:
-        """Nothing is opened yet."""
+        """Initialize without opening the file."""
         given = Path(path)
-        # what a link leads to is the state: two names of it have one lock, and the link stays one
+        # the target of a symbolic link is the state, so that two names share one lock
         self.path = given.resolve() if given.is_symlink() else given
         self._stack = contextlib.ExitStack()
         self._size = 0
@@ -94,7 +94,7 @@ class StateFile:
         self.is_begun = False
 
     def load(self) -> WatchState:
-        """The state; an empty one where there is no file. From now on it is ours, until `close`.
+        """Lock and read the state until `close`; return an empty state if there is no file.
 
         Raises:
             ConfigError: it is damaged, of another version, another watcher has it, or it cannot be
@@ -111,11 +111,11 @@ class StateFile:
 
     @property
     def is_due(self) -> bool:
-        """True if a new state is better than a longer journal: what is written follows from what is noted."""
+        """True if the journal is large enough for a new state."""
         return self.journal.size > max(JOURNAL_BYTES_MIN, self._size)
 
     def save(self, state: WatchState) -> None:
-        """Write the state, and begin a new journal; on the disk when it returns.
+        """Write the state to disk, and begin a new journal.
 
         Every change that the journal has must be acknowledged.
 
@@ -137,7 +137,7 @@ class StateFile:
         self.is_begun = True
 
     def _write(self, beside: Path, state: WatchState) -> str:
-        """Bring a state to the disk; its digest."""
+        """Write a state to disk; return its digest."""
         digest = hashlib.sha256()
         with open(beside, "xb", opener=_private) as file:
             for line in _lines(state):
@@ -153,12 +153,12 @@ class StateFile:
         return self.path.parent / f"{self.path.name}{suffix}"
 
     def close(self) -> None:
-        """Let another watcher have it."""
+        """Close the journal and unlock the state."""
         self.journal.close()
         self._stack.close()
 
     def _check_place(self) -> None:
-        """Refuse what can be no file; whether it can be written, its lock tells.
+        """Raise ConfigError if the path cannot be a file.
 
         Raises:
             ConfigError: it has no name, is a folder, or is in one that does not exist.
@@ -243,7 +243,7 @@ class StateFile:
             raise self._damaged("an object lacks something") from None
 
     def _go_on(self, state: WatchState, digest: str) -> None:
-        """Take what the journal has of a state, and go on with it."""
+        """Apply the journal to a state, and resume it."""
         if not self.journal.resume(digest):
             told = [*state.doubts, *self._told_since(digest)]
             self.journal.begin(digest, told, acknowledged=max(0, len(told) - 1))
@@ -260,7 +260,7 @@ class StateFile:
                 state.mirror.put(record.key, record.known)
 
     def _told_since(self, digest: str) -> Iterator[ObjectNote]:
-        """Changes that version 1 told after a state; a line that is not whole was never told."""
+        """Yield the changes that version 1 returned after a state; an incomplete line was never returned."""
         try:
             file = self._beside(".told").open("rb")
         except FileNotFoundError:
@@ -292,7 +292,7 @@ class StateFile:
 
 
 def _told(said: dict[str, Any]) -> ObjectNote:
-    """A change that version 1 told, as a note.
+    """Make a note from a change of version 1.
 
     Raises:
         KeyError, TypeError, ValueError: something else.
@@ -322,7 +322,7 @@ def _with_key(key: str, known: KnownObject | None) -> dict[str, Any]:
 
 
 def _known_in(said: dict[str, Any]) -> tuple[str, KnownObject | None]:
-    """An object of a line.
+    """Make an object from a parsed line.
 
     Raises:
         KeyError, TypeError, ValueError: something else.
@@ -347,7 +347,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring the renaming to the disk, where folders can be."""
+    """Write a renaming in a folder to disk, if the system supports it."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""A watch: follows one server of a directory after the other, and tells the changes, for ever."""
+"""Watch of a directory: follows one of its servers at a time and yields changes."""
 
 import logging
 import random
@@ -37,12 +37,12 @@ COMPARE_EVERY_S: Final = 60.0
 """Where only a part of a naming context is watched, objects may leave it with what they stand below: then all
 is compared, so often at most, in seconds."""
 _TRANSIENT: Final = frozenset({3, 11, 51, 52})
-"""Results of a server that may be better soon: time or other limits, busy, unavailable."""
+"""Temporary result codes: time or other limits, busy, unavailable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pauses:
-    """Pauses before connecting again: growing, and with jitter (decision W1).
+    """Pauses before reconnecting, growing and with jitter (decision W1).
 
     Attributes:
         first_s: the first pause, in seconds.
@@ -59,13 +59,13 @@ class Pauses:
     chance: Callable[[], float] = random.random
 
     def after(self, failures: int) -> float:
-        """The pause after so many failures in a row, in seconds."""
+        """Return the pause after a number of failures in a row, in seconds."""
         whole = min(self.longest_s, self.first_s * self.factor ** min(failures - 1, 64))
         return whole * (1 - self.jitter * self.chance())
 
 
 class Watch:
-    """The changes of a directory, as they are made: an iterator, or an asynchronous one, without end.
+    """Endless iterator, also asynchronous, over the changes of a directory.
 
     A change counts as told once `commit` was called after it was returned. The next watch with the same state
     file tells all others again, each with the same id: every change at least once (decisions W7, W13).
@@ -95,7 +95,7 @@ class Watch:
         on_trouble: Callable[[DirectoryError, float], None] | None = None,
         on_quiet: Callable[[], None] | None = None,
     ) -> None:
-        """Watch nothing yet: that begins with the iteration.
+        """Initialize the watch; it connects when the iteration begins.
 
         Args:
             options: how to connect.
@@ -164,7 +164,7 @@ class Watch:
         return self
 
     async def __anext__(self) -> ObjectChange:
-        """Return the next change; who cancels the wait gets that change the next time."""
+        """Return the next change; after a cancelled wait the next call returns it."""
         import asyncio  # noqa: PLC0415  slow to import, and few need it
 
         while True:
@@ -181,7 +181,7 @@ class Watch:
         return change
 
     def commit(self) -> None:
-        """Count every change that was returned so far as told: no later watch tells it again.
+        """Acknowledge every change returned so far: no later watch returns it again.
 
         It may be called after each change or after many, from any thread. Without a state file it does
         nothing. What was committed in the last second may be told again after a power failure.
@@ -192,7 +192,7 @@ class Watch:
         self._delivery.acknowledge()
 
     def sync(self) -> None:
-        """Bring to the disk which changes were returned, and which were committed (decision W20).
+        """Write to disk which changes were returned, and which were committed (decision W20).
 
         After this a change that is told again has the id that it had, also after a power failure.
 
@@ -202,7 +202,7 @@ class Watch:
         self._delivery.sync()
 
     def stamp(self) -> tuple[str, datetime]:
-        """Return an id and the time, as changes have them, for something that is told beside the changes."""
+        """Return an id and the time, as changes have them, for other messages."""
         name, seconds = self._delivery.stamp()
         return name, datetime.fromtimestamp(seconds, UTC)
 
@@ -215,15 +215,15 @@ class Watch:
         self._stopped.set()
 
     def rest(self, seconds: float) -> bool:
-        """Wait, unless it is stopped: for who works on a change and cannot yet.
+        """Wait for some seconds or until the watch is stopped, while a change is being handled.
 
         Returns:
-            Whether it goes on.
+            True if the watch goes on; False if it was stopped.
         """
         return not self._stopped.wait(seconds)
 
     def close(self) -> None:
-        """Stop, disconnect, and let another watch have the state."""
+        """Stop, disconnect, and unlock the state for another watch."""
         self.stop()
         try:
             with self._running:  # in another thread, perhaps, which stops soon
@@ -241,7 +241,7 @@ class Watch:
 
     @property
     def known(self) -> int:
-        """The number of known objects."""
+        """Number of known objects."""
         return len(self._state.mirror)
 
     # -- the work
@@ -267,7 +267,7 @@ class Watch:
                 self._stopped.wait(pause_s)
 
     def _at(self, endpoint: Endpoint) -> Iterator[ObjectChange]:
-        """The changes that one server tells, until the connection is lost."""
+        """Yield the changes from one server until the connection is lost."""
         with ExitStack() as stack:
             link = Link(self._options, endpoint)
             stack.callback(link.close)
@@ -331,7 +331,7 @@ class Watch:
             self._delivery.tend()
 
     def _find_computers(self, session: Session) -> None:
-        """Select the changes of the computers that were named; warn of each that does not exist, once."""
+        """Select the changes of the named computers; log a warning for each missing one, once."""
         wanted = self._selection.computers
         if wanted:
             names, warnings = names_of_computers(session, wanted)
@@ -341,10 +341,10 @@ class Watch:
             self._warned |= warnings.keys()
 
     def _check_subject(self, subject: Subject) -> None:
-        """Refuse to go on with the state of something else.
+        """Raise ConfigError if the state is of another directory or of other types.
 
         Raises:
-            ConfigError: it is one.
+            ConfigError: the state does not fit.
         """
         mine = self._state.subject
         if mine is None:
@@ -369,9 +369,9 @@ class Watch:
 
 
 class _Doubts:
-    """Doubts whether watched objects have left the part of the directory that is watched.
+    """Pending comparisons because objects may have left the watched part of the directory.
 
-    As long as that is not known the place stays where it was, so that the next watch has the same doubts.
+    Meanwhile the place does not change, so that the next watch compares, too.
     """
 
     def __init__(self, link: Link) -> None:
@@ -383,11 +383,11 @@ class _Doubts:
 
     @property
     def are_there(self) -> bool:
-        """True if there are doubts."""
+        """True if a comparison is pending."""
         return self._due is not None
 
     def take(self, hints: Hints, now: float) -> None:
-        """Have doubts where hints are at entries outside the part."""
+        """Schedule a comparison if hints are at entries outside the watched part."""
         self._place = hints.place or self._place
         if self._is_part and self._due is None and any(map(self._is_outside, hints.touched)):
             self._due = now + COMPARE_EVERY_S
@@ -397,7 +397,7 @@ class _Doubts:
         return self._due is not None and now >= self._due
 
     def settled_by(self) -> Hints:
-        """Return the hints that settle all doubts, and have none any more."""
+        """Return the hints for a full comparison, which is no longer pending."""
         self._due = None
         return Hints(full=True, place=self._place)
 
@@ -408,7 +408,7 @@ class _Doubts:
 
 
 def _in_thread(step: Callable[[], T]) -> Future[T]:
-    """Do something in a thread of its own, which ends with the program."""
+    """Run a function in a daemon thread and return its future."""
     future: Future[T] = Future()
     future.set_running_or_notify_cancel()  # who waits for it may give up; it goes on
 
@@ -423,14 +423,14 @@ def _in_thread(step: Callable[[], T]) -> Future[T]:
 
 
 def is_for_people(error: DirectoryError) -> bool:
-    """Return True if trying again is of no use (decision W1): no rights, a refused log-in, no overlay."""
+    """Return True if a retry is useless (decision W1): no rights, a refused log-in, no overlay."""
     if error.ldap_code in _TRANSIENT:
         return False
     return not isinstance(error, DirectoryNotConnected) or error.ldap_code is not None
 
 
 def classes_of(types: Collection[str]) -> tuple[str, ...]:
-    """The object classes of all entries that matter to some types (decision W4)."""
+    """Return the object classes of all entries that matter to some types (decision W4)."""
     wanted = {CLASS_OF[name]: None for name in types}
     if wanted.keys() & {"mSMQQueue", "mSMQConfiguration", "user", "mSMQSiteLink"}:
         wanted |= dict.fromkeys(ANCESTORS)
@@ -440,7 +440,7 @@ def classes_of(types: Collection[str]) -> tuple[str, ...]:
 
 
 def _subject_of(link: Link, types: tuple[str, ...]) -> Subject:
-    """Return the subject of a state that is made with this server.
+    """Return the subject of this server's state.
 
     Raises:
         GenericDirectoryError: the root of its names shows nothing to this user.

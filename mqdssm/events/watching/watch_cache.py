@@ -1,4 +1,4 @@
-"""Last known state of a directory, and its difference to objects as they are read. No clock, no I/O."""
+"""Last known state of a directory, compared with objects as they are read; without I/O."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -11,12 +11,12 @@ from mqdssm.events.watching.watched_values import ABSENT, DEFAULT, FULL_PATH, Bo
 from mqdssm.model.watching import AttributeChange, ChangeEvent, ObjectChange
 
 QUIET: Final = frozenset({"ModifyTime"})
-"""Told along with others, but no change by themselves: a write of the same values changes them, too."""
+"""Attributes that are no change by themselves: a write of equal values changes them, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownObject:
-    """An object as it was last seen (decision W5).
+    """Last known state of an object (decision W5).
 
     Attributes:
         type: of the object; empty: it is none of the watched objects, and only its version is known.
@@ -34,7 +34,7 @@ class KnownObject:
 
 
 class Mirror:
-    """The objects that are known, by their keys (decisions W3, W7, W9).
+    """Known objects by their keys (decisions W3, W7, W9).
 
     Attributes:
         others: versions of entries that are not watched, but matter to watched objects, by their keys.
@@ -42,7 +42,7 @@ class Mirror:
     """
 
     def __init__(self) -> None:
-        """Know nothing."""
+        """Initialize without objects."""
         self._known: dict[str, KnownObject] = {}
         self._holders: dict[int, str] = {}  # hash of a name -> key: a third of the memory of the names
         self.others: dict[str, str] = {}
@@ -55,16 +55,16 @@ class Mirror:
         return iter(self._known.items())
 
     def get(self, key: str) -> KnownObject | None:
-        """An object as it was last seen; None if it is not known."""
+        """Return the last known state of an object; None if it is unknown."""
         return self._known.get(key)
 
     def holder(self, dn: str) -> str | None:
-        """Return the key of the object that is known by a name; None if there is none."""
+        """Return the key of the known object with a name; None if there is none."""
         key = self._holders.get(_name(dn))
         return key if key is not None and self._known[key].dn.lower() == dn.lower() else None
 
     def put(self, key: str, known: KnownObject | None) -> None:
-        """Know an object; None: it is not there any more."""
+        """Record the state of an object; None removes it."""
         self.others.pop(key, None)
         before = self._known.pop(key, None)
         if before is not None and self._holders.get(_name(before.dn)) == key:
@@ -92,7 +92,7 @@ class Mirror:
 
 
 def seen_of(key: str, known: KnownObject | None) -> Seen | None:
-    """An object as it was seen once, to be told again (decision W7)."""
+    """Return a recorded object in the form of a read one, to report it again (decision W7)."""
     if known is None:
         return None
     return Seen(
@@ -106,7 +106,7 @@ def seen_of(key: str, known: KnownObject | None) -> Seen | None:
 
 
 def known_of(seen: Seen | None) -> KnownObject | None:
-    """Return the state of an object to be remembered (decision W5)."""
+    """Return the state of an object to be recorded (decision W5)."""
     if seen is None:
         return None
     body = json.dumps(seen.body, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
@@ -114,7 +114,7 @@ def known_of(seen: Seen | None) -> KnownObject | None:
 
 
 def other_of(version: str) -> KnownObject:
-    """Return what is remembered of an entry that is none of the watched objects (decision W16)."""
+    """Return the state to be recorded of an entry that is not watched (decision W16)."""
     return KnownObject("", "", None, "{}", version)
 
 

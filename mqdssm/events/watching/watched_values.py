@@ -1,4 +1,4 @@
-"""Bodies: the remembered attributes of watched objects, and the values that changes tell.
+"""Recorded attributes ("bodies") of watched objects, and the values in changes.
 
 A body has the attributes that are not as by default, in the form of the element's JSON, so that a state file
 can hold it. Of octets (security descriptors, certificates, keys) only a digest is kept (decision W5).
@@ -22,16 +22,16 @@ Body: TypeAlias = Mapping[str, Any]
 """Attribute -> its value as JSON has it."""
 
 FULL_PATH: Final = "FullPath"
-"""The name under which another DN is told; of an Enterprise, too, which has no such attribute."""
+"""Name under which a changed DN is reported, also for Enterprise, which has no such attribute."""
 BESIDE_THE_BODY: Final = frozenset({"Identifier", FULL_PATH, "DirectoryPath"})
-"""What follows from the object's GUID and DN, which are kept anyway."""
+"""Attributes that follow from the object's GUID and DN, which are recorded anyway."""
 _DIGEST: Final = "sha256"
 _ABSENT: Final = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """An object as it was read (decision W2).
+    """Object as it was read (decision W2).
 
     Attributes:
         key: tells it apart from all others, for ever.
@@ -55,7 +55,7 @@ class Seen:
 
 
 def body_of(element: DirectoryObject) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the body of an element, and the values of which the body has a digest (decision W5)."""
+    """Return the body of an element, and the values that the body has as digests (decision W5)."""
     populated = element.model_fields_set
     told = {
         field: (name, octets)
@@ -76,7 +76,7 @@ def body_of(element: DirectoryObject) -> tuple[dict[str, Any], dict[str, Any]]:
 
 @cache
 def _fields_of(table: str) -> tuple[tuple[str, str, Any, bool], ...]:
-    """Field, name, default, and whether only a digest is kept, of each attribute that a body has."""
+    """Return field, name, default, and True for digests, of each attribute of a body."""
     found = table_of(table)
     return tuple(
         (row.field, row.adm, _default_of(found.element, row.adm), row.kind is Kind.BYTES)
@@ -88,7 +88,7 @@ def _fields_of(table: str) -> tuple[tuple[str, str, Any, bool], ...]:
 def add_ldap(
     body: dict[str, Any], whole: dict[str, Any], names: Sequence[str], values: Sequence[Value]
 ) -> None:
-    """Remember attributes that the model does not have, under `LDAP_MARK`; octets as decision W5 says."""
+    """Add attributes that the model does not have, under `LDAP_MARK`; octets as in decision W5."""
     for name, value in zip(names, values, strict=True):
         items = [value] if isinstance(value, bytes) else sorted(value or ())
         if not items:
@@ -104,7 +104,7 @@ def add_ldap(
 def attribute_change(
     type_name: str, name: str, old: Any, new: Any, whole: Mapping[str, Any]
 ) -> AttributeChange:
-    """An attribute before and after, as the element holds it (decision W5).
+    """Return the old and new value of an attribute, in the form of the element (decision W5).
 
     Args:
         type_name: of the object.
@@ -119,9 +119,9 @@ def attribute_change(
 
 
 ABSENT: Final = _ABSENT
-"""The object does not exist; stands for a value of a body."""
+"""Marker in place of a body's value: the object does not exist."""
 DEFAULT: Final = object()
-"""The body has no such attribute, so that it is as by default; stands for a value of a body."""
+"""Marker in place of a body's value: the attribute has its default."""
 
 
 def _value(type_name: str, name: str, plain: Any) -> Any:
@@ -146,7 +146,7 @@ def _default_of(element: type[DirectoryObject], name: str) -> Any:
 
 
 def has_digest(body: str) -> bool:
-    """True if the text of a body may have a digest instead of a value."""
+    """Return True if the text of a body may contain a digest."""
     return f'"{_DIGEST}"' in body
 
 
