@@ -1,4 +1,4 @@
-"""The command line ``mqdssm``: one module a command, one way to print (`output`), one way to exit (`exits`).
+"""Command line ``mqdssm``: one module a command, with shared output (`output`) and exit codes (`exits`).
 
 Nothing here is needed by the library. Every module is cheap to import; what a command needs, it imports
 when it runs, so that ``mqdssm --help`` answers at once.
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def _end_early() -> None:
-    """Let a signal end ``mqdssm watch`` with exit code 0 while libraries are imported, as it does later."""
+    """Let a signal end ``mqdssm watch`` with exit code 0 already while libraries are imported."""
     is_program = sys.argv[0] == "-m" or Path(sys.argv[0]).stem == "mqdssm"
     command = next((one for one in sys.argv[1:] if not one.startswith("-")), "")
     if is_program and command == "watch" and threading.current_thread() is threading.main_thread():

@@ -1,4 +1,4 @@
-"""Log-in of the pipeline's commands, made of their settings."""
+"""Log-in of the pipeline's commands, from their settings."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""``mqdssm apply``: do what a plan says, and prove it."""
+"""``mqdssm apply``: apply a plan, and verify the result."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ COUNTS: Final = ("table", "read", "written", "equal", "skipped", "rejected", "lo
 REFUSED: Final = ("object", "attribute", "reason")
 LOST: Final = ("object", "what is wrong")
 SHOWN_MAX: Final = 20
-"""Lines of each table for people; the report holds more, its counts hold all."""
+"""Maximum lines of each table; the report has more, its counts include all."""
 
 
 def _option(name: str, text: str, **more: Any) -> Any:
@@ -88,7 +88,7 @@ def apply(
 
 @contextmanager
 def going_on(run: CommandRun, folder: Path) -> Iterator[None]:
-    """Say to whoever interrupts a migration that nothing is lost.
+    """Print how to resume if the user interrupts a migration.
 
     Args:
         run: of the command.
@@ -105,7 +105,7 @@ def going_on(run: CommandRun, folder: Path) -> Iterator[None]:
 
 
 def tell_report(run: CommandRun, report: "MigrationReport", folder: Path) -> None:
-    """Print what became of a migration: counts, and the first of what went wrong.
+    """Print the result of a migration: counts, and the first failures.
 
     Args:
         run: of the command.
@@ -143,7 +143,7 @@ def tell_report(run: CommandRun, report: "MigrationReport", folder: Path) -> Non
 
 
 def count_rows(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
-    """The lines of the table `COUNTS`."""
+    """Yield the lines of the table `COUNTS`."""
     for name, one in report.tables.items():
         numbers = (one.read, one.written, one.equal, one.skipped, one.rejected, one.lost)
         yield (name, *map(str, numbers))

@@ -1,4 +1,4 @@
-"""What a check of ``mqdssm doctor`` finds, and how a check is kept within its time."""
+"""Findings of ``mqdssm doctor``, and the time limit of its checks."""
 
 import logging
 import threading
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger(__name__)
 
 CHECK_LIMIT_S: Final = 5.0
-"""No check takes longer; one that would is itself a finding."""
+"""Maximum seconds of a check; exceeding it is itself a finding."""
 OPERATION_LIMIT_S: Final = 4.0
-"""Each wait within a check, so that the check can still say what it waited for."""
+"""Maximum seconds of each wait within a check, so that the check can report the reason."""
 
 
 class CheckState(StrEnum):
-    """How bad a finding is."""
+    """State of a finding."""
 
     OK = "ok"
     WARNING = "warning"
@@ -34,7 +34,7 @@ class CheckState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
-    """What a check found.
+    """Finding of a check.
 
     Attributes:
         name: of the check.
@@ -51,7 +51,7 @@ class CheckFinding:
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the finding as JSON holds it."""
+        """Return the finding in its JSON form."""
         return {
             "name": self.name,
             "state": self.state.value,
@@ -62,23 +62,23 @@ class CheckFinding:
 
 
 def ok(name: str, text: str) -> CheckFinding:
-    """All is well."""
+    """Make a finding without a problem."""
     return CheckFinding(name, CheckState.OK, text)
 
 
 def warning(name: str, text: str, advice: str = "") -> CheckFinding:
-    """It works, but."""
+    """Make a warning."""
     return CheckFinding(name, CheckState.WARNING, text, advice)
 
 
 def problem(name: str, text: str, advice: str = "") -> CheckFinding:
-    """It does not work."""
+    """Make a finding of a problem."""
     return CheckFinding(name, CheckState.PROBLEM, text, advice)
 
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """What is examined.
+    """Session and settings that the checks examine.
 
     Attributes:
         loaded: the settings and where they come from.
@@ -96,7 +96,7 @@ class Patient:
 
 
 def failed(name: str, error: BaseException) -> CheckFinding:
-    """What an error says, as a finding."""
+    """Make a finding from an error."""
     if isinstance(error, DirectoryError):
         code = error.ldap_code
         said = f" (LDAP result {code} {error.server_text!r})" if code is not None else ""
@@ -108,9 +108,9 @@ def failed(name: str, error: BaseException) -> CheckFinding:
 def limited(
     name: str, check: Callable[[], Iterable[CheckFinding]], limit_s: float = CHECK_LIMIT_S
 ) -> Iterator[CheckFinding]:
-    """Run a check, but no longer than its limit; an error is a finding.
+    """Run a check within its time limit and yield its findings; an error is a finding, too.
 
-    A check that hangs is left behind: its thread does not keep the program alive.
+    A check that hangs is abandoned; its daemon thread does not keep the program alive.
     """
     found: list[CheckFinding] = []
 

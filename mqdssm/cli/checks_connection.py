@@ -1,4 +1,4 @@
-"""Checks of ``mqdssm doctor`` before a directory is seen: settings, servers, certificates."""
+"""Checks of ``mqdssm doctor`` before the directory is read: settings, servers, certificates."""
 
 import contextlib
 import logging
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mqdssm.directory.options import ConnectionOptions, Endpoint
 
 DAYS_LEFT_MIN: Final = 30
-"""Days before a certificate ends that people want to know of it."""
+"""Days of validity below which a certificate is a warning."""
 SLOW_CONNECTION_S: Final = 2.0
 STARTTLS_OID: Final = "1.3.6.1.4.1.1466.20037"
 _DAY_S: Final = 86_400
@@ -27,7 +27,7 @@ log: Final = logging.getLogger(__name__)
 
 
 def settings(loaded: "Loaded") -> Iterator[CheckFinding]:
-    """What is used, and what is careless about it."""
+    """Report the settings in use, and insecure ones."""
     name, found = "settings", loaded.settings
     sources = ", ".join(dict.fromkeys(loaded.sources.values()))
     local = all(url.lower().startswith("ldapi:") for url in found.url)
@@ -47,7 +47,7 @@ def settings(loaded: "Loaded") -> Iterator[CheckFinding]:
 
 
 def connection(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[CheckFinding]:
-    """Can it be reached, and does it let us in?"""
+    """Check that a server can be reached and accepts the log-in."""
     from mqdssm.directory import connect
 
     name = f"connection {endpoint.url}"
@@ -65,7 +65,7 @@ def connection(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[C
 
 @contextlib.contextmanager
 def bound(options: "ConnectionOptions", endpoint: "Endpoint") -> "Iterator[Channel]":
-    """A bound connection of its own to one server, as the library opens it."""
+    """Open a separate bound connection to one server."""
     from mqdssm.directory.channel import ThreadSafeCounter
     from mqdssm.directory.connect import Attempt, open_channel, trust
 
@@ -78,7 +78,7 @@ def bound(options: "ConnectionOptions", endpoint: "Endpoint") -> "Iterator[Chann
 
 
 def certificate(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[CheckFinding]:
-    """How the connection is secured, and how long the certificate is good."""
+    """Check the use of TLS, and the validity of the certificate."""
     name = f"certificate {endpoint.url}"
     if endpoint.tls == "none":
         if endpoint.is_local_socket:
@@ -101,7 +101,7 @@ def certificate(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[
 
 @contextlib.contextmanager
 def _secured(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[ssl.SSLSocket]:
-    """A TLS connection to a server, without logging in."""
+    """Open a TLS connection to a server without logging in."""
     from mqdssm.directory.connect import trust
 
     address = (endpoint.host or "", endpoint.port)
@@ -129,6 +129,6 @@ def _start_tls(raw: socket.socket, endpoint: "Endpoint") -> None:
 
 
 def nobody_home(endpoints: int) -> CheckFinding:
-    """No server let us in: nothing else can be looked at."""
+    """Make the finding for the case that no server accepted the log-in."""
     these = "the server did not let" if endpoints == 1 else f"none of the {endpoints} servers let"
     return problem("directory", f"{these} us in: nothing else can be examined", "mend the connection first")

@@ -1,4 +1,4 @@
-"""Checks of ``mqdssm doctor`` of the directory: what it is, its schema, its tree, our rights."""
+"""Checks of ``mqdssm doctor`` of the directory: kind of server, schema, base tree, rights."""
 
 import time
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from mqdssm.directory.session import Session
 
 SHOWN_MAX: Final = 5
-"""Differences or names that one line tells."""
+"""Maximum differences or names in one line."""
 NO_SUCH_ATTRIBUTE: Final = 16
 INSUFFICIENT_ACCESS: Final = 50
 
 
 def profile(patient: Patient) -> Iterator[CheckFinding]:
-    """What kind of server it is, and where things are."""
+    """Report the kind of server, and its naming contexts."""
     session = patient.session
     versions = [value.decode(errors="replace") for value in session.root_dse.all("vendorVersion")]
     title = " ".join((session.profile.title, *versions))
@@ -37,7 +37,7 @@ def profile(patient: Patient) -> Iterator[CheckFinding]:
 
 
 def schema(patient: Patient) -> Iterator[CheckFinding]:
-    """Whether the server's schema is what the mapping needs."""
+    """Check that the server's schema has what the mapping needs."""
     from mqdssm.directory.schema_check import differences_of
 
     differences = differences_of(patient.session)
@@ -56,7 +56,7 @@ def schema(patient: Patient) -> Iterator[CheckFinding]:
 
 
 def tree(patient: Patient) -> Iterator[CheckFinding]:
-    """Whether the objects are there that every event needs."""
+    """Check that the objects exist that every event needs."""
     from mqdssm.tables import places
 
     session, name = patient.session, "base tree"
@@ -110,7 +110,7 @@ def _exists(session: "Session", dn: str) -> bool:
 
 
 def rights(patient: Patient) -> Iterator[CheckFinding]:
-    """Who we are and what we may do, as far as it can be found out without changing anything."""
+    """Report the bound identity and its rights, as far as they can be found without a change."""
     session, name = patient.session, "rights"
     who = session.bound_name()
     sid = session.bound_sid()
@@ -140,7 +140,7 @@ def rights(patient: Patient) -> Iterator[CheckFinding]:
 
 
 def _may_write(patient: Patient, what: str, attribute: str, dn: str, values: list[bytes]) -> CheckFinding:
-    """Ask to take away a value that the object does not have: refused either way, but differently."""
+    """Try to delete a value that the object does not have: the result code shows the rights."""
     absent = next(value for value in (b"-2147483648", b"-2147483647") if value not in values)
     result = _without(patient, dn, attribute, absent)
     name = "rights"

@@ -1,4 +1,4 @@
-"""Checks of ``mqdssm doctor`` on Active Directory: which events will work for the user who is logged in.
+"""Checks of ``mqdssm doctor`` on Active Directory: events for which the user has the rights.
 
 One finding for each element of the abstract model, all events of `mqdssm.tables.rights.NEEDS` in it.
 """
@@ -19,7 +19,7 @@ ADVICE: Final = "let an administrator of the domain grant it (docs/tables/rights
 
 
 def events(patient: Patient) -> Iterator[CheckFinding]:
-    """Which events will work, element by element, and which right is missing for the others."""
+    """Report the events that will work, by element, and the rights missing for the others."""
     session = patient.session
     judge = RightsChecker(session, Samples(session, patient.at))
     for element in dict.fromkeys(need.element for need in rights.NEEDS):
@@ -39,7 +39,7 @@ def _is_lacking(verdicts: list[Verdict]) -> bool:
 
 
 def _lacking(event: rights.Event, verdicts: list[Verdict], lacking: list[Verdict]) -> str:
-    """One event for which rights are missing."""
+    """Describe one event for which rights are missing."""
     conditions = dict.fromkeys(one.needs[0].condition for one in lacking)
     parts = []
     for condition in conditions:
@@ -50,12 +50,12 @@ def _lacking(event: rights.Event, verdicts: list[Verdict], lacking: list[Verdict
 
 
 def _is_allowed(verdicts: list[Verdict]) -> bool:
-    """Whether the event works, as long as no condition of the table asks for more."""
+    """Return True if the event works, apart from conditions of the table that need more rights."""
     return all(one.missing == "" for one in verdicts if not one.needs[0].condition)
 
 
 def _known(judged: Mapping[rights.Event, list[Verdict]]) -> Iterator[str]:
-    """What may be done, by the rights on which objects, and what cannot be told for want of an object."""
+    """Describe the allowed events with the objects checked, and the unknown ones for lack of an object."""
     may = [event.value for event, verdicts in judged.items() if verdicts and _is_allowed(verdicts)]
     every = [one for verdicts in judged.values() for one in verdicts]
     where = dict.fromkeys(str(dn) for one in every if one.missing == "" for dn in one.looked_at)
@@ -69,7 +69,7 @@ def _known(judged: Mapping[rights.Event, list[Verdict]]) -> Iterator[str]:
 
 
 def _identifiers(session: "Session", judge: RightsChecker) -> CheckFinding:
-    """Whether new objects may bring their GUID along ([MS-ADTS] 3.1.1.5.2.2, decision M37)."""
+    """Check that new objects can be added with their GUID ([MS-ADTS] 3.1.1.5.2.2, decision M37)."""
     from mqdssm.tables.access_check import grants
 
     name, missing = "identifiers", []

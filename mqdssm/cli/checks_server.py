@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MORE_RIGHTS: Final = "log in (--user), or let the server's administrator grant the right to read"
 COUNTING_LIMIT_S: Final = 3.0
-"""Time for reading along to see whether the server cuts a long search short."""
+"""Seconds for reading a long search, to see whether the server limits it."""
 LOOKUPS: Final = 5
 SLOW_LOOKUP_S: Final = 0.05
 CLOCK_DIFFERENCE_MAX_S: Final = 300
@@ -26,7 +26,7 @@ EXTENSIONS: Final = {"1.3.6.1.4.1.1466.20037": "StartTLS", "1.3.6.1.4.1.4203.1.1
 
 
 def limits(patient: Patient) -> Iterator[CheckFinding]:
-    """Whether a long search comes to its end."""
+    """Check that the server does not cut a long search."""
     from mqdssm.directory.filters import Present
 
     session, name = patient.session, "limits"
@@ -61,7 +61,7 @@ def limits(patient: Patient) -> Iterator[CheckFinding]:
 
 
 def controls(patient: Patient) -> Iterator[CheckFinding]:
-    """Whether the server has what is needed, and what makes things quicker."""
+    """Check that the server has the required and the useful controls."""
     from mqdssm.directory.requests import PAGED_RESULTS_OID
 
     name, root_dse, facts = "controls", patient.session.root_dse, patient.session.profile.facts
@@ -82,7 +82,7 @@ def controls(patient: Patient) -> Iterator[CheckFinding]:
 
 
 def indexes(patient: Patient) -> Iterator[CheckFinding]:
-    """Whether look-ups by GUID are quick: every event begins with one."""
+    """Check that look-ups by GUID are fast, since every event begins with one."""
     session, name = patient.session, "indexes"
     facts = session.profile.facts
     seen = None if facts.index_place is None else _configured_indexes(session, *facts.index_place)
@@ -108,7 +108,7 @@ def _lookup_s(session: "Session") -> float:
 
 
 def _configured_indexes(session: "Session", place: str, attribute: str) -> set[str] | None:
-    """Attributes with an index, in lower case; None if the configuration does not show itself."""
+    """Return the indexed attributes in lower case; None if the configuration is not readable."""
     from mqdssm.directory.filters import Present
 
     try:
@@ -122,7 +122,7 @@ def _configured_indexes(session: "Session", place: str, attribute: str) -> set[s
 
 
 def clock(patient: Patient) -> Iterator[CheckFinding]:
-    """Whether the server's clock and ours agree, where the server tells the time."""
+    """Check that the server's clock agrees with the local one, if the server shows its time."""
     session, name = patient.session, "clock"
     told = _server_time(session)
     now = datetime.now(UTC)
@@ -172,7 +172,7 @@ def _change_numbers(session: "Session") -> list[bytes]:
 
 
 def _time(value: bytes | None) -> datetime | None:
-    """The time that a GeneralizedTime, or a change number, begins with."""
+    """Parse the time at the start of a GeneralizedTime or a change number; None if it has none."""
     if value is None:
         return None
     try:
@@ -182,7 +182,7 @@ def _time(value: bytes | None) -> datetime | None:
 
 
 def others(patient: Patient) -> Iterator[CheckFinding]:
-    """Whether all servers of the list hold the same directory, in the same state."""
+    """Check that all servers of the list hold the same directory in the same state."""
     from mqdssm.directory.session import Session
 
     name = "servers"
@@ -209,7 +209,7 @@ def others(patient: Patient) -> Iterator[CheckFinding]:
 
 
 def catalog(patient: Patient) -> Iterator[CheckFinding]:
-    """Whether a global catalog answers, so that objects of other domains can be found."""
+    """Check that a global catalog answers, for finding objects of other domains."""
     from mqdssm.directory.session import Session
 
     name, options = "global catalog", patient.options

@@ -17,7 +17,7 @@ app = typer.Typer(add_completion=False)
 
 COLUMNS: Final = ("difference", "replicas", "numbers", "type", "object", "name", "properties")
 SHOWN_MAX: Final = 1000
-"""Differences that a table shows; all of them are in the JSON."""
+"""Maximum differences in a table; JSON has all of them."""
 Named = Annotated[
     list[str],
     typer.Argument(

@@ -47,7 +47,7 @@ def create(run: CommandRun, *, kind: TypeArgument, values: Assignments = None) -
 
 
 def _fate_of_guid(obj: "DirectoryObject", wanted: "UUID | None") -> str:
-    """Return what the user has to know of a GUID that was given and is not the Identifier (decision M37)."""
+    """Return a warning if the given GUID did not become the Identifier; empty if none is needed (M37)."""
     made = obj.identifier
     if obj.original_identifier == wanted:
         return f"the server made the Identifier {made}; it remembers {wanted}, which finds it as well"

@@ -1,4 +1,4 @@
-"""``mqdssm decode``: a captured message, field by field."""
+"""``mqdssm decode``: show the fields of a captured message."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 SHOWN_BYTES_MAX: Final = 48
-"""Bytes of a value that a table shows; JSON has all of them."""
+"""Maximum bytes of a value in a table; JSON has all of them."""
 
 
 class MessageKind(StrEnum):
-    """Which protocol the message is of."""
+    """Protocol of a message."""
 
     REPLICATION = "replication"
     NOTIFICATION = "notification"
@@ -97,11 +97,11 @@ _KINDS: "Final[Mapping[MessageKind, Callable[[], tuple[int, Callable[[bytes], Sh
         MessageKind.TOPOLOGY: _topology,
     }
 )
-"""For each kind the longest message, and what shows one."""
+"""Maximum length and decoder for each kind of message."""
 
 
 def _pairs(path: str, value: Any) -> Iterator[tuple[str, str]]:
-    """A tree as names and values: ``DirectoryChanges[0].PropertyValue.PROPID_Q_LABEL``."""
+    """Flatten a tree to names and values: ``DirectoryChanges[0].PropertyValue.PROPID_Q_LABEL``."""
     if isinstance(value, Mapping):
         for name, one in value.items():
             yield from _pairs(f"{path}.{name}" if path else name, one)
@@ -116,7 +116,7 @@ def _pairs(path: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _text(path: str, value: Any) -> str:
-    """A value as people read it."""
+    """Format a value for people."""
     from mqdssm.model.guid import Guid
     from mqdssm.model.hresults import name_of
     from mqdssm.wire.show import sequence_number

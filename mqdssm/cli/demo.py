@@ -1,4 +1,4 @@
-"""``mqdssm demo``: an enterprise in a private directory: migrated, changed, exported, validated, reported.
+"""``mqdssm demo``: migrate, change, export and validate an enterprise in a private directory.
 
 All of it runs on the local engine. Where Java is, export and validation run once more on Spark, and
 are compared.
@@ -84,7 +84,7 @@ def _migrated(
     *,
     with_spark: bool,
 ) -> bool:
-    """Migrate and look at the result; gives True if everything that was planted is accounted for."""
+    """Migrate, export and validate; return True if every planted defect is accounted for."""
     from mqdssm.cli import demo_migration, demo_pipeline
 
     tables, exported = folder / ENTERPRISE, folder / "export"
@@ -104,7 +104,7 @@ def _migrated(
 def _look(
     stage: DemoStage, stack: contextlib.ExitStack, server: "OpenLdapServer", plan: "EnterprisePlan"
 ) -> None:
-    """Search and change what is there: what is validated later is what came of the tables."""
+    """Search and change objects, leaving the migrated ones as they were."""
     directory = _connect(stage, stack, server)
     demo_objects.search(stage, directory)
     demo_objects.change(stage, directory, plan.machine_name(0))
@@ -120,7 +120,7 @@ def _plan(sites: int, machines: int, queues: int) -> "EnterprisePlan":
 
 
 def _has_spark(*, is_asked: bool) -> bool:
-    """Return True if Spark can be used. The local engine does all steps but one, and needs no Java.
+    """Return True if Spark can be used, for one of the steps.
 
     Args:
         is_asked: its lack is an error.
@@ -158,7 +158,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 
 def _place_of_report(keep: Path | None) -> Path:
-    """Where the report is written: in a folder of its own that stays, unless another one is kept anyway."""
+    """Return the path of the report: in the kept folder, or in a new folder that stays."""
     folder = Path(tempfile.mkdtemp(prefix="mqdssm-demo-report-")) if keep is None else keep.absolute()
     return folder / REPORT
 

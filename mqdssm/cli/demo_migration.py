@@ -1,4 +1,4 @@
-"""The migration of ``mqdssm demo``: MQIS tables with planted defects, each of them followed up."""
+"""Migration of ``mqdssm demo``: MQIS tables with planted defects, and their outcomes."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ _GUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 def make_accounts(
     stage: DemoStage, server: "OpenLdapServer", plan: "EnterprisePlan", users: int, sid_map: Path
 ) -> None:
-    """Give every user an account in the new domain, and write down whose it is.
+    """Create an account for every user in the new domain, and write the SID map.
 
     Args:
         stage: where it is shown.
@@ -48,7 +48,7 @@ def make_accounts(
 
 
 def migrate(stage: DemoStage, server: "OpenLdapServer", folder: Path, tables: Path) -> "Migrated":
-    """Carry the tables over, and read everything back.
+    """Migrate the tables, and verify the result.
 
     Args:
         stage: where it is shown.
@@ -84,12 +84,12 @@ def migrate(stage: DemoStage, server: "OpenLdapServer", folder: Path, tables: Pa
 
 
 def _spread(some: Sequence[Any]) -> Iterator[Any]:
-    """A few, from all over the list."""
+    """Yield a few items from all over a list."""
     yield from some[:: max(1, len(some) // SHOWN_REJECTS)][:SHOWN_REJECTS]
 
 
 def account(stage: DemoStage, done: "Migrated", found: "Validation", folder: Path, tables: Path) -> bool:
-    """Follow everything that was planted: was it rejected, or found by the validation?
+    """Compare rejects and findings with the planted defects.
 
     Args:
         stage: where it is shown.
@@ -99,7 +99,7 @@ def account(stage: DemoStage, done: "Migrated", found: "Validation", folder: Pat
         tables: with the list of what was planted.
 
     Returns:
-        Whether all of it is accounted for, nothing else is wrong and nothing was lost.
+        True if all defects are accounted for, nothing else is wrong and nothing was lost.
     """
     with stage.step("Compare what was found with what was planted"):
         outcome = _accounts(done, found, folder / PLAN, tables)

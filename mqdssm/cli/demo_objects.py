@@ -1,4 +1,4 @@
-"""The middle of ``mqdssm demo``: objects are searched, read, created, changed and deleted."""
+"""Object operations of ``mqdssm demo``: search, create, read, change and delete."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +14,7 @@ SHOWN_ROWS: Final = 4
 
 
 def search(stage: DemoStage, directory: "Directory") -> None:
-    """Find some queues, filtered and sorted."""
+    """Search some queues, filtered and sorted."""
     import mqdssm
 
     with stage.step("Search"):
@@ -34,7 +34,7 @@ def search(stage: DemoStage, directory: "Directory") -> None:
 
 
 def change(stage: DemoStage, directory: "Directory", computer: str) -> None:
-    """Create a queue, read it, change it and delete it: what is validated later is what was loaded.
+    """Create a queue, read it, change it and delete it again.
 
     Args:
         stage: where it is shown.

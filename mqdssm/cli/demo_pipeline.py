@@ -1,4 +1,4 @@
-"""Both ends of ``mqdssm demo``: tables of an enterprise; export, validation and a report, on both engines."""
+"""Pipeline steps of ``mqdssm demo``: generate tables; export, validate and report, on both engines."""
 
 import contextlib
 from pathlib import Path
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 CONTAINERS: Final = frozenset({"msmq", "Computers", "Servers", "Sites", "Configuration"})
 SHOWN_OF_RULES: Final = 6
-"""Rules whose first finding is shown; the report has all of them."""
+"""Number of rules whose first finding is shown; the report has all."""
 
 
 def make(stage: DemoStage, plan: "EnterprisePlan", folder: Path) -> "WrittenSample":
-    """Make up the enterprise, as tables of MQIS.
+    """Generate the enterprise as MQIS tables.
 
     Args:
         stage: where it is shown.
@@ -49,7 +49,7 @@ def make(stage: DemoStage, plan: "EnterprisePlan", folder: Path) -> "WrittenSamp
 
 
 def export(stage: DemoStage, server: "OpenLdapServer", folder: Path) -> None:
-    """Export what is in the directory.
+    """Export all objects of the directory.
 
     Args:
         stage: where it is shown.
@@ -97,7 +97,7 @@ def validated(stage: DemoStage, folder: Path, report: Path) -> "Iterator[Validat
 
 
 def is_same_on_spark(stage: DemoStage, server: "OpenLdapServer", folder: Path, found: "Validation") -> bool:
-    """Export and validate once more, on Spark; gives True if every file and every finding is the same.
+    """Export and validate again on Spark; return True if all files and findings are equal.
 
     Args:
         stage: where it is shown.
@@ -128,7 +128,7 @@ def is_same_on_spark(stage: DemoStage, server: "OpenLdapServer", folder: Path, f
 
 
 def _digests(manifest: "Manifest") -> dict[str, str]:
-    """The digest of each file of an export."""
+    """Return the digest of each file of an export."""
     return {file.path: file.sha256 for exported in manifest.types.values() for file in exported.files}
 
 
@@ -137,7 +137,7 @@ def _login(server: "OpenLdapServer") -> dict[str, Any]:
 
 
 def _samples(found: "Validation") -> "Iterator[tuple[str, str, str]]":
-    """The first finding of a few rules, from all over the list."""
+    """Yield the first finding of a few rules from all over the list."""
     bad = [rule for rule in found.summary.rules if rule.count]
     for rule in bad[:: max(1, len(bad) // SHOWN_OF_RULES)][:SHOWN_OF_RULES]:
         one = rule.samples[0]
@@ -145,7 +145,7 @@ def _samples(found: "Validation") -> "Iterator[tuple[str, str, str]]":
 
 
 def _brief(dn: str) -> str:
-    """An object's name, and whose it is."""
+    """Return the names of an object and its parents, without containers."""
     from mqdssm.model.dn import DN
 
     names = [value for ((kind, value),) in DN.parse(dn).rdns[:3] if kind.lower() == "cn"]

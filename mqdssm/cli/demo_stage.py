@@ -17,7 +17,7 @@ INDENT_COLUMNS: Final = 5
 
 
 class DemoStage:
-    """Tells a demonstration to people step by step, and to programs as one JSON document.
+    """Prints a demonstration step by step for people, or as one JSON document for programs.
 
     Attributes:
         steps: what was shown, as JSON can hold it.
@@ -30,7 +30,7 @@ class DemoStage:
 
     @contextlib.contextmanager
     def step(self, title: str) -> Iterator[None]:
-        """Begin a step; its time is told at its end."""
+        """Print a step, with its time at the end."""
         self.steps.append({"title": title, "calls": [], "results": []})
         if not self._output.is_json:
             from rich.rule import Rule
@@ -45,7 +45,7 @@ class DemoStage:
         self._styled(f"   {took:.2f} s\n", "dim")
 
     def call(self, code: str) -> None:
-        """Show the call that is made next, as Python."""
+        """Print the Python call that follows."""
         self.steps[-1]["calls"].append(code)
         if not self._output.is_json:
             from rich.padding import Padding
@@ -55,7 +55,7 @@ class DemoStage:
             self._output.show(Padding(shown, (0, 0, 0, 3)))
 
     def command(self, line: str) -> None:
-        """Show how the same is done on the command line."""
+        """Print the equivalent command line."""
         self.steps[-1]["calls"].append(f"$ {line}")
         self._styled(f"   $ {line}", "magenta")
 
@@ -69,7 +69,7 @@ class DemoStage:
             self._output.show(Padding(Text(f"→ {visible(text)}"), (0, 0, 0, 3), expand=False))
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Show objects."""
+        """Print a table."""
         cells = [[visible(cell) for cell in row] for row in rows]
         self.steps[-1]["results"].append({"columns": list(columns), "rows": cells})
         if not self._output.is_json:
@@ -79,11 +79,11 @@ class DemoStage:
             self._output.show(Padding(layout.rendered(cells, head=True), (0, 0, 0, INDENT_COLUMNS)))
 
     def text(self, text: str) -> None:
-        """Say something outside the steps."""
+        """Print a text outside the steps."""
         self._styled(text, "")
 
     def end(self, report: Path | None) -> None:
-        """Tell programs everything, and people where the report is, if there is one."""
+        """Print the JSON document, or the total time and the place of the report for people."""
         took = time.monotonic() - self._begun
         if self._output.is_json:
             where = {} if report is None else {"report": str(report)}

@@ -1,4 +1,4 @@
-"""``mqdssm diff``: what one directory, export or set of MQIS tables holds and another one does not."""
+"""``mqdssm diff``: compare directories, exports or MQIS tables."""
 
 import json
 from collections.abc import Iterator
@@ -27,14 +27,14 @@ app = typer.Typer(add_completion=False)
 CONNECTION_PREFIX: Final = "connection:"
 COLUMNS: Final = ("difference", "type", "object", "attribute", "A", "B")
 SHOWN_MAX: Final = 50
-"""Objects that a table shows; all of them are in the other outputs."""
+"""Maximum objects in a table; the other outputs have all of them."""
 VALUE_CHARS_MAX: Final = 60
-"""Of a value in a table."""
+"""Maximum characters of a value in a table."""
 DiffType = StrEnum("DiffType", {name.upper().replace("-", "_"): name for name in OBJECTS})  # type: ignore[misc]  # made from another one
 
 
 class DiffFormat(StrEnum):
-    """For whom differences are printed."""
+    """Output format of differences."""
 
     TABLE = "table"
     JSON = "json"
@@ -124,7 +124,7 @@ def diff(
 
 
 def side_of(run: CommandRun, named: str) -> "GivenSide":
-    """Return one side of a comparison, as the command line names it.
+    """Return one side of a comparison from its name on the command line.
 
     Raises:
         UsageProblem: it is nothing that can be compared.
@@ -230,7 +230,7 @@ def _rows(differences: "Iterator[ObjectDifference]") -> Iterator[tuple[str, ...]
 
 
 def _shown(attribute: str, value: Any) -> str:
-    """A value for people, cut."""
+    """Format a value for people, truncated."""
     from mqdssm.pipeline.diff.changes import sddl
 
     if attribute == "Security" and isinstance(value, str):

@@ -1,4 +1,4 @@
-"""``mqdssm discover``: who is a directory server ([MS-MQSD] 3.1)."""
+"""``mqdssm discover``: find directory servers ([MS-MQSD] 3.1)."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Final
 

@@ -1,4 +1,4 @@
-"""``mqdssm discovery-server``: answer those who look for a directory server ([MS-MQSD] 3.2)."""
+"""``mqdssm discovery-server``: answer clients that look for a directory server ([MS-MQSD] 3.2)."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated, Final
@@ -24,7 +24,7 @@ app = typer.Typer(add_completion=False)
 
 REFRESH_MAX_S: Final = 86_400.0
 EVERYWHERE: Final = ("0.0.0.0:1801",)
-"""Where it listens if nobody says: broadcasts come to no address of the machine's own."""
+"""Default address: sockets bound to an address of the machine receive no broadcasts."""
 Listen = Annotated[
     list[str] | None,
     typer.Option(

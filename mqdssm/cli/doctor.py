@@ -1,4 +1,4 @@
-"""``mqdssm doctor``: what is wrong, and what to do next."""
+"""``mqdssm doctor``: check connection and directory, with advice."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -29,11 +29,11 @@ CHECKS: Final[tuple[tuple[str, Callable[[Patient], Iterable[CheckFinding]]], ...
     ("servers", checks_server.others),
     ("global catalog", checks_server.catalog),
 )
-"""What is examined once a server lets us in, in this order."""
+"""Checks after a successful log-in, in this order."""
 
 
 class Examination:
-    """All checks, one after the other.
+    """Run of all checks in order.
 
     Attributes:
         connected: whether a server let us in.
@@ -45,7 +45,7 @@ class Examination:
         self.connected = False
 
     def findings(self) -> Iterator[CheckFinding]:
-        """Examine, and tell what was found as soon as it is."""
+        """Run the checks and yield each finding at once."""
         loaded = self._run.loaded
         options = self._run.connection_options(
             connect_timeout_s=OPERATION_LIMIT_S, operation_timeout_s=OPERATION_LIMIT_S
@@ -81,7 +81,7 @@ class Examination:
 
 
 def _opened(session: "Session") -> Iterable[CheckFinding]:
-    """Connect; a failure is the finding."""
+    """Connect; a failure becomes a finding."""
     session.connect()
     return ()
 
@@ -96,7 +96,7 @@ def _server(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[Chec
 
 
 def examine(run: CommandRun) -> tuple[list[CheckFinding], bool]:
-    """All findings, and whether a server let us in."""
+    """Return all findings, and True if a server accepted the log-in."""
     examination = Examination(run)
     return list(examination.findings()), examination.connected
 

@@ -1,4 +1,4 @@
-"""Addresses and GUIDs as they are typed on the command line."""
+"""Parsing of addresses and GUIDs on the command line."""
 
 import ipaddress
 import re
@@ -14,7 +14,7 @@ _PORT_MAX: Final = 65_535
 
 
 def endpoint(option: str, text: str, default_port: int, *, any_port: bool = False) -> tuple[str, int]:
-    """Read ``ADDRESS`` or ``ADDRESS:PORT``.
+    """Parse ``ADDRESS`` or ``ADDRESS:PORT``.
 
     Args:
         option: where it was typed.
@@ -38,7 +38,7 @@ def endpoint(option: str, text: str, default_port: int, *, any_port: bool = Fals
 
 
 def network(option: str, text: str) -> ipaddress.IPv4Network:
-    """Read an IPv4 network, as ``10.0.0.0/24``; an address alone is a network of one.
+    """Parse an IPv4 network, as ``10.0.0.0/24``; an address alone is a network of one.
 
     Raises:
         UsageProblem: it is something else.
@@ -50,7 +50,7 @@ def network(option: str, text: str) -> ipaddress.IPv4Network:
 
 
 def guid(option: str, text: str) -> "Guid":
-    """Read a GUID.
+    """Parse a GUID.
 
     Raises:
         UsageProblem: it is none.

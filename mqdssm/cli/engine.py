@@ -1,4 +1,4 @@
-"""Options of commands that run on this machine's own workers or on Spark."""
+"""Options of commands that run on local worker processes or on Spark."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class EngineName(StrEnum):
-    """Engines."""
+    """Names of the engines."""
 
     AUTO = "auto"
     LOCAL = "local"

@@ -11,9 +11,9 @@ from mqdssm.model.escapes import visible
 from mqdssm.model.redaction import redact
 
 INTERRUPTED: Final = 130
-"""As shells report a program that ended by SIGINT."""
+"""Exit code after SIGINT, as in shells."""
 PIPE_CLOSED: Final = 141
-"""As shells report a program that ended by SIGPIPE: the reader of the output has closed it."""
+"""Exit code after SIGPIPE, as in shells: the reader of the output has closed it."""
 
 
 class ExitCode(IntEnum):
@@ -56,7 +56,7 @@ def code_of(error: BaseException) -> int:
 
 
 def is_closed_pipe(error: BaseException) -> bool:
-    """Return True if the reader of our output has gone."""
+    """Return True if the reader has closed the output."""
     return isinstance(error, OSError) and error.errno in {errno.EPIPE, errno.ESHUTDOWN}
 
 
@@ -75,7 +75,7 @@ def _message_of(error: BaseException) -> str:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, errors.MqdssmError | ValueError):
         return str(error) or type(error).__name__
-    # nothing else is meant to get here: say so, and how to see where it comes from
+    # an unexpected error
     return f"unexpected {type(error).__name__}: {error}; --debug shows where"
 
 

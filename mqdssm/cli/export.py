@@ -1,4 +1,4 @@
-"""``mqdssm export``: objects as files and a manifest."""
+"""``mqdssm export``: export objects to files and a manifest."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ app = typer.Typer(add_completion=False)
 
 ALL: Final = "all"
 OBJECTS: Final = (*(one.value for one in CommandType), "settings", "computer")
-"""What ``all`` stands for: every type of objects; ``ldap`` is the same entries once more."""
+"""Types in ``all``: every type of objects; ``ldap`` would export the entries a second time."""
 ExportType = StrEnum("ExportType", {name.upper().replace("-", "_"): name for name in (ALL, *OBJECTS, "ldap")})  # type: ignore[misc]  # made from another one
 SHOWN_CHANGES_MAX: Final = 3
 
@@ -37,7 +37,7 @@ class FileFormat(StrEnum):
 
 
 class LdifDialect(StrEnum):
-    """For whose tools LDIF is."""
+    """Dialect of LDIF, by the tools that load it."""
 
     OPENLDAP = "openldap"
     AD = "ad"
@@ -123,7 +123,7 @@ def export(
 
 
 def _check_format(file_format: FileFormat, dialect: LdifDialect | None, compression: Compression) -> None:
-    """Refuse what another format alone has.
+    """Raise UsageProblem for options that belong to another format.
 
     Raises:
         UsageProblem: it is given.
@@ -148,7 +148,7 @@ def _tell(run: CommandRun, manifest: "Manifest", to: Path) -> None:
 
 
 def wanted_types(types: list[ExportType]) -> list[str]:
-    """The types that were named, each once; ``all`` stands for those of objects."""
+    """Return the named types without duplicates; ``all`` means all types of objects."""
     found: dict[str, None] = {}
     for one in types or [ExportType(ALL)]:
         found.update(dict.fromkeys(OBJECTS if one.value == ALL else (one.value,)))
@@ -157,7 +157,7 @@ def wanted_types(types: list[ExportType]) -> list[str]:
 
 @contextmanager
 def _shown(run: CommandRun, to: Path) -> "Iterator[Callable[[Progress], None] | None]":
-    """A bar for a person at a terminal; nobody else has the objects counted."""
+    """Show a progress bar on a terminal; otherwise objects are not counted."""
     with run.output.bar(f"exporting to {to}") as bar:
         yield None if bar is None else lambda now: bar(now.rows, now.total)
 

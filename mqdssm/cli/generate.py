@@ -1,4 +1,4 @@
-"""``mqdssm generate``: a made-up enterprise to try things on."""
+"""``mqdssm generate``: generate a synthetic enterprise."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -83,7 +83,7 @@ def generate(
 
 
 def _refuse_idle(form: SampleForm, tables: TableForm | None, loader: LoadingMode | None) -> None:
-    """Refuse what would have no effect.
+    """Raise UsageProblem for options without effect.
 
     Raises:
         UsageProblem: it is of the other form.

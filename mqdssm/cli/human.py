@@ -1,4 +1,4 @@
-"""Attribute values as people read them: SDDL, names, times in UTC; JSON has its own forms."""
+"""Attribute values formatted for people: SDDL, names, times in UTC."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from mqdssm.tables.row import Row
 
 SHOWN_BYTES_MAX: Final = 48
-"""Bytes without a form for people that are shown whole, in base64."""
+"""Maximum bytes shown in base64; longer values are shown by their length."""
 ORIGINAL: Final = "OriginalIdentifier"
-"""What the GUID is called that an object had elsewhere: no attribute of the specification."""
+"""Name of the GUID that an object had elsewhere; it is no attribute of the specification."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 LIST_COLUMNS: Final = {
@@ -33,17 +33,17 @@ LIST_COLUMNS: Final = {
     "RoutingLink": ("Site1Identifier", "Site2Identifier", "ActualCost", "Description", "Identifier"),
     "User": ("FullPath", "SecurityIdentifier", "Identifier"),
 }
-"""What a table of many objects shows when nobody says; the Identifier finds the rest."""
+"""Default columns of a table of objects."""
 
 
 def cells(obj: "DirectoryObject", rows: Sequence["Row"]) -> list[str]:
-    """The values of some attributes; what is not populated is empty."""
+    """Format the values of some attributes; unpopulated ones are empty."""
     populated = obj.model_fields_set
     return [text_of(row, getattr(obj, row.field)) if row.field in populated else "" for row in rows]
 
 
 def pairs(obj: "DirectoryObject", table: "ElementTable") -> Iterator[tuple[str, str]]:
-    """Names and values of what is populated, in the table's order."""
+    """Yield names and values of populated attributes, in the table's order."""
     rows = [row for row in table.rows if row.field in obj.model_fields_set]
     for name, cell in zip((row.adm for row in rows), cells(obj, rows), strict=True):
         yield name, cell
@@ -52,7 +52,7 @@ def pairs(obj: "DirectoryObject", table: "ElementTable") -> Iterator[tuple[str, 
 
 
 def json_of(obj: "DirectoryObject") -> str:
-    """The JSON form of an object, with the GUID that it had elsewhere if it is known (decision M37)."""
+    """Return the JSON form of an object, with its earlier GUID if it is known (decision M37)."""
     text = obj.to_json(memory=False)
     if obj.original_identifier is None:
         return text
@@ -60,12 +60,12 @@ def json_of(obj: "DirectoryObject") -> str:
 
 
 def cells_with_original(obj: "DirectoryObject", rows: Sequence["Row"]) -> list[str]:
-    """The values of some attributes, and at the end the GUID that the object had elsewhere."""
+    """Format the values of some attributes, followed by the earlier GUID of the object."""
     return [*cells(obj, rows), str(obj.original_identifier or "")]
 
 
 def text_of(row: "Row", value: Any) -> str:
-    """A value of an attribute."""
+    """Format a value of an attribute."""
     if value is None:
         return ""
     if row.multi:
@@ -90,7 +90,7 @@ def _item(row: "Row", value: Any) -> str:
 
 
 def time_of(seconds: int) -> str:
-    """A time in UTC as ISO 8601 writes it."""
+    """Format a time in UTC by ISO 8601."""
     try:
         return (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
     except OverflowError:

@@ -1,4 +1,4 @@
-"""``mqdssm inventory``: what there is of MSMQ."""
+"""``mqdssm inventory``: list MSMQ's objects, owners, rights and orphans."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -20,7 +20,7 @@ SITES: Final = ("site", "machines", "queues", "routing servers")
 ACCOUNTS: Final = ("account", "owns queues", "owns machines", "may send to", "may receive from")
 PROBLEMS: Final = ("problem", "type", "object", "what is wrong")
 SHOWN_MAX: Final = 20
-"""Lines of each table for people; all are in the other outputs."""
+"""Maximum lines of each table; the other outputs have all."""
 
 
 def inventory(

@@ -1,4 +1,4 @@
-"""Which object ``write`` and ``delete`` mean: by one attribute that identifies it."""
+"""Identification of the object of ``write`` and ``delete`` by one attribute."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def split(
     kind: CommandType, given: Mapping[str, tuple[str, ...]]
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
-    """What says which object is meant, and the rest.
+    """Split assignments into the one that identifies the object, and the others.
 
     Raises:
         UsageProblem: nothing says it, or more than one attribute does.
@@ -32,6 +32,6 @@ def split(
 
 
 def identify(directory: "Directory", kind: CommandType, obj: "DirectoryObject") -> None:
-    """The enterprise need not be named: there is one."""
+    """Set the Identifier of an enterprise that was not named, since there is only one."""
     if kind is CommandType.ENTERPRISE and not obj.is_populated("Identifier"):
         obj.identifier = directory.read(kind.element, [], attributes=["Identifier"]).identifier

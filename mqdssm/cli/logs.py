@@ -1,4 +1,4 @@
-"""The log of a run: kept in memory, and written to a file where the settings name one."""
+"""Log of a run: kept in memory, and written to a file if the settings name one."""
 
 import contextlib
 import logging
@@ -14,9 +14,9 @@ from mqdssm.model.escapes import visible, visible_lines
 from mqdssm.model.redaction import redact
 
 KEPT_RECORDS: Final = 2000
-"""Records of this run that a support bundle takes along."""
+"""Maximum records of this run in a support bundle."""
 SHOWN_WARNINGS: Final = 5
-"""Warnings that a run tells; a damaged directory has as many as objects."""
+"""Maximum warnings that a run prints; a damaged directory causes one for each object."""
 FILE_BYTES_MAX: Final = 1024 * 1024
 FILES_KEPT: Final = 2
 
@@ -24,7 +24,7 @@ _ROOT: Final = "mqdssm"
 
 
 class _Kept(logging.Handler):
-    """The last records, as lines."""
+    """Handler that keeps the last records as lines."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -35,7 +35,7 @@ class _Kept(logging.Handler):
 
 
 class _Told(logging.Handler):
-    """Warnings of the library, for people: the first few, and how many more there were."""
+    """Handler that prints the first warnings of the library, and the number of the others."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -56,7 +56,7 @@ class _Told(logging.Handler):
 
 
 class _RedactingFormatter(logging.Formatter):
-    """Lines of a log, without secrets; a record is one line, and as many as its traceback has."""
+    """Formatter without secrets; a record is one line, plus those of its traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         return redact(super().format(record))
@@ -69,7 +69,7 @@ class _RedactingFormatter(logging.Formatter):
 
 
 class _LogFile(logging.handlers.RotatingFileHandler):
-    """A log file whose failure is told once, and is no failure of the run."""
+    """Log file; a write error is reported once and does not fail the run."""
 
     _failed = False
 
@@ -99,7 +99,7 @@ _kept.setFormatter(_FORMAT)
 
 @contextlib.contextmanager
 def recording(*, debug: bool) -> Iterator[None]:
-    """Keep the log of what happens meanwhile; with `debug` show it, too."""
+    """Record the log while the block runs; with `debug` print it, too."""
     logger = logging.getLogger(_ROOT)
     told: logging.Handler = _Told()
     if debug:
@@ -123,7 +123,7 @@ def recording(*, debug: bool) -> Iterator[None]:
 
 
 def to_file(file: Path | None) -> None:
-    """Write the log of this run to a file, too; a full one is put aside.
+    """Write the log of this run also to a rotating file.
 
     Raises:
         UsageProblem: it cannot be written.
@@ -142,5 +142,5 @@ def to_file(file: Path | None) -> None:
 
 
 def kept() -> Sequence[str]:
-    """The log of this run so far."""
+    """Return the log of this run so far."""
     return tuple(_kept.lines)

@@ -1,4 +1,4 @@
-"""The program ``mqdssm``: its commands, each in a module that is imported when it is used."""
+"""Program ``mqdssm``: its commands, each in a module that is imported on use."""
 
 import gc
 import importlib
@@ -46,10 +46,10 @@ MODULES: Final = {
     "discovery-server": "mqdssm.cli.discovery_server",
     "support-bundle": "mqdssm.cli.support_bundle",
 }
-"""Commands in the order of the help text, and where each is; a module offers it as ``app``."""
+"""Command -> module, in the order of the help text; the module defines ``app``."""
 
 COLLECTED_AFTER: Final = 50_000
-"""New objects between two looks for garbage, not 700: imports make many, and none of them is garbage."""
+"""Threshold of the garbage collector instead of 700: imports make many objects, but no garbage."""
 
 EXIT_CODES: Final = (
     "[b]Exit codes[/]: 0 fine, 1 findings, 2 usage, 3 not connected, 4 not found, 5 exists already, "
@@ -59,7 +59,7 @@ _START: Final = "[b]Start with[/]: mqdssm demo · mqdssm sandbox start DIR · mq
 
 
 class Commands(MutableMapping[str, Any]):
-    """The commands by name, each imported when it is asked for."""
+    """Commands by name, each imported on first use."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Any] = {}
@@ -86,7 +86,7 @@ class Commands(MutableMapping[str, Any]):
 
 
 class Root(TyperGroup):
-    """The group of all commands, and the one place where usage errors are told."""
+    """Group of all commands, which also reports usage errors."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{**settings, "commands": None})
@@ -101,7 +101,7 @@ class Root(TyperGroup):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run the command line, and exit."""
+        """Run the command line and exit."""
         del standalone_mode, prog_name  # as messages and completion know it
         try:
             code = super().main(
@@ -121,7 +121,7 @@ class Root(TyperGroup):
 
 
 def _usage(error: Exception) -> int:
-    """Tell what was wrong with the command line, in one line."""
+    """Print a usage error in one line; return the exit code."""
     words = getattr(error, "format_message", None)
     if words is None:
         return report(error, GivenOptions())
@@ -181,7 +181,7 @@ app.callback()(_shared)
 
 
 def _fill_streams() -> None:
-    """Give a program that was started with a closed stream something else: nowhere.
+    """Replace closed standard streams by the null device.
 
     Without, writing would be an error of ours, and the next file or connection would get the stream's number,
     and be written to by whoever thinks that it is one. A standard input is missed by the commands themselves.
@@ -195,7 +195,7 @@ def _fill_streams() -> None:
 
 
 def run() -> None:
-    """Run the command line: the entry point of the program."""
+    """Run the command line; entry point of the program."""
     _fill_streams()
     hide_pandas()
     gc.set_threshold(COLLECTED_AFTER)

@@ -1,4 +1,4 @@
-"""``mqdssm migrate``: plan, and apply the plan."""
+"""``mqdssm migrate``: make a plan and apply it."""
 
 import typer
 

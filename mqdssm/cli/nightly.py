@@ -1,4 +1,4 @@
-"""Options of ``mqdssm validate`` for runs that come again: baseline, history, metrics; what they print."""
+"""Options of ``mqdssm validate`` for repeated runs: baseline, history, metrics; and their output."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -47,7 +47,7 @@ MetricsOption = Annotated[
 def prepare_run(
     files: "NightlyFiles", rules: Path | None, ids: "Iterable[str]", fail_on: "StrEnum | None"
 ) -> "NightlyRun":
-    """Read what is known and accepted, before hours of work.
+    """Read known findings and suppressions before the validation.
 
     Args:
         files: of the run.
@@ -67,13 +67,13 @@ def prepare_run(
 
 
 def idle_of(files: "NightlyFiles") -> dict[str, object]:
-    """Return the options as they were typed, for commands that use none of them."""
+    """Return these options by name with their values."""
     values = (files.baseline, files.new_baseline, files.history, files.metrics)
     return dict(zip(("--baseline", "--write-baseline", "--history", "--metrics"), values, strict=True))
 
 
 def lines_of(outcome: "RunOutcome", findings: "Iterable[Finding]") -> Iterator[str]:
-    """Yield findings as JSON, with their state where something is known or accepted."""
+    """Yield findings as JSON, with their state if there are known or accepted findings."""
     for one in outcome.judge.judged(findings):
         state = {} if outcome.judge.is_idle else _state(one)
         yield json.dumps(asdict(one.finding) | state, ensure_ascii=False)
@@ -85,7 +85,7 @@ def _state(one: "JudgedFinding") -> dict[str, str]:
 
 
 def tell_outcome(run: CommandRun, outcome: "RunOutcome") -> None:
-    """Print what the findings amount to, where more than a single validation was asked for."""
+    """Print the summary of a repeated run; nothing for a plain validation."""
     if outcome.is_plain:
         return
     if not outcome.judge.is_idle:
@@ -105,7 +105,7 @@ def tell_outcome(run: CommandRun, outcome: "RunOutcome") -> None:
 def count_table(
     outcome: "RunOutcome", summary: "ValidationSummary"
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return columns and rows: the number of findings of each rule, by state where there are several."""
+    """Return columns and rows of the number of findings of each rule, by state if there are several."""
     from mqdssm.pipeline.validate.nightly.assessment import FindingState
 
     bad = [rule for rule in summary.rules if rule.count]

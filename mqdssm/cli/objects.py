@@ -1,4 +1,4 @@
-"""Types of objects and their attributes as they are typed: names, completion, values, filters, sorting."""
+"""Types of objects and attributes on the command line: names, completion, values, filters, sorting."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mqdssm.tables.row import Row
 
 FILE_BYTES_MAX: Final = 16 * 1024 * 1024
-"""More behind an @ is a file named by mistake: no attribute holds more than 1 MiB."""
+"""Maximum size of an @FILE; no attribute holds more than 1 MiB."""
 
 _ASSIGNMENT: Final = re.compile(r"(?P<name>[^=<>!]*)=(?P<value>.*)", re.DOTALL)
 # blanks around the operator belong to nobody; without one before it, one behind it is part of the value
@@ -29,7 +29,7 @@ _SDDL: Final = re.compile(r"\s*[OGDS]:")
 
 
 class CommandType(StrEnum):
-    """A type of objects, as on the command line."""
+    """Type of objects, as on the command line."""
 
     QUEUE = "queue"
     QUEUE_MANAGER = "queue-manager"
@@ -40,26 +40,26 @@ class CommandType(StrEnum):
 
     @property
     def element_name(self) -> str:
-        """The specification's name of the element."""
+        """Name of the element in the specification."""
         return "".join(part.capitalize() for part in self.value.split("-"))
 
     @property
     def element(self) -> "type[DirectoryObject]":
-        """The class of the element."""
+        """Class of the element."""
         from mqdssm.model.elements import element_of
 
         return element_of(self.element_name)
 
     @property
     def table(self) -> "ElementTable":
-        """Where its attributes are kept."""
+        """Table of the element's attributes."""
         from mqdssm.tables import table_of
 
         return table_of(self.element_name)
 
 
 def attribute_names(kind: CommandType) -> tuple[str, ...]:
-    """The specification's names of the attributes of a type."""
+    """Return the specification's names of the attributes of a type."""
     return tuple(row.adm for row in kind.table.rows)
 
 
@@ -81,7 +81,7 @@ def _complete_names(ctx: typer.Context, incomplete: str, end: str) -> list[str]:
 
 
 def complete_assignment(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Completions of ``Attribute=Value``."""
+    """Return completions of ``Attribute=Value``."""
     name, equals, value = incomplete.partition("=")
     kind = _type_in(ctx)
     if not equals or kind is None:
@@ -91,12 +91,12 @@ def complete_assignment(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_filter(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Completions of ``--filter``."""
+    """Return completions of ``--filter``."""
     return _complete_names(ctx, incomplete, "==")
 
 
 def complete_list(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Completions of ``--attributes A,B`` and ``--sort A,-B``."""
+    """Return completions of ``--attributes A,B`` and ``--sort A,-B``."""
     before, comma, last = incomplete.rpartition(",")
     minus = "-" if last.startswith("-") else ""
     return [f"{before}{comma}{minus}{name}" for name in _complete_names(ctx, last.removeprefix("-"), "")]
@@ -135,7 +135,7 @@ AttributesOption = Annotated[
 
 
 def names_of(kind: CommandType, text: str | None) -> tuple[str, ...] | None:
-    """The names in ``A,B``; None for none.
+    """Parse the names in ``A,B``; None for None.
 
     Raises:
         UsageProblem: an empty name.
@@ -152,7 +152,7 @@ def names_of(kind: CommandType, text: str | None) -> tuple[str, ...] | None:
 
 
 def _check_typed(kind: CommandType, names: Sequence[str]) -> None:
-    """Refuse names that nobody has as mistakes of typing, others that no directory keeps.
+    """Raise an error for unknown names, and for names that no directory keeps.
 
     Raises:
         GenericDirectoryError: a name that the directory does not keep ([MS-MQDSSM] 3.1.6.20).
@@ -170,7 +170,7 @@ def _check_typed(kind: CommandType, names: Sequence[str]) -> None:
 
 
 def assignments_of(kind: CommandType, texts: Iterable[str] | None) -> dict[str, tuple[str, ...]]:
-    """``Attribute=Value`` texts by attribute, each with the values it was given.
+    """Parse ``Attribute=Value`` texts; return the values by attribute.
 
     Raises:
         UsageProblem: a text that is no assignment.
@@ -189,7 +189,7 @@ def assignments_of(kind: CommandType, texts: Iterable[str] | None) -> dict[str, 
 
 
 def object_of(kind: CommandType, given: Mapping[str, tuple[str, ...]]) -> "DirectoryObject":
-    """The element with these values.
+    """Make an element with given values.
 
     Raises:
         UsageProblem: a value is given twice, a file cannot be read.
@@ -214,7 +214,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _item(row: "Row", text: str) -> Any:
-    """One value, as far as the model does not understand the text itself."""
+    """Parse one value, unless the model parses the text itself."""
     from mqdssm.tables.syntax import Kind
 
     if row.kind is Kind.BYTES:
@@ -237,7 +237,7 @@ def _file(name: str) -> bytes:
 
 
 def _descriptor(text: str) -> bytes:
-    """A security descriptor: SDDL, base64 of its bytes, or a file of either."""
+    """Parse a security descriptor: SDDL, base64 of its bytes, or a file of either."""
     from base64 import b64decode
 
     from mqdssm.wire.dtyp import SecurityDescriptor
@@ -256,7 +256,7 @@ def _descriptor(text: str) -> bytes:
 
 
 def _time(name: str, text: str) -> Any:
-    """A time: seconds since 1970, or as ISO 8601 writes it; UTC where it names no zone."""
+    """Parse a time: seconds since 1970, or ISO 8601, in UTC if it has no zone."""
     if re.fullmatch(r"-?\d+", text):
         return text
     try:
@@ -272,7 +272,7 @@ def _time(name: str, text: str) -> Any:
 
 
 def filter_of(kind: CommandType, text: str) -> "Filter":
-    """A filter expression as ``Label==Orders``.
+    """Parse a filter expression, as ``Label==Orders``.
 
     Raises:
         UsageProblem: it is none.
@@ -287,7 +287,7 @@ def filter_of(kind: CommandType, text: str) -> "Filter":
 
 
 def equal_filters(kind: CommandType, given: Mapping[str, tuple[str, ...]]) -> list["Filter"]:
-    """Filters that ask for the values that were given."""
+    """Return filters for equality with given values."""
     return [_filter(kind, name, "==", text) for name, texts in given.items() for text in texts]
 
 
@@ -305,7 +305,7 @@ def _filter(kind: CommandType, name: str, operator: str, text: str) -> "Filter":
 
 
 def sort_of(kind: CommandType, text: str | None) -> tuple["SortKey", ...]:
-    """The sort order ``Quota,-Label``: the first decides first, a minus puts the largest first.
+    """Parse a sort order, as ``Quota,-Label``: the first key is the most significant, a minus is descending.
 
     Raises:
         UsageProblem: an empty name.

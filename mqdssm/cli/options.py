@@ -1,4 +1,4 @@
-"""The options that every command shares: before the command's name or behind it, the latter win."""
+"""Options shared by all commands, before or behind the command's name; the latter have precedence."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -16,7 +16,7 @@ _SPARK: Final = "Spark"
 
 
 class Format(StrEnum):
-    """For whom the answer is printed."""
+    """Output format."""
 
     TABLE = "table"
     JSON = "json"
@@ -49,7 +49,7 @@ def _option(
 
 
 def output_option(formats: type[StrEnum]) -> Any:
-    """The annotated type of ``--output``.
+    """Return the annotated type of ``--output``.
 
     Args:
         formats: what it may be; those that only one command has are for programs.
@@ -153,7 +153,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenOptions:
-    """Shared options as they were typed; None, False and the empty list are "not given"."""
+    """Values of the shared options; None, False and the empty list mean "not given"."""
 
     output: StrEnum | None = None
     config: Path | None = None
@@ -179,13 +179,13 @@ class GivenOptions:
     spark_shared: Path | None = None
 
     def overridden(self, later: "GivenOptions") -> "GivenOptions":
-        """Both, of which the later one counts where it says something."""
+        """Merge two sets of options; given options of `later` have precedence."""
         return GivenOptions(
             **{one.name: getattr(later, one.name) or getattr(self, one.name) for one in fields(GivenOptions)}
         )
 
     def settings(self) -> dict[str, Any]:
-        """The options that are settings; those that were not given are None."""
+        """Return the options that are settings; those not given are None."""
         return {
             "url": tuple(self.url) if self.url else None,
             "user": self.user,

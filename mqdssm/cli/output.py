@@ -1,4 +1,4 @@
-"""The one way to print: tables for people, JSON for programs, and nothing else on the standard output.
+"""Output of all commands: tables for people, JSON for programs.
 
 On a terminal tables are rich's. In a pipe or a file they are plain columns: a line for each row, nothing cut
 off, nothing coloured. What is said besides the answer (progress, counts, warnings, errors) goes to the
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 CHUNK_ROWS: Final = 500
-"""Rows of a long table that are measured and printed together."""
+"""Number of rows of a long table that are measured and printed together."""
 PIPE_COLUMNS: Final = 110
-"""Width of what rich renders where no terminal has one (plain tables have none)."""
+"""Width of rich's output without a terminal (plain tables have none)."""
 GAP: Final = "  "
 
 
 class ProgressBar(Protocol):
-    """Shows how far something is."""
+    """Callback that updates a progress bar."""
 
     def __call__(self, done: int, total: int | None, doing: str = ...) -> None:
-        """Show it.
+        """Update the bar.
 
         Args:
             done: how many.
@@ -74,21 +74,21 @@ class Output:
         self.raw(visible(text) + "\n")
 
     def json_line(self, text: str) -> None:
-        """Print a JSON text, and end its line."""
+        """Print a JSON text as a line."""
         self.raw(printable_json(text) + "\n")
 
     def raw(self, text: str) -> None:
-        """Print a text as it is, as for a file."""
+        """Print a text unchanged."""
         self._clear_progress()
         sys.stdout.write(text)
 
     def show(self, shown: "RenderableType") -> None:
-        """Print what rich renders; a plain string is no markup."""
+        """Print a renderable of rich; a plain string is printed without markup."""
         self._clear_progress()
         self.console.print(plain(shown) if isinstance(shown, str) else shown)
 
     def json_array(self, items: Iterable[str]) -> int:
-        """Print JSON texts as one array, element by element: memory does not grow, `json.load` reads it.
+        """Print JSON texts as one array, element by element, so that memory does not grow.
 
         If the items break off by an error the array stays open: half an answer is no JSON document.
 
@@ -104,7 +104,7 @@ class Output:
         return count
 
     def rows(self, columns: Row, rows: Iterable[Row], *, optional: Collection[str] = ()) -> int:
-        """Print a table that may be long: in pieces, of which the first decides how wide columns are.
+        """Print a table in chunks; the first chunk determines the widths of the columns.
 
         Args:
             columns: names of the columns.
@@ -141,16 +141,16 @@ class Output:
         for name, value in known:
             self.raw(f"{name:{width}}{GAP}{value}".rstrip() + "\n")
 
-    # -- what is said besides
+    # -- notes and progress
 
     def note(self, text: str) -> None:
-        """Say something to people, beside the answer."""
+        """Print a note for people to the standard error output; nothing for JSON."""
         if not self.is_json:
             say(text)
 
     @contextlib.contextmanager
     def progress(self, doing: str, *, counted: bool = True) -> Iterator[Callable[[int], None]]:
-        """Show that something goes on: only to a person at a terminal.
+        """Show a spinner while the block runs, only on a terminal.
 
         Args:
             doing: what.
@@ -171,7 +171,7 @@ class Output:
 
     @contextlib.contextmanager
     def bar(self, doing: str) -> Iterator["ProgressBar | None"]:
-        """Show how far something is, how fast it goes and how long it will take: only to a person.
+        """Show a progress bar with rate and remaining time, only on a terminal.
 
         Args:
             doing: what.
@@ -218,7 +218,7 @@ class Output:
             self._progress = None
 
     def _clear_progress(self) -> None:
-        """End the display of progress where the answer begins: both are on one terminal."""
+        """Stop the progress display before the answer is printed to the same terminal."""
         if self._progress is not None and sys.stdout.isatty():
             self._progress.stop()
 
@@ -230,7 +230,7 @@ def say(text: str) -> None:
 
 
 def prepare(stream: TextIO, *, utf8: bool = False) -> None:
-    """Make sure that nothing a directory holds can make printing fail."""
+    """Configure a stream so that no text can make printing fail."""
     if isinstance(stream, io.TextIOWrapper):
         if utf8 and not stream.isatty():
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # JSON is UTF-8 (RFC 8259)
@@ -239,7 +239,7 @@ def prepare(stream: TextIO, *, utf8: bool = False) -> None:
 
 
 def console_on(stream: TextIO) -> "Console":
-    """A console of rich's that takes texts as they are."""
+    """Return a console of rich without markup."""
     from rich.console import Console
 
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_COLUMNS
@@ -247,7 +247,7 @@ def console_on(stream: TextIO) -> "Console":
 
 
 def plain(text: str, style: str = "") -> "Text":
-    """A text that rich prints as it is."""
+    """Return a text that rich prints unchanged."""
     from rich.text import Text
 
     return Text(text, style=style)

@@ -1,4 +1,4 @@
-"""``mqdssm plan``: what a migration of MQIS tables would do."""
+"""``mqdssm plan``: plan a migration of MQIS tables."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 AUTO: Final = "auto"
-"""The profile that is found out, where there is a server."""
+"""Profile setting for detection by the server."""
 
 COUNTS: Final = ("table", "read", "add", "change", "equal", "conflicts", "skipped", "rejected", "not carried")
 REJECTS: Final = ("table", "row", "column", "reason")
@@ -34,7 +34,7 @@ LOST: Final = ("not carried", "column", "rows")
 REJECTS_FOLDER: Final = "rejects"
 APPLIED: Final = "applied.jsonl"
 SHOWN_MAX: Final = 20
-"""Lines of each table for people; the plan's files hold all."""
+"""Maximum lines of each table; the plan's files have all."""
 SHOWN_CHARS_MAX: Final = 60
 
 
@@ -141,7 +141,7 @@ def plan(
 def make_plan(
     run: CommandRun, asked: "PlanRequest", to: Path | None, to_ldif: Path | None, engine: "JobEngine"
 ) -> int:
-    """Make a plan, tell of it, and write its LDIF if that is wanted; returns the exit code."""
+    """Make a plan, print it, and write its LDIF if requested; return the exit code."""
     from mqdssm.pipeline.migrate.ldif import WAITING_FILE, write_ldif
 
     folder = to or named_by_time()
@@ -188,18 +188,18 @@ def _planned(
 
 @contextlib.contextmanager
 def watched(run: CommandRun, doing: str) -> "Iterator[Watch | None]":
-    """Show a person at a terminal how far a migration is, how fast it goes and how long it will take."""
+    """Show the progress of a migration on a terminal."""
     with run.output.bar(doing) as bar:
         yield None if bar is None else lambda now: bar(now.done, now.total, now.what)
 
 
 def named_by_time() -> Path:
-    """The folder of a plan for which nobody named one."""
+    """Return the default folder of a plan, named by the current time."""
     return Path(f"migration-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}")
 
 
 def tell_plan(run: CommandRun, made: "MigrationPlan", folder: Path) -> None:
-    """Print what a plan would do: counts, and the first of what somebody should look at.
+    """Print a plan: counts, and the first conflicts and rejected rows.
 
     Args:
         run: of the command.
@@ -240,7 +240,7 @@ def tell_left_out(run: CommandRun, not_carried: Iterable[tuple[str, str, int]], 
     """
     _tell_some(run, REJECTS, _rejects(folder), folder / REJECTS_FOLDER)
     lost = [(table, column, str(rows)) for table, column, rows in not_carried]
-    if lost:  # all of it: nothing is dropped silently
+    if lost:  # all columns: nothing is dropped silently
         run.output.line("")
         run.output.rows(LOST, lost)
         run.output.note(f"what no directory keeps is in {folder / 'not-carried'}")

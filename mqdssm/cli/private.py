@@ -1,4 +1,4 @@
-"""Private servers: not on every system."""
+"""Import of the modules for private servers, which need Linux or another Unix."""
 
 from importlib import import_module
 from types import ModuleType
@@ -7,7 +7,7 @@ from mqdssm.errors import ConfigError
 
 
 def testing_module(name: str) -> ModuleType:
-    """A module of ``mqdssm.testing``, which runs private servers.
+    """Import a module of ``mqdssm.testing`` that runs private servers.
 
     Raises:
         ConfigError: this system cannot run one.

@@ -1,4 +1,4 @@
-"""The profile file: TOML that holds settings at its top, or several connections by name."""
+"""Profile file: TOML with settings at its top, or with several connections by name."""
 
 import os
 import tomllib
@@ -16,7 +16,7 @@ FILE_NAME: Final = "config.toml"
 _PATHS: Final = frozenset({"password_file", "keytab", "ca_file", "log_file", "spark_shared"})
 _OF_ALL: Final = frozenset({"log_file", "spark_master", "spark_conf", "spark_shared"})  # connections
 _BESIDE: Final = ("connections", "default")
-"""Keys of the file that are no settings."""
+"""Keys of the file other than settings."""
 _NO_PASSWORD: Final = "put the password into a file of its own and name that with password_file"  # noqa: S105  no password
 
 
@@ -26,7 +26,7 @@ def default_file() -> Path:
 
 
 def shown_default_file() -> str:
-    """Return the usual place of the profile file as people write it."""
+    """Return the usual place of the profile file for people, with ``~``."""
     file = default_file()
     return f"~/{file.relative_to(Path.home()).as_posix()}" if file.is_relative_to(Path.home()) else str(file)
 
@@ -87,13 +87,13 @@ def _chosen(
                 f"{file} has no connection {wanted!r}; it has {', '.join(connections) or 'none'}"
             )
         _check_names(f"{file}: connection {wanted!r}", chosen, names)
-        # these are no matter of the connection; who logs in is: nothing else is handed down
+        # only settings that do not concern the log-in are inherited
         chosen = {name: value for name, value in content.items() if name in _OF_ALL} | chosen
     return {name: _relative_to(file, name, value) for name, value in chosen.items()}
 
 
 def _check_names(where: str, content: Mapping[str, Any], known: Collection[str]) -> None:
-    """Refuse keys that mean nothing: one that was misspelt would have no effect.
+    """Raise UsageProblem for unknown keys, since a misspelt one would have no effect.
 
     Raises:
         UsageProblem: there is one, or a password.

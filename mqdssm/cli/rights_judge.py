@@ -1,4 +1,4 @@
-"""Whether the user who is logged in has the rights that an event needs on Active Directory.
+"""Check of a user's rights for events on Active Directory.
 
 Nothing is tried: domain controllers compute what a user may do (allowedChildClassesEffective,
 allowedAttributesEffective, sDRightsEffective; [MS-ADTS] 3.1.1.4.5). What they do not compute, reading,
@@ -35,7 +35,7 @@ _NAMES_SHOWN_MAX: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is known of one right, or of several of which one is enough.
+    """Result for one right, or for several of which one is enough.
 
     Attributes:
         needs: the rows of the table.
@@ -51,13 +51,13 @@ class Verdict:
 
     @property
     def what(self) -> str:
-        """What the right is needed for, as ``write if Security is given``."""
+        """Event that needs the right, as ``write if Security is given``."""
         need = self.needs[0]
         return f"{need.event.value} if {need.condition}" if need.condition else need.event.value
 
 
 class RightsChecker:
-    """Looks rights up, each object read once."""
+    """Checks rights; each object is read once."""
 
     def __init__(self, session: "Session", samples: "Samples") -> None:
         self._session = session
@@ -65,7 +65,7 @@ class RightsChecker:
         self._entries: dict[DN, Entry | None] = {}
 
     def verdicts(self, element: str, event: Event) -> Iterator[Verdict]:
-        """What is known of each right that an event needs, in the order of the table."""
+        """Yield the result for each right that an event needs, in the order of the table."""
         needs = rights.needs_of(element, event)
         seen: set[str] = set()
         for need in needs:
@@ -93,7 +93,7 @@ class RightsChecker:
         return Verdict(needs, ", or ".join(words), tuple(looked_at))
 
     def _missing(self, need: Need, dn: "DN") -> str | None:
-        """The right that a row asks for, if it is missing on an object; None: it cannot be told."""
+        """Return the right of a row if it is missing on an object; empty if granted, None if unknown."""
         entry = self._entry(dn)
         if entry is None:  # hidden
             return rights.READ.name
@@ -143,11 +143,11 @@ class RightsChecker:
 
     @cached_property
     def token(self) -> "frozenset[Sid]":
-        """The SIDs of the user and of all groups."""
+        """SIDs of the user and of all groups."""
         return token_of(self._session.get("", ["tokenGroups"]).all("tokenGroups"))
 
     def descriptor_at(self, dn: "DN") -> "SecurityDescriptor | None":
-        """The descriptor of an object, None if it is not shown."""
+        """Return the descriptor of an object; None if it is not readable."""
         entry = self._entry(dn)
         return None if entry is None else descriptor_of(entry)
 
@@ -162,7 +162,7 @@ class RightsChecker:
 
     @cached_property
     def _property_guids(self) -> Mapping[str, frozenset[UUID]]:
-        """Lower-case attribute -> what an entry of a list may name to mean it: itself, or its set."""
+        """Lower-case attribute -> GUIDs of the attribute and its property set, as in ACEs."""
         from mqdssm.directory.filters import Equal, any_of
 
         names = sorted({name for need in rights.NEEDS for name in read_by(need)})
@@ -180,7 +180,7 @@ class RightsChecker:
 
 
 def token_of(groups: Iterable[bytes]) -> "frozenset[Sid]":
-    """A user's token.
+    """Return a user's token.
 
     Args:
         groups: tokenGroups of the root DSE, which may leave out what is in every token.
@@ -191,7 +191,7 @@ def token_of(groups: Iterable[bytes]) -> "frozenset[Sid]":
 
 
 def descriptor_of(entry: "Entry") -> "SecurityDescriptor | None":
-    """The descriptor of an entry, None if it is not shown or is none."""
+    """Return the descriptor of an entry; None if it is not readable or damaged."""
     from mqdssm.wire.dtyp import SecurityDescriptor
 
     image = entry.first(_DESCRIPTOR)
@@ -202,7 +202,7 @@ def descriptor_of(entry: "Entry") -> "SecurityDescriptor | None":
 
 
 def read_by(need: Need) -> tuple[str, ...]:
-    """The attributes that events read of objects of a row's class; the descriptor is another right."""
+    """Return the attributes that events read of a row's class, without the descriptor."""
     from mqdssm.tables.schema_compare import needed_attributes
 
     names = needed_attributes().get(need.holder, frozenset())
@@ -210,7 +210,7 @@ def read_by(need: Need) -> tuple[str, ...]:
 
 
 def written_by(need: Need) -> tuple[str, ...]:
-    """The attributes that a row's event writes to objects of its class, all that it can."""
+    """Return all attributes that a row's event can write to objects of its class."""
     from mqdssm.tables import TABLES, settings
     from mqdssm.tables.row import Access, Holder
 

@@ -14,7 +14,7 @@ QUEUE_SEPARATOR: Final = "\\"
 
 
 class Samples:
-    """Objects to judge rights on, each looked for when it is first wanted.
+    """Sample objects for checking rights, each searched on first use.
 
     A queue leads to its queue manager, that to its computer and its objects in a site; a user is the one who
     is logged in. What is not found so is the first of its class that the server names.
@@ -23,7 +23,7 @@ class Samples:
     def __init__(
         self, session: "Session", at: str | None = None, chosen: "Mapping[str, DN | None] | None" = None
     ) -> None:
-        r"""Keep what is wanted; nothing is looked for yet.
+        r"""Initialize without searching.
 
         Args:
             session: with the directory.
@@ -47,7 +47,7 @@ class Samples:
         }
 
     def of_class(self, ldap_class: str) -> "DN | None":
-        """The object of a class that is looked at, None if there is none that this user may see.
+        """Return the sample object of a class; None if this user can see none.
 
         Raises:
             ObjectNotFound: the computer or queue that was asked for does not exist.

@@ -49,7 +49,7 @@ class CommandRun:
 
     @property
     def loaded(self) -> "Loaded":
-        """The settings and where they come from, read when they are first needed.
+        """Settings with their sources, read on first use.
 
         Raises:
             UsageProblem: a setting that cannot be.
@@ -67,7 +67,7 @@ class CommandRun:
         return CommandRun(replace(self.given, url=list(urls)))
 
     def by(self, connection: str) -> "CommandRun":
-        """A connection of the profile file as it stands there: no other option or variable counts.
+        """Return a run for a connection of the profile file, without other options or variables.
 
         Raises:
             UsageProblem: there is no such connection.
@@ -83,7 +83,7 @@ class CommandRun:
         return other
 
     def password(self) -> str | None:
-        """The password of the user: stored, or asked for at a terminal; None if nobody logs in with one.
+        """Return the user's password, stored or prompted for; None if the log-in needs none.
 
         Raises:
             UsageProblem: there is none, and nobody to ask.
@@ -101,7 +101,7 @@ class CommandRun:
         return self._password
 
     def spark(self) -> "SparkOptions":
-        """Return where Spark runs.
+        """Return the options of Spark.
 
         Raises:
             UsageProblem: no address of a cluster, no setting of Spark's, or a secret as an argument.
@@ -123,7 +123,7 @@ class CommandRun:
         return found
 
     def connection_options(self, **more: Any) -> "ConnectionOptions":
-        """The settings as a session takes them.
+        """Return the settings as connection options.
 
         Raises:
             UsageProblem: settings that cannot be.
@@ -158,7 +158,7 @@ class CommandRun:
 
     @contextlib.contextmanager
     def session(self) -> "Iterator[Session]":
-        """Connect to any directory, also one that holds nothing of MSMQ's.
+        """Connect to any directory, also one without MSMQ's objects.
 
         Raises:
             UsageProblem: settings that cannot be.
@@ -173,7 +173,7 @@ class CommandRun:
             yield opened
 
     def access(self) -> dict[str, Any]:
-        """Return the arguments of the log-in, as `mqdssm.connect` and the pipeline take it.
+        """Return the arguments of the log-in for `mqdssm.connect` and the pipeline.
 
         Raises:
             UsageProblem: no server was named, or a setting that cannot be.
@@ -208,7 +208,7 @@ class CommandRun:
 
 
 def _check_context(session: "Session") -> None:
-    """Refuse a naming context that does not exist: every search below it would be empty.
+    """Raise ObjectNotFound if the naming context does not exist: all searches would be empty.
 
     Raises:
         ObjectNotFound: it does not exist, or this user may not see it.
@@ -228,7 +228,7 @@ def _check_context(session: "Session") -> None:
 
 @contextlib.contextmanager
 def usage_problems() -> Iterator[None]:
-    """Settings that a lower layer refuses are the user's to mend: exit code 2."""
+    """Convert ConfigError of a lower layer to UsageProblem (exit code 2)."""
     from mqdssm.errors import ConfigError, MissingPackageError
 
     try:
@@ -249,7 +249,7 @@ def add_command(
     formats: type[StrEnum] = Format,
     examples: tuple[str, ...] = (),
 ) -> None:
-    """Declare a command: its own parameters, and the shared options.
+    """Declare a command with its own parameters and the shared options.
 
     Args:
         app: of the module.
@@ -290,7 +290,7 @@ def add_command(
 
 
 def epilog_of(examples: tuple[str, ...]) -> str | None:
-    """Examples as the end of a help text."""
+    """Format examples for the end of a help text."""
     if not examples:
         return None
     shown = (example.replace("[", "\\[") for example in examples)
@@ -298,7 +298,7 @@ def epilog_of(examples: tuple[str, ...]) -> str | None:
 
 
 def execute(name: str, given: GivenOptions, function: Command, values: dict[str, Any]) -> None:
-    """Run a command, and exit with its code or the one of its error.
+    """Run a command, and exit with its code or that of its error.
 
     Raises:
         typer.Exit: always, unless the code is 0.
@@ -318,7 +318,7 @@ def execute(name: str, given: GivenOptions, function: Command, values: dict[str,
 
 
 def report(error: BaseException, given: GivenOptions) -> int:
-    """Tell what went wrong, in one line, and give the exit code."""
+    """Print an error in one line, and return the exit code."""
     from mqdssm.errors import MissingPackageError
 
     error = MissingPackageError.of(error) or error
@@ -338,7 +338,7 @@ def report(error: BaseException, given: GivenOptions) -> int:
 
 
 def silence(stream: Any) -> None:
-    """Keep Python from complaining, when it ends, that a pipe was closed."""
+    """Redirect a closed stream to the null device, so that Python prints no error at exit."""
     import os
 
     with contextlib.suppress(OSError, ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""``mqdssm sandbox``: a private directory that is kept and runs in the background."""
+"""``mqdssm sandbox``: run a persistent private directory in the background."""
 
 from dataclasses import asdict
 from pathlib import Path

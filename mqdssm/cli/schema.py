@@ -1,4 +1,4 @@
-"""``mqdssm schema``: the table of the mapping, the schema for a server, and how a server's differs."""
+"""``mqdssm schema``: show the mapping, print the schema for a server, or check a server's schema."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -27,7 +27,7 @@ _COLUMNS: Final = ("attribute", "LDAP", "value", "unset", "events", "PROPID")
 
 
 class SchemaFormat(StrEnum):
-    """What ``schema ldif`` prints."""
+    """Output format of ``schema ldif``."""
 
     CONFIG = "config"
     SCHEMA = "schema"

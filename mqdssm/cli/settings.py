@@ -1,4 +1,4 @@
-"""Settings of a run: options win over the environment, the environment over the profile file.
+"""Settings of a run, from options, the environment and the profile file, in this order of precedence.
 
 The profile file is TOML: settings at its top, or several connections by name::
 
@@ -32,15 +32,15 @@ from mqdssm.errors import ConfigError
 
 ENVIRONMENT_PREFIX: Final = "MQDSSM_"
 NEARLY: Final = 0.9
-"""Similarity from which on a name of a variable is taken for a misspelt one, 0 to 1."""
+"""Minimum similarity, 0 to 1, of a misspelt variable's name."""
 _NO_SETTINGS: Final = frozenset({"MQDSSM_CONFIG", "MQDSSM_CONNECTION"})
-"""Variables that say where settings are."""
+"""Variables that name a source of settings."""
 
 log: Final = logging.getLogger(__name__)
 
 
 class CommandSettings(BaseSettings):
-    """The settings of a run, each from the place of the highest rank that has it.
+    """Settings of a run, each from the source of highest precedence.
 
     Attributes:
         url: LDAP servers, tried in this order.
@@ -113,7 +113,7 @@ class CommandSettings(BaseSettings):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Settings, and where each comes from.
+    """Settings with their sources.
 
     Attributes:
         settings: the settings.
@@ -124,7 +124,7 @@ class Loaded:
     sources: Mapping[str, str]
 
     def needs_password(self) -> bool:
-        """Return True if somebody logs in with a password."""
+        """Return True if a user is set, so that a password is needed."""
         return self.settings.user is not None
 
     def stored_password(self) -> str | None:
@@ -139,7 +139,7 @@ class Loaded:
         return None if password is None else password.get_secret_value()
 
     def password_file(self) -> Path | None:
-        """The file that holds the password; None if there is none, or the environment's password counts more.
+        """Return the password file; None if there is none, or the environment's password has precedence.
 
         Raises:
             UsageProblem: both are set at the same place.
@@ -159,7 +159,7 @@ def load(
     connection: str | None = None,
     environment: bool = True,
 ) -> Loaded:
-    """Gather the settings.
+    """Load the settings from all sources.
 
     Args:
         options: from the command line; None is not given.
@@ -207,7 +207,7 @@ def load(
 
 
 def read_password(file: Path) -> str:
-    """Read a password, without the end of its line.
+    """Read a password from a file, without its line end.
 
     Raises:
         UsageProblem: it cannot be read, or holds none.
@@ -221,13 +221,13 @@ def read_password(file: Path) -> str:
 
 
 def _place_of(name: str, sources: Mapping[str, str], file: Path) -> str:
-    """Return where a setting comes from, with its name."""
+    """Return the source and name of a setting."""
     source = sources.get(name, name)
     return f"{file}: {name}" if source == str(file) else source
 
 
 def _warn_of_misspelt(known: Collection[str]) -> None:
-    """Warn of variables that are nearly ours: what was meant has no effect."""
+    """Log a warning for variables whose names are probably misspelt."""
     for name in sorted(os.environ):
         if name.startswith(ENVIRONMENT_PREFIX) and name not in known:
             nearest = get_close_matches(name, known, 1, NEARLY)

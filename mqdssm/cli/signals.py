@@ -1,4 +1,4 @@
-"""SIGTERM and SIGHUP as exceptions: what a command has opened is closed, temporary files are removed."""
+"""SIGTERM and SIGHUP as exceptions, so that commands clean up."""
 
 import contextlib
 import signal
@@ -9,11 +9,11 @@ from typing import Final, Never
 
 SIGNALS: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 EXIT_CODE_BASE: Final = 128
-"""As shells report a program that ended by a signal: this and the number of the signal."""
+"""Base of the exit code after a signal, as in shells; the number of the signal is added."""
 
 
 class Terminated(KeyboardInterrupt):
-    """A signal that ends programs; as Ctrl-C no `except Exception` keeps it.
+    """Exception for a signal that ends the program; like KeyboardInterrupt it is no `Exception`.
 
     Attributes:
         number: of the signal.
@@ -26,7 +26,7 @@ class Terminated(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def termination() -> Iterator[None]:
-    """Raise `Terminated` in the main thread where a signal would end the program at once.
+    """Raise `Terminated` in the main thread for signals that would end the program at once.
 
     Signals that are ignored stay so, as under ``nohup``. After the first one the others are ignored: nothing
     interrupts the removal of what the command has made.

@@ -1,4 +1,4 @@
-"""``mqdssm support-bundle``: what somebody who helps needs to know, without what he must not know."""
+"""``mqdssm support-bundle``: collect data for support, without secrets."""
 
 import contextlib
 import json
@@ -34,9 +34,9 @@ PACKAGES: Final = (
     "pandas",
 )
 LOG_BYTES_MAX: Final = 512 * 1024
-"""The end of a log file that is taken along."""
+"""Maximum bytes from the end of the log file."""
 SECRET_CHARS_MIN: Final = 4
-"""Shorter ones stand in every text by chance: taking them out would tell more than it hides."""
+"""Minimum length of a secret to remove: shorter ones occur in every text by chance."""
 
 _README: Final = """What mqdssm's support-bundle command gathered:
 
@@ -79,7 +79,7 @@ def support_bundle(
 
 
 def _private(target: Path) -> Any:
-    """A new file that nobody else may read."""
+    """Open a new file that only its owner may read."""
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     return os.fdopen(descriptor, "wb")
 
@@ -154,7 +154,7 @@ def _end_of(file: Path) -> str:
 
 
 def _secrets(run: CommandRun) -> set[str]:
-    """Everything that is known to be a password here."""
+    """Return all known passwords."""
     found = {os.environ.get("MQDSSM_PASSWORD", "")}
     with contextlib.suppress(UsageProblem):
         loaded = run.loaded
@@ -168,7 +168,7 @@ def _secrets(run: CommandRun) -> set[str]:
 
 
 def cleaned(text: str, secrets: Iterable[str]) -> str:
-    """A text without passwords: those that are known, and what is named like one.
+    """Remove known passwords, and values named like secrets, from a text.
 
     Args:
         text: of a part of the bundle.
@@ -181,7 +181,7 @@ def cleaned(text: str, secrets: Iterable[str]) -> str:
 
 
 def _cleaned_data(data: Any, secrets: Iterable[str]) -> Any:
-    """The texts in what JSON can hold, each cleaned."""
+    """Remove secrets from all texts of a JSON value."""
     if isinstance(data, str):
         return cleaned(data, secrets)
     if isinstance(data, Mapping):
@@ -197,7 +197,7 @@ def _cleaned_data(data: Any, secrets: Iterable[str]) -> Any:
 
 
 def _forms(secret: str) -> Iterable[str]:
-    """The ways in which a password may have got into a text."""
+    """Return the encodings in which a password may occur in a text."""
     from base64 import b64encode
     from urllib.parse import quote, quote_plus
 

@@ -1,4 +1,4 @@
-"""Tables on a terminal: widths of their columns, and records where there is no room for columns."""
+"""Layout of tables on a terminal: widths of columns, or records if columns do not fit."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ Row = Sequence[str]
 GAP_COLUMNS: Final = 3
 """Columns of the terminal between two columns of a table."""
 WORD_COLUMNS_MAX: Final = 16
-"""Longer words may be folded, but for GUIDs and times."""
+"""Length above which words may be folded, except GUIDs and times."""
 WHOLE_COLUMNS_MAX: Final = 40
 """A GUID has 36; the others are for brackets and commas around it."""
 
@@ -26,7 +26,7 @@ _HEADER_PART: Final = re.compile(r"[A-Z]+[^A-Z\s]*|\S+")
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """Form of a table on a terminal; a long table has the one of its first rows.
+    """Layout of a table on a terminal, determined by the first rows.
 
     Attributes:
         columns: names of all columns.
@@ -42,11 +42,11 @@ class TableLayout:
 
     @property
     def left_out(self) -> list[str]:
-        """Names of the columns for which there is no room."""
+        """Names of the columns that do not fit."""
         return [name for number, name in enumerate(self.columns) if number not in self.shown]
 
     def rendered(self, rows: Iterable[Row], *, head: bool) -> "RenderableType":
-        """Return the rows as rich prints them.
+        """Return the rows as a renderable of rich.
 
         Args:
             rows: cells in the order of `columns`.
@@ -61,7 +61,7 @@ class TableLayout:
 
 
 def layout_of(columns: Row, rows: Sequence[Row], width: int, optional: Collection[str] = ()) -> TableLayout:
-    """Return the form in which these rows fit.
+    """Return a layout in which the rows fit.
 
     Text is folded first. Then optional columns are left out, the last first. What still does not fit is
     shown as records.
@@ -85,7 +85,7 @@ def layout_of(columns: Row, rows: Sequence[Row], width: int, optional: Collectio
 
 
 def _widths(columns: Row, rows: Sequence[Row], width: int) -> list[int] | None:
-    """Widths of columns that fit; None if there is no room for the longest words."""
+    """Return widths of columns that fit; None if the longest words do not fit."""
     from rich.cells import cell_len
 
     by_column = list(zip(*rows, strict=True)) if rows else [() for _ in columns]
@@ -126,7 +126,7 @@ def _table(names: Row, rows: Iterable[Row], widths: Sequence[int], *, head: bool
 
 
 def _folded(name: str, width: int) -> Iterator[str]:
-    """Lines of a column's name, broken before capital letters and at blanks."""
+    """Yield the lines of a column's name, broken before capital letters and at blanks."""
     line = ""
     for match in re.finditer(rf"\s*(?:{_HEADER_PART.pattern})", name):
         if line and len(line + match[0]) > width:
@@ -140,7 +140,7 @@ def _folded(name: str, width: int) -> Iterator[str]:
 def rendered_records(
     records: Iterable[Iterable[tuple[str, str]]], width: int, *, first: bool = True
 ) -> "Table":
-    """Return records, names and values one below the other, as rich prints them.
+    """Return records of names and values as a table of rich.
 
     Args:
         records: the names and values of each.

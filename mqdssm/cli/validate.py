@@ -1,4 +1,4 @@
-"""``mqdssm validate``: rules over an export, a directory or MQIS tables."""
+"""``mqdssm validate``: check an export, a directory or MQIS tables by rules."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -41,7 +41,7 @@ app = typer.Typer(add_completion=False)
 
 COLUMNS: Final = ("severity", "rule", "type", "object", "attribute", "what is wrong")
 SHOWN_MAX: Final = 50
-"""Findings that a table shows; all of them are in the other outputs."""
+"""Maximum findings in a table; the other outputs have all of them."""
 
 
 class Severity(StrEnum):
@@ -53,7 +53,7 @@ class Severity(StrEnum):
 
 
 class FindingsFormat(StrEnum):
-    """For whom findings are printed."""
+    """Output format of findings."""
 
     TABLE = "table"
     JSON = "json"
@@ -139,7 +139,7 @@ def validate(
 
 
 def _checked_options(rules: Path | None, report: Path | None) -> "RuleFile":
-    """Check what is refused before hours of work, and return our rules as the file of rules changes them.
+    """Check options before the validation, and return the rules with the changes of the rule file.
 
     Without a file nothing is imported that only rules of users need.
     """
@@ -161,7 +161,7 @@ def _checked_options(rules: Path | None, report: Path | None) -> "RuleFile":
 def source_of(
     run: CommandRun, folder: Path | None, mqis: Path | None, mapping: Path | None, *, doing: str
 ) -> dict[str, Any]:
-    """The one source that was named, as `mqdssm.pipeline.validate.run.validation` takes it.
+    """Return the named source as arguments of `mqdssm.pipeline.validate.run.validation`.
 
     Args:
         run: the run of the command.
@@ -194,7 +194,7 @@ def source_of(
 
 
 def _refuse_idle(run: CommandRun, beside: str, more: Mapping[str, object] = MappingProxyType({})) -> None:
-    """Refuse what was typed and would have no effect: options of a connection, and others.
+    """Raise UsageProblem for options without effect, of the connection and others.
 
     Args:
         run: the run of the command.
@@ -227,7 +227,7 @@ def _print(run: CommandRun, found: "Validation", outcome: "RunOutcome") -> None:
 
 
 def _tables(run: CommandRun, summary: "ValidationSummary", outcome: "RunOutcome") -> None:
-    """Print counts, and some of the findings."""
+    """Print counts and some of the findings."""
     if summary.count:
         run.output.rows(*count_table(outcome, summary))
         run.output.line("")
@@ -249,7 +249,7 @@ def _tables(run: CommandRun, summary: "ValidationSummary", outcome: "RunOutcome"
 
 
 def rows_of(findings: "Iterable[Finding]") -> Iterable[tuple[str, ...]]:
-    """The findings as rows of a table."""
+    """Return findings as rows of a table."""
     return (
         (one.severity, one.rule, one.type, one.dn or one.guid or "", one.attribute, one.message)
         for one in findings

@@ -1,4 +1,4 @@
-"""``mqdssm watch``: changes of the directory as they are made, by whomever."""
+"""``mqdssm watch``: print changes of the directory as they happen."""
 
 import sys
 import time
@@ -136,7 +136,7 @@ def watch(
 
 
 def _pass_on(changes: "Watch", deliver: Callable[[str], bool], *, is_json: bool) -> None:
-    """Deliver changes one by one; each counts as told once that succeeded."""
+    """Deliver changes one by one, and acknowledge each delivered one."""
     for change in changes:
         if not deliver(json_of(change) if is_json else visible(text_of(change))):
             return
@@ -144,7 +144,7 @@ def _pass_on(changes: "Watch", deliver: Callable[[str], bool], *, is_json: bool)
 
 
 class Status:
-    """Lines about the watch itself: that it is ready, and that it is connected.
+    """Printer of status lines: the watch is ready, or connected.
 
     Attributes:
         watch: the watch.
@@ -165,7 +165,7 @@ class Status:
         self.watch: Watch | None = None
 
     def ready(self, url: str) -> None:
-        """Tell that all that happened before was told."""
+        """Print that all earlier changes were reported."""
         if not self._run.output.is_json:
             if not self._is_once:
                 self._run.output.note(f"watching {url}: Ctrl-C ends it")
@@ -173,7 +173,7 @@ class Status:
             self._printer.deliver(status_json(self.watch.stamp(), "ready", server=url))
 
     def quiet(self) -> None:
-        """Tell now and then that the server is connected."""
+        """Print a heartbeat at intervals while the server is connected."""
         now = time.monotonic()
         if self._heartbeat_s is not None and self.watch is not None and now >= self._due:
             self._due = now + self._heartbeat_s
@@ -189,7 +189,7 @@ def _check(
     command: str | None,
     heartbeat: float | None,
 ) -> None:
-    """Refuse options by which nobody would be told.
+    """Raise UsageProblem for options by which no change would be printed.
 
     Raises:
         UsageProblem: there are some.
@@ -203,7 +203,7 @@ def _check(
 
 
 def _ignored(names: Sequence[str], kinds: Sequence[Any]) -> tuple[str, ...]:
-    """The attributes that are not told.
+    """Return the attributes whose changes are not reported.
 
     Raises:
         UsageProblem: a name that no watched element has.

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM end a command that runs for long: in good order, or soon, whatever it waits for."""
+"""End of a long-running command by SIGINT or SIGTERM, also while it is blocked."""
 
 import os
 import signal
@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from typing import Final
 
 GRACE_S: Final = 2.0
-"""Seconds that the command has to end by itself: standard output, or a server, may be blocked."""
+"""Seconds in which the command has to end by itself: standard output or a server may be blocked."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Ending:
-    """The end of a command, which a signal asks for."""
+    """State of a command that a signal can end."""
 
     def __init__(self) -> None:
         self._asked, self._over = threading.Event(), threading.Event()
@@ -22,25 +22,25 @@ class Ending:
 
     @property
     def is_asked(self) -> bool:
-        """True once a signal came."""
+        """True after a signal."""
         return self._asked.is_set()
 
     def stops(self, stop: Callable[[], None]) -> None:
-        """Have a function called when a signal comes, or now where one came already."""
+        """Register a function to call on a signal; it is called at once after a signal."""
         self._stop = stop
         if self.is_asked:
             stop()
 
     def rest(self, seconds: float) -> bool:
-        """Wait; False if the end is asked for."""
+        """Wait for some seconds; return False after a signal."""
         return not self._asked.wait(seconds)
 
     def over(self) -> None:
-        """Note that the command ended by itself."""
+        """Record that the command ended by itself."""
         self._over.set()
 
     def listen(self, signals: socket.socket) -> None:
-        """Wait for a signal, then for the end; end the program where none comes."""
+        """Wait for a signal; exit the program if the command does not end within `GRACE_S` after it."""
         with signals:
             while number := signals.recv(1):
                 if number[0] in _SIGNALS:
@@ -56,9 +56,9 @@ class Ending:
 
 @contextmanager
 def ending() -> Iterator[Ending]:
-    """Let SIGINT and SIGTERM end what is in the block, with exit code 0.
+    """Let SIGINT and SIGTERM end the block, with exit code 0.
 
-    A thread hears of them, since a write that is blocked never returns to the interpreter.
+    A thread receives the signals, since a blocked write never returns to the interpreter.
     """
     end = Ending()
     if threading.current_thread() is not threading.main_thread():

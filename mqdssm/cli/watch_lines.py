@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from mqdssm.model.watching import AttributeChange, ObjectChange
 
 SHOWN_CHARS_MAX: Final = 60
-"""Characters of a value that a line for people shows; JSON has all of them."""
+"""Maximum characters of a value in a line for people; JSON has all of them."""
 _UNKNOWN: Final = "(not kept)"
 _NOTHING: Final = "(none)"
 
 
 def status_json(stamp: "tuple[str, datetime]", event: str, **more: str) -> str:
-    """Return a line of JSON that tells of the watch itself."""
+    """Return a JSON line on the status of the watch."""
     name, time = stamp
     said = {"id": name, "time": _time_text(time), "event": event, **more}
     return printable_json(json.dumps(said, ensure_ascii=False))
@@ -29,7 +29,7 @@ def _time_text(time: "datetime") -> str:
 
 
 def json_of(change: "ObjectChange") -> str:
-    """A change as one line of JSON; a value that is not known is left out, none is null."""
+    """Format a change as one line of JSON; unknown values are left out, a missing value is null."""
     said = {
         "id": change.id,
         "time": None if change.time is None else _time_text(change.time),
@@ -50,7 +50,7 @@ def _sides(change: "ObjectChange", name: str, one: "AttributeChange") -> dict[st
 
 
 def _plain(change: "ObjectChange", name: str, value: Any) -> Any:
-    """A value as the JSON form of its element has it."""
+    """Return a value in the JSON form of its element."""
     if value is None:
         return None
     if name in change.element.adm_names():
@@ -70,7 +70,7 @@ def _ldap_plain(value: Any) -> Any:
 
 
 def text_of(change: "ObjectChange") -> str:
-    """A change as one line for people."""
+    """Format a change as one line for people."""
     told = [f"{name}: {_arrow(change, name, one)}" for name, one in change.changes.items()]
     return "  ".join(
         (f"{change.event.value:7}", f"{change.type:13}", change.dn, *(["; ".join(told)] * bool(told)))

@@ -1,4 +1,4 @@
-"""Ways to deliver changes: lines on the standard output, and a command that is run for each."""
+"""Delivery of changes: lines on the standard output, or a command that is run for each."""
 
 import contextlib
 import os
@@ -18,14 +18,14 @@ from mqdssm.cli.watch_ending import Ending
 from mqdssm.errors import MqdssmError
 
 STALLED_S: Final = 10.0
-"""Seconds without a reader of the standard output after which that is said."""
+"""Seconds without a reader of the standard output after which a warning is printed."""
 _TICK_S: Final = 0.2
 _LAST_S: Final = 1.0
-"""Seconds that a command has to end in when the watch is ended."""
+"""Seconds in which a command has to end when the watch ends."""
 
 
 class LinePrinter:
-    """Prints lines; a line is delivered once it was written as a whole and flushed."""
+    """Prints lines; a line is delivered when it is completely written and flushed."""
 
     def __init__(self) -> None:
         self._since: float | None = None
@@ -44,7 +44,7 @@ class LinePrinter:
         return True
 
     def _look(self) -> None:
-        """Say it once where nobody reads."""
+        """Print a warning once if the output is not read."""
         said: float | None = None
         while not self._closed.wait(_TICK_S):
             since = self._since
@@ -66,7 +66,7 @@ class LinePrinter:
 
 
 def _write(stream: TextIO, text: str) -> None:
-    """Write all of a text: an unbuffered stream of Python's drops what a signal left unwritten.
+    """Write a text completely; an unbuffered stream would drop the rest after a signal.
 
     Raises:
         OSError: it cannot be written.
@@ -84,10 +84,10 @@ def _write(stream: TextIO, text: str) -> None:
 
 
 class CommandRunner:
-    """Runs a command for each change; a change is delivered once the command ended with exit code 0."""
+    """Runs a command for each change; the change is delivered if the command ends with exit code 0."""
 
     def __init__(self, command: str, end: Ending, *, tries: int, limit_s: float) -> None:
-        """Run nothing yet.
+        """Check the command without running it.
 
         Args:
             command: with arguments, as a shell splits them; no shell runs it.
@@ -107,7 +107,7 @@ class CommandRunner:
         self._end, self._tries, self._limit_s = end, tries, limit_s
 
     def deliver(self, line: str) -> bool:
-        """Run the command with a line on its standard input, again where it fails.
+        """Run the command with a line on its standard input, with retries.
 
         Returns:
             False: the watch was ended before the command succeeded.
@@ -132,7 +132,7 @@ class CommandRunner:
         raise MqdssmError(f"{why}, {self._tries} times; the change is told again at the next start: {line}")
 
     def _failure(self, line: str) -> str | None:
-        """Run the command once; why it failed, None if it did not."""
+        """Run the command once; return the reason of a failure, None for success."""
         try:
             process = subprocess.Popen(  # the user's own command  # noqa: S603
                 self._args, stdin=subprocess.PIPE, start_new_session=True
@@ -147,7 +147,7 @@ class CommandRunner:
         return None if code == 0 else f"{self._args[0]} ended with exit code {code}"
 
     def _wait(self, process: "subprocess.Popen[bytes]", line: bytes) -> bool:
-        """Give a command its input, and wait for its end; False: it took too long, and was killed."""
+        """Pass input to a command and wait for its end; False if it took too long and was killed."""
         deadline = time.monotonic() + self._limit_s
         told: bytes | None = line
         while True:
@@ -166,7 +166,7 @@ class CommandRunner:
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """Kill a command, and what it started."""
+    """Kill a command and its child processes."""
     with contextlib.suppress(OSError):
         if sys.platform == "win32":
             process.kill()
