@@ -42,6 +42,7 @@ REGRESSIONS = {
     310_363: "a replica was told of numbers that a damaged entry may have had; their authority went on below",
     320_019: "a server's key was replaced by a request that another server passed on",
     320_050: "the same, a site's key",
+    320_063: "a BSC that never had a whole copy was handed its site, and believed another BSC",
     320_604: "a PSC that was handed its site while it synchronized in full let a BSC empty it",
     320_614: "the same: the partition went on behind a number that nobody had",
     320_112: "an authority named a machine with the PEC's name its successor, and was believed",

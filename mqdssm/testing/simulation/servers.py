@@ -224,6 +224,11 @@ class SimulatedServer:
         saved = self.persisted.get(partition_id)
         return saved is not None and saved.purge_state is PurgeState.NORMAL
 
+    def was_whole(self, partition_id: Guid) -> bool:
+        """Return True if its copy of a partition has been whole since it was begun (decision R140)."""
+        saved = self.persisted.get(partition_id)
+        return saved is not None and not saved.is_new
+
     def reached(self, partition_id: Guid) -> int:
         """Return the server's LastSeqNumber of a partition, according to its store; 0: no partition."""
         saved = self.persisted.get(partition_id)

@@ -321,11 +321,18 @@ class Administrator:
     # -- taking over
 
     def hand_over_site(self, heir: SimulatedServer) -> Task:
-        """Make a backup controller the primary one of its site (decision R38)."""
+        """Make a backup controller the primary one of its site (decision R38).
+
+        Where a server is hostile, the operator waits until the heir is whole: before, it asks the site's
+        backup controllers for what it may have lost, and believes them (decisions R104, R120).
+        """
         site_id = heir.settings.site_id
         while not self._census.serves(heir) & CONTROLLER:
             if heir.retired or self._census.owner(site_id) is self._world.pec:
                 return
+            if self._world.liar is not None and not heir.was_whole(site_id):
+                yield PAUSE_S
+                continue
             properties: Properties = ((Propid.QM_SERVICE, int(Service.PSC)),)
             yield from self._update(ObjectType.MACHINE, site_id, heir.settings.machine_id, properties)
         yield from self._until_known(site_id, heir)
