@@ -323,16 +323,15 @@ class Administrator:
     def hand_over_site(self, heir: SimulatedServer) -> Task:
         """Make a backup controller the primary one of its site (decision R38).
 
-        Where a server is hostile, the operator waits until the heir is whole: before, it asks the site's
-        backup controllers for what it may have lost, and believes them (decisions R104, R120).
+        Where a server is hostile, no server becomes it whose copy was never whole: it would ask the site's
+        backup controllers for what it may have lost, and believe them (decisions R104, R120).
         """
         site_id = heir.settings.site_id
         while not self._census.serves(heir) & CONTROLLER:
             if heir.retired or self._census.owner(site_id) is self._world.pec:
                 return
             if self._world.liar is not None and not heir.was_whole(site_id):
-                yield PAUSE_S
-                continue
+                return
             properties: Properties = ((Propid.QM_SERVICE, int(Service.PSC)),)
             yield from self._update(ObjectType.MACHINE, site_id, heir.settings.machine_id, properties)
         yield from self._until_known(site_id, heir)
@@ -350,9 +349,9 @@ class Administrator:
 
     def hand_over_enterprise(self, site_id: Guid) -> Task:
         """Make another site's controller the PEC (decision R38)."""
-        heir = self._census.owner(site_id)
         ledger = self._world.ledger.partitions[PEC_PARTITION_ID]
-        yield from self._until_known(site_id, heir)
+        while not self._census.site_names(site_id, heir := self._census.owner(site_id)):
+            yield PAUSE_S  # a handover of the site may be under way: its heir counts
         while ledger.giver != heir.index:
             enterprise = next(iter(ledger.live(ObjectType.ENTERPRISE)))
             name = str((enterprise.content or {}).get(Propid.E_PECNAME))
