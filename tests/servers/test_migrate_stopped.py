@@ -44,9 +44,9 @@ WAIT_S = 120.0
 RATE = 120
 """Changes a second: a file takes longer than a worker has to reach a safe place."""
 PROCESSES = """
-from mqdssm.pipeline.migrate import applying, deciding, jobs, staging
+from mqdssm.pipeline.migrate import applying, jobs, row_planner, staging
 applying.SMALL_ROWS = jobs.SMALL_ROWS = 800
-deciding.ROWS_TOGETHER = 10
+row_planner.ROWS_TOGETHER = 10
 staging.PART_ROWS = 300
 """
 """Makes queues, and they alone, too much work for one process."""

@@ -81,7 +81,7 @@ def _check(path: Path, head: bytes, encoding: str) -> None:
 def _wide(head: bytes) -> str:
     """Return the UTF-16 encoding of octets, "" if they are none: every second octet of ASCII text is 0."""
     low, high = head[0::2].count(0), head[1::2].count(0)
-    if 4 * max(low, high) < len(head):
+    if not head or 4 * max(low, high) < len(head):
         return ""
     return "utf-16-le" if high > low else "utf-16-be"
 
