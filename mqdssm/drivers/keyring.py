@@ -17,7 +17,7 @@ from mqdssm.engines.replication.operations import (
     ReadObject,
     Result,
 )
-from mqdssm.errors import DecodeError, DirectoryError
+from mqdssm.errors import DecodeError, DirectoryError, MappingError
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import failed
 from mqdssm.model.messages import PropertyValue
@@ -118,12 +118,18 @@ class KeyRings:
 def _renamed(sender: TrustedSender, rings: Iterable[KeyRing], queue_manager: Guid) -> TrustedSender:
     """Return a sender, renamed if one of the key rings has another name for its identifier and key."""
     try:
-        for found in (one for ring in rings for one in ring.senders(queue_manager)):
-            if found.machine_id == queue_manager and set(found.keys) & set(sender.keys):
-                return replace(sender, machine_name=found.machine_name, site_id=found.site_id)
-    except DirectoryError as error:
+        found = [
+            one
+            for ring in rings
+            for one in ring.senders(queue_manager)
+            if one.machine_id == queue_manager and set(one.keys) & set(sender.keys)
+        ]
+    except (DirectoryError, MappingError) as error:  # an entry of another machine may be damaged
         log.debug("nobody can say whether %s has another name: %s", sender.machine_name, error)
-    return sender
+        return sender
+    if len({one.machine_name.casefold() for one in found}) != 1:
+        return sender  # no other name, or another PSC claims the identifier and the key, which is public
+    return replace(sender, machine_name=found[0].machine_name, site_id=found[0].site_id)
 
 
 class DirectoryKeys:
@@ -147,7 +153,7 @@ class DirectoryKeys:
         self._machines: Final = _Answers[Guid, TrustedSender | None](clock)
         self._sites: Final = _Answers[None, tuple[_Site, ...]](clock)
         # one by one: with an unreliable directory, reading all of them at once might never succeed
-        self._own: Final = _Answers[Guid, TrustedSender | None](clock)
+        self._own: Final = _Answers[Guid, tuple[TrustedSender | None]](clock)
 
     def senders(self, queue_manager: Guid) -> Iterator[TrustedSender]:
         """Yield the machine, also as PSC of its site; for an unknown machine yield the PSCs of all sites.
@@ -156,11 +162,14 @@ class DirectoryKeys:
             DirectoryError: it cannot be read.
         """
         sites = self._sites.get(None, self._read_sites)
+        is_psc = False
         for site in sites:
-            own = self._own.get(site.identifier, partial(self._psc_of, site))
+            (own,) = self._own.get(site.identifier, partial(self._psc_of, site))
             if own is not None and own.machine_id == queue_manager:
-                yield from site.as_machine(own)
-                return
+                is_psc = True
+                yield from site.as_machine(own)  # of more than one site: all but one of the PSCs lie
+        if is_psc:
+            return
         machine = self._machines.get(queue_manager, lambda: self._machine(queue_manager))
         if machine is None:
             yield from (site.controller for site in sites if site.controller.keys)
@@ -182,15 +191,15 @@ class DirectoryKeys:
         made = ((one.identifier, _controller(_values(one), one.identifier)) for one in found)
         return tuple(_Site(site, psc) for site, psc in made if site is not None and psc.machine_name)
 
-    def _psc_of(self, site: "_Site") -> TrustedSender | None:
-        """Return the machine of a site's PSC from the site's own partition; None if it is not known yet."""
+    def _psc_of(self, site: "_Site") -> tuple[TrustedSender | None]:
+        """Return the machine of a site's PSC from the site's own partition, or None (kept in outages)."""
         role = int(Service.PSC | Service.PEC)
         listed = self._perform(
             ListObjects(object_type=ObjectType.MACHINE, partition_id=site.identifier, service=role)
         )
         machines = map(_sender, listed.objects if isinstance(listed, ObjectsListed) else ())
         named = (one for one in machines if one is not None and site.controller.is_called(one.machine_name))
-        return next(named, None)
+        return (next(named, None),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +258,8 @@ class _Answers(Generic[_K, _V]):
             kept.ask_at = min(now + UNKNOWN_S, kept.at + OUTAGE_S)
             return kept.value
         with self._lock:
-            self._kept[key] = _Answer(now, now + (BELIEVED_S if answer else UNKNOWN_S), answer)
+            is_known = any(answer) if isinstance(answer, tuple) else answer is not None
+            self._kept[key] = _Answer(now, now + (BELIEVED_S if is_known else UNKNOWN_S), answer)
             self._kept.move_to_end(key)
             while len(self._kept) > ANSWERS_MAX:
                 self._kept.popitem(last=False)

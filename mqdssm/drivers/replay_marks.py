@@ -56,23 +56,26 @@ class ReplayMarks:
         self._marks: Mapping[str, int] = self._before
         self._latest: dict[str, int] = {}  # of senders whose messages were taken since the start
         self._others = self.floor  # value in the file
+        self._now = 0  # time of the newest message that was taken
 
     def floor_of(self, sender: str) -> int:
         """Return the first date that certainly was not accepted from a sender before the start."""
         return max(self.floor, self._before.get(sender, -1) + 1)
 
-    def cover(self, sender: str, date: int, floor: int) -> None:
+    def cover(self, sender: str, date: int, floor: int, now: float) -> None:
         """Write a date to the file, unless it covers the date already, before the message is accepted.
 
         Args:
             sender: who signed the message.
             date: of the message, seconds since 1970.
             floor: as `ReplayMarks.floor`, where the file is new.
+            now: seconds since 1970.
 
         Raises:
             ConfigError: the file cannot be written: the message may not be taken.
         """
         with self._lock:
+            self._now = int(now)
             latest = max(date, self._latest.get(sender, date))
             if date > self._marks.get(sender, -1):
                 # senders whose dates are almost reached share a write
@@ -104,11 +107,16 @@ class ReplayMarks:
         newest = sorted(marks.items(), key=lambda one: one[1], reverse=True)
         kept = dict(newest[:MARKS_MAX])
         if len(newest) > MARKS_MAX:
-            others = max(others, newest[MARKS_MAX][1] + 1)
+            # a date ahead of the clock is no reason to refuse others: one machine could silence all (R98)
+            others = max(others, min(newest[MARKS_MAX][1], self._now + LEAD_S) + 1)
         write_atomically(
             self._file, [json.dumps({"format": _FORMAT, "floor": others, "senders": kept}), "\n"]
         )
-        sync_folder(self._file.parent)
+        try:
+            sync_folder(self._file.parent)
+        except OSError as error:
+            reason = error.strerror or error
+            raise ConfigError(f"the folder of {self._file} cannot be written to disk: {reason}") from error
         self._marks, self._others = kept, others
         self._latest = {one: at for one, at in self._latest.items() if one in kept}
 

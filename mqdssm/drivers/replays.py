@@ -149,7 +149,7 @@ class SendersReplays:
             admitted = mine.admit(date, signature, now)
             self._total += len(mine) - before
             if admitted and self._marks is not None:
-                self._marks.cover(sender, date, self._start(now))
+                self._marks.cover(sender, date, self._start(now), now)
             return admitted
 
     @property

@@ -64,6 +64,9 @@ def main() -> None:
         def terminate(*_: object) -> None:
             terminated.set()
             stop.set()
+            timer = threading.Timer(GRACE_S, os._exit, [EXIT_TERMINATED])  # also where it waits for work
+            timer.daemon = True
+            timer.start()
 
         signal.signal(signal.SIGTERM, terminate)
         numbers: queue.SimpleQueue[int | None] = queue.SimpleQueue()

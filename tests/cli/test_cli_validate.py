@@ -24,7 +24,9 @@ from mqdssm.samples.truth import compared
 
 COPIES = 3_000
 """Of the queues of a small world."""
-MANY_PIECES = "from mqdssm.pipeline.validate import worker\nworker.SMALL_WORK, worker.TASK_WORK_MAX = 0, 10_000"
+MANY_PIECES = (
+    "from mqdssm.pipeline.validate import worker\nworker.SMALL_WORK, worker.TASK_WORK_MAX = 0, 10_000"
+)
 """Makes everything too much for one process."""
 WAIT_S = 60.0
 

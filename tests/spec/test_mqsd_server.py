@@ -60,7 +60,7 @@ def test_answers_follow_what_is_known() -> None:
 @pytest.mark.spec("MS-MQSD 3.2.3")
 def test_it_starts_to_listen() -> None:
     server = do.DiscoveryServer(knowing())
-    assert server.step(do.RequestReceived(request(), CLIENT), 0) == [Dropped("Received while closed")]
+    assert server.step(do.RequestReceived(request(), CLIENT), 0) == [Dropped("RequestReceived while closed")]
     assert server.step(do.Start(), 0) == [do.Open()]
     assert server.step(do.Opened(), 0) == []
     assert server.state is do.SocketState.LISTENING
@@ -80,7 +80,7 @@ def test_after_an_answer_it_listens_for_the_next_request() -> None:
 def test_a_network_error_reopens_the_socket() -> None:
     server = listening()
     assert server.step(do.ReplySendFailed(reason="network is down"), 0) == [do.Close(), do.Open()]
-    assert server.step(do.RequestReceived(request(), CLIENT), 0) == [Dropped("Received while opening")]
+    assert server.step(do.RequestReceived(request(), CLIENT), 0) == [Dropped("RequestReceived while opening")]
     assert server.step(do.Opened(), 0) == []
     assert isinstance(server.step(do.RequestReceived(request(), CLIENT), 0)[0], do.SendReply)
 

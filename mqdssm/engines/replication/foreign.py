@@ -20,6 +20,7 @@ from mqdssm.engines.replication.properties import with_identifier
 from mqdssm.engines.replication.state import Job, Partition, ReplicaState, perform
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
+from mqdssm.model.propids import ObjectType, Propid
 
 TIMER: Final = "foreign"
 """Name of the timer that looks for changes of other programs."""
@@ -110,7 +111,13 @@ def _wanted(partition: Partition, found: ForeignObject) -> Job[ChangeRequest | N
         command=Command.UPDATE,
         object_type=found.object_type,
         identifier=found.identifier,
-        properties=read.properties or (),  # its current values: the rules for changes check all of them
+        # its current values: the rules for changes check all of them; a site's PSC is the one that the server
+        # knows, since the object may name the one before a handover (R181)
+        properties=tuple(
+            one
+            for one in read.properties or ()
+            if found.object_type is not ObjectType.SITE or one[0] is not Propid.S_PSC
+        ),
     )
 
 

@@ -74,6 +74,7 @@ class ChangeLog:
         """
         try:
             self.folder.mkdir(mode=_MODE, parents=True, exist_ok=True)
+            sync_folder(self.folder.parent)  # offsets name the log: it may not vanish
             taken = f"{self.folder}: another query works with this state: give each query its own folder"
             self._stack.enter_context(locked(self.folder / "lock", wait_s=TAKEN_WAIT_S, taken=taken))
             self._load()
@@ -194,6 +195,7 @@ class ChangeLog:
                 ) from None
             self.id = str(uuid4())
             replace_file(path, [json.dumps({**mine, "id": self.id}).encode()])
+            sync_folder(self.folder)
             return
         except ValueError:
             head = None

@@ -79,8 +79,9 @@ class ExportWork:
                 task.witness.check()
             export_item(task, *self.items[number], stop, connection)
         except (MqdssmError, OSError, MemoryError) as error:
-            with contextlib.suppress(OSError):
-                (ExportFolder(Path(task.folder)).work / STOP_NAME).touch()
+            if not isinstance(error, Stopped):  # a worker that was asked to end has not failed
+                with contextlib.suppress(OSError):
+                    (ExportFolder(Path(task.folder)).work / STOP_NAME).touch()
             shown = told(error, Path(task.folder))
             if task.witness is not None and not isinstance(error, Stopped):
                 where = f"{pack(shown)} (on executor {socket.gethostname()})"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -345,6 +345,8 @@ def _csv_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[Sourc
 
     # read as Latin-1, which has a letter for each octet, so that each cell is decoded by itself
     with open_text(part.path, encoding) as (file, found):
+        if part.bcp and not cast(io.BufferedReader, file).peek(1):
+            return  # bcp writes nothing for a table without rows
         named = {_as_latin(name, found): propid for name, propid in part.columns.items()}
         reader = pcsv.open_csv(
             file,

@@ -174,7 +174,8 @@ def copy_to(store: SimulatedStore, copy: SimulatedStore) -> None:
         return
     for partition in state.partitions:
         copy.perform(SavePartition(partition=partition))
-        changes = changes_of(store, partition.partition_id)
+        found = store.perform(everything(partition.partition_id))
+        changes = found.changes if isinstance(found, ChangesFound) else ()
         copy.perform(ApplyChanges(partition_id=partition.partition_id, changes=changes))
     for neighbor in state.neighbors:
         copy.perform(SaveNeighbor(neighbor=neighbor))

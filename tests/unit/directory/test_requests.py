@@ -214,7 +214,7 @@ def test_what_cannot_be_sent_is_refused():
         "'' is no object identifier": lambda: lib.encode_delete(1, DN, [LdapControl("")]),
         "65537 octets": lambda: lib.encode_delete(1, "a" * 65537),
         "surrogates": lambda: lib.encode_delete(1, "cn=\ud800"),
-        "not a valid Scope": lambda: lib.encode_search(1, "", 7, EVERYTHING, []),
+        "not a valid SearchScope": lambda: lib.encode_search(1, "", 7, EVERYTHING, []),
         "not a valid ChangeType": lambda: lib.encode_modify(1, DN, [Modification(9, "cn", [b"a"])]),
     }
     for problem, work in refused.items():

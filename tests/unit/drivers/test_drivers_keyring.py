@@ -9,7 +9,7 @@ from queue_managers import guid_of, key_of, sender_of
 from mqdssm.drivers import keyring
 from mqdssm.drivers.keyring import BELIEVED_S, OUTAGE_S, UNKNOWN_S, DirectoryKeys, KeyRings, PinnedKeys
 from mqdssm.engines.replication.operations import ListObjects, ObjectRead, ObjectsListed, ReadObject
-from mqdssm.errors import DirectoryNotConnected
+from mqdssm.errors import DirectoryNotConnected, MappingError
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Properties
@@ -185,10 +185,10 @@ def test_a_directory_that_is_away_is_not_asked_for_each_message(directory):
     directory.asked.clear()
     for _ in range(5):
         assert list(ring.senders(guid_of("PSC1"))) == known
-    assert len(directory.asked) == 2, "the sites and the machine, once"
+    assert len(directory.asked) == 4, "the sites and the PSC of each, once"
     now += UNKNOWN_S
     assert list(ring.senders(guid_of("PSC1"))) == known
-    assert len(directory.asked) == 4
+    assert len(directory.asked) == 8
     directory.is_down = False
     directory.machine("PSC1", Service.BSC, blob("new"))
     now += UNKNOWN_S
@@ -244,3 +244,23 @@ def test_a_pinned_machine_is_called_as_the_directory_calls_it(directory):
     directory.is_down = True
     ring = KeyRings((pinned, DirectoryKeys(directory.perform)))
     assert next(iter(ring.senders(guid_of("PSC1")))).machine_name == "OLD"
+
+
+def test_no_other_psc_gives_a_pinned_machine_its_name(directory):
+    """Decisions R138, R183: identifiers and public keys are known to all; the PSC of Paris claims both."""
+    directory.machine("PSC2", Service.PSC, blob("PSC1"), "Paris", identifier="PSC1")
+    pinned = PinnedKeys({guid_of("PSC1"): replace(sender_of("PSC1"), machine_name="OLD")})
+    ring = KeyRings((pinned, DirectoryKeys(directory.perform)))
+    assert next(iter(ring.senders(guid_of("PSC1")))).machine_name == "OLD"
+
+
+def test_a_damaged_entry_makes_no_pinned_machine_unknown(directory, monkeypatch):
+    """Decisions R83, R183."""
+
+    def damaged(_operation):
+        raise MappingError("cn=PSC9", "objectGUID", "has 3 octets")
+
+    pinned = PinnedKeys({guid_of("PSC1"): sender_of("PSC1")})
+    monkeypatch.setattr(directory, "perform", damaged)
+    ring = KeyRings((pinned, DirectoryKeys(directory.perform)))
+    assert next(iter(ring.senders(guid_of("PSC1")))).machine_name == "PSC1"

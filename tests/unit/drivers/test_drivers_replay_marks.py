@@ -184,6 +184,28 @@ def test_a_message_that_cannot_be_noted_is_not_taken(machine, monkeypatch):
     assert isinstance(judge.verify(second, NOW), Verified)
 
 
+def test_a_folder_that_cannot_be_written_to_disk_is_no_defect_of_ours(machine, monkeypatch):
+    def broken(_folder):
+        raise OSError(5, "Input/output error")
+
+    machine.start()
+    with monkeypatch.context() as patched:
+        patched.setattr("mqdssm.drivers.replay_marks.sync_folder", broken)
+        with pytest.raises(ConfigError, match="cannot be written to disk: Input/output error"):
+            machine.admits(NOW)
+
+
+def test_many_senders_with_dates_ahead_silence_nobody_else(machine, monkeypatch):
+    """Decision R98: a PSC can make machines with keys, as many as it likes."""
+    monkeypatch.setattr("mqdssm.drivers.replay_marks.MARKS_MAX", 5)
+    machine.start()
+    for number in range(20):
+        assert machine.admits(NOW + AGE_MAX_S - 60, sender=f"mine{number}")
+    machine.start()
+    machine.up_s = 60
+    assert machine.admits(NOW + 60, sender="psc1")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -124,6 +124,14 @@ def test_a_row_of_bcp_that_has_too_few_values_is_named_by_its_number(tmp_path: P
     assert [(row.number, bool(row.problems)) for row in rows] == [(1, False), (2, True), (3, False)]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_table_without_rows_is_an_empty_file_of_bcp(tmp_path: Path, encoding: str) -> None:
+    table = TableMapping(bcp_columns=("PROPID_Q_INSTANCE",))
+    mapping = SourceMapping(encoding=encoding, tables={"Queue": table})
+    (tmp_path / "Queue.csv").write_bytes(b"")
+    assert rows_of(tmp_path, mapping)["Queue"] == []
+
+
 @pytest.mark.parametrize(
     ("octets", "encoding", "words"),
     [
