@@ -183,8 +183,8 @@ app.callback()(_shared)
 def _fill_streams() -> None:
     """Replace closed standard streams by the null device.
 
-    Without, writing would be an error of ours, and the next file or connection would get the stream's number,
-    and be written to by whoever thinks that it is one. A standard input is missed by the commands themselves.
+    Otherwise writing would fail, or a file or connection opened later would get the number of the stream and
+    its output. Commands report a missing standard input themselves.
     """
     if sys.stdin is None:
         os.open(os.devnull, os.O_RDONLY)

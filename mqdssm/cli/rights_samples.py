@@ -16,8 +16,8 @@ QUEUE_SEPARATOR: Final = "\\"
 class Samples:
     """Sample objects for checking rights, each searched on first use.
 
-    A queue leads to its queue manager, that to its computer and its objects in a site; a user is the one who
-    is logged in. What is not found so is the first of its class that the server names.
+    A queue determines its queue manager, that its computer and its objects in a site; the user is the bound
+    one. Other samples are the first object of their class.
     """
 
     def __init__(

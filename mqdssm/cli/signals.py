@@ -28,8 +28,8 @@ class Terminated(KeyboardInterrupt):
 def termination() -> Iterator[None]:
     """Raise `Terminated` in the main thread for signals that would end the program at once.
 
-    Signals that are ignored stay so, as under ``nohup``. After the first one the others are ignored: nothing
-    interrupts the removal of what the command has made.
+    Ignored signals stay ignored, as under ``nohup``. After the first signal further ones are ignored, so that
+    nothing interrupts the clean-up.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # where no signal arrives

@@ -1,8 +1,8 @@
 """Range retrieval of attributes with many values ([MS-ADTS] 3.1.1.3.1.3.3, decision M14).
 
-Active Directory returns 1,500 values and says so in the attribute's description, ``member;range=0-1499``; the
-others are asked for with ``member;range=1500-*``. The object may change in between, so all is read anew,
-and again until its change counter stood still.
+Active Directory returns 1,500 values, with the range in the attribute description: ``member;range=0-1499``.
+The next values are requested with ``member;range=1500-*``. The object may change in between, so all values
+are read again until its change counter does not change.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

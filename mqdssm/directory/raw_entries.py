@@ -1,7 +1,7 @@
 """Entries as the server wrote them, for copies of a directory.
 
-`mqdssm.directory.entries` gives attributes keys that can be looked up; here their descriptions keep their
-letters, their options (``;binary``, ``;lang-de``) and their order.
+`mqdssm.directory.entries` normalises the keys of attributes; here attribute descriptions keep their case,
+options (``;binary``, ``;lang-de``) and order.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,8 +1,8 @@
 """Recovery of changes whose answer was lost: the result is read back, nothing is repeated.
 
-About half of the changes that a server received right before it went away were made, so only
-looking tells. The server may still be at work, hence it is looked at for a while before "not made" is
-believed, and a server that is only silent is never believed: it may come round to it later.
+About half of the changes that a server received just before a lost connection were made. The server may still
+be working, so a missing change is looked for repeatedly before it counts as not made. A server that does not
+answer may make the change later.
 """
 
 import time

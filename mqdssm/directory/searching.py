@@ -1,12 +1,12 @@
 """Paged searches, streamed, each on its own channel ([MS-MQDSSM] 3.1.6.15, decision M14).
 
 A cookie belongs to its connection, and a server keeps one of them at a time, so a search keeps its
-channel until its last page. The next page is asked for while the present one is being read, unless
-the reader is slow or the pages are large: then the server would have to keep its answer, and some
-close the connection.
+channel until its last page. The next page is requested while the present one is being read, unless the reader
+is slow or the pages are large: then the server would have to hold its answer, and some servers close the
+connection.
 
-Where the connection is lost in the middle, the same search begins again on whatever server there is, and what
-was handed out is left out: each object that exists all the while is returned exactly once.
+After a lost connection the search begins again on any server, and objects that were returned before are
+skipped: each object that exists all the while is returned exactly once.
 """
 
 import logging
@@ -38,8 +38,8 @@ from mqdssm.errors import (
 READ_ATTEMPTS: Final = 3
 """Maximum attempts of a read whose connections break: once for each of a few restarts."""
 RESUME_PAUSES_S: Final = (0.0, 0.5, 1.5, 3.0)
-"""How often a search that has handed something out begins again without progress, and the pauses before it,
-in seconds: together what a server needs to restart."""
+"""Pauses in seconds before a search that has returned objects begins again without progress; their number is
+the maximum of attempts. Together they are the time of a server restart."""
 FAST_READER_S: Final = 2.0
 """If a page is read within these seconds, the next one is requested ahead."""
 AHEAD_BYTES_MAX: Final = 2 << 20

@@ -239,9 +239,9 @@ class Session:
     ) -> Iterator[Entry]:
         """Search page by page and yield the entries ([MS-MQDSSM] 3.1.6.15), on a separate connection.
 
-        Closing the iterator gives the connection back. A search whose connection is lost begins again on any
-        server and goes on where it was (decision M72); one that breaks off is an error, never a short answer.
-        References to other servers are not followed, and a warning says how many came.
+        Closing the iterator returns the connection. A search whose connection is lost begins again on any
+        server and continues where it was (decision M72); an incomplete search is an error. References to
+        other servers are not followed; a warning gives their number.
 
         Args:
             base: DN where it begins.

@@ -1,7 +1,7 @@
 """Changes, each sent to a server once; if the answer is lost, the result is read back.
 
-A request that could not be handed over whole was certainly not carried out and is tried again on
-another connection. One that was handed over is never sent a second time.
+A request that could not be sent completely was not carried out and is tried again on another connection. A
+complete request is never sent a second time.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -243,8 +243,9 @@ class Changing:
     def _find_out(self, operation: str, dn: str, look: Look, url: str, lost: ConnectionBroken) -> None:
         """Read a change back: return if it was made, else raise an error.
 
-        "Not there" is believed of the server that had the request, and only if it let the connection
-        go: a silent server may still come to it, and a replica may not have heard of it yet.
+        A missing change counts as not made only on the server that received the request, and only if that
+        server closed the connection: a silent server may still make the change, and a replica may not have it
+        yet.
         """
         asked_others = False
 

@@ -1,7 +1,7 @@
 """Watch of the directory that updates the data of a discovery server at once.
 
-Where the server does not tell of changes, or not to this user, the interval of `KnowledgeCache` is left: that
-is said once, and tried again now and then, since the server may be another one tomorrow.
+If the server does not report changes, or not to this user, the interval of `KnowledgeCache` remains. This is
+reported once and tried again at intervals, since the server may be replaced.
 """
 
 import logging

@@ -50,9 +50,9 @@ def _waits_for_ever(message: Message) -> bool:
 class Outgoing:
     """Outgoing queues, one for each machine. Not thread-safe.
 
-    Which machines messages are for, the programs of this queue manager say. Where acknowledgements go, those
-    say whose messages are refused, anybody that is; and they wait for ever. So there is one limit for all of
-    them, and the oldest make room for the newest.
+    Local programs choose the destinations of messages. Anybody whose messages are refused chooses those of
+    acknowledgements, which never expire. So one limit applies to all acknowledgements, and the oldest ones
+    are removed first.
 
     Args:
         limits: how much may wait.

@@ -1,9 +1,9 @@
 """Packet filter that drops datagrams that are no requests in the Linux kernel (decision S16).
 
-A flood fills the socket's buffer, and most requests of others are lost. So a classic BPF program
-([RFC768] header first, socket(7) SO_ATTACH_FILTER) judges each datagram while its sender waits. It drops
-what comes from a network that is not answered, too (decision S19). Linux alone has it; elsewhere, or where
-it is refused, everything arrives, and the engine drops the same.
+A flood fills the buffer of the socket, and most requests of others are lost. So a classic BPF program
+(socket(7) SO_ATTACH_FILTER; it sees the header of [RFC768] first) checks each datagram when it is sent. It
+also drops datagrams from networks that are not answered (decision S19). Only Linux has such filters; without
+one, the engine drops these datagrams.
 """
 
 import ctypes

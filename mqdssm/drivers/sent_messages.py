@@ -1,8 +1,8 @@
 """Sent messages that may be answered by a negative acknowledgement ([MC-MQDSRP] 3.1.5.1).
 
-Acknowledgements are not signed. One is believed when it names a message that we sent a short time ago and
-carries the body of it; what is done about it is done with what we remember, not with what it brings: else
-anybody could have us sign what he likes, by 3.3.7.9 (decision R58).
+Acknowledgements are not signed. One is accepted only if it names a recently sent message and contains its
+body. The reaction uses the remembered message, not the received one: otherwise anybody could have any message
+signed, by 3.3.7.9 (decision R58).
 """
 
 import hashlib

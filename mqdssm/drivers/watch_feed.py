@@ -30,9 +30,9 @@ class LocalReceiver(Protocol):
 class WatchFeed:
     """Passes changes of a watch to a receiver and a notifier, one by one (decision C25).
 
-    Each change counts as told once it was handed over, to the receiver and to the notifier. The watch has to
-    tell of all writes (``all_writes=True``, decision C29): receivers read for themselves
-    and may read what is undone before the watch looks.
+    A change is acknowledged after it was passed to the receiver and the notifier. The watch must report all
+    writes (``all_writes=True``, decision C29): receivers read the objects themselves, and may read a value
+    that is changed back before the watch reads it.
 
     Args:
         directory: the one that is watched: it says whose an object is.
@@ -61,8 +61,7 @@ class WatchFeed:
     def ready(self, _url: str = "") -> None:
         """Read the own objects once more when the watch begins: the ``on_ready`` of `Directory.watch`.
 
-        What happened after our own state was read and before the watch began is told by nobody: it is read
-        once more.
+        The watch does not report changes between the first reading of the own objects and its own start.
         """
         if self._receiver is not None:
             self._receiver.refresh()

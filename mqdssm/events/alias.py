@@ -45,8 +45,8 @@ def resolve_queue_alias(ctx: Context, full_path: str) -> str:
 def resolve_distribution_list(ctx: Context, format_name: str) -> list[str]:
     """Return the queues of a distribution list, including nested lists ([MS-MQDSSM] 3.1.6.9).
 
-    Each queue once, in the order in which it is first met; a list that contains itself ends (M19). Members
-    that are gone are skipped (M40).
+    Each queue is returned once, in the order of its first occurrence; a list may contain itself (M19).
+    Missing members are skipped (M40).
 
     Args:
         ctx: the surroundings.

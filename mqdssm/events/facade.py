@@ -135,8 +135,8 @@ class Directory:
     ) -> Generator[E, None, None]:
         """Yield the objects that satisfy all filters ([MS-MQDSSM] 3.1.6.4-3.1.6.6 as one iterator).
 
-        Memory does not grow with the number of objects, except where a sort needs them all. Who stops early
-        closes it, as `contextlib.closing` does: a search that was begun keeps a connection.
+        Memory does not grow with the number of objects, except for a sort. Close the generator to stop early,
+        as with `contextlib.closing`: a search in progress keeps a connection.
 
         Args:
             kind: class of the element.
@@ -269,8 +269,8 @@ class Directory:
     ) -> "Watch":
         """Watch the directory: return an endless iterator over changes, made by any program.
 
-        It has connections of its own, and may outlive this object. Close it, or use it in a ``with`` block;
-        ``async for`` works, too. With a state file call `Watch.commit` after what was handled.
+        The watch has its own connections, and may outlive this object. Close it, or use it in a ``with``
+        block; ``async for`` works, too. With a state file call `Watch.commit` after handling changes.
 
         Args:
             kinds: classes of the elements to watch; none: all that can be.

@@ -1,8 +1,8 @@
 """Change notices for the events ([MS-MQDMPR] 3.1.7.1.18, 3.1.7.1.19, 3.1.7.1.24).
 
 A notice is made of the object as the server holds it after the change, of a deleted one as it was. It is
-raised after the change was made, and never for one that failed or whose outcome is unknown. What goes wrong
-with the notice itself is logged: it neither undoes nor hides the change (decision C22).
+raised after the change was made, and never for a failed change or one with an unknown outcome. Errors of the
+notice itself are logged and do not affect the change (decision C22).
 """
 
 import logging

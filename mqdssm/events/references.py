@@ -79,8 +79,8 @@ class References:
     def learn(self, brought: Iterable[Dereferenced], ldap_class: str) -> None:
         """Cache the referenced objects of a class that a page returned.
 
-        What is there but does not plainly say that it is of the class is left to be looked up. Where a server
-        tells no classes, the place of the object says it.
+        Objects whose class is uncertain are left for a look-up. If a server returns no classes, the place of
+        the object determines the class.
 
         Args:
             brought: with `BROUGHT` of each object.

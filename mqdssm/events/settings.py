@@ -108,8 +108,8 @@ def _guid(entry: Entry, attribute: str) -> UUID | None:
 def settle(ctx: Context, served: Served, *, before: Sequence[UUID] = (), new: bool = False) -> None:
     """Update the settings objects until they agree with the queue manager's entry (decision M92).
 
-    Other programs may change the entry at the same time, each with a settlement of its own. The entry is
-    read again after each round: who wrote a settings object last has seen the last state of the entry.
+    Other programs may change the entry and update its settings objects at the same time. The entry is read
+    again after each round, so that the last writer has used its last state.
 
     Args:
         ctx: the surroundings.

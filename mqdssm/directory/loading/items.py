@@ -28,7 +28,7 @@ class Action(StrEnum):
 
 
 class Effect(StrEnum):
-    """What became of a change."""
+    """Effect of a change."""
 
     ADDED = "added"
     EQUAL = "equal"
@@ -70,7 +70,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a change.
+    """Outcome of a change.
 
     Attributes:
         row: the caller's number of the change.

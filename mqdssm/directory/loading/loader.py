@@ -1,8 +1,8 @@
 """Loader that sends changes before earlier ones are answered.
 
-A load stays on the server that it began with: another one may not have heard yet of what was made there.
-When the connection is lost, what had no answer is sent again on a new one: an add that is there already and
-equal was made, a modify or a delete made twice is the same as once.
+A load stays on its first server, since another one may not have the new objects yet. After a lost connection
+unanswered changes are sent again. An add that finds an equal object counts as made; repeating a modify or a
+delete has no further effect.
 """
 
 import time

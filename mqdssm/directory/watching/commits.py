@@ -1,8 +1,8 @@
 """Changes that slapd reports before their transaction is committed.
 
-slapd tells of each operation of a transaction when it is executed, also where the commit fails afterwards. A
-change is passed on once what is read is at least as new as what was told, or once the transaction must be
-over: something newer can be read, and slapd has one writer at a time (decision W15).
+slapd reports each operation of a transaction when it is executed, even if the commit fails later. A change is
+passed on once the entry that is read is as new as reported, or once the transaction must be over: a newer
+entry can be read, and slapd has one writer at a time (decision W15).
 
 slapd makes sequence numbers from its clock, and they go back with it. A change whose number is older than one
 that was given before is compared with nothing but itself, and waits for the time of a transaction otherwise.

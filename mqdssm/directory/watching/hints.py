@@ -1,7 +1,7 @@
 """Hints of servers at changed entries; the entries are read afterwards.
 
-slapd tells of transactions that failed afterwards, a domain controller only that something is newer than it
-was: so every object that is hinted at is read again, and what is read counts (decision W2).
+slapd also reports transactions that fail later, and a domain controller only reports newer update numbers. So
+every object in a hint is read again (decision W2).
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -1,9 +1,9 @@
 """Change hints from Active Directory by its update sequence numbers ([MS-ADTS] 3.1.1.1.9).
 
-The notification control ([MS-ADTS] 3.1.1.3.4.1.9) only wakes us: it says nothing of what happened while
-nobody listened, and watches one naming context each. Deleted objects leave tombstones, which are looked up in
-the same way, with a control that shows them ([MS-ADTS] 3.1.1.3.4.1.14), also those that somebody took out of
-the Recycle Bin ([MS-ADTS] 3.1.1.3.4.1.26).
+The notification control ([MS-ADTS] 3.1.1.3.4.1.9) only triggers a search: it does not report earlier changes,
+and covers one naming context. Deleted objects leave tombstones, which are found by the same search with a
+control that shows them ([MS-ADTS] 3.1.1.3.4.1.14), also after they left the Recycle Bin ([MS-ADTS]
+3.1.1.3.4.1.26).
 """
 
 import logging

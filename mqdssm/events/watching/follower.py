@@ -1,8 +1,8 @@
 """Computation of changes from hints: objects are read again and compared with their last state.
 
-What is told of an object is in the order in which it was read, and each time it is read it is as new as the
-hint or newer: so the order of each object's changes is kept, nothing is told that was not there, and what is
-hinted at twice is told once.
+Changes of an object are reported in the order in which it was read, and each reading is as new as its hint or
+newer. So the order of changes is kept, only existing states are reported, and a repeated hint gives one
+change.
 """
 
 from collections import deque
@@ -129,8 +129,8 @@ class Follower:
     def _differing(self, hints: Hints) -> list[Touched]:
         """Return the entries that differ between a listing and the known objects.
 
-        What was hinted at is left out. All else came from nowhere: a copy of the directory was restored, or
-        this user may see other objects than before.
+        Entries in hints are left out. Others differ without a hint: the directory was restored from a backup,
+        or the rights of this user changed.
         """
         if hints.listing is None:
             return []

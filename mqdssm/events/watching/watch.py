@@ -67,8 +67,8 @@ class Pauses:
 class Watch:
     """Endless iterator, also asynchronous, over the changes of a directory.
 
-    A change counts as told once `commit` was called after it was returned. The next watch with the same state
-    file tells all others again, each with the same id: every change at least once (decisions W7, W13).
+    A change is acknowledged by `commit` after it was returned. The next watch with the same state file
+    returns all other changes again, with the same ids: every change at least once (decisions W7, W13).
     Iterate it once; `stop` ends the iteration from any thread, `close` (or a ``with`` block) disconnects.
 
     Attributes:
