@@ -396,3 +396,18 @@ def test_the_operator_may_name_the_old_psc_again() -> None:
     assert believed(net) == "BSC1"
     assert net.name_psc("Site1", "PSC1").status == Hresult.MQ_OK
     assert believed(net) == "PSC1"
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+def test_a_site_changed_by_another_program_brings_no_old_psc_back() -> None:
+    """Decisions R112, R181: what is published has the PSC that the PEC knows, not the one of the object."""
+    net = world()
+    with_site(net, "Site2", "PSC2")
+    net.drop = lambda _source, send: isinstance(send.message, ChangeRequestMessage)
+    assert hand_over(net) == Hresult.MQ_OK
+    net.run(20)
+    assert label(net, "PEC") == "PSC1"
+    net.hosts["PEC"].store.write_foreign(SITE1, ((Propid.S_INTERVAL1, 77),))
+    net.run(2 * 60.0)
+    assert {believed(net, name) for name in net.hosts} == {"BSC1"}
+    assert {label(net, name) for name in net.hosts} == {"BSC1"}

@@ -1,7 +1,8 @@
-"""Names: modules by their subject, each public class name once."""
+"""Names: modules by their subject, each public class name once, docstrings that begin plainly."""
 
 import ast
 from collections import defaultdict
+from collections.abc import Iterator
 
 import pytest
 from source_tree import name, sources, tree
@@ -40,6 +41,24 @@ UNCLEAR_MODULES = frozenset(
     }
 )
 """Words that say nothing of a module's subject to somebody who has not read it."""
+BEGINNINGS = (
+    "As ",
+    "For ",
+    "How ",
+    "Of ",
+    "The same",
+    "Those ",
+    "What ",
+    "When ",
+    "Where ",
+    "Whether ",
+    "Which ",
+    "Who ",
+    "Whoever ",
+    "Whose ",
+)
+"""Beginnings of docstrings that name no thing and no action: a noun phrase or an imperative stands there."""
+Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def test_modules_are_named_by_their_subject() -> None:
@@ -57,3 +76,18 @@ def test_public_class_names_are_unique() -> None:
     shared = {class_name: places for class_name, places in defined.items() if len(places) > 1}
     if shared:
         pytest.fail(f"one name, several classes: {shared}", pytrace=False)
+
+
+def first_lines() -> Iterator[tuple[str, str]]:
+    """The place and the first line of each docstring of the package."""
+    for path in sources("mqdssm"):
+        for node in ast.walk(tree(path)):
+            text = ast.get_docstring(node) if isinstance(node, Documented) else None
+            if text:
+                yield f"{name(path)}:{getattr(node, 'lineno', 1)}", text.splitlines()[0]
+
+
+def test_docstrings_begin_with_a_noun_phrase_or_an_imperative() -> None:
+    riddles = [f"{place}: {line}" for place, line in first_lines() if line.startswith(BEGINNINGS)]
+    if riddles:
+        pytest.fail("say what a caller gets:\n" + "\n".join(riddles), pytrace=False)
