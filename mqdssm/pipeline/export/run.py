@@ -122,7 +122,7 @@ def export(
         format,
         dialect,
         compression,
-        file_rows=file_rows or FILE_ROWS,
+        file_rows=FILE_ROWS if file_rows is None else file_rows,
         partitions=partitions,
         readable=readable,
     )

@@ -218,6 +218,7 @@ def new_sids(session: "Session", names: Iterable[str]) -> dict[str, str]:
         rid = wanted[name]
         while f"{domain}-{rid}" in used:
             rid += 1
+            used.update(sids_there(session, (f"{domain}-{rid}",)))
         found[name] = f"{domain}-{rid}"
         used.add(found[name])
     return found

@@ -112,7 +112,7 @@ def _likely(name: str, known: Iterable[str]) -> str:
     if found:
         return f": did you mean {found[0]}?"
     if len(names) > SHOWN_MAX:
-        return f": there are {len(names)}; 'mqdssm validate --list-rules' and docs/tables list them"
+        return f": there are {len(names)}; 'mqdssm validate --list-rules' and docs/rules.md list them"
     return f": use one of {', '.join(names)}"
 
 
