@@ -44,7 +44,7 @@ GOALS_OF_LOADING = {
 }
 GOALS_OF_REPLICATION = {
     "codec": (5, "at_least"),
-    "replica-apply": (1.5, "at_least"),
+    "replica-apply": (2.5, "at_least"),
     "replica-sync": (1.25, "at_most"),
 }
 GOALS_OF_NOTIFICATION = {"notification": (0.1, "at_least")}  # our own: as the figure was found
