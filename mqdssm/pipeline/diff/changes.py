@@ -6,7 +6,7 @@ after these objects, and deletes last. A difference that LDIF cannot express bec
 
 import contextlib
 from base64 import b64decode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import ConfigError, DecodeError, MqdssmError
@@ -121,6 +121,7 @@ class _Changes:
         if one.type == "settings":
             for above in self._leftover.missing_above(made.dn):
                 yield _add(self._to.container(above))
+        yield from self._left_out(one.type, made, made.missing)
         later = made.postpone(POSTPONED)
         if later:
             self._later.append((made.dn, self._to.references(later)))
@@ -161,10 +162,20 @@ class _Changes:
                     # a name without a second part on both sides
                     if attribute in made.values or there.get(attribute, attribute) is not None
                 }
+        yield from self._left_out(one.type, made, own)
         if own:
             yield replacement(str(dn), list(own.items())).decode("ascii")
         if on_computer:
             yield replacement(str(dn.parent), list(on_computer.items())).decode("ascii")
+
+    def _left_out(self, type_name: str, made: "MadeEntry", names: Collection[str]) -> Iterator[str]:
+        """Yield a comment for each attribute that lacks references to objects that B does not have."""
+        for name, guids in self._to.unknown(made).items():
+            if name in names:
+                unknown = ", ".join(map(str, guids))
+                yield _comment(
+                    f"{type_name} {made.dn}: {name} is written without {unknown}, which B does not have"
+                )
 
     def _deleted(self, one: "ObjectDifference") -> Iterator[str]:
         dn = self._to.dn_of(one)

@@ -16,6 +16,7 @@ from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES, ORIGINAL_IDENTIFIER
 from mqdssm.pipeline.frames.elements import element_of
 from mqdssm.pipeline.texts import rows_of
+from mqdssm.tables.references import REFERENCES, ReferenceForm
 from mqdssm.tables.row import Holder
 
 if TYPE_CHECKING:
@@ -170,10 +171,14 @@ class Destination:
         return self._maker.computer_keys(obj) if isinstance(obj, QueueManager) else {}
 
     def references(self, later: Mapping[str, Sequence[UUID]]) -> "Values":
-        """Return postponed references as LDAP values, without unknown GUIDs."""
+        """Return postponed references as LDAP values."""
+        return {name: tuple(self._known[guid].encode() for guid in guids) for name, guids in later.items()}
+
+    def unknown(self, made: MadeEntry) -> dict[str, tuple[UUID, ...]]:
+        """Return the references that an entry is written without: they are DNs, and B has no such objects."""
+        references = REFERENCES.get(made.ldap_class, {})
         return {
-            name: tuple(self._known[guid].encode() for guid in guids if guid in self._known)
-            for name, guids in later.items()
+            name: guids for name, guids in made.missing.items() if references[name].form is ReferenceForm.DN
         }
 
     # -- names
