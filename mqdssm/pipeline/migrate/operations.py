@@ -67,7 +67,7 @@ BATCH_ROWS: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOperation:
-    """One operation, as ``docs/migration.md`` describes its columns.
+    """One operation, as ``docs/migration-reference.md`` describes its columns.
 
     Attributes:
         row_id: unique in the plan; 0 until it is written.
