@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from mqdssm.errors import ConfigError
+from mqdssm.events.durable_files import sync_folder
 from mqdssm.model.transport import HashAlgorithm
 from mqdssm.wire.keys import KeyAlgorithm, PublicKey, PublicKeys
 
@@ -106,10 +107,10 @@ class PrivateKey:
                 opened.write(data)
                 opened.flush()
                 os.fsync(opened.fileno())
+            sync_folder(file.parent)
         except OSError as error:
             file.unlink(missing_ok=True)  # half a key would stand in the way of a new one
             raise ConfigError(f"the key file {file} cannot be written: {error.strerror}") from None
-        sync_folder(file.parent)
 
     def public_keys(self) -> PublicKeys:
         """Return the public key, as in PROPID_QM_SIGN_PK and PROPID_S_PSC_SIGNPK ([MS-MQMQ] 2.2.2)."""
@@ -127,21 +128,6 @@ class PrivateKey:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a private key is not copied into a pickle")
-
-
-def sync_folder(folder: Path) -> None:
-    """Write the names in a folder to disk (fsync).
-
-    Raises:
-        OSError: the folder cannot be opened.
-    """
-    if os.name != "posix":
-        return  # Windows opens no folders, and keeps names safe itself
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def is_signed(key: "RSAPublicKey", data: bytes, signature: bytes, algorithm: HashAlgorithm) -> bool:

@@ -12,10 +12,8 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Final, Self
 
-from mqdssm.drivers.private_key import sync_folder
 from mqdssm.errors import ConfigError
-from mqdssm.events.locking import locked
-from mqdssm.pipeline.atomic_file import write_atomically
+from mqdssm.events.durable_files import locked, write_atomically
 
 LEAD_S: Final = 10
 """Seconds that a date is written ahead: so long a sender may not be heard behind a crash."""
@@ -112,11 +110,6 @@ class ReplayMarks:
         write_atomically(
             self._file, [json.dumps({"format": _FORMAT, "floor": others, "senders": kept}), "\n"]
         )
-        try:
-            sync_folder(self._file.parent)
-        except OSError as error:
-            reason = error.strerror or error
-            raise ConfigError(f"the folder of {self._file} cannot be written to disk: {reason}") from error
         self._marks, self._others = kept, others
         self._latest = {one: at for one, at in self._latest.items() if one in kept}
 

@@ -57,6 +57,11 @@ class WorkerProcess:
         self._stdin = cast(BinaryIO, self._process.stdin)
         self._stdout = cast(BinaryIO, self._process.stdout)
 
+    @property
+    def pid(self) -> int:
+        """ID of the process."""
+        return self._process.pid
+
     def prepare(self, work: bytes) -> None:
         """Send the pickled work, before the first piece.
 

@@ -4,7 +4,7 @@ import contextlib
 import gc
 import pickle
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
@@ -154,7 +154,9 @@ def without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def answers(work: Work, numbers: Iterable[int], stop: StopRequest) -> Iterator[tuple[int, bytes]]:
+def answers(
+    work: Work, numbers: Iterable[int], stop: StopRequest
+) -> Generator[tuple[int, bytes], None, None]:
     """Do pieces one after the other, in a worker.
 
     An error is an answer too, and ends the iteration. Only crashes are tried again.

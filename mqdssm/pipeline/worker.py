@@ -4,6 +4,7 @@ The parent writes the work and then numbers; the worker answers each number. The
 wants the worker to stop, and also when the parent is killed, so no other signal is needed.
 """
 
+import contextlib
 import os
 import pickle
 import queue
@@ -72,12 +73,13 @@ def main() -> None:
         numbers: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         threading.Thread(target=_listen, args=(sys.stdin.buffer, numbers, stop), daemon=True).start()
         try:
-            for number, answer in answers(_Packed(packed), iter(numbers.get, None), stop):
-                if terminated.is_set():
-                    sys.exit(
-                        EXIT_TERMINATED
-                    )  # without an answer: if the parent goes on, another worker does the piece
-                send_number(output, number, answer)
+            with contextlib.closing(answers(_Packed(packed), iter(numbers.get, None), stop)) as answered:
+                for number, answer in answered:
+                    if terminated.is_set():  # no answer: if the parent goes on, another worker does the piece
+                        break
+                    send_number(output, number, answer)
+            if terminated.is_set():
+                os._exit(EXIT_TERMINATED)  # not `sys.exit`: Python aborts while a thread reads its input
             while numbers.get() is not None:  # after an error: the parent ends the input
                 pass
         except BrokenPipeError:

@@ -17,7 +17,7 @@ from ldif_reader import comparable, read_ldif
 
 import mqdssm
 from mqdssm.errors import ConfigError, DirectoryNotConnected, GenericDirectoryError, MqdssmError
-from mqdssm.events.locking import locked
+from mqdssm.events.durable_files import locked
 from mqdssm.pipeline.export import load_order, objects
 from mqdssm.pipeline.export import run as export_module
 from mqdssm.pipeline.export import worker as export_worker

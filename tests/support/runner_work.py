@@ -97,6 +97,12 @@ class TestWork:
         self.note(f"begun-{number}-{os.getpid()}")
         time.sleep(MINUTE_S)
 
+    def hang_once(self, number: int, stop: StopRequest) -> int:
+        """Wait for a minute without a safe place, but not when done again."""
+        if self.note(f"hung-{number}"):
+            self.hang(number, stop)
+        return number
+
     def look(self, number: int, _: StopRequest) -> dict[str, Any]:
         """What can be seen of the process that does this."""
         import pyarrow as pa

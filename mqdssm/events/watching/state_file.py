@@ -19,7 +19,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from mqdssm.errors import ConfigError
-from mqdssm.events.locking import locked
+from mqdssm.events.durable_files import locked, sync_folder
 from mqdssm.events.watching.journal import LINE_BYTES_MAX, MODE, ObjectNote, WatchJournal, WatchPlace
 from mqdssm.events.watching.watch_cache import KnownObject, Mirror
 
@@ -120,7 +120,7 @@ class StateFile:
         Every change that the journal has must be acknowledged.
 
         Raises:
-            OSError: it cannot be written; then the old one is still there.
+            OSError: it cannot be written, and the old one is still there; or its name cannot be synced.
         """
         beside = self._beside(".new")
         beside.unlink(missing_ok=True)
@@ -131,10 +131,12 @@ class StateFile:
             with contextlib.suppress(OSError):
                 beside.unlink(missing_ok=True)  # a full disk needs the room
             raise
-        _sync_folder(self.path.parent)
-        self.journal.begin(digest)
-        self._size = self.path.stat().st_size
-        self.is_begun = True
+        try:
+            sync_folder(self.path.parent)
+        finally:  # on an error, too: later notes belong to the state that is there
+            self.journal.begin(digest)
+            self._size = self.path.stat().st_size
+            self.is_begun = True
 
     def _write(self, beside: Path, state: WatchState) -> str:
         """Write a state to disk; return its digest."""
@@ -344,13 +346,3 @@ def _line(said: dict[str, Any]) -> bytes:
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, MODE)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Write a renaming in a folder to disk, if the system supports it."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -18,8 +18,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from mqdssm.errors import ConfigError, why_no_folder
-from mqdssm.events.locking import locked
-from mqdssm.pipeline.atomic_file import replace_file, sync_folder
+from mqdssm.events.durable_files import locked, replace_file, sync_folder
 from mqdssm.pipeline.changes.change_rows import CHANGE_ID
 
 FORMAT: Final = "mqdssm changes"
@@ -109,8 +108,11 @@ class ChangeLog:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, rows.schema) as writer:
             writer.write_batch(rows)
-        replace_file(path, [memoryview(sink.getvalue())])
-        sync_folder(self.folder)
+        try:
+            replace_file(path, [memoryview(sink.getvalue())])
+        except BaseException:
+            path.unlink(missing_ok=True)  # its name may not be on the disk: other rows get these numbers
+            raise
         self._files.append(_File(path, first, last))
         self.newest_ids = frozenset(rows.column(CHANGE_ID).to_pylist())
         self.end = last
@@ -195,7 +197,6 @@ class ChangeLog:
                 ) from None
             self.id = str(uuid4())
             replace_file(path, [json.dumps({**mine, "id": self.id}).encode()])
-            sync_folder(self.folder)
             return
         except ValueError:
             head = None

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mqdssm.pipeline.atomic_file import sync_folder
+from mqdssm.events.durable_files import sync_folder
 from mqdssm.pipeline.export.journal import ExportFolder, ItemFinished
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.ldif import REFERENCES_SERIES

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
 
 from mqdssm.errors import ConfigError, DirectoryError, MqdssmError
-from mqdssm.events.locking import locked
+from mqdssm.events.durable_files import locked
 from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, access_to, variable_read
 from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.export.journal import (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from mqdssm.errors import ConfigError, MqdssmError
-from mqdssm.events.locking import locked
+from mqdssm.events.durable_files import locked
 from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.export.exported_keys import held_by
 from mqdssm.pipeline.export.file_writer import PARQUET, ExportFiles, PartOptions

@@ -12,7 +12,7 @@ from uuid import uuid4
 from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions, Outcome
 from mqdssm.directory.requests import new_entry
 from mqdssm.errors import ConfigError, MqdssmError
-from mqdssm.events.locking import locked
+from mqdssm.events.durable_files import locked
 from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.failures import SparkFailed
 from mqdssm.pipeline.migrate.apply_journal import ApplyJournal, JournalLine, JournalWriter

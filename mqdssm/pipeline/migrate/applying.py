@@ -17,7 +17,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from mqdssm.directory.loading.items import WINDOW, Effect, LoadOptions
 from mqdssm.errors import ConfigError
-from mqdssm.events.locking import locked
+from mqdssm.events.durable_files import locked
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, access_to, variable_read
 from mqdssm.pipeline.documents import read_document

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import ConfigError, MissingPackageError
+from mqdssm.events.durable_files import write_atomically
 from mqdssm.model.escapes import visible
-from mqdssm.pipeline.atomic_file import write_atomically
 
 if TYPE_CHECKING:
     from jinja2 import Environment

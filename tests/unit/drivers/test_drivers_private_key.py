@@ -93,6 +93,17 @@ def test_a_new_key_is_on_the_disk_with_its_name(tmp_path, monkeypatch):
     assert synced == [False, True]
 
 
+def test_a_key_whose_name_is_not_on_the_disk_is_none(tmp_path, monkeypatch):
+    def broken(handle):
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(ConfigError, match=r"key\.pem cannot be written: Input/output error"):
+        key_of("LEFT").save(tmp_path / "key.pem")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read"):
         PrivateKey.load(tmp_path / "none.pem")

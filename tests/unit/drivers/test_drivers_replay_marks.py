@@ -190,8 +190,8 @@ def test_a_folder_that_cannot_be_written_to_disk_is_no_defect_of_ours(machine, m
 
     machine.start()
     with monkeypatch.context() as patched:
-        patched.setattr("mqdssm.drivers.replay_marks.sync_folder", broken)
-        with pytest.raises(ConfigError, match="cannot be written to disk: Input/output error"):
+        patched.setattr("mqdssm.events.durable_files.sync_folder", broken)
+        with pytest.raises(ConfigError, match="cannot be written: Input/output error"):
             machine.admits(NOW)
 
 

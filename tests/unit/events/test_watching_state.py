@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import resource
 import stat
 from collections.abc import Callable, Iterator
@@ -275,6 +276,25 @@ def test_a_failed_save_leaves_the_old_state(saved, tmp_path: Path, monkeypatch: 
         file.save(state("two"))
     monkeypatch.undo()
     assert dict(loaded(path).mirror) == {KEYS[0]: known("one")}
+
+
+def test_a_state_whose_name_is_not_on_the_disk_is_an_error_and_gets_later_notes(
+    saved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = tmp_path / "state"
+    file = saved(path, "one")
+
+    def broken(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(OSError, match="Input/output error"):
+        file.save(state("two"))
+    monkeypatch.undo()
+    file.journal.note(change(0, "three"))  # belongs to the state that is there
+    file.close()
+    assert [note.known for note in loaded(path).doubts] == [change(0, "three").known]
 
 
 def test_a_full_disk_takes_neither_the_state_nor_the_lock(saved, tmp_path: Path):

@@ -1,5 +1,8 @@
 """The log of changes: rows stay until they are released, and what does not fit is refused with words."""
 
+import os
+import stat
+import sys
 import threading
 from pathlib import Path
 
@@ -74,6 +77,55 @@ def test_what_a_kill_left_is_no_obstacle(tmp_path: Path) -> None:
         (folder / name).write_bytes(b"half")
     log = opened(folder)
     assert (log.end, log.is_new) == (0, True)
+    log.close()
+
+
+def folders_synced(monkeypatch: pytest.MonkeyPatch, broken: Path | None = None) -> list[Path]:
+    """Folders that are synced from now on; one of them cannot be."""
+    synced: list[Path] = []
+    real = os.fsync
+
+    def fsync(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            synced.append(Path(f"/proc/self/fd/{handle}").readlink())
+            if synced[-1] == broken:
+                raise OSError(5, "Input/output error")
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return synced
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of open files come from /proc")
+def test_a_log_is_on_the_disk_before_an_offset_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "state"
+    synced = folders_synced(monkeypatch)
+    log = opened(folder)
+    assert synced == [tmp_path, folder]  # its own name, and that of its first file
+    log.append(rows(1, 1))
+    assert synced == [tmp_path, folder, folder]
+    log.close()
+    folders_synced(monkeypatch, broken=tmp_path)
+    with pytest.raises(ConfigError, match=r"cannot be used: .*Input/output error"):
+        opened(folder)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of open files come from /proc")
+def test_rows_that_are_not_on_the_disk_are_not_in_the_log(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = opened(folder)
+    with monkeypatch.context() as patch:
+        folders_synced(patch, broken=folder)
+        with pytest.raises(OSError, match="Input/output error"):
+            log.append(rows(7, 2))
+    assert log.end == 6
+    log.append(rows(7, 3))
+    log.close()
+    log = opened(folder)
+    assert numbers(log, 6, 9) == [[7, 8, 9]]
     log.close()
 
 

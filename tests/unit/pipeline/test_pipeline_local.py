@@ -1,6 +1,7 @@
 """The runner of this machine: little work here, the rest in processes that may crash, fail and be stopped."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -9,12 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
-from runner_work import TestWork, are_gone, begun_pids, job
+from runner_work import MINUTE_S, TestWork, are_gone, begun_pids, job
 from source_tree import ROOT
 
 from mqdssm.errors import ConfigError, DecodeError, GenericDirectoryError
 from mqdssm.pipeline.interrupts import SIGNALS
 from mqdssm.pipeline.local import LocalRunner
+from mqdssm.pipeline.processes import WorkerDiedError, WorkerProcess
 from mqdssm.pipeline.resources import WORKER_BYTES, default_workers
 from mqdssm.pipeline.runner import ATTEMPTS, Stopped, StopRequest, WorkerFailed
 from mqdssm.pipeline.worker import GRACE_S
@@ -223,6 +225,35 @@ def test_a_terminated_worker_stops_at_a_safe_place_and_its_piece_is_done_again(w
     assert found == [0, 1]
     assert slow.names("ended-") == ["ended-0", "ended-1"]
     assert len(slow.names("opened-")) == 4
+
+
+def test_a_terminated_worker_without_a_safe_place_ends_all_the_same(work) -> None:
+    """Two hang in pieces that others do again; one waits for work, and one gets work then."""
+    idle, asked = WorkerProcess(), WorkerProcess()
+    for process in (idle, asked):
+        process.prepare(pickle.dumps(work("square")))
+        assert process.ask(0)
+    hanging = work("hang_once")
+    found: list[int] = []
+    thread = threading.Thread(target=lambda: found.extend(LocalRunner(2).run(job(hanging, 2))))
+    thread.start()
+    pids = begun_pids(hanging, 2)
+    started = time.monotonic()
+    for pid in (*pids, idle.pid, asked.pid):
+        os.kill(pid, signal.SIGTERM)
+    with pytest.raises(WorkerDiedError, match="exit code 143"):
+        list(map(asked.ask, range(1000)))  # the signal may come after the first piece
+    assert time.monotonic() - started < GRACE_S
+    idle.end(MINUTE_S)
+    assert GRACE_S - 0.5 <= time.monotonic() - started < MINUTE_S
+    with pytest.raises(WorkerDiedError, match="exit code 143"):
+        idle.ask(1)
+    thread.join(60)
+    assert found == [0, 1]
+    assert time.monotonic() - started < MINUTE_S
+    assert are_gone(pids)
+    for process in (idle, asked):
+        process.close()
 
 
 def test_what_a_worker_shows_of_itself(work, monkeypatch) -> None:

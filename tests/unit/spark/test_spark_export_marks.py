@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from mqdssm.errors import ConfigError
-from mqdssm.events.locking import locked
+from mqdssm.events.durable_files import locked
 from mqdssm.pipeline.export.file_writer import RowBatch
 from mqdssm.pipeline.export.objects import KEY_SCHEMA
 from mqdssm.pipeline.export.reconcile import _merged, differences

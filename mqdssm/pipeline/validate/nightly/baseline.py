@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.atomic_file import write_atomically
+from mqdssm.events.durable_files import write_atomically
 from mqdssm.pipeline.validate.nightly.identity import FindingKey, key_of
 from mqdssm.pipeline.validate.rules.rule import SEVERITIES, Finding
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from mqdssm.pipeline.atomic_file import write_atomically
+from mqdssm.events.durable_files import write_atomically
 from mqdssm.pipeline.validate.nightly.assessment import StateCounts
 from mqdssm.pipeline.validate.nightly.history import HistoryLine
 
