@@ -31,7 +31,7 @@ napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 
 myst_enable_extensions = ["colon_fence"]
-myst_heading_anchors = 3
+myst_heading_anchors = 4
 suppress_warnings = [
     "myst.xref_missing",  # files outside docs/ are linked for readers of the source tree
     "ref.python",  # several modules have a Control or a type: such a name stays unlinked

@@ -18,6 +18,8 @@ import servers
 from source_tree import ROOT, files, sources, tree
 
 ROW = re.compile(r"^\| (?P<id>[MRCSW]\d+) \|(?P<cells>.*)\|$", re.MULTILINE)
+ROW_WORDS_MAX = 60
+"""Words of a decision's row without number, section and tests."""
 TEST = re.compile(r"(?P<file>tests/[\w/]+\.py)::(?P<name>\w+(?:::\w+)?)")
 PINNED_DOCUMENTS = (
     "M",
@@ -59,6 +61,19 @@ def pin_problems(decision: str, cells: str) -> Iterator[str]:
 def names_in(path: Path) -> set[str]:
     definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
     return {node.name for node in ast.walk(tree(path)) if isinstance(node, definitions)}
+
+
+def test_rows_of_decisions_are_short() -> None:
+    long = []
+    for decision, cells in decision_rows().items():
+        words = sum(len(cell.split()) for cell in re.split(r"(?<!\\)\|", cells)[1:4])
+        if words > ROW_WORDS_MAX:
+            long.append(f"{decision}: {words} words")
+    if long:
+        pytest.fail(
+            f"docs/decisions.md: at most {ROW_WORDS_MAX} words, the rest below the table: {long}",
+            pytrace=False,
+        )
 
 
 def test_every_decision_is_pinned_by_tests_that_exist() -> None:
