@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mqdssm.model.elements import RoutingLink as RoutingLink
     from mqdssm.model.elements import Site as Site
     from mqdssm.model.elements import User as User
+    from mqdssm.model.enums import DirectoryOperationResult as DirectoryOperationResult
     from mqdssm.model.enums import DirectoryServerType as DirectoryServerType
     from mqdssm.model.enums import OperatingSystemType as OperatingSystemType
     from mqdssm.model.enums import PrivacyLevel as PrivacyLevel
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from mqdssm.model.names import PathName as PathName
     from mqdssm.model.names import parse_format_name as parse_format_name
     from mqdssm.model.notice import Notice as Notice
-    from mqdssm.model.results import DirectoryOperationResult as DirectoryOperationResult
     from mqdssm.model.watching import UNKNOWN as UNKNOWN
     from mqdssm.model.watching import AttributeChange as AttributeChange
     from mqdssm.model.watching import ChangeEvent as ChangeEvent
@@ -80,11 +80,15 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
         "Site",
         "User",
     ),
-    "mqdssm.model.enums": ("DirectoryServerType", "OperatingSystemType", "PrivacyLevel"),
+    "mqdssm.model.enums": (
+        "DirectoryOperationResult",
+        "DirectoryServerType",
+        "OperatingSystemType",
+        "PrivacyLevel",
+    ),
     "mqdssm.model.filters": ("Filter", "SortKey"),
     "mqdssm.model.names": ("PathName", "parse_format_name"),
     "mqdssm.model.notice": ("Notice",),
-    "mqdssm.model.results": ("DirectoryOperationResult",),
     "mqdssm.model.watching": ("UNKNOWN", "AttributeChange", "ChangeEvent", "ObjectChange"),
     "mqdssm.wire.certificates": ("UserSignCerts",),
     "mqdssm.wire.dtyp": ("SecurityDescriptor",),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar, Final
 
-from mqdssm.model.results import DirectoryOperationResult
+from mqdssm.model.enums import DirectoryOperationResult
 
 
 class MqdssmError(Exception):

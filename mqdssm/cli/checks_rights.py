@@ -70,7 +70,7 @@ def _known(judged: Mapping[rights.Event, list[Verdict]]) -> Iterator[str]:
 
 def _identifiers(session: "Session", judge: RightsChecker) -> CheckFinding:
     """Check that new objects can be added with their GUID ([MS-ADTS] 3.1.1.5.2.2, decision M37)."""
-    from mqdssm.tables.access_check import grants
+    from mqdssm.tables.access import grants
 
     name, missing = "identifiers", []
     if not session.profile.keeps_guids(session):

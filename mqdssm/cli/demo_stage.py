@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.cli.table_layout import layout_of
-from mqdssm.model.escapes import visible
+from mqdssm.model.safe_text import visible
 
 if TYPE_CHECKING:
     from mqdssm.cli.output import Output

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from mqdssm import errors
 from mqdssm.cli.signals import EXIT_CODE_BASE, Terminated
-from mqdssm.model.escapes import visible
-from mqdssm.model.redaction import redact
+from mqdssm.model.safe_text import redact, visible
 
 INTERRUPTED: Final = 130
 """Exit code after SIGINT, as in shells."""

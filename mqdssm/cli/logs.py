@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mqdssm.cli.exits import UsageProblem
-from mqdssm.model.escapes import visible, visible_lines
-from mqdssm.model.redaction import redact
+from mqdssm.model.safe_text import redact, visible, visible_lines
 
 KEPT_RECORDS: Final = 2000
 """Maximum records of this run in a support bundle."""

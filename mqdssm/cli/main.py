@@ -16,7 +16,7 @@ import mqdssm
 from mqdssm.cli import exits
 from mqdssm.cli.options import CONNECTION, DEFAULTS, GENERAL, GivenOptions
 from mqdssm.cli.run import report, silence
-from mqdssm.model.escapes import visible
+from mqdssm.model.safe_text import visible
 from mqdssm.pipeline.without_pandas import hide_pandas
 
 NAME: Final = "mqdssm"

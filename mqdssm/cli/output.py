@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 
 from mqdssm.cli.table_layout import Row, TableLayout, layout_of, rendered_records
-from mqdssm.model.escapes import printable_json, visible
+from mqdssm.model.safe_text import printable_json, visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

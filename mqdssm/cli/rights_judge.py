@@ -132,7 +132,7 @@ class RightsChecker:
     def _grants(
         self, entry: "Entry", descriptor: "SecurityDescriptor", right: int, kinds: Collection[UUID]
     ) -> bool:
-        from mqdssm.tables.access_check import grants
+        from mqdssm.tables.access import grants
         from mqdssm.wire.sid import Sid
 
         own = entry.first("objectSid")
@@ -211,11 +211,12 @@ def read_by(need: Need) -> tuple[str, ...]:
 
 def written_by(need: Need) -> tuple[str, ...]:
     """Return all attributes that a row's event can write to objects of its class."""
-    from mqdssm.tables import TABLES, settings
+    from mqdssm.tables import TABLES
+    from mqdssm.tables.dependent_objects import COPIED, SETTINGS_CLASS
     from mqdssm.tables.row import Access, Holder
 
-    if need.holder == settings.LDAP_CLASS:
-        return tuple(copied.settings for copied in settings.COPIED if copied.configuration != "objectGUID")
+    if need.holder == SETTINGS_CLASS:
+        return tuple(copied.settings for copied in COPIED if copied.configuration != "objectGUID")
     event = Access.CREATE if need.event is Event.CREATE else Access.WRITE
     table = next(table for table in TABLES.values() if table.name == need.element)
     holder = Holder.OWN if need.holder == table.ldap_class else Holder.COMPUTER

@@ -17,8 +17,7 @@ from mqdssm.cli import exits, logs
 from mqdssm.cli.options import CONNECTION, DEFAULTS, GENERAL, SPARK, Format, GivenOptions, output_option
 from mqdssm.cli.output import Output, say
 from mqdssm.cli.signals import termination
-from mqdssm.model.escapes import visible, visible_lines
-from mqdssm.model.redaction import is_secret_setting, redact
+from mqdssm.model.safe_text import is_secret_setting, redact, visible, visible_lines
 
 if TYPE_CHECKING:
     from mqdssm.cli.settings import Loaded

@@ -17,7 +17,7 @@ import typer
 from mqdssm.cli import logs
 from mqdssm.cli.exits import UsageProblem, words_of
 from mqdssm.cli.run import CommandRun, add_command
-from mqdssm.model.redaction import REMOVED, is_secret_setting, redact_strictly
+from mqdssm.model.safe_text import REMOVED, is_secret_setting, redact_strictly
 
 app = typer.Typer(add_completion=False)
 

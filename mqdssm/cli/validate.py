@@ -28,7 +28,7 @@ from mqdssm.cli.nightly import (
 from mqdssm.cli.options import CONNECTION
 from mqdssm.cli.output import say
 from mqdssm.cli.run import CommandRun, add_command, usage_problems
-from mqdssm.model.escapes import printable_json
+from mqdssm.model.safe_text import printable_json
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.validate.findings import ValidationSummary

@@ -17,7 +17,7 @@ from mqdssm.cli.run import CommandRun, add_command, usage_problems
 from mqdssm.cli.watch_ending import ending
 from mqdssm.cli.watch_lines import json_of, status_json, text_of
 from mqdssm.cli.watch_outlets import CommandRunner, LinePrinter
-from mqdssm.model.escapes import visible
+from mqdssm.model.safe_text import visible
 
 if TYPE_CHECKING:
     from mqdssm.errors import DirectoryError

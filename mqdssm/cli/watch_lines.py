@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.cli import human
-from mqdssm.model.escapes import printable_json
+from mqdssm.model.safe_text import printable_json
 
 if TYPE_CHECKING:
     from datetime import datetime

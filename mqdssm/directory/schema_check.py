@@ -1,4 +1,13 @@
-"""Comparison of a server's schema with the one that the mapping needs."""
+"""Checks of a server: the schema that the mapping needs, and the enterprise object of MSMQ."""
+
+from typing import TYPE_CHECKING
+
+from mqdssm.errors import GenericDirectoryError, ObjectNotFound
+from mqdssm.model.dn import DN
+from mqdssm.tables import places
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
 
 from typing import TYPE_CHECKING
 
@@ -45,3 +54,35 @@ def _published(session: "Session") -> tuple[list[str], list[str]]:
     attributes = [value.decode(errors="replace") for value in entry.all("attributeTypes")]
     classes = [value.decode(errors="replace") for value in entry.all("objectClasses")]
     return attributes, classes
+
+
+def check_msmq(session: "Session") -> None:
+    """Check that a directory can hold MSMQ's objects: schema and enterprise object.
+
+    Raises:
+        GenericDirectoryError: the schema is not loaded, or ``CN=MsmqServices`` does not exist.
+    """
+    services = places.enterprise_dn(session.naming.forest, session.naming.configuration)
+    try:
+        session.get(services, ["objectClass"])
+    except ObjectNotFound as error:
+        raise _no_msmq(session, services) from error
+
+
+def _no_msmq(session: "Session", services: DN) -> GenericDirectoryError:
+    subschema = session.root_dse.first("subschemaSubentry")
+    classes: list[bytes] = []
+    if subschema is not None:
+        try:
+            classes = session.get(subschema.decode(), ["objectClasses"]).all("objectClasses")
+        except ObjectNotFound:
+            classes = []
+    if classes and not any(b"'mSMQEnterpriseSettings'" in one for one in classes):
+        return GenericDirectoryError(
+            "the MSMQ schema is not loaded on this server", hint=session.profile.schema_hint
+        )
+    return GenericDirectoryError(
+        "this is no MSMQ directory: its enterprise object is missing, or this user may not see it",
+        dn=str(services),
+        hint="is it the right server and naming context?",
+    )

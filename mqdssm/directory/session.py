@@ -1,5 +1,6 @@
 """Session with a directory: the LDAP operations of [MS-MQDSSM] 3.1.6.12-3.1.6.19, thread-safe."""
 
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -11,10 +12,8 @@ from mqdssm.directory import streams
 from mqdssm.directory.connect import open_channel
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import TRUE, LdapFilter, encode
-from mqdssm.directory.forest import Forest
 from mqdssm.directory.identities import Identities
 from mqdssm.directory.loading.loader import Loader
-from mqdssm.directory.msmq_check import check_msmq
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Opener, Pool
 from mqdssm.directory.profile import Naming, Profile
@@ -22,6 +21,7 @@ from mqdssm.directory.raw_entries import Spelt, spelt_entries
 from mqdssm.directory.read_operations import ReadOperations, target_name
 from mqdssm.directory.recovery import ReadBack
 from mqdssm.directory.requests import LdapControl, SearchScope, encode_add, encode_extended, encode_modify_dn
+from mqdssm.directory.schema_check import check_msmq
 from mqdssm.directory.searching import SEARCH_TIME_LIMIT_S, PagedSearch, Search
 from mqdssm.directory.server_info import ServerInfo
 from mqdssm.directory.write_operations import Changing, name_of
@@ -496,3 +496,43 @@ class Session:
             )
 
         return begin
+
+
+class Forest:
+    """Session with a global catalog that is opened on first use; thread-safe."""
+
+    def __init__(self, session: Session) -> None:
+        """Initialize without connecting."""
+        self._session = session
+        self._lock = threading.Lock()
+        self._catalog: Session | None = None
+        self._closed = False
+
+    @property
+    def catalog(self) -> Session:
+        """Session with the global catalog, for searches in all domains.
+
+        Raises:
+            DirectoryNotConnected: no global catalog could be reached.
+            GenericDirectoryError: it is one of another forest.
+        """
+        with self._lock:
+            if self._catalog is None:
+                self._catalog = Session(self._session.options.of_catalog)
+                if self._closed:
+                    self._catalog.close()
+            catalog = self._catalog
+        ours, theirs = self._session.naming.configuration, catalog.naming.configuration
+        if ours != theirs:
+            raise GenericDirectoryError(
+                f"{catalog.server_url} is the global catalog of another forest: it has {theirs}, not {ours}",
+                hint="name a global catalog of this forest with catalog=",
+            )
+        return catalog
+
+    def close(self) -> None:
+        """Close the session with the global catalog permanently."""
+        with self._lock:
+            self._closed = True
+            if self._catalog is not None:
+                self._catalog.close()

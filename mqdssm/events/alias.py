@@ -12,7 +12,7 @@ from mqdssm.events.context import Context
 from mqdssm.events.references import BATCH_TERMS, batched, key_of
 from mqdssm.model.dn import DN
 from mqdssm.model.names import DistributionListFormatName, PublicFormatName, parse_format_name
-from mqdssm.tables.alias import ALIAS_CLASS, ALIAS_FORMAT_NAME, GROUP_CLASS, GROUP_MEMBER, QUEUE_CLASS
+from mqdssm.tables.schema import ALIAS_CLASS, ALIAS_FORMAT_NAME, GROUP_CLASS, GROUP_MEMBER, QUEUE_CLASS
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from mqdssm.errors import GenericDirectoryError
-from mqdssm.events.signing import KEYS_NAME
+from mqdssm.events.encode import KEYS_NAME
 from mqdssm.model.base import DirectoryObject
 from mqdssm.tables import TABLES
 from mqdssm.tables.element_table import ElementTable

@@ -18,14 +18,12 @@ from mqdssm.errors import (
 from mqdssm.events import security, settings
 from mqdssm.events.attributes import left_by_create, made_by_servers, names_to_create, table_of_object
 from mqdssm.events.context import Context, Machine
-from mqdssm.events.encode import DnsOf, incomplete_names, look_up
+from mqdssm.events.encode import KEYS_NAME, DnsOf, incomplete_names, keys_of, look_up
 from mqdssm.events.entry_builder import EntryTarget, Maker
 from mqdssm.events.machines import with_machine
 from mqdssm.events.made_entry import MadeEntry
 from mqdssm.events.object_names import check_computer, new_path
-from mqdssm.events.postprocessing import postprocess
-from mqdssm.events.settings import Served, guid_of
-from mqdssm.events.signing import KEYS_NAME, keys_of
+from mqdssm.events.settings import Served, guid_of, postprocess
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager, RoutingLink, Site

@@ -13,8 +13,7 @@ from mqdssm.events import settings
 from mqdssm.events.attributes import table_of_object
 from mqdssm.events.contention import IDENTITY, change_located, half_done
 from mqdssm.events.context import Context
-from mqdssm.events.postprocessing import remove_settings
-from mqdssm.events.settings import Served
+from mqdssm.events.settings import Served, remove_settings
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Queue, QueueManager, RoutingLink, Site
 from mqdssm.tables import TABLES

@@ -23,6 +23,7 @@ from mqdssm.events.encode import (
     Values,
     service_type,
     service_type_of,
+    signing_values,
     translated,
     values_of,
 )
@@ -30,16 +31,15 @@ from mqdssm.events.machines import COMPUTER_CLASS
 from mqdssm.events.made_entry import MadeEntry
 from mqdssm.events.object_names import stored_path
 from mqdssm.events.settings import MADE_BY_US
-from mqdssm.events.signing import signing_values
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
 from mqdssm.model.queuenames import rdn_of
 from mqdssm.tables import TABLES, compute, places
+from mqdssm.tables.dependent_objects import COPIED, SETTINGS_CLASS
 from mqdssm.tables.references import REFERENCES, AttributeReference, ReferenceForm
 from mqdssm.tables.row import Access, Row
 from mqdssm.tables.schema_attributes import OWN_UUID
-from mqdssm.tables.settings import COPIED, LDAP_CLASS
 from mqdssm.tables.syntax import GUID, SID
 from mqdssm.wire.sid import BUILTIN_ADMINISTRATORS, Sid
 
@@ -285,14 +285,14 @@ class Maker:
         """
         computer = manager.dn.parent.name
         dn = places.settings_dn(self._target.forest_root, site, computer)
-        values = self._identity(LDAP_CLASS, dn, guid, derived=True)
+        values = self._identity(SETTINGS_CLASS, dn, guid, derived=True)
         for copied in COPIED:
             if copied.configuration == "objectGUID":
                 values[copied.settings] = (GUID.dump(original),)
             elif raws := manager.values.get(copied.configuration):
                 values[copied.settings] = raws
-        made = MadeEntry("settings", dn, LDAP_CLASS, values, original=guid)
-        (reference,) = REFERENCES[LDAP_CLASS].values()
+        made = MadeEntry("settings", dn, SETTINGS_CLASS, values, original=guid)
+        (reference,) = REFERENCES[SETTINGS_CLASS].values()
         made.refers[reference.attribute] = (original,)
         return made
 

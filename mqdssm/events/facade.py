@@ -18,7 +18,7 @@ from mqdssm.directory.options import (
 from mqdssm.directory.secret import Secret
 from mqdssm.directory.session import Session
 from mqdssm.errors import ConfigError, DirectoryError
-from mqdssm.events import alias, create, delete, lookup, read, write
+from mqdssm.events import alias, create, delete, lookup, write
 from mqdssm.events.attributes import element_table
 from mqdssm.events.context import Context
 from mqdssm.events.delete import Progress
@@ -121,7 +121,8 @@ class Directory:
             ValueError: a filter value that the attribute cannot have.
         """
         return cast(
-            "E", read.read(self._context, element_table(kind, "read"), _filters(filters), _names(attributes))
+            "E",
+            lookup.read(self._context, element_table(kind, "read"), _filters(filters), _names(attributes)),
         )
 
     def search(

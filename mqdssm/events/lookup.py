@@ -1,4 +1,4 @@
-"""Look-up of objects with filters and sort orders, streamed ([MS-MQDSSM] 3.1.6.4, 3.1.6.15)."""
+"""Look-up of objects with filters and sort orders, streamed ([MS-MQDSSM] 3.1.6.3, 3.1.6.4, 3.1.6.15)."""
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -8,13 +8,14 @@ from uuid import UUID
 
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import Equal, LdapFilter, all_of, any_of
-from mqdssm.errors import GenericDirectoryError, ObjectNotFound
+from mqdssm.errors import EndOfData, GenericDirectoryError, ObjectNotFound
 from mqdssm.events import forest
 from mqdssm.events.attribute_plan import Found
 from mqdssm.events.attributes import check_names, names_to_read, read_with
 from mqdssm.events.computed_attributes import guid_of
 from mqdssm.events.context import Context
 from mqdssm.events.criteria import Residual, checked_value, is_exact, sort_key, to_ldap, to_residual
+from mqdssm.events.decode import ElementDecoder
 from mqdssm.events.references import BATCH_TERMS, batched
 from mqdssm.events.targets import class_filter, entry_at, queue_at, queue_manager_at
 from mqdssm.events.views import ServerView
@@ -281,3 +282,46 @@ def _without(
         for name in extra:
             obj.forget(name)
         yield obj
+
+
+def read(
+    ctx: Context, table: ElementTable, filters: Sequence[Filter], attributes: Sequence[str] | None
+) -> DirectoryObject:
+    """Read the first object that satisfies all filters.
+
+    A single ``Identifier ==`` or ``FullPath ==`` is read directly (3.1.6.3.3.2), everything else is
+    searched for (3.1.6.3.1).
+
+    Raises:
+        GenericDirectoryError: an attribute that cannot be read, or whose value is missing or damaged.
+        ObjectNotFound: there is no such object; `EndOfData`, one of these, where it was searched for.
+        ValueError: a value that an attribute cannot have.
+    """
+    target = _direct_target(table, filters)
+    if target is None:
+        found = find_one(ctx, table, filters, attributes)
+        if found is None:
+            wanted = " and ".join(f"{one.attribute} {one.operator} {one.value!r}" for one in filters)
+            raise EndOfData(
+                f"there is no {table.name}{' with ' if wanted else ''}{wanted}",
+                hint=ctx.session.profile.hidden_hint,
+            )
+        return found
+    names = names_to_read(table, attributes)
+    asked = frozenset(attributes or ())
+    decoder = ElementDecoder(table, names, ctx.session, asked=asked, strict=True)
+    entry = forest.get(ctx, target, decoder.columns, class_filter(ctx, table))
+    if (session := forest.holder(ctx, entry.dn)) is not ctx.session:
+        decoder = ElementDecoder(table, names, session, asked=asked, strict=True)
+    return decoder.from_entry(entry)
+
+
+def _direct_target(table: ElementTable, filters: Sequence[Filter]) -> UUID | str | None:
+    if len(filters) != 1 or filters[0].operator != "==":
+        return None
+    only = filters[0]
+    if only.attribute not in {"Identifier", "FullPath"}:
+        return None
+    check_names(table, [only.attribute])
+    value: UUID | str = checked_value(table, table.row(only.attribute), only.value)
+    return value

@@ -20,13 +20,14 @@ from mqdssm.errors import (
     ObjectChanged,
     ObjectNotFound,
 )
-from mqdssm.events.contention import ATTEMPTS_MAX, IDENTITY
+from mqdssm.events.contention import ATTEMPTS_MAX, IDENTITY, half_done
 from mqdssm.events.context import Context
+from mqdssm.events.encode import Values
 from mqdssm.events.references import References
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import QueueManager, Site
 from mqdssm.tables import TABLES, places
-from mqdssm.tables.settings import COPIED, LDAP_CLASS
+from mqdssm.tables.dependent_objects import COPIED, SETTINGS_CLASS
 from mqdssm.tables.syntax import BOOLEAN
 
 log = logging.getLogger(__name__)
@@ -216,7 +217,7 @@ def _existing(ctx: Context, served: Served, likely: Sequence[DN]) -> dict[DN, En
     found: dict[DN, Entry] = {}
     if served.identifier is not None:
         own = Equal("mSMQQMID", served.identifier.bytes_le)
-        wanted = And((session.profile.class_filter(LDAP_CLASS), own))
+        wanted = And((session.profile.class_filter(SETTINGS_CLASS), own))
         try:
             for entry in session.find(places.sites_dn(ctx.forest_root), wanted, SETTINGS_ATTRIBUTES):
                 found[entry.name] = entry
@@ -231,7 +232,7 @@ def _existing(ctx: Context, served: Served, likely: Sequence[DN]) -> dict[DN, En
 
 
 def _entry_at(ctx: Context, dn: DN) -> Entry | None:
-    of_class = ctx.session.profile.class_filter(LDAP_CLASS)
+    of_class = ctx.session.profile.class_filter(SETTINGS_CLASS)
     try:
         return ctx.session.get(dn, SETTINGS_ATTRIBUTES, object_filter=of_class)
     except ObjectNotFound:
@@ -304,7 +305,7 @@ def _create(ctx: Context, dn: DN, served: Served) -> None:
     attributes = {name: values for name, values in _values(served).items() if values}
     for attempt in range(PLACES_ATTEMPTS_MAX):
         try:
-            ctx.session.create(dn, LDAP_CLASS, attributes)
+            ctx.session.create(dn, SETTINGS_CLASS, attributes)
         except ObjectNotFound:
             if not ctx.create_server_objects or attempt == PLACES_ATTEMPTS_MAX - 1:
                 raise
@@ -353,3 +354,50 @@ def _remove_if_ours(ctx: Context, dn: DN) -> bool:
     except GenericDirectoryError:
         return False  # it still holds something
     return True
+
+
+REPEAT: Final = (
+    "the entry stays as it is now: repeat the call when the cause is removed, "
+    "it makes what is missing of the computer's keys and of the mSMQSettings objects"
+)
+DELETE_LEFT_OVER: Final = "delete the mSMQSettings objects that are left over"
+
+
+def postprocess(
+    ctx: Context,
+    done: str,
+    machine: DN,
+    keys: Values,
+    served: Served | None,
+    *,
+    before: Sequence[UUID] = (),
+    new: bool = False,
+) -> None:
+    """Write the keys of the computer and the mSMQSettings objects of a queue manager.
+
+    Args:
+        ctx: the surroundings.
+        done: what was done with its entry, as "created".
+        machine: its computer.
+        keys: values for the computer.
+        served: as for `settle`; None: roles and sites are as they were.
+        before: as for `settle`.
+        new: as for `settle`.
+
+    Raises:
+        DirectoryError: it says that the entry was changed, and how to go on.
+    """
+    with half_done(lambda: f"the queue manager was {done}", REPEAT):
+        ctx.session.modify(machine, keys)
+        if served is not None:
+            settle(ctx, served, before=before, new=new)
+
+
+def remove_settings(ctx: Context, served: Served) -> None:
+    """Delete the mSMQSettings objects of a queue manager that was deleted ([MS-MQDSSM] 3.1.6.2.1.3).
+
+    Raises:
+        DirectoryError: it says that the queue manager is deleted, and what is left over.
+    """
+    with half_done(lambda: "the queue manager was deleted", DELETE_LEFT_OVER):
+        remove_all(ctx, served)

@@ -14,13 +14,13 @@ from mqdssm.events.encode import (
     Values,
     for_server,
     incomplete_names,
+    keys_of,
     look_up,
     service_type_of,
+    signing_values,
     values_of,
 )
-from mqdssm.events.postprocessing import postprocess
-from mqdssm.events.settings import Served
-from mqdssm.events.signing import keys_of, signing_values
+from mqdssm.events.settings import Served, postprocess
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import QueueManager, User
 from mqdssm.tables import TABLES

@@ -13,8 +13,14 @@ from mqdssm.directory.profiles.active_directory import ActiveDirectory
 from mqdssm.errors import DecodeError
 from mqdssm.model.dn import DN
 from mqdssm.tables import schema
-from mqdssm.tables.ldif import checked_description, fold
-from mqdssm.tables.ldif_dialects import AD_SETS_ITSELF, BINARY_TRANSFER, OWN_CLASSES, REFERENCES
+from mqdssm.tables.ldif import (
+    AD_SETS_ITSELF,
+    BINARY_TRANSFER,
+    OWN_CLASSES,
+    REFERENCES,
+    checked_description,
+    fold,
+)
 
 REFERENCES_SERIES: Final = 900
 """Series of records that set references, after all objects. No DN has as many RDNs."""

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from mqdssm.model.escapes import csv_cell
+from mqdssm.model.safe_text import csv_cell
 
 NULL_CELL: Final = r"\N"
 _BLOCK_BYTES_MAX: Final = 256 * 1024 * 1024  # base64 and quotation marks may double an LDAP message, twice

@@ -15,9 +15,8 @@ from mqdssm.samples.seeded_random import octets
 from mqdssm.tables import compute, places
 from mqdssm.wire.acl import Ace
 from mqdssm.wire.certificates import UserSignCerts, digest_of
-from mqdssm.wire.control import DescriptorControl
 from mqdssm.wire.dtyp import EVERYONE, SecurityDescriptor, allow
-from mqdssm.wire.masks import QueueAccess
+from mqdssm.wire.masks import DescriptorControl, QueueAccess
 
 Entries = dict[str, MadeEntry]
 """The entries of one planted object, by type."""

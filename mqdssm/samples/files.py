@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
 
-from mqdssm.model.escapes import csv_cell
 from mqdssm.model.propids import Variant
+from mqdssm.model.safe_text import csv_cell
 from mqdssm.samples.forms import TableForm
 from mqdssm.samples.mqis import MqisRow, columns_of
 from mqdssm.tables.mqis import MqisTable

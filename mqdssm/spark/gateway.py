@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import ConfigError
-from mqdssm.model.redaction import is_secret_setting
+from mqdssm.model.safe_text import is_secret_setting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from mqdssm.errors import ConfigError, SourceNotConnected
-from mqdssm.model.redaction import REMOVED, redact
+from mqdssm.model.safe_text import REMOVED, redact
 from mqdssm.pipeline.mqis.databases import shown_url
 from mqdssm.pipeline.mqis.files import TableFiles
 from mqdssm.pipeline.mqis.mapping import SourceMapping, refuse_secret

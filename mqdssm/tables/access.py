@@ -7,26 +7,29 @@ Directory; receiving, peeking and sending have the extended rights of its schema
 Directory without a meaning in MSMQ (rights on single attributes, other extended rights) pass unchanged.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntFlag
 from types import MappingProxyType
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from mqdssm.wire.acl import Ace, AceType
-from mqdssm.wire.control import DescriptorControl
+from mqdssm.wire.acl import Ace, AceFlags, AceType
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.masks import (
     GENERIC_BITS,
+    READ_CONTROL,
     SYNCHRONIZE,
+    WRITE_DAC,
     ConnectedNetworkAccess,
+    DescriptorControl,
     EnterpriseAccess,
     MachineAccess,
     QueueAccess,
     SiteAccess,
     map_generic,
 )
+from mqdssm.wire.sid import Sid
 
 
 class AdRight(IntFlag):
@@ -365,3 +368,48 @@ def parts_present(descriptor: SecurityDescriptor) -> int:
     flags |= 4 if descriptor.control & DescriptorControl.DACL_PRESENT else 0
     flags |= 8 if descriptor.control & DescriptorControl.SACL_PRESENT else 0
     return flags
+
+
+_ALLOWED: Final = frozenset({AceType.ACCESS_ALLOWED, AceType.ACCESS_ALLOWED_OBJECT})
+_DENIED: Final = frozenset({AceType.ACCESS_DENIED, AceType.ACCESS_DENIED_OBJECT})
+
+
+def grants(
+    descriptor: SecurityDescriptor, sids: Collection[Sid], right: int, object_types: Collection[UUID] = ()
+) -> bool:
+    """Return True if a user has a right on the object of a descriptor.
+
+    Entries count in their order. Conditional entries and privileges of the server are ignored.
+
+    Args:
+        descriptor: in Active Directory's form.
+        sids: SIDs of the user and of all groups (tokenGroups of the root DSE).
+        right: bits of the mask, all of them required.
+        object_types: class of child, property and its set, or extended right that the right is required for:
+            an entry counts if it names one of them, or no object type.
+    """
+    if descriptor.dacl is None:
+        return True  # absent or NULL: everything is allowed
+    left = right
+    if descriptor.owner in sids:
+        left &= ~(READ_CONTROL | WRITE_DAC)
+    for ace in descriptor.dacl.aces:
+        if not left:
+            break
+        if not _applies(ace, sids, object_types):
+            continue
+        mask = map_generic(ace.mask, AdRight) if ace.mask & GENERIC_BITS else ace.mask
+        if ace.type in _ALLOWED:
+            left &= ~mask
+        elif mask & left:
+            return False
+    return not left
+
+
+def _applies(ace: Ace, sids: Collection[Sid], object_types: Collection[UUID]) -> bool:
+    return (
+        ace.type in _ALLOWED | _DENIED
+        and not ace.flags & AceFlags.INHERIT_ONLY
+        and ace.sid in sids
+        and (ace.object_type is None or ace.object_type in object_types)
+    )

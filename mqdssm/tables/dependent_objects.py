@@ -2,14 +2,52 @@
 
 These are the mSMQSettings, which repeat a queue manager's roles in each site, and the computers of queue
 managers. The rows only describe how the objects are shown; nothing is created or written by them.
+
+A queue manager has an mSMQSettings object in each of its sites while it is a routing, directory or supporting
+server ([MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.7.1.9).
 """
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from mqdssm.tables import settings
+from mqdssm.tables import schema
 from mqdssm.tables.row import Computed, Missing, Row, RowMaker
 from mqdssm.tables.syntax import BOOLEAN, DN_TEXT, GUID, OCTETS, OCTETS16, SID, UINT32, UNICODE, Syntax
+
+SETTINGS_CLASS: Final = "mSMQSettings"
+SETTINGS_NAME: Final = "MSMQ Settings"
+SERVER_ROLES: Final = ("RoutingServer", "DirectoryServer", "SupportingServer")
+"""Attributes of QueueManager; at least one must be true for the objects to exist."""
+
+
+class CopiedAttribute(NamedTuple):
+    """One line of the table in [MS-MQDSSM] 3.1.6.1.1.3.
+
+    Attributes:
+        settings: the attribute of mSMQSettings.
+        configuration: the attribute of mSMQConfiguration that it repeats.
+        syntax: syntax of both.
+        adm: name in QueueManager; a name of our own if QueueManager has none.
+    """
+
+    settings: str
+    configuration: str
+    syntax: Syntax[Any]
+    adm: str
+
+
+COPIED: Final[tuple[CopiedAttribute, ...]] = (
+    CopiedAttribute("mSMQQMID", "objectGUID", GUID, "QueueManagerIdentifier"),
+    CopiedAttribute("mSMQServices", "mSMQServiceType", UINT32, "Services"),
+    CopiedAttribute("mSMQRoutingService", "mSMQRoutingServices", BOOLEAN, "RoutingServer"),
+    CopiedAttribute("mSMQDsService", "mSMQDsServices", BOOLEAN, "DirectoryServer"),
+    CopiedAttribute("mSMQDependentClientService", "mSMQDependentClientServices", BOOLEAN, "SupportingServer"),
+)
+
+for _copied in COPIED:
+    for _name in (_copied.settings, _copied.configuration):
+        if schema.attribute(_name).syntax != _copied.syntax.ad_syntax:
+            raise ValueError(f"{_name} is no {_copied.syntax.name} in the schema")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +74,7 @@ signs: Final = RowMaker(read="3.1.6.1.1.9 3.1.6.7.1.8")
 # fmt: off
 SETTINGS: Final = CompanionTable(
     name="Settings",
-    ldap_class=settings.LDAP_CLASS,
+    ldap_class=SETTINGS_CLASS,
     rows=(
         copy("Identifier", "objectGUID", GUID, "R", Missing.ERROR, propid=None),
         copy("FullPath", "distinguishedName", DN_TEXT, "R", Missing.ERROR, propid=None,
@@ -44,7 +82,7 @@ SETTINGS: Final = CompanionTable(
         *(
             copy(copied.adm, copied.settings, copied.syntax, "R",
                  _UNSET.get(copied.syntax, Missing.UNPOPULATED), propid=None)
-            for copied in settings.COPIED
+            for copied in COPIED
         ),
     ),
 )

@@ -17,8 +17,8 @@ from mqdssm.tables import adsyntax as ad
 from mqdssm.tables.schema import ATTRIBUTES
 from mqdssm.tables.syntax import TIME, UINT32_MAX
 from mqdssm.wire.acl import Ace, AceType, Acl
-from mqdssm.wire.control import DescriptorControl
 from mqdssm.wire.dtyp import SecurityDescriptor
+from mqdssm.wire.masks import DescriptorControl
 
 Values: TypeAlias = Mapping[str, Collection[bytes]]
 """LDAP attribute, in any case -> its values."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from mqdssm.model.results import DirectoryOperationResult
+from mqdssm.model.enums import DirectoryOperationResult
 
 SUCCESS: Final = 0
 NO_SUCH_ATTRIBUTE: Final = 16

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from mqdssm.tables import TABLES, alias, ldap_results, schema_attributes, schema_classes, settings
+from mqdssm.tables import TABLES, ldap_results, schema, schema_attributes, schema_classes
+from mqdssm.tables.dependent_objects import COPIED, SETTINGS_CLASS, SETTINGS_NAME
 from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.row import Access, Holder, Missing, Row
 from mqdssm.tables.schema import UNUSED_ATTRIBUTES
@@ -150,20 +151,20 @@ def _shown(value: Any) -> str:
 
 
 def _other_page() -> str:
-    copied = [[f"`{c.settings}`", f"`{c.configuration}`", c.syntax.name] for c in settings.COPIED]
+    copied = [[f"`{c.settings}`", f"`{c.configuration}`", c.syntax.name] for c in COPIED]
     return f"""{HEAD}
 # Settings objects, aliases and groups
 
-## {settings.LDAP_CLASS}
+## {SETTINGS_CLASS}
 
-One `CN={settings.RDN_VALUE}` below the computer's server object in each site of a queue manager that is a
+One `CN={SETTINGS_NAME}` below the computer's server object in each site of a queue manager that is a
 routing, directory or supporting server ([MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.7.1.9):
 
 {grid(["attribute", "copied from mSMQConfiguration", "syntax"], copied)}
 ## Queue aliases and distribution lists
 
-An alias is an object of class `{alias.ALIAS_CLASS}` whose `{alias.ALIAS_FORMAT_NAME}` is a format name
-([MS-MQDSSM] 2.3, 3.1.6.8). A distribution list is a `{alias.GROUP_CLASS}`; its `{alias.GROUP_MEMBER}`
+An alias is an object of class `{schema.ALIAS_CLASS}` whose `{schema.ALIAS_FORMAT_NAME}` is a format name
+([MS-MQDSSM] 2.3, 3.1.6.8). A distribution list is a `{schema.GROUP_CLASS}`; its `{schema.GROUP_MEMBER}`
 values are queues, aliases and groups (3.1.6.9).
 """
 

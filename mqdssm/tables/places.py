@@ -7,7 +7,7 @@ Computers may be elsewhere (decision M16): then their real DN replaces that of :
 from typing import Final
 
 from mqdssm.model.dn import DN, first_values
-from mqdssm.tables.settings import RDN_VALUE as SETTINGS_NAME
+from mqdssm.tables.dependent_objects import SETTINGS_NAME
 
 QUEUE_MANAGER_NAME: Final = "msmq"
 ENTERPRISE_NAME: Final = "MsmqServices"

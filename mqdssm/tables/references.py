@@ -11,8 +11,8 @@ from uuid import UUID
 
 from mqdssm.model.elements import QueueManager, Site
 from mqdssm.tables import TABLES
+from mqdssm.tables.dependent_objects import COPIED, SETTINGS_CLASS
 from mqdssm.tables.row import Computed
-from mqdssm.tables.settings import COPIED, LDAP_CLASS
 
 REFERRED_CLASSES: Final[Mapping[Computed, str]] = MappingProxyType(
     {
@@ -86,7 +86,7 @@ def _of_tables() -> Mapping[str, Mapping[str, AttributeReference]]:
         sites.ldap[0], sites.adm, TABLES[Site].ldap_class, ReferenceForm.GUID
     )
     owner = next(copied for copied in COPIED if copied.configuration == "objectGUID")
-    found[LDAP_CLASS] = {
+    found[SETTINGS_CLASS] = {
         owner.settings: AttributeReference(
             owner.settings, owner.adm, TABLES[QueueManager].ldap_class, ReferenceForm.GUID
         )

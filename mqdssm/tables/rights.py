@@ -13,7 +13,7 @@ from uuid import UUID
 
 from mqdssm.model.dn import DN
 from mqdssm.tables.access import AdRight
-from mqdssm.tables.settings import RDN_VALUE as SETTINGS_NAME
+from mqdssm.tables.dependent_objects import SETTINGS_NAME
 from mqdssm.wire import masks
 
 

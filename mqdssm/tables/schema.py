@@ -12,6 +12,13 @@ from mqdssm.tables import schema_attributes, schema_classes
 from mqdssm.tables.schema_attributes import AttributeType
 from mqdssm.tables.schema_classes import ObjectClass
 
+ALIAS_CLASS: Final = "msMQ-Custom-Recipient"
+"""Class of queue aliases. The prose has mSMQ-Custom-Recipient; servers have this spelling."""
+ALIAS_FORMAT_NAME: Final = "msMQ-Recipient-FormatName"
+GROUP_CLASS: Final = "group"
+GROUP_MEMBER: Final = "member"
+QUEUE_CLASS: Final = "mSMQQueue"
+
 ATTRIBUTES: Final[Mapping[str, AttributeType]] = MappingProxyType(
     {a.name.lower(): a for a in schema_attributes.ALL}
 )

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from mqdssm.tables import TABLES, alias, schema, schema_mqis, settings
+from mqdssm.tables import TABLES, schema, schema_mqis
+from mqdssm.tables.dependent_objects import COPIED, SETTINGS_CLASS
 from mqdssm.tables.row import Access, Holder
 from mqdssm.tables.schema_attributes import ROOT_DSE, AttributeType
 from mqdssm.tables.schema_classes import ObjectClass
@@ -97,9 +98,9 @@ def _is_keyword(token: str) -> bool:
 def needed_attributes() -> Mapping[str, frozenset[str]]:
     """Return the LDAP attributes of each class that elements, aliases and settings need."""
     needed: dict[str, set[str]] = {
-        settings.LDAP_CLASS: {copied.settings for copied in settings.COPIED},
-        alias.ALIAS_CLASS: {alias.ALIAS_FORMAT_NAME},
-        alias.GROUP_CLASS: {alias.GROUP_MEMBER},
+        SETTINGS_CLASS: {copied.settings for copied in COPIED},
+        schema.ALIAS_CLASS: {schema.ALIAS_FORMAT_NAME},
+        schema.GROUP_CLASS: {schema.GROUP_MEMBER},
         "computer": {"objectSid"},  # [MS-MQDSSM] 3.1.6.1.1.8
     }
     for table in TABLES.values():
@@ -228,7 +229,7 @@ def _syntaxes(attribute: AttributeType) -> frozenset[str]:
 
 def written_attributes() -> frozenset[str]:
     """Return the LDAP attributes that creates and writes send."""
-    sent = {copied.settings for copied in settings.COPIED}
+    sent = {copied.settings for copied in COPIED}
     for table in TABLES.values():
         for row in table.rows:
             if (Access.CREATE | Access.WRITE) & row.access:

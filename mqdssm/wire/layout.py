@@ -22,10 +22,10 @@ the refusal. Lengths are strict: short, long, oversized or inconsistent data is 
 error of `decode`. Objects that cannot be encoded are the caller's mistake: a ValueError that names the field.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from mqdssm.wire import walk
-from mqdssm.wire.bounds import finish
 from mqdssm.wire.codecs import (
     BOOL8,
     BOOL16,
@@ -47,6 +47,7 @@ from mqdssm.wire.codecs import (
     Text16Z,
     big_endian,
     enum_of,
+    finish,
     raw,
 )
 from mqdssm.wire.fields import (
@@ -226,3 +227,28 @@ def _bodies(steps: tuple[Step, ...]) -> dict[str, Any]:
         elif isinstance(step, Bytes | Text16):
             found[step.name] = step
     return found
+
+
+def encode_one(
+    layouts: Mapping[type, Layout[Any]], message: object, *, called: str, bytes_max: int, behind: bytes = b""
+) -> bytes:
+    """Encode a message by the layout of its class ([MC-MQDSRP] 2.2.6, [MS-MQCN] 2.2.4, [MS-MQSD] 2.2).
+
+    Args:
+        layouts: the layout of each class.
+        message: the message.
+        called: name of this family of messages, for the error.
+        bytes_max: largest size in bytes.
+        behind: bytes behind the message, which count.
+
+    Raises:
+        ValueError: naming the field that cannot be encoded, or for a message that is too long.
+        TypeError: not a message of this family.
+    """
+    layout = layouts.get(type(message))
+    if layout is None:
+        raise TypeError(f"{message!r} is no {called}")
+    data = layout.encode(message) + behind
+    if len(data) > bytes_max:
+        raise ValueError(f"{layout.section}: has {len(data)} bytes, at most {bytes_max}")
+    return data

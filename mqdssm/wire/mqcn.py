@@ -26,7 +26,6 @@ from mqdssm.model.notification import (
     check_domain_controller,
 )
 from mqdssm.wire.codecs import dump_text16, load_text16
-from mqdssm.wire.family import encode_one
 from mqdssm.wire.layout import (
     GUID_PACKET,
     U8,
@@ -39,6 +38,7 @@ from mqdssm.wire.layout import (
     Nested,
     Text16Z,
     Value,
+    encode_one,
     enum_of,
     group,
     raw,

@@ -29,7 +29,6 @@ from mqdssm.model.messages import (
     SyncReplyMessage,
     SyncRequestMessage,
 )
-from mqdssm.wire.family import encode_one
 from mqdssm.wire.layout import (
     BOOL8,
     GUID_PACKET,
@@ -46,6 +45,7 @@ from mqdssm.wire.layout import (
     Nested,
     Text16Z,
     Value,
+    encode_one,
     enum_of,
     group,
     unless,

@@ -18,7 +18,6 @@ from mqdssm.model.discovery import (
     TopologyPacket,
     TopologyServerReply,
 )
-from mqdssm.wire.family import encode_one
 from mqdssm.wire.layout import (
     GUID_PACKET,
     U8,
@@ -33,6 +32,7 @@ from mqdssm.wire.layout import (
     Layout,
     Text16Z,
     Value,
+    encode_one,
     enum_of,
     group,
     when,

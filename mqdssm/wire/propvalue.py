@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from mqdssm.errors import DecodeError
 from mqdssm.model.propids import PROPIDS, Propid, Variant
-from mqdssm.wire.bounds import finish
+from mqdssm.wire.codecs import finish
 from mqdssm.wire.layout import (
     BOOL16,
     GUID_PACKET,

@@ -11,8 +11,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from mqdssm.wire.acl import Ace, AceFlags, AceType, Acl
-from mqdssm.wire.control import DescriptorControl
-from mqdssm.wire.masks import ACCESS_MASK_MAX
+from mqdssm.wire.masks import ACCESS_MASK_MAX, DescriptorControl
 from mqdssm.wire.sid import Sid
 
 SDDL_CHARS_MAX: Final = 2**20  # ours: the largest binary descriptor takes less than half of it

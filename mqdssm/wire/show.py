@@ -15,7 +15,7 @@ from mqdssm.errors import DecodeError
 from mqdssm.model.guid import Guid
 from mqdssm.model.propids import PREFIX
 from mqdssm.model.seqnum import SEQUENCE_NUMBER_BYTES, SequenceNumber
-from mqdssm.wire.bounds import finish, need
+from mqdssm.wire.codecs import finish, need
 from mqdssm.wire.fields import (
     AnyCodec,
     Bytes,

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mqdssm.errors import DecodeError
-from mqdssm.wire.bounds import need
-from mqdssm.wire.codecs import Scalar, dump_sized_text, load_sized_text, pack_one
+from mqdssm.wire.codecs import Scalar, dump_sized_text, load_sized_text, need, pack_one
 from mqdssm.wire.fields import (
     AnyCodec,
     Bytes,

@@ -20,8 +20,8 @@ from mqdssm.tables.access import (
 )
 from mqdssm.wire import masks
 from mqdssm.wire.acl import Ace, AceFlags, AceType, allow, allow_object, deny
-from mqdssm.wire.control import DescriptorControl
 from mqdssm.wire.dtyp import AclForm, SecurityDescriptor
+from mqdssm.wire.masks import DescriptorControl
 from mqdssm.wire.sid import EVERYONE, Sid
 
 SOMEBODY = Sid("S-1-5-21-1-2-3-1000")

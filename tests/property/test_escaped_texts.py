@@ -19,7 +19,7 @@ from mqdssm.cli.output import Output, say
 from mqdssm.cli.table_layout import layout_of
 from mqdssm.cli.watch_lines import status_json
 from mqdssm.errors import GenericDirectoryError, MappingError
-from mqdssm.model.escapes import printable_json, visible
+from mqdssm.model.safe_text import printable_json, visible
 from mqdssm.pipeline.diff.changes import _Changes, _comment
 from mqdssm.pipeline.inventory.writers import _csv_line, _json, cell
 from mqdssm.pipeline.ldif import record, replacement

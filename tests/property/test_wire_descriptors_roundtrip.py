@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from wire_strategies import DOMAIN, U32, aces, acls, assert_length_is_law, descriptors, sids
 
 from mqdssm.wire.certificates import UserSignCert, UserSignCerts
-from mqdssm.wire.control import DescriptorControl
 from mqdssm.wire.dtyp import Ace, Acl, SecurityDescriptor, Sid
 from mqdssm.wire.keys import RSA_BLOB, PublicKey, PublicKeys, RsaBlob
+from mqdssm.wire.masks import DescriptorControl
 from mqdssm.wire.sddl import RightsStyle
 
 # what the text has no room for

@@ -20,9 +20,8 @@ from mqdssm.model.dn import DN
 from mqdssm.tables import rights, schema_compare
 from mqdssm.testing import SambaDomainController
 from mqdssm.wire.acl import Ace, allow, allow_object, deny
-from mqdssm.wire.control import DescriptorControl
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid
-from mqdssm.wire.masks import READ_CONTROL, WRITE_OWNER
+from mqdssm.wire.masks import READ_CONTROL, WRITE_OWNER, DescriptorControl
 
 DESCRIPTOR = "nTSecurityDescriptor"
 LIST_CHILDREN = 0x4

@@ -13,9 +13,8 @@ from mqdssm.directory.filters import TRUE, Equal
 from mqdssm.events.facade import Directory
 from mqdssm.tables.access import AdRight
 from mqdssm.testing import SambaDomainController
-from mqdssm.wire.control import DescriptorControl
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid, allow
-from mqdssm.wire.masks import WRITE_DAC, WRITE_OWNER, MachineAccess, QueueAccess
+from mqdssm.wire.masks import WRITE_DAC, WRITE_OWNER, DescriptorControl, MachineAccess, QueueAccess
 
 EVERYONE = Sid("S-1-1-0")
 

@@ -21,9 +21,8 @@ from mqdssm.tables import rights
 from mqdssm.tables.rights import Event, Need, Where
 from mqdssm.testing import SambaDomainController
 from mqdssm.wire.acl import Ace, AceFlags, allow, allow_object
-from mqdssm.wire.control import DescriptorControl
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid
-from mqdssm.wire.masks import QueueAccess
+from mqdssm.wire.masks import DescriptorControl, QueueAccess
 
 ADMINISTRATORS = Sid("S-1-5-32-544")
 SYSTEM = Sid("S-1-5-18")

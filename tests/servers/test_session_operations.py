@@ -17,7 +17,7 @@ from mqdssm.errors import (
     ObjectNotFound,
 )
 from mqdssm.model.dn import DN
-from mqdssm.model.results import DirectoryOperationResult
+from mqdssm.model.enums import DirectoryOperationResult
 from mqdssm.testing.openldap import OpenLdapServer
 
 

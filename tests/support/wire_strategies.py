@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from mqdssm.errors import DecodeError
 from mqdssm.wire.acl import OBJECT_TYPES, Ace, Acl
-from mqdssm.wire.control import DescriptorControl
 from mqdssm.wire.dtyp import SecurityDescriptor
+from mqdssm.wire.masks import DescriptorControl
 from mqdssm.wire.sddl import DOMAIN_ALIASES, WELL_KNOWN_ALIASES
 from mqdssm.wire.sid import Sid
 

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from mqdssm.directory.channel import Channel, ConnectionBroken
 from mqdssm.directory.loading.existing_entries import AT_ONCE
 from mqdssm.directory.loading.items import Action, Item, LoadOptions, Outcome
-from mqdssm.directory.loading.rate_limit import Pace
 from mqdssm.directory.loading.result_handling import ResultHandler, refused
-from mqdssm.directory.loading.sending import ChangeInFlight, ChannelSender
+from mqdssm.directory.loading.sending import ChangeInFlight, ChannelSender, Pace
 from mqdssm.directory.loading.tasks import RESULT_TAGS, ChangeTask, TaskQueue
 from mqdssm.directory.loading.transactions import Transactions
 from mqdssm.directory.pool import Pool

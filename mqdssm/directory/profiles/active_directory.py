@@ -6,11 +6,20 @@ from uuid import UUID
 
 from mqdssm.directory.ber import integer, octet_string, sequence
 from mqdssm.directory.filters import And, Equal, LdapFilter, any_of
-from mqdssm.directory.profile import Guard, GuidTarget, Identity, Naming, Profile, chosen_root, context, never
+from mqdssm.directory.profile import (
+    Guard,
+    GuidTarget,
+    Identity,
+    Naming,
+    Profile,
+    ServerFacts,
+    chosen_root,
+    context,
+    never,
+)
 from mqdssm.directory.profiles import ad_errors, extended_dn
 from mqdssm.directory.recovery import has_values
 from mqdssm.directory.requests import LdapControl, SearchScope
-from mqdssm.directory.server_facts import ServerFacts
 from mqdssm.errors import DirectoryError, GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
 from mqdssm.tables import rights

@@ -13,12 +13,12 @@ from mqdssm.directory.profile import (
     Identity,
     Naming,
     Profile,
+    ServerFacts,
     chosen_root,
     context,
     context_dn,
 )
 from mqdssm.directory.requests import DEREF_OID, LdapControl, SearchScope, assertion_control, deref_control
-from mqdssm.directory.server_facts import ServerFacts
 from mqdssm.errors import (
     DecodeError,
     DirectoryError,

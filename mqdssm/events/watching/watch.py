@@ -17,11 +17,11 @@ from uuid import UUID
 from mqdssm.directory.entries import is_name, parse_name
 from mqdssm.directory.options import ConnectionOptions, Endpoint
 from mqdssm.directory.session import Session
+from mqdssm.directory.watching import source_of
 from mqdssm.directory.watching.hints import ANCESTORS, Hints, Rhythm, Touched
 from mqdssm.directory.watching.link import Link
-from mqdssm.directory.watching.sources import source_of
 from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected, GenericDirectoryError
-from mqdssm.events.watching.computers import names_of_computers
+from mqdssm.events.machines import names_of_computers
 from mqdssm.events.watching.delivery import Delivery
 from mqdssm.events.watching.follower import CLASS_OF, Follower
 from mqdssm.events.watching.reader import WatchedObjectReader, listed_filter

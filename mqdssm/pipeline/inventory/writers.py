@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from mqdssm.errors import ConfigError, why_no_folder
-from mqdssm.model.escapes import csv_cell, printable_json, visible
+from mqdssm.model.safe_text import csv_cell, printable_json, visible
 from mqdssm.pipeline.inventory.collect import RECORDS, Inventory, Record
 
 _FORMULA: Final = re.compile(r"[=+\-@\t\r]")

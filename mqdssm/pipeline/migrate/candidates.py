@@ -7,10 +7,10 @@ from uuid import UUID
 
 from mqdssm.directory.entries import Entry
 from mqdssm.errors import MappingError, MqdssmError, ObjectNotFound
+from mqdssm.events.encode import CERTIFICATES, DIGESTS
 from mqdssm.events.entry_builder import EntryTarget, Maker
 from mqdssm.events.made_entry import MadeEntry
 from mqdssm.events.settings import ATTRIBUTES, Served, is_server
-from mqdssm.events.signing import CERTIFICATES, DIGESTS
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
@@ -20,8 +20,8 @@ from mqdssm.pipeline.migrate.rows import path_name, site_list
 from mqdssm.pipeline.migrate.shared_lookups import Computer, SharedLookups
 from mqdssm.pipeline.migrate.target import TargetView
 from mqdssm.tables import places
+from mqdssm.tables.dependent_objects import SETTINGS_CLASS
 from mqdssm.tables.references import REFERENCES, ReferenceForm
-from mqdssm.tables.settings import LDAP_CLASS as SETTINGS_CLASS
 from mqdssm.wire.sid import Sid
 
 MANAGER_CLASS: Final = "mSMQConfiguration"

@@ -18,8 +18,8 @@ from mqdssm.pipeline.migrate.rows import link_ends, link_key, queue_key
 from mqdssm.pipeline.migrate.shared_lookups import KnownSite
 from mqdssm.pipeline.migrate.staging import keys_in
 from mqdssm.tables import TABLES, compute, places
+from mqdssm.tables.dependent_objects import SETTINGS_CLASS
 from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, QUEUE, ROUTING_LINK, MqisTable
-from mqdssm.tables.settings import LDAP_CLASS as SETTINGS_CLASS
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session

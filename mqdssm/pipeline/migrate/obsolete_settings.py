@@ -18,7 +18,7 @@ from mqdssm.model.dn import DN
 from mqdssm.pipeline.migrate.candidates import MANAGER_CLASS, SITE_CLASS, Candidate
 from mqdssm.pipeline.migrate.target import TargetView
 from mqdssm.tables import places
-from mqdssm.tables.settings import LDAP_CLASS as SETTINGS_CLASS
+from mqdssm.tables.dependent_objects import SETTINGS_CLASS
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session

@@ -14,7 +14,7 @@ from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at, guid_
 from mqdssm.events.references import batched
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.elements import QueueManager, RoutingLink, Site
-from mqdssm.model.escapes import csv_cell
+from mqdssm.model.safe_text import csv_cell
 from mqdssm.pipeline.migrate.apply_journal import ApplyJournal
 from mqdssm.pipeline.migrate.operations import ADD, DELETE, OBJECT
 from mqdssm.pipeline.migrate.target import TargetView

@@ -17,8 +17,7 @@ from mqdssm.pipeline.manifest import sha256
 from mqdssm.pipeline.migrate.operations import ADD, BATCH_ROWS, DELETE, MODIFY, OBJECT, read_operations
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan, PlanFile, PlanTarget
 from mqdssm.tables import places
-from mqdssm.tables.settings import LDAP_CLASS as SETTINGS_CLASS
-from mqdssm.tables.settings import RDN_VALUE as SETTINGS_NAME
+from mqdssm.tables.dependent_objects import SETTINGS_CLASS, SETTINGS_NAME
 
 _ACTIONS: Final[dict[str, frozenset[str]]] = {
     "msmqqueue": frozenset({ADD, MODIFY, DELETE}),

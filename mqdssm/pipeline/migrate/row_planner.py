@@ -36,10 +36,9 @@ from mqdssm.pipeline.migrate.sids import SidRewriter
 from mqdssm.pipeline.migrate.staging import StagedPart, StagedRow, staged_rows
 from mqdssm.pipeline.migrate.target import GUID_ATTRIBUTE, TargetView
 from mqdssm.pipeline.runner import StopRequest
+from mqdssm.tables.dependent_objects import SETTINGS_CLASS, SETTINGS_NAME
 from mqdssm.tables.equality import differing
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
-from mqdssm.tables.settings import LDAP_CLASS as SETTINGS_CLASS
-from mqdssm.tables.settings import RDN_VALUE
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
@@ -262,7 +261,7 @@ class Decider:
         manager = one.candidates[0]
         for entry in superfluous.of(manager):
             ldap_class, role, level = SETTINGS_CLASS, SETTINGS, CHILDREN
-            if entry.name.name != RDN_VALUE:
+            if entry.name.name != SETTINGS_NAME:
                 ldap_class, role, level = SERVER_CLASS, CONTAINER, PARENTS
             else:
                 writer.conflict(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import ConfigError, MissingPackageError
 from mqdssm.events.durable_files import write_atomically
-from mqdssm.model.escapes import visible
+from mqdssm.model.safe_text import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment

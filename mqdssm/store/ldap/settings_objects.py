@@ -29,16 +29,16 @@ from mqdssm.model.propids import ObjectType
 from mqdssm.store.ldap.change_planner import MANAGER_CLASS, is_aside
 from mqdssm.store.ldap.stored_entry import Held
 from mqdssm.store.ldap.view import StoreSearches
+from mqdssm.tables.dependent_objects import SETTINGS_CLASS
 from mqdssm.tables.places import sites_dn
 from mqdssm.tables.properties import OBJECT_GUID
-from mqdssm.tables.settings import LDAP_CLASS
 from mqdssm.tables.syntax import BOOLEAN
 
 log = logging.getLogger(__name__)
 
 OWNER: Final = "mSMQQMID"
 SITES: Final = "mSMQSites"
-_OF_CLASS: Final = Equal("objectClass", LDAP_CLASS.encode())
+_OF_CLASS: Final = Equal("objectClass", SETTINGS_CLASS.encode())
 _SERVES: Final = any_of(
     *(Equal(name, BOOLEAN.dump(True)) for name in CONFIGURATION_ATTRIBUTES if name.endswith("Services"))
 )

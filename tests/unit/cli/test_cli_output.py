@@ -17,7 +17,7 @@ from mqdssm import errors
 from mqdssm.cli import exits, logs
 from mqdssm.cli.output import CHUNK_ROWS, Output
 from mqdssm.model.elements import Queue
-from mqdssm.model.escapes import visible
+from mqdssm.model.safe_text import visible
 
 ERRORS = [
     (exits.UsageProblem("x"), 2),

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mqdssm.directory.loading import rate_limit
-from mqdssm.directory.loading.rate_limit import Pace
+from mqdssm.directory.loading import sending
+from mqdssm.directory.loading.sending import Pace
 
 
 class Clock:
@@ -20,7 +20,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(rate_limit, "time", made)
+    monkeypatch.setattr(sending, "time", made)
     return made
 
 

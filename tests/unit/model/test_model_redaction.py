@@ -2,7 +2,7 @@
 
 import pytest
 
-from mqdssm.model.redaction import is_secret_setting, redact, redact_strictly
+from mqdssm.model.safe_text import is_secret_setting, redact, redact_strictly
 
 SECRETS = (
     "spark.hadoop.fs.s3a.secret.key={}",

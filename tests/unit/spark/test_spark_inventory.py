@@ -25,14 +25,13 @@ from rules_world import (
 )
 
 from mqdssm.errors import ConfigError
-from mqdssm.model.escapes import visible
+from mqdssm.model.safe_text import visible
 from mqdssm.pipeline.inventory import TABLES, Inventory, json_lines, write_csv, write_inventory_page
 from mqdssm.pipeline.inventory.people import everywhere
 from mqdssm.pipeline.inventory.rights import rights_of
 from mqdssm.pipeline.inventory.writers import cell
 from mqdssm.wire.acl import allow, deny
-from mqdssm.wire.control import DescriptorControl
-from mqdssm.wire.masks import GENERIC_ALL, QueueAccess
+from mqdssm.wire.masks import GENERIC_ALL, DescriptorControl, QueueAccess
 from mqdssm.wire.sid import ANONYMOUS, EVERYONE, Sid
 
 ANN = Sid("S-1-5-21-1-2-3-70")

@@ -3,7 +3,7 @@
 import pytest
 
 from mqdssm.model.dn import DN
-from mqdssm.model.results import DirectoryOperationResult as Result
+from mqdssm.model.enums import DirectoryOperationResult as Result
 from mqdssm.tables import ldap_results, places
 
 ROOT = DN.parse("DC=example,DC=com")

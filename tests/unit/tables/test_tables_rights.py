@@ -8,7 +8,7 @@ from mqdssm.directory.profiles.active_directory import ActiveDirectory
 from mqdssm.directory.responses import LdapResult
 from mqdssm.errors import GenericDirectoryError
 from mqdssm.tables import rights
-from mqdssm.tables.access_check import grants
+from mqdssm.tables.access import grants
 from mqdssm.tables.rights import NEEDS, Event, class_at, missing, needs_of
 from mqdssm.wire.acl import Ace, allow, allow_object, deny
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid

@@ -8,7 +8,7 @@ from mqdssm.errors import MappingError
 from mqdssm.model.enums import OperatingSystemType, PrivacyLevel
 from mqdssm.tables import TABLES, syntax, table_of
 from mqdssm.tables import adsyntax as ad
-from mqdssm.tables.settings import COPIED
+from mqdssm.tables.dependent_objects import COPIED
 
 GUID_TEXT = "16ed6a7d-1b8e-4ae8-b37e-5c1d8b8f0a11"
 SID_BYTES = bytes.fromhex("010500000000000515000000010000000200000003000000f4010000")

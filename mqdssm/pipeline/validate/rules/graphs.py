@@ -14,7 +14,7 @@ from mqdssm.model.dn import DN
 from mqdssm.model.enums import DirectoryServerType
 from mqdssm.model.fieldtypes import spec_name
 from mqdssm.pipeline.validate.rules.vocabulary import SERVICE
-from mqdssm.tables.settings import COPIED
+from mqdssm.tables.dependent_objects import COPIED
 
 if TYPE_CHECKING:
     import pyarrow as pa
