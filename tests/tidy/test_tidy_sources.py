@@ -17,9 +17,10 @@ CITING_LAYERS = ("mqdssm/events", "mqdssm/tables", "mqdssm/wire")
 # Machinery of ours that no specification speaks of: the declaration language, the forms of our own files.
 MACHINERY = frozenset(
     {
-        *(f"mqdssm/wire/{module}.py" for module in ("bounds", "codecs", "fields", "layout")),
+        *(f"mqdssm/wire/{module}.py" for module in ("codecs", "fields", "layout")),
         *(f"mqdssm/wire/{module}.py" for module in ("plan", "source", "walk")),
         *(f"mqdssm/tables/{module}.py" for module in ("generated", "ldif", "markdown", "row")),
+        "mqdssm/events/durable_files.py",
     }
 )
 UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b(?! *\(?#\d+)")
