@@ -20,7 +20,7 @@ _NO_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
 
 
 def write_atomically(path: Path, pieces: Iterable[str], *, mode: int = 0o600) -> None:
-    """Replace a text file, as `replace_file` does.
+    """Replace a text file, as `replace_file` does (decision M97).
 
     Args:
         path: of the file.
@@ -39,7 +39,7 @@ def write_atomically(path: Path, pieces: Iterable[str], *, mode: int = 0o600) ->
 def replace_file(path: Path, pieces: "Iterable[bytes | memoryview]", *, mode: int = 0o600) -> None:
     """Write a file under a temporary name, rename it, and sync the file and its name to the disk.
 
-    Readers see the whole old file or the whole new one.
+    Readers see the whole old file or the whole new one (decision M97).
 
     Args:
         path: of the file, which is replaced.
