@@ -39,7 +39,8 @@ _NETWORK: Final = re.compile(
 )
 """Pattern of Java's network errors on the way to a database; the last one is of SQL Server."""
 _NO_HOST: Final = re.compile(r"java\.net\.UnknownHostException: ([^\s:]+)")
-_NAME: Final = re.compile(r"\w[\w$#.\-\[\]\"` ]{0,254}")
+_NAME: Final = re.compile(r"(?!.*--)[\w\[\"`][\w$#.\-\[\]\"` ]{0,254}")
+"""Pattern of a table's name in SQL, quoted or not: no comment, no call, no further statement."""
 
 
 def copy_tables(

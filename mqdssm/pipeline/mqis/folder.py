@@ -168,11 +168,13 @@ def source_table(files: TableFiles, mapping: SourceMapping) -> SourceTable:
 
 def _as_one(parts: Iterable[SourceFile], shown: str) -> Iterator[SourceFile]:
     """Name the parts of a copied table after the table, and number their rows through all parts."""
-    counted: dict[Path, int] = {}
+    before: dict[Path, int] = {}
+    rows = 0
     for part in parts:
-        if part.path not in counted:
-            counted[part.path] = sum(pq.read_metadata(path).num_rows for path in counted)
-        yield replace(part, before=part.before + counted[part.path], shown=shown)
+        if part.path not in before:
+            before[part.path] = rows
+            rows += pq.read_metadata(part.path).num_rows
+        yield replace(part, before=part.before + before[part.path], shown=shown)
 
 
 def _called(files: TableFiles, mapped: TableMapping, names: tuple[str, ...]) -> dict[str, str]:
