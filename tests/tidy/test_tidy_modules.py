@@ -1,0 +1,96 @@
+"""Modules are no smaller than their subject: one below the limit says here why it stands alone."""
+
+import pytest
+from source_tree import ROOT, name, sources
+
+MODULE_LINES_MIN = 60
+HERE = "tests/tidy/test_tidy_modules.py"
+REASONS = {
+    "mqdssm/model/filters.py": "public words of every look-up; users import nothing else for them",
+    "mqdssm/model/guid.py": "imported by nearly all layers, which need nothing else of the model",
+    "mqdssm/model/memory.py": "needed by base and fieldtypes, of which one imports the other",
+    "mqdssm/model/notice.py": "a light import: whoever sets a call-back needs no messages of the wire",
+    "mqdssm/spark/registration.py": "packed as pyspark_mqdssm, which Spark imports by itself",
+    "mqdssm/tables/enterprise.py": "a table of its own: one element, one module",
+    "mqdssm/tables/routing_link.py": "a table of its own: one element, one module",
+    "mqdssm/tables/site.py": "a table of its own: one element, one module",
+    "mqdssm/tables/user.py": "a table of its own: one element, one module",
+}
+"""Modules that stay small, and the reason."""
+TO_BE_MERGED = frozenset(
+    [
+        "mqdssm/cli/access.py",
+        "mqdssm/cli/delete.py",
+        "mqdssm/cli/keys.py",
+        "mqdssm/cli/private.py",
+        "mqdssm/cli/read.py",
+        "mqdssm/cli/resolve.py",
+        "mqdssm/cli/signals.py",
+        "mqdssm/cli/write.py",
+        "mqdssm/drivers/counts.py",
+        "mqdssm/drivers/timers.py",
+        "mqdssm/engines/actions.py",
+        "mqdssm/engines/notification/pending_messages.py",
+        "mqdssm/engines/notification/watcher_events.py",
+        "mqdssm/engines/replication/change_request.py",
+        "mqdssm/engines/replication/sizes.py",
+        "mqdssm/pipeline/documents.py",
+        "mqdssm/pipeline/failures.py",
+        "mqdssm/pipeline/frames/elements.py",
+        "mqdssm/pipeline/frames/raw.py",
+        "mqdssm/pipeline/frames/sizes.py",
+        "mqdssm/pipeline/mqis/databases.py",
+        "mqdssm/pipeline/resources.py",
+        "mqdssm/pipeline/validate/nightly/acceptance.py",
+        "mqdssm/pipeline/validate/rules/drift.py",
+        "mqdssm/pipeline/validate/rules/kept_trees.py",
+        "mqdssm/pipeline/validate/rules/vocabulary.py",
+        "mqdssm/pipeline/without_pandas.py",
+        "mqdssm/samples/forms.py",
+        "mqdssm/samples/ldif.py",
+        "mqdssm/samples/truth.py",
+        "mqdssm/spark/engine.py",
+        "mqdssm/spark/frames.py",
+        "mqdssm/spark/sorting.py",
+        "mqdssm/store/content.py",
+        "mqdssm/store/log_throttle.py",
+        "mqdssm/testing/ldap/answers.py",
+        "mqdssm/testing/openldap_load.py",
+        "mqdssm/testing/openldap_snapshot.py",
+        "mqdssm/testing/simulation/bounds.py",
+        "mqdssm/testing/simulation/schedule.py",
+        "mqdssm/testing/simulation/violation.py",
+    ]
+)
+"""Modules that are too small and have no reason: this list only becomes shorter."""
+
+
+def small_modules() -> dict[str, int]:
+    """The lines of each module below the limit; what a package exports counts as no module."""
+    lines = {
+        name(path): len(path.read_text(encoding="utf-8").splitlines())
+        for path in sources("mqdssm")
+        if path.name != "__init__.py"
+    }
+    return {module: count for module, count in lines.items() if count < MODULE_LINES_MIN}
+
+
+def test_small_modules_have_a_reason() -> None:
+    unexplained = {m: n for m, n in small_modules().items() if m not in REASONS and m not in TO_BE_MERGED}
+    if unexplained:
+        pytest.fail(
+            f"below {MODULE_LINES_MIN} lines: merge them into the module of their subject, or add to "
+            f"REASONS in {HERE} why they stand alone: {unexplained}",
+            pytrace=False,
+        )
+
+
+def test_the_lists_of_small_modules_are_true() -> None:
+    stale = sorted({*REASONS, *TO_BE_MERGED} - small_modules().keys())
+    if stale:
+        pytest.fail(f"remove from the lists in {HERE}, they are small no more: {stale}", pytrace=False)
+
+
+def test_the_lists_name_no_module_twice() -> None:
+    assert not TO_BE_MERGED.intersection(REASONS)
+    assert (ROOT / HERE).is_file()
