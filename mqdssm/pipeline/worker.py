@@ -4,7 +4,9 @@ The parent writes the work and then numbers; the worker answers each number. The
 wants the worker to stop, and also when the parent is killed, so no other signal is needed.
 """
 
+import atexit
 import contextlib
+import gc
 import os
 import pickle
 import queue
@@ -54,6 +56,7 @@ def main() -> None:
     """Run the worker: read the work and numbers, and write the answers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C, and ends the input
     hide_pandas()
+    atexit.register(gc.freeze)  # else the interpreter searches all objects for cycles when it ends
     with os.fdopen(os.dup(1), "wb") as output:
         os.dup2(2, 1)  # output that a library prints goes to the standard error
         packed = receive(sys.stdin.buffer)
