@@ -1,103 +1,40 @@
 """``mqdssm doctor``: check connection and directory, with advice."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mqdssm.cli import checks_connection, checks_directory, checks_server
-from mqdssm.cli.checks import OPERATION_LIMIT_S, CheckFinding, CheckState, Patient, limited
-from mqdssm.cli.exits import ExitCode
+from mqdssm.cli.exits import ExitCode, words_of
 from mqdssm.cli.run import CommandRun, add_command
+from mqdssm.diagnostics.findings import OPERATION_LIMIT_S, CheckFinding, CheckState
 
 if TYPE_CHECKING:
-    from mqdssm.directory.options import ConnectionOptions, Endpoint
-    from mqdssm.directory.session import Session
+    from mqdssm.diagnostics.examination import Examination
 
 app = typer.Typer(add_completion=False)
 
-CHECKS: Final[tuple[tuple[str, Callable[[Patient], Iterable[CheckFinding]]], ...]] = (
-    ("profile", checks_directory.profile),
-    ("schema", checks_directory.schema),
-    ("base tree", checks_directory.tree),
-    ("rights", checks_directory.rights),
-    ("limits", checks_server.limits),
-    ("controls", checks_server.controls),
-    ("indexes", checks_server.indexes),
-    ("clock", checks_server.clock),
-    ("servers", checks_server.others),
-    ("global catalog", checks_server.catalog),
-)
-"""Checks after a successful log-in, in this order."""
 
+def _examination(run: CommandRun, at: str | None = None) -> "Examination":
+    """Prepare the checks of the settings of a run."""
+    from mqdssm.diagnostics.examination import Examination
 
-class Examination:
-    """Run of all checks in order.
-
-    Attributes:
-        connected: whether a server let us in.
-    """
-
-    def __init__(self, run: CommandRun, at: str | None = None) -> None:
-        self._run = run
-        self._at = at
-        self.connected = False
-
-    def findings(self) -> Iterator[CheckFinding]:
-        """Run the checks and yield each finding at once."""
-        loaded = self._run.loaded
-        options = self._run.connection_options(
-            connect_timeout_s=OPERATION_LIMIT_S, operation_timeout_s=OPERATION_LIMIT_S
-        )
-        yield from limited("settings", lambda: checks_connection.settings(loaded))
-        reached: list[Endpoint] = []
-        for endpoint in options.endpoints:
-            found = list(_server(options, endpoint))
-            yield from found
-            if found[0].state is not CheckState.PROBLEM:
-                reached.append(endpoint)
-        if not reached:
-            yield checks_connection.nobody_home(len(options.endpoints))
-            return
-        self.connected = True
-        yield from self._directory(replace(options, endpoints=tuple(reached)))
-
-    def _directory(self, options: "ConnectionOptions") -> Iterator[CheckFinding]:
-        from mqdssm.directory.session import Session
-
-        session = Session(options)
-        try:
-            # an unknown kind of server is a finding of the first check; without it there are no others
-            found = list(limited("profile", lambda: _opened(session)))
-            yield from found
-            if found:
-                return
-            patient = Patient(self._run.loaded, options, session, options.endpoints, self._at)
-            for name, check in CHECKS:
-                yield from limited(name, lambda check=check: check(patient))  # type: ignore[misc]  # bound at once
-        finally:
-            session.close()
-
-
-def _opened(session: "Session") -> Iterable[CheckFinding]:
-    """Connect; a failure becomes a finding."""
-    session.connect()
-    return ()
-
-
-def _server(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[CheckFinding]:
-    name = f"connection {endpoint.url}"
-    found = list(limited(name, lambda: checks_connection.connection(options, endpoint)))
-    yield from found
-    if found[0].state is not CheckState.PROBLEM:
-        name = f"certificate {endpoint.url}"
-        yield from limited(name, lambda: checks_connection.certificate(options, endpoint))
+    loaded = run.loaded
+    options = run.connection_options(
+        connect_timeout_s=OPERATION_LIMIT_S, operation_timeout_s=OPERATION_LIMIT_S
+    )
+    return Examination(
+        options,
+        words_of,
+        sources=tuple(loaded.sources.values()),
+        password_file=loaded.settings.password_file,
+        at=at,
+    )
 
 
 def examine(run: CommandRun) -> tuple[list[CheckFinding], bool]:
     """Return all findings, and True if a server accepted the log-in."""
-    examination = Examination(run)
+    examination = _examination(run)
     return list(examination.findings()), examination.connected
 
 
@@ -118,7 +55,7 @@ def doctor(
     Nothing is changed. Each check ends within 5 seconds. Exit code 1 if there is a problem, 3 if no server
     could be reached.
     """
-    examination = Examination(run, at)
+    examination = _examination(run, at)
     found: list[CheckFinding] = []
     with run.output.progress("examining") as done:
         for finding in examination.findings():

@@ -8,7 +8,7 @@ import pytest
 from plain_ldap import PlainLdap
 from proxy import black_hole
 
-from mqdssm.cli.checks import CheckFinding, CheckState, limited, ok
+from mqdssm.diagnostics.findings import CheckFinding, CheckState, limited, ok
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.testing.openldap_snapshot import undone_changes
 

@@ -45,7 +45,7 @@ def test_what_is_in_it(cli, openldap_server, tmp_path):
     doctor = json.loads(found["doctor.json"])
     assert doctor["connected"] is True
     assert any(one["name"] == "schema" for one in doctor["findings"])
-    assert "INFO mqdssm.cli.checks doctor: schema: ok: " in found["log.txt"]
+    assert "INFO mqdssm.diagnostics.findings doctor: schema: ok: " in found["log.txt"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 

@@ -8,13 +8,12 @@ from ad_world import Domain
 from samba_tools import SambaTools
 
 import mqdssm
-from mqdssm.cli.checks import CheckFinding, CheckState, Patient
-from mqdssm.cli.checks_directory import rights as check
-from mqdssm.cli.checks_directory import tree
-from mqdssm.cli.checks_server import catalog
-from mqdssm.cli.rights_judge import RightsChecker, token_of
-from mqdssm.cli.rights_samples import Samples
-from mqdssm.cli.settings import CommandSettings, Loaded
+from mqdssm.diagnostics.directory_checks import rights as check
+from mqdssm.diagnostics.directory_checks import tree
+from mqdssm.diagnostics.event_rights import RightsChecker, token_of
+from mqdssm.diagnostics.findings import CheckedDirectory, CheckFinding, CheckState
+from mqdssm.diagnostics.sample_objects import Samples
+from mqdssm.diagnostics.server_checks import catalog
 from mqdssm.events.facade import Directory
 from mqdssm.model.dn import DN
 from mqdssm.tables import rights, schema_compare
@@ -37,13 +36,13 @@ def domain(samba_server: SambaDomainController, samba_directory: Directory) -> D
     return Domain(samba_directory, samba_server, SambaTools(samba_server))
 
 
-def patient(directory: Directory, at: str | None = None) -> Patient:
+def checked(directory: Directory, at: str | None = None) -> CheckedDirectory:
     session = directory.session
-    return Patient(Loaded(CommandSettings(), {}), session.options, session, session.options.endpoints, at)
+    return CheckedDirectory(session.options, session, session.options.endpoints, at)
 
 
 def examined(directory: Directory, at: str | None = None) -> list[CheckFinding]:
-    return list(check(patient(directory, at)))
+    return list(check(checked(directory, at)))
 
 
 def again(descriptor: SecurityDescriptor, *more: Ace) -> bytes:
@@ -261,7 +260,7 @@ def test_an_object_that_is_hidden(domain: Domain, *, shown: bool) -> None:
                     control=before[services].control & DescriptorControl.DACL_PROTECTED,
                 )
                 session.modify(services, {DESCRIPTOR: [bytes(closed)]})
-            found, (_, base) = examined(directory), list(tree(patient(directory)))
+            found, (_, base) = examined(directory), list(tree(checked(directory)))
         finally:
             for dn, descriptor in before.items():
                 session.modify(dn, {DESCRIPTOR: [again(descriptor)]})
@@ -298,7 +297,7 @@ def test_whether_a_global_catalog_answers(
     server = domain.server
     with domain.as_user(server.user, server.password, connect_timeout_s=2, **more) as directory:
         session = directory.session
-        (found,) = catalog(Patient(Loaded(CommandSettings(), {}), session.options, session, ()))
+        (found,) = catalog(CheckedDirectory(session.options, session, ()))
         assert (found.state, words in found.text) == (state, True)
 
 
@@ -308,6 +307,6 @@ def test_a_catalog_as_the_server(domain: Domain) -> None:
         server.gc_url, user=server.user, password=server.password, ca_file=server.ca_file
     ) as directory:
         session = directory.session
-        (found,) = catalog(Patient(Loaded(CommandSettings(), {}), session.options, session, ()))
+        (found,) = catalog(CheckedDirectory(session.options, session, ()))
         assert found.state is CheckState.WARNING
         assert "takes no changes" in found.text

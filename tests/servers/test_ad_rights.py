@@ -13,8 +13,8 @@ from certificates_for_tests import registered
 from samba_tools import SambaTools
 
 import mqdssm
-from mqdssm.cli.rights_judge import RightsChecker
-from mqdssm.cli.rights_samples import Samples
+from mqdssm.diagnostics.event_rights import RightsChecker
+from mqdssm.diagnostics.sample_objects import Samples
 from mqdssm.events.facade import Directory
 from mqdssm.model.dn import DN
 from mqdssm.tables import rights

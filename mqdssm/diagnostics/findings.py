@@ -1,4 +1,4 @@
-"""Findings of ``mqdssm doctor``, and the time limit of its checks."""
+"""Findings of checks, and the time limit of a check."""
 
 import logging
 import threading
@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from mqdssm.cli.exits import words_of
 from mqdssm.errors import DirectoryError
 
 if TYPE_CHECKING:
-    from mqdssm.cli.settings import Loaded
     from mqdssm.directory.options import ConnectionOptions, Endpoint
     from mqdssm.directory.session import Session
 
@@ -77,36 +75,37 @@ def problem(name: str, text: str, advice: str = "") -> CheckFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class Patient:
-    """Session and settings that the checks examine.
+class CheckedDirectory:
+    """Directory that the checks examine.
 
     Attributes:
-        loaded: the settings and where they come from.
         options: how to connect, with the limits of a check.
         session: a session with the servers that let us in.
         endpoints: these servers.
         at: pathname of the computer or queue that rights are looked up on; None: any.
     """
 
-    loaded: "Loaded"
     options: "ConnectionOptions"
     session: "Session"
     endpoints: "tuple[Endpoint, ...]"
     at: str | None = None
 
 
-def failed(name: str, error: BaseException) -> CheckFinding:
-    """Make a finding from an error."""
+def failed(name: str, error: BaseException, describe: Callable[[BaseException], str]) -> CheckFinding:
+    """Make a finding from an error; `describe` returns the message of what is no DirectoryError."""
     if isinstance(error, DirectoryError):
         code = error.ldap_code
         said = f" (LDAP result {code} {error.server_text!r})" if code is not None else ""
         place = f": {error.dn}" if error.dn else ""
         return problem(name, f"{error.message}{place}{said}", error.hint)
-    return problem(name, words_of(error))
+    return problem(name, describe(error))
 
 
 def limited(
-    name: str, check: Callable[[], Iterable[CheckFinding]], limit_s: float = CHECK_LIMIT_S
+    name: str,
+    check: Callable[[], Iterable[CheckFinding]],
+    describe: Callable[[BaseException], str] = str,
+    limit_s: float = CHECK_LIMIT_S,
 ) -> Iterator[CheckFinding]:
     """Run a check within its time limit and yield its findings; an error is a finding, too.
 
@@ -118,7 +117,7 @@ def limited(
         try:
             found.extend(check())
         except Exception as error:  # noqa: BLE001  whatever it is: the other checks go on
-            found.append(failed(name, error))
+            found.append(failed(name, error, describe))
 
     started = time.monotonic()
     thread = threading.Thread(target=examine, name=f"doctor {name}", daemon=True)

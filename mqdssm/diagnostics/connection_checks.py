@@ -1,21 +1,22 @@
-"""Checks of ``mqdssm doctor`` before the directory is read: settings, servers, certificates."""
+"""Checks before the directory is read: settings, servers, certificates."""
 
 import contextlib
-import logging
 import os
 import socket
 import ssl
 import stat
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
 
-from mqdssm.cli.checks import OPERATION_LIMIT_S, CheckFinding, ok, problem, warning
-
-if TYPE_CHECKING:
-    from mqdssm.cli.settings import Loaded
-    from mqdssm.directory.channel import Channel
-    from mqdssm.directory.options import ConnectionOptions, Endpoint
+from mqdssm.diagnostics.findings import OPERATION_LIMIT_S, CheckFinding, ok, problem, warning
+from mqdssm.directory.channel import Channel, ThreadSafeCounter
+from mqdssm.directory.connect import Attempt, open_channel, trust
+from mqdssm.directory.options import ConnectionOptions, Endpoint
+from mqdssm.directory.requests import encode_extended
+from mqdssm.directory.responses import EXTENDED_RESPONSE
+from mqdssm.errors import DirectoryNotConnected
 
 DAYS_LEFT_MIN: Final = 30
 """Days of validity below which a certificate is a warning."""
@@ -23,35 +24,37 @@ SLOW_CONNECTION_S: Final = 2.0
 STARTTLS_OID: Final = "1.3.6.1.4.1.1466.20037"
 _DAY_S: Final = 86_400
 
-log: Final = logging.getLogger(__name__)
 
+def settings(
+    options: ConnectionOptions, sources: Sequence[str] = (), file: Path | None = None
+) -> Iterator[CheckFinding]:
+    """Report the settings in use, and insecure ones.
 
-def settings(loaded: "Loaded") -> Iterator[CheckFinding]:
-    """Report the settings in use, and insecure ones."""
-    name, found = "settings", loaded.settings
-    sources = ", ".join(dict.fromkeys(loaded.sources.values()))
-    local = all(url.lower().startswith("ldapi:") for url in found.url)
-    who = found.user or ("the user of this process" if local else "nobody")
-    yield ok(name, f"{', '.join(found.url)} as {who}; from {sources}")
-    file = found.password_file
+    Args:
+        options: how to connect.
+        sources: where the settings come from.
+        file: that holds the password; None: there is none.
+    """
+    name = "settings"
+    local = all(endpoint.is_local_socket for endpoint in options.endpoints)
+    who = options.user or ("the user of this process" if local else "nobody")
+    urls = ", ".join(endpoint.url for endpoint in options.endpoints)
+    yield ok(name, f"{urls} as {who}; from {', '.join(dict.fromkeys(sources))}")
     if file is not None and os.name == "posix" and file.exists():
         mode = stat.S_IMODE(file.stat().st_mode)
         if mode & 0o077:
             yield warning(name, f"others may read the password file {file} ({mode:04o})", f"chmod 600 {file}")
-    if found.allow_clear_text:
+    if options.allow_clear_text:
         advice = "use StartTLS or LDAPS, and take allow_clear_text out"
         yield warning(name, "the password may go in clear text to another machine", advice)
-    if found.user is None and not local:
+    if options.user is None and not local:
         words = "nobody logs in: servers show little to strangers"
         yield warning(name, words, "set a user: --user, MQDSSM_USER")
 
 
-def connection(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[CheckFinding]:
+def connection(options: ConnectionOptions, endpoint: Endpoint) -> Iterator[CheckFinding]:
     """Check that a server can be reached and accepts the log-in."""
-    from mqdssm.directory import connect
-
     name = f"connection {endpoint.url}"
-    log.debug("connecting with %s", connect.__name__)  # it is loaded: the time is the connection's own
     started = time.monotonic()
     with bound(options, endpoint):
         took = time.monotonic() - started
@@ -64,11 +67,8 @@ def connection(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[C
 
 
 @contextlib.contextmanager
-def bound(options: "ConnectionOptions", endpoint: "Endpoint") -> "Iterator[Channel]":
+def bound(options: ConnectionOptions, endpoint: Endpoint) -> Iterator[Channel]:
     """Open a separate bound connection to one server."""
-    from mqdssm.directory.channel import ThreadSafeCounter
-    from mqdssm.directory.connect import Attempt, open_channel, trust
-
     deadline = time.monotonic() + OPERATION_LIMIT_S
     channel = open_channel(Attempt(options, endpoint, trust(options), deadline), ThreadSafeCounter())
     try:
@@ -77,7 +77,7 @@ def bound(options: "ConnectionOptions", endpoint: "Endpoint") -> "Iterator[Chann
         channel.close()
 
 
-def certificate(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[CheckFinding]:
+def certificate(options: ConnectionOptions, endpoint: Endpoint) -> Iterator[CheckFinding]:
     """Check the use of TLS, and the validity of the certificate."""
     name = f"certificate {endpoint.url}"
     if endpoint.tls == "none":
@@ -100,10 +100,8 @@ def certificate(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[
 
 
 @contextlib.contextmanager
-def _secured(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[ssl.SSLSocket]:
+def _secured(options: ConnectionOptions, endpoint: Endpoint) -> Iterator[ssl.SSLSocket]:
     """Open a TLS connection to a server without logging in."""
-    from mqdssm.directory.connect import trust
-
     address = (endpoint.host or "", endpoint.port)
     with socket.create_connection(address, timeout=OPERATION_LIMIT_S) as raw:
         if endpoint.tls == "starttls":
@@ -113,12 +111,7 @@ def _secured(options: "ConnectionOptions", endpoint: "Endpoint") -> Iterator[ssl
             yield secured
 
 
-def _start_tls(raw: socket.socket, endpoint: "Endpoint") -> None:
-    from mqdssm.directory.channel import Channel, ThreadSafeCounter
-    from mqdssm.directory.requests import encode_extended
-    from mqdssm.directory.responses import EXTENDED_RESPONSE
-    from mqdssm.errors import DirectoryNotConnected
-
+def _start_tls(raw: socket.socket, endpoint: Endpoint) -> None:
     deadline = time.monotonic() + OPERATION_LIMIT_S
     channel = Channel(raw, endpoint.url, 1, ThreadSafeCounter())
     result = channel.request(1, encode_extended(1, STARTTLS_OID), EXTENDED_RESPONSE, deadline)

@@ -1,17 +1,26 @@
-"""Checks of ``mqdssm doctor`` of the directory: kind of server, schema, base tree, rights."""
+"""Checks of the directory: kind of server, schema, base tree, rights."""
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from mqdssm.cli.checks import OPERATION_LIMIT_S, CheckFinding, Patient, ok, problem, warning
-from mqdssm.cli.checks_connection import bound
-from mqdssm.cli.rights_samples import Samples
+from mqdssm.diagnostics.connection_checks import bound
+from mqdssm.diagnostics.event_rights import events
+from mqdssm.diagnostics.findings import (
+    OPERATION_LIMIT_S,
+    CheckedDirectory,
+    CheckFinding,
+    ok,
+    problem,
+    warning,
+)
+from mqdssm.diagnostics.sample_objects import Samples
+from mqdssm.directory.requests import ChangeType, Modification, encode_modify
+from mqdssm.directory.responses import MODIFY_RESPONSE, LdapResult
+from mqdssm.directory.schema_check import differences_of
+from mqdssm.directory.session import Session
 from mqdssm.errors import ObjectNotFound
-
-if TYPE_CHECKING:
-    from mqdssm.directory.responses import LdapResult
-    from mqdssm.directory.session import Session
+from mqdssm.tables import places
 
 SHOWN_MAX: Final = 5
 """Maximum differences or names in one line."""
@@ -19,12 +28,12 @@ NO_SUCH_ATTRIBUTE: Final = 16
 INSUFFICIENT_ACCESS: Final = 50
 
 
-def profile(patient: Patient) -> Iterator[CheckFinding]:
+def profile(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Report the kind of server, and its naming contexts."""
-    session = patient.session
+    session = checked.session
     versions = [value.decode(errors="replace") for value in session.root_dse.all("vendorVersion")]
     title = " ".join((session.profile.title, *versions))
-    how = "by option" if patient.options.profile != "auto" else "found out"
+    how = "by option" if checked.options.profile != "auto" else "found out"
     yield ok("profile", f"{title} ({session.profile.name}, {how})")
     naming = session.naming
     published = session.root_dse.first("rootDomainNamingContext") is not None
@@ -36,11 +45,9 @@ def profile(patient: Patient) -> Iterator[CheckFinding]:
         yield warning("naming contexts", words, session.profile.facts.naming_hint)
 
 
-def schema(patient: Patient) -> Iterator[CheckFinding]:
+def schema(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Check that the server's schema has what the mapping needs."""
-    from mqdssm.directory.schema_check import differences_of
-
-    differences = differences_of(patient.session)
+    differences = differences_of(checked.session)
     serious = [one for one in differences if one.serious]
     if not differences:
         yield ok("schema", "all classes and attributes are there, as Microsoft defines them")
@@ -52,14 +59,12 @@ def schema(patient: Patient) -> Iterator[CheckFinding]:
     elif any("no equality rule" in one.problem for one in serious):
         yield problem("schema", f"{shown}{more}", "take msuser.schema out and load ours instead")
     else:
-        yield problem("schema", f"{shown}{more}", patient.session.profile.facts.schema_hint)
+        yield problem("schema", f"{shown}{more}", checked.session.profile.facts.schema_hint)
 
 
-def tree(patient: Patient) -> Iterator[CheckFinding]:
+def tree(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Check that the objects exist that every event needs."""
-    from mqdssm.tables import places
-
-    session, name = patient.session, "base tree"
+    session, name = checked.session, "base tree"
     root, forest = session.naming.root, session.naming.forest
     needed = (
         places.computers_dn(root),
@@ -76,9 +81,7 @@ def tree(patient: Patient) -> Iterator[CheckFinding]:
     yield from _enterprise(session)
 
 
-def _enterprise(session: "Session") -> Iterator[CheckFinding]:
-    from mqdssm.tables import places
-
+def _enterprise(session: Session) -> Iterator[CheckFinding]:
     naming, facts, name = session.naming, session.profile.facts, "enterprise"
     dn = places.enterprise_dn(naming.forest, naming.configuration)
     try:
@@ -97,11 +100,11 @@ def _enterprise(session: "Session") -> Iterator[CheckFinding]:
         yield ok(name, f"{dn} is there")
 
 
-def _tree_hint(session: "Session") -> str:
+def _tree_hint(session: Session) -> str:
     return session.profile.facts.tree_hint.replace("{root}", str(session.naming.forest))
 
 
-def _exists(session: "Session", dn: str) -> bool:
+def _exists(session: Session, dn: str) -> bool:
     try:
         session.get(dn, ["objectClass"])
     except ObjectNotFound:
@@ -109,23 +112,21 @@ def _exists(session: "Session", dn: str) -> bool:
     return True
 
 
-def rights(patient: Patient) -> Iterator[CheckFinding]:
+def rights(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Report the bound identity and its rights, as far as they can be found without a change."""
-    session, name = patient.session, "rights"
+    session, name = checked.session, "rights"
     who = session.bound_name()
     sid = session.bound_sid()
     if who is None and sid is not None:  # Samba does not say who one is
-        who = patient.options.user or "the user of this process"
+        who = checked.options.user or "the user of this process"
     yield ok(name, f"logged in as {who or 'nobody (anonymous)'}{f', SID {sid}' if sid else ''}")
     if session.profile.computes_rights:
-        from mqdssm.cli import checks_rights  # it brings the tables along, which --help need not wait for
-
-        yield from checks_rights.events(patient)
+        yield from events(checked)
         return
-    if patient.options.read_only:
+    if checked.options.read_only:
         yield ok(name, "read only: nothing is ever written, so the right to was not tried")
         return
-    samples = Samples(session, patient.at)
+    samples = Samples(session, checked.at)
     for what, ldap_class, attribute in (
         ("the enterprise", "mSMQEnterpriseSettings", "mSMQLongLived"),
         ("queue managers", "mSMQConfiguration", "mSMQQuota"),
@@ -134,15 +135,17 @@ def rights(patient: Patient) -> Iterator[CheckFinding]:
         target = samples.of_class(ldap_class)
         if target is not None and _exists(session, str(target)):
             values = session.get(target, [attribute]).all(attribute)
-            yield _may_write(patient, what, attribute, str(target), values)
+            yield _may_write(checked, what, attribute, str(target), values)
         elif ldap_class != "mSMQEnterpriseSettings":
             yield ok(name, f"no {what} to be seen yet: whether they may be changed was not tried")
 
 
-def _may_write(patient: Patient, what: str, attribute: str, dn: str, values: list[bytes]) -> CheckFinding:
+def _may_write(
+    checked: CheckedDirectory, what: str, attribute: str, dn: str, values: list[bytes]
+) -> CheckFinding:
     """Try to delete a value that the object does not have: the result code shows the rights."""
     absent = next(value for value in (b"-2147483648", b"-2147483647") if value not in values)
-    result = _without(patient, dn, attribute, absent)
+    result = _without(checked, dn, attribute, absent)
     name = "rights"
     if result.code == NO_SUCH_ATTRIBUTE:
         return ok(name, f"may change {what} (tried on {dn}, nothing changed)")
@@ -154,11 +157,8 @@ def _may_write(patient: Patient, what: str, attribute: str, dn: str, values: lis
     return warning(name, words, "try it on an object that does not matter")
 
 
-def _without(patient: Patient, dn: str, attribute: str, value: bytes) -> "LdapResult":
-    from mqdssm.directory.requests import ChangeType, Modification, encode_modify
-    from mqdssm.directory.responses import MODIFY_RESPONSE
-
-    with bound(patient.options, patient.endpoints[0]) as channel:
+def _without(checked: CheckedDirectory, dn: str, attribute: str, value: bytes) -> LdapResult:
+    with bound(checked.options, checked.endpoints[0]) as channel:
         number = channel.new_id()
         request = encode_modify(number, dn, [Modification(ChangeType.DELETE, attribute, [value])])
         return channel.request(number, request, MODIFY_RESPONSE, time.monotonic() + OPERATION_LIMIT_S)

@@ -1,4 +1,4 @@
-"""Check of a user's rights for events on Active Directory.
+"""Rights of a user for events on Active Directory: one finding for each element, all events in it.
 
 Nothing is tried: domain controllers compute what a user may do (allowedChildClassesEffective,
 allowedAttributesEffective, sDRightsEffective; [MS-ADTS] 3.1.1.4.5). What they do not compute, reading,
@@ -8,21 +8,27 @@ deleting and extended rights, is found out from the access control lists.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import UUID
 
+from mqdssm.diagnostics.findings import CheckedDirectory, CheckFinding, ok, warning
+from mqdssm.diagnostics.sample_objects import Samples
+from mqdssm.directory.entries import Entry
+from mqdssm.directory.filters import Equal, any_of
+from mqdssm.directory.session import Session
 from mqdssm.errors import DecodeError, ObjectNotFound
-from mqdssm.tables import rights
+from mqdssm.model.dn import DN
+from mqdssm.tables import TABLES, rights
+from mqdssm.tables.access import grants
+from mqdssm.tables.dependent_objects import COPIED, SETTINGS_CLASS
 from mqdssm.tables.rights import Event, Need
+from mqdssm.tables.row import Access, Holder
+from mqdssm.tables.schema_compare import needed_attributes
+from mqdssm.wire.dtyp import SecurityDescriptor
+from mqdssm.wire.sid import Sid
 
-if TYPE_CHECKING:
-    from mqdssm.cli.rights_samples import Samples
-    from mqdssm.directory.entries import Entry
-    from mqdssm.directory.session import Session
-    from mqdssm.model.dn import DN
-    from mqdssm.wire.dtyp import SecurityDescriptor
-    from mqdssm.wire.sid import Sid
-
+NAME: Final = "event rights"
+ADVICE: Final = "let an administrator of the domain grant it (docs/tables/rights.md)"
 CHILDREN: Final = "allowedChildClassesEffective"
 ATTRIBUTES: Final = "allowedAttributesEffective"
 PARTS: Final = "sDRightsEffective"
@@ -46,7 +52,7 @@ class Verdict:
 
     needs: tuple[Need, ...]
     missing: str | None
-    looked_at: "tuple[DN, ...]" = ()
+    looked_at: tuple[DN, ...] = ()
     unseen: tuple[str, ...] = ()
 
     @property
@@ -59,7 +65,7 @@ class Verdict:
 class RightsChecker:
     """Checks rights; each object is read once."""
 
-    def __init__(self, session: "Session", samples: "Samples") -> None:
+    def __init__(self, session: Session, samples: Samples) -> None:
         self._session = session
         self._samples = samples
         self._entries: dict[DN, Entry | None] = {}
@@ -92,7 +98,7 @@ class RightsChecker:
             return Verdict(needs, None, tuple(looked_at), tuple(unseen))
         return Verdict(needs, ", or ".join(words), tuple(looked_at))
 
-    def _missing(self, need: Need, dn: "DN") -> str | None:
+    def _missing(self, need: Need, dn: DN) -> str | None:
         """Return the right of a row if it is missing on an object; empty if granted, None if unknown."""
         entry = self._entry(dn)
         if entry is None:  # hidden
@@ -115,9 +121,7 @@ class RightsChecker:
         for_class = f" for {need.object_class}" if need.object_class else ""
         return "" if granted else f"{need.right.name}{for_class}"
 
-    def _missing_to_read(
-        self, need: Need, entry: "Entry", descriptor: "SecurityDescriptor | None"
-    ) -> str | None:
+    def _missing_to_read(self, need: Need, entry: Entry, descriptor: SecurityDescriptor | None) -> str | None:
         if descriptor is None:
             return f"{need.right.name} (its descriptor is not shown)"
         absent = [
@@ -130,10 +134,8 @@ class RightsChecker:
         return _incomplete(need, absent)
 
     def _grants(
-        self, entry: "Entry", descriptor: "SecurityDescriptor", right: int, kinds: Collection[UUID]
+        self, entry: Entry, descriptor: SecurityDescriptor, right: int, kinds: Collection[UUID]
     ) -> bool:
-        from mqdssm.tables.access import grants
-        from mqdssm.wire.sid import Sid
 
         own = entry.first("objectSid")
         is_self = own is not None and str(Sid.from_bytes(own)) == self._session.bound_sid()
@@ -142,16 +144,16 @@ class RightsChecker:
     # -- the directory
 
     @cached_property
-    def token(self) -> "frozenset[Sid]":
+    def token(self) -> frozenset[Sid]:
         """SIDs of the user and of all groups."""
         return token_of(self._session.get("", ["tokenGroups"]).all("tokenGroups"))
 
-    def descriptor_at(self, dn: "DN") -> "SecurityDescriptor | None":
+    def descriptor_at(self, dn: DN) -> SecurityDescriptor | None:
         """Return the descriptor of an object; None if it is not readable."""
         entry = self._entry(dn)
         return None if entry is None else descriptor_of(entry)
 
-    def _entry(self, dn: "DN") -> "Entry | None":
+    def _entry(self, dn: DN) -> Entry | None:
         if dn not in self._entries:
             wanted = [CHILDREN, ATTRIBUTES, PARTS, _DESCRIPTOR, "objectSid"]
             try:
@@ -163,8 +165,6 @@ class RightsChecker:
     @cached_property
     def _property_guids(self) -> Mapping[str, frozenset[UUID]]:
         """Lower-case attribute -> GUIDs of the attribute and its property set, as in ACEs."""
-        from mqdssm.directory.filters import Equal, any_of
-
         names = sorted({name for need in rights.NEEDS for name in read_by(need)})
         wanted = any_of(*(Equal("lDAPDisplayName", name.encode()) for name in names))
         columns = ["lDAPDisplayName", "schemaIDGUID", "attributeSecurityGUID"]
@@ -179,21 +179,17 @@ class RightsChecker:
         return found
 
 
-def token_of(groups: Iterable[bytes]) -> "frozenset[Sid]":
+def token_of(groups: Iterable[bytes]) -> frozenset[Sid]:
     """Return a user's token.
 
     Args:
         groups: tokenGroups of the root DSE, which may leave out what is in every token.
     """
-    from mqdssm.wire.sid import Sid
-
     return frozenset((*map(Sid.from_bytes, groups), *map(Sid.parse, _WIDELY_KNOWN)))
 
 
-def descriptor_of(entry: "Entry") -> "SecurityDescriptor | None":
+def descriptor_of(entry: Entry) -> SecurityDescriptor | None:
     """Return the descriptor of an entry; None if it is not readable or damaged."""
-    from mqdssm.wire.dtyp import SecurityDescriptor
-
     image = entry.first(_DESCRIPTOR)
     try:
         return None if image is None else SecurityDescriptor.from_bytes(image)
@@ -203,18 +199,12 @@ def descriptor_of(entry: "Entry") -> "SecurityDescriptor | None":
 
 def read_by(need: Need) -> tuple[str, ...]:
     """Return the attributes that events read of a row's class, without the descriptor."""
-    from mqdssm.tables.schema_compare import needed_attributes
-
     names = needed_attributes().get(need.holder, frozenset())
     return tuple(sorted(name for name in names if name != _DESCRIPTOR))
 
 
 def written_by(need: Need) -> tuple[str, ...]:
     """Return all attributes that a row's event can write to objects of its class."""
-    from mqdssm.tables import TABLES
-    from mqdssm.tables.dependent_objects import COPIED, SETTINGS_CLASS
-    from mqdssm.tables.row import Access, Holder
-
     if need.holder == SETTINGS_CLASS:
         return tuple(copied.settings for copied in COPIED if copied.configuration != "objectGUID")
     event = Access.CREATE if need.event is Event.CREATE else Access.WRITE
@@ -225,7 +215,7 @@ def written_by(need: Need) -> tuple[str, ...]:
     return tuple(name for name in names if name != _DESCRIPTOR)
 
 
-def _words(entry: "Entry", attribute: str) -> set[str]:
+def _words(entry: Entry, attribute: str) -> set[str]:
     return {value.decode().lower() for value in entry.all(attribute)}
 
 
@@ -235,3 +225,72 @@ def _incomplete(need: Need, absent: list[str]) -> str:
     shown = ", ".join(absent[:_NAMES_SHOWN_MAX])
     more = f" and {len(absent) - _NAMES_SHOWN_MAX} more" if len(absent) > _NAMES_SHOWN_MAX else ""
     return f"{need.right.name} (for {shown}{more})"
+
+
+def events(checked: CheckedDirectory) -> Iterator[CheckFinding]:
+    """Report the events that will work, by element, and the rights missing for the others."""
+    session = checked.session
+    judge = RightsChecker(session, Samples(session, checked.at))
+    for element in dict.fromkeys(need.element for need in rights.NEEDS):
+        judged = {event: list(judge.verdicts(element, event)) for event in rights.Event}
+        for event, verdicts in judged.items():
+            lacking = [one for one in verdicts if one.missing]
+            if lacking:
+                yield warning(NAME, f"{element}: {_lacking(event, verdicts, lacking)}", ADVICE)
+        fine = {event: verdicts for event, verdicts in judged.items() if not _is_lacking(verdicts)}
+        if any(fine.values()):
+            yield ok(NAME, f"{element}: {'; '.join(_known(fine))}")
+    yield _identifiers(session, judge)
+
+
+def _is_lacking(verdicts: list[Verdict]) -> bool:
+    return any(one.missing for one in verdicts)
+
+
+def _lacking(event: rights.Event, verdicts: list[Verdict], lacking: list[Verdict]) -> str:
+    """Describe one event for which rights are missing."""
+    conditions = dict.fromkeys(one.needs[0].condition for one in lacking)
+    parts = []
+    for condition in conditions:
+        words = ", ".join(str(one.missing) for one in lacking if one.needs[0].condition == condition)
+        parts.append(f"if {condition}: {words}" if condition else words)
+    start = "may not" if "" in conditions else "may" if _is_allowed(verdicts) else "perhaps may"
+    return f"{start} {event.value}; missing: {'; '.join(parts)}"
+
+
+def _is_allowed(verdicts: list[Verdict]) -> bool:
+    """Return True if the event works, apart from conditions of the table that need more rights."""
+    return all(one.missing == "" for one in verdicts if not one.needs[0].condition)
+
+
+def _known(judged: Mapping[rights.Event, list[Verdict]]) -> Iterator[str]:
+    """Describe the allowed events with the objects checked, and the unknown ones for lack of an object."""
+    may = [event.value for event, verdicts in judged.items() if verdicts and _is_allowed(verdicts)]
+    every = [one for verdicts in judged.values() for one in verdicts]
+    where = dict.fromkeys(str(dn) for one in every if one.missing == "" for dn in one.looked_at)
+    if may:
+        yield f"may {', '.join(may)} (by the rights on {'; '.join(where)})"
+    untold = [one for one in every if one.missing is None]
+    for unseen in dict.fromkeys(one.unseen for one in untold):
+        what = dict.fromkeys(one.what for one in untold if one.unseen == unseen)
+        why = f"no {' or '.join(unseen)}" if unseen else "no descriptor"
+        yield f"{why} to be seen: cannot tell of {', '.join(what)}"
+
+
+def _identifiers(session: Session, judge: RightsChecker) -> CheckFinding:
+    """Check that new objects can be added with their GUID ([MS-ADTS] 3.1.1.5.2.2, decision M37)."""
+    name, missing = "identifiers", []
+    if not session.profile.keeps_guids(session):
+        missing.append("fSpecifyGUIDOnAdd is not set (the 11th character of dSHeuristics is not 1)")
+    for dn in dict.fromkeys((session.naming.root, session.naming.configuration)):
+        descriptor = judge.descriptor_at(dn)
+        if descriptor is None:
+            missing.append(f"the descriptor of {dn} is not shown, so the right Add-GUID is not known")
+        elif not grants(descriptor, judge.token, rights.CONTROL.decides, {rights.ADD_GUID}):
+            missing.append(f"the right Add-GUID ({rights.ADD_GUID}) on {dn}")
+    if not missing:
+        return ok(name, "new objects may bring their GUID along, if this is a domain controller of Windows")
+    words = "new objects get a GUID of the domain controller's; missing to bring one along"
+    return ok(
+        name, f"{words}: {'; '.join(missing)}; queues and queue managers remember theirs in mSMQOwnerID"
+    )

@@ -1,4 +1,4 @@
-"""Checks of ``mqdssm doctor`` of the server: limits, controls, indexes, clock, and the other servers."""
+"""Checks of the server: limits, controls, indexes, clock, and the other servers."""
 
 import contextlib
 import statistics
@@ -6,14 +6,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import uuid4
 
-from mqdssm.cli.checks import CheckFinding, Patient, ok, problem, warning
+from mqdssm.diagnostics.findings import CheckedDirectory, CheckFinding, ok, problem, warning
+from mqdssm.directory.filters import Present
+from mqdssm.directory.requests import PAGED_RESULTS_OID
+from mqdssm.directory.session import Session
 from mqdssm.errors import DirectoryError, ObjectNotFound
-
-if TYPE_CHECKING:
-    from mqdssm.directory.session import Session
 
 MORE_RIGHTS: Final = "log in (--user), or let the server's administrator grant the right to read"
 COUNTING_LIMIT_S: Final = 3.0
@@ -25,11 +25,9 @@ CLOCK_DIFFERENCE_MAX_S: Final = 300
 EXTENSIONS: Final = {"1.3.6.1.4.1.1466.20037": "StartTLS", "1.3.6.1.4.1.4203.1.11.3": "who am I"}
 
 
-def limits(patient: Patient) -> Iterator[CheckFinding]:
+def limits(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Check that the server does not cut a long search."""
-    from mqdssm.directory.filters import Present
-
-    session, name = patient.session, "limits"
+    session, name = checked.session, "limits"
     started = time.monotonic()
     count, whole = 0, True
     rows = session.rows(session.naming.forest, Present("objectClass"), ["objectGUID"])
@@ -52,7 +50,7 @@ def limits(patient: Patient) -> Iterator[CheckFinding]:
         raise
     finally:
         getattr(rows, "close", lambda: None)()
-    pages = f"pages of {patient.options.page_size}"
+    pages = f"pages of {checked.options.page_size}"
     said = f"read {'all' if whole else 'the first'} {count} objects in {pages}: no size limit met"
     usual = session.profile.facts.size_limit
     if whole and count < usual:
@@ -60,16 +58,14 @@ def limits(patient: Patient) -> Iterator[CheckFinding]:
     yield ok(name, said)
 
 
-def controls(patient: Patient) -> Iterator[CheckFinding]:
+def controls(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Check that the server has the required and the useful controls."""
-    from mqdssm.directory.requests import PAGED_RESULTS_OID
-
-    name, root_dse, facts = "controls", patient.session.root_dse, patient.session.profile.facts
+    name, root_dse, facts = "controls", checked.session.root_dse, checked.session.profile.facts
     known = {value.decode() for value in root_dse.all("supportedControl")}
     if PAGED_RESULTS_OID not in known:
         yield problem(name, "no paged results (RFC 2696): long searches will fail", "use another server")
         return
-    if patient.session.brings_references:
+    if checked.session.brings_references:
         yield ok(name, f"paged results, {facts.references}")
     else:
         words = f"paged results, but no {facts.references}: references cost a round trip more a page"
@@ -81,9 +77,9 @@ def controls(patient: Patient) -> Iterator[CheckFinding]:
     yield ok(name, f"extended operations: {', '.join(has)}; changes {watch}")
 
 
-def indexes(patient: Patient) -> Iterator[CheckFinding]:
+def indexes(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Check that look-ups by GUID are fast, since every event begins with one."""
-    session, name = patient.session, "indexes"
+    session, name = checked.session, "indexes"
     facts = session.profile.facts
     seen = None if facts.index_place is None else _configured_indexes(session, *facts.index_place)
     if seen is not None and "objectguid" not in seen:
@@ -100,17 +96,15 @@ def indexes(patient: Patient) -> Iterator[CheckFinding]:
         yield ok(name, said)
 
 
-def _lookup_s(session: "Session") -> float:
+def _lookup_s(session: Session) -> float:
     started = time.monotonic()
     with contextlib.suppress(ObjectNotFound):
         session.get(uuid4(), ["objectClass"])
     return time.monotonic() - started
 
 
-def _configured_indexes(session: "Session", place: str, attribute: str) -> set[str] | None:
+def _configured_indexes(session: Session, place: str, attribute: str) -> set[str] | None:
     """Return the indexed attributes in lower case; None if the configuration is not readable."""
-    from mqdssm.directory.filters import Present
-
     try:
         found = list(session.find(place, Present(attribute), [attribute]))
     except DirectoryError:
@@ -121,9 +115,9 @@ def _configured_indexes(session: "Session", place: str, attribute: str) -> set[s
     return {name.strip().lower() for value in values for name in value.partition(" ")[0].split(",")}
 
 
-def clock(patient: Patient) -> Iterator[CheckFinding]:
+def clock(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Check that the server's clock agrees with the local one, if the server shows its time."""
-    session, name = patient.session, "clock"
+    session, name = checked.session, "clock"
     told = _server_time(session)
     now = datetime.now(UTC)
     if told is not None:
@@ -144,7 +138,7 @@ def clock(patient: Patient) -> Iterator[CheckFinding]:
         yield ok(name, "the server does not tell its time; nothing in it is of the future")
 
 
-def _server_time(session: "Session") -> tuple[datetime, str] | None:
+def _server_time(session: Session) -> tuple[datetime, str] | None:
     for dn, attribute in (("", "currentTime"), ("cn=Current,cn=Time,cn=Monitor", "monitorTimestamp")):
         try:
             value = session.get(dn, [attribute]).first(attribute)
@@ -156,12 +150,12 @@ def _server_time(session: "Session") -> tuple[datetime, str] | None:
     return None
 
 
-def _last_change(session: "Session") -> datetime | None:
+def _last_change(session: Session) -> datetime | None:
     values = _change_numbers(session)
     return max((moment for moment in map(_time, values) if moment is not None), default=None)
 
 
-def _change_numbers(session: "Session") -> list[bytes]:
+def _change_numbers(session: Session) -> list[bytes]:
     attribute = session.profile.facts.change_number
     if attribute is None:
         return []
@@ -181,17 +175,15 @@ def _time(value: bytes | None) -> datetime | None:
         return None
 
 
-def others(patient: Patient) -> Iterator[CheckFinding]:
+def others(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Check that all servers of the list hold the same directory in the same state."""
-    from mqdssm.directory.session import Session
-
     name = "servers"
-    if len(patient.endpoints) == 1:
+    if len(checked.endpoints) == 1:
         yield ok(name, "one server: nothing to fall back to")
         return
     seen: dict[str, tuple[object, ...]] = {}
-    for endpoint in patient.endpoints:
-        with Session.open(replace(patient.options, endpoints=(endpoint,))) as session:
+    for endpoint in checked.endpoints:
+        with Session.open(replace(checked.options, endpoints=(endpoint,))) as session:
             known = (str(session.naming.forest), session.profile.name)
             seen[endpoint.url] = (*known, tuple(sorted(_change_numbers(session))))
     directories = {state[:2] for state in seen.values()}
@@ -208,12 +200,10 @@ def others(patient: Patient) -> Iterator[CheckFinding]:
         yield ok(name, f"{said}; they do not tell this user whether they are in the same state")
 
 
-def catalog(patient: Patient) -> Iterator[CheckFinding]:
+def catalog(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Check that a global catalog answers, for finding objects of other domains."""
-    from mqdssm.directory.session import Session
-
-    name, options = "global catalog", patient.options
-    if not patient.session.profile.has_catalog:
+    name, options = "global catalog", checked.options
+    if not checked.session.profile.has_catalog:
         return
     if options.part_only:
         words = (

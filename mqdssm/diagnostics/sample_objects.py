@@ -1,14 +1,19 @@
-"""Objects on which ``mqdssm doctor`` looks up rights: one of each class, of one computer if possible."""
+"""Objects on which rights are looked up: one of each class, of one computer if possible."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from mqdssm.directory.filters import And, Equal, LdapFilter
+from mqdssm.directory.session import Session
 from mqdssm.errors import ObjectNotFound
-
-if TYPE_CHECKING:
-    from mqdssm.directory.filters import LdapFilter
-    from mqdssm.directory.session import Session
-    from mqdssm.model.dn import DN
+from mqdssm.events.context import Context
+from mqdssm.events.facade import Directory
+from mqdssm.events.machines import find_machine
+from mqdssm.model.dn import DN
+from mqdssm.model.elements import Queue
+from mqdssm.model.filters import Filter
+from mqdssm.tables.places import enterprise_dn, queue_manager_of, search_base
+from mqdssm.wire.sid import Sid
 
 QUEUE_SEPARATOR: Final = "\\"
 
@@ -21,7 +26,7 @@ class Samples:
     """
 
     def __init__(
-        self, session: "Session", at: str | None = None, chosen: "Mapping[str, DN | None] | None" = None
+        self, session: Session, at: str | None = None, chosen: Mapping[str, DN | None] | None = None
     ) -> None:
         r"""Initialize without searching.
 
@@ -46,7 +51,7 @@ class Samples:
             "user": self._user,
         }
 
-    def of_class(self, ldap_class: str) -> "DN | None":
+    def of_class(self, ldap_class: str) -> DN | None:
         """Return the sample object of a class; None if this user can see none.
 
         Raises:
@@ -60,7 +65,7 @@ class Samples:
 
     # -- one finder for each class
 
-    def _queue(self) -> "DN | None":
+    def _queue(self) -> DN | None:
         if self._at is None:
             return self._first("mSMQQueue")
         if QUEUE_SEPARATOR in self._at:
@@ -68,38 +73,26 @@ class Samples:
         manager = self.of_class("mSMQConfiguration")
         return None if manager is None else self._first("mSMQQueue", manager)
 
-    def _wanted_queue(self, path: str) -> "DN":
-        from mqdssm.events.facade import Directory
-        from mqdssm.model.dn import DN
-        from mqdssm.model.elements import Queue
-        from mqdssm.model.filters import Filter
-
+    def _wanted_queue(self, path: str) -> DN:
         found = Directory(self._session).read(
             Queue, Filter("Pathname", "==", path), attributes=["Identifier", "FullPath"]
         )
         return DN.parse(found.full_path or "")
 
-    def _manager(self) -> "DN | None":
-        from mqdssm.tables.places import queue_manager_of
-
+    def _manager(self) -> DN | None:
         if self._at is not None and QUEUE_SEPARATOR not in self._at:
             computer = self.of_class("computer")
             return None if computer is None else self._if_there(queue_manager_of(computer))
         queue = self.of_class("mSMQQueue")
         return self._first("mSMQConfiguration") if queue is None else queue.parent
 
-    def _computer(self) -> "DN | None":
-        from mqdssm.events.context import Context
-        from mqdssm.events.machines import find_machine
-
+    def _computer(self) -> DN | None:
         if self._at is not None and QUEUE_SEPARATOR not in self._at:
             return find_machine(Context(self._session), self._at).dn
         manager = self.of_class("mSMQConfiguration")
         return self._first("computer") if manager is None else manager.parent
 
-    def _settings(self) -> "DN | None":
-        from mqdssm.directory.filters import And, Equal
-
+    def _settings(self) -> DN | None:
         computer = self.of_class("computer")
         if computer is None:
             return None
@@ -111,9 +104,7 @@ class Samples:
                 return found
         return None
 
-    def _server(self) -> "DN | None":
-        from mqdssm.directory.filters import And, Equal
-
+    def _server(self) -> DN | None:
         settings, computer = self.of_class("mSMQSettings"), self.of_class("computer")
         if settings is not None:
             return settings.parent
@@ -123,24 +114,19 @@ class Samples:
         named = And((Equal("objectClass", b"server"), Equal("cn", computer.name.encode())))
         return next(iter(self._all(sites, named)), None)
 
-    def _servers(self) -> "DN | None":
+    def _servers(self) -> DN | None:
         site = self.of_class("site")
         return None if site is None else self._if_there(site.child("CN", "Servers"))
 
-    def _site(self) -> "DN | None":
+    def _site(self) -> DN | None:
         server = self.of_class("server")
         return self._first("site") if server is None else server.parent.parent
 
-    def _enterprise(self) -> "DN":
-        from mqdssm.tables.places import enterprise_dn
-
+    def _enterprise(self) -> DN:
         naming = self._session.naming
         return enterprise_dn(naming.forest, naming.configuration)
 
-    def _user(self) -> "DN | None":
-        from mqdssm.directory.filters import And, Equal
-        from mqdssm.wire.sid import Sid
-
+    def _user(self) -> DN | None:
         sid, users = self._session.bound_sid(), self._session.profile.class_filter("user")
         if sid is None:
             return self._first("user")
@@ -150,18 +136,14 @@ class Samples:
 
     # -- the directory
 
-    def _first(self, ldap_class: str, base: "DN | None" = None) -> "DN | None":
-        from mqdssm.tables.places import search_base
-
+    def _first(self, ldap_class: str, base: DN | None = None) -> DN | None:
         naming = self._session.naming
         if base is None and ldap_class in {"mSMQSiteLink", "site"}:
             base = search_base(ldap_class, naming.forest, naming.configuration)
         wanted = self._session.profile.class_filter(ldap_class)
         return next(iter(self._all(base or naming.root, wanted, at_most=1)), None)
 
-    def _all(self, base: "DN", wanted: "LdapFilter", at_most: int = 100) -> "list[DN]":
-        from mqdssm.model.dn import DN
-
+    def _all(self, base: DN, wanted: LdapFilter, at_most: int = 100) -> list[DN]:
         names: list[DN] = []
         found = self._session.find(base, wanted, ["cn"], page_size=min(at_most, 100))
         try:
@@ -175,7 +157,7 @@ class Samples:
             getattr(found, "close", lambda: None)()
         return names
 
-    def _if_there(self, dn: "DN") -> "DN | None":
+    def _if_there(self, dn: DN) -> DN | None:
         try:
             self._session.get(dn, ["objectClass"])
         except ObjectNotFound:
