@@ -17,12 +17,13 @@ from mqdssm.testing.simulation.run import RunReport, Simulation  # isort: skip  
 
 from mqdssm.engines.replication import (
     changes,
-    claims,
     propagation,
+    reported_numbers,
     requests,
     succession,
     sync,
     sync_replies,
+    sync_requests,
     topology,
 )
 from mqdssm.engines.replication import operations as ops
@@ -296,7 +297,7 @@ def _steps_down_by_number(server, partition, sender):
     partition.whole = partition.settled = False
     partition.doubted = True
     yield from topology.derive(server)
-    sync.ask(server, partition)
+    sync_requests.send(server, partition)
 
 
 def _no_doubt(server):
@@ -340,7 +341,7 @@ MUTATIONS = (
     Mutation(
         "what comes early is lost",
         2,
-        patches=((changes, "_keep", _forgets_early), (claims, "_ask", _never_asks)),
+        patches=((changes, "_keep", _forgets_early), (reported_numbers, "_ask", _never_asks)),
     ),
     Mutation("forgets what it executed", 3, patches=((requests, "_remember", lambda *_: None),)),
     Mutation("answers after its start", 30, patches=((requests, "be_quiet", lambda _server: None),)),

@@ -5,24 +5,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from mqdssm.engines.replication import propagation, purging, sync, topology, trust
+from mqdssm.engines.replication import propagation, purging, reported_numbers, sync_requests, topology, trust
 from mqdssm.engines.replication.operations import Applied, ApplyChanges, ObjectRead, ReadObject
 from mqdssm.engines.replication.properties import whole
 from mqdssm.engines.replication.state import Job, Partition, ReplicaState, perform
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import Command, DirectoryChange
+from mqdssm.model.messages import ChangePropagationMessage, Command, DirectoryChange
 from mqdssm.model.seqnum import SequenceNumber
 
 
-def receive(
-    server: ReplicaState, changes: Sequence[DirectoryChange], sender: str, *, flush: bool
-) -> Job[None]:
-    """Apply the changes of a propagation, partition by partition (3.1.5.2)."""
-    for partition_id, group in groupby(changes, key=lambda one: one.partition_id):
+def receive(server: ReplicaState, message: ChangePropagationMessage, sender: str) -> Job[None]:
+    """Handle Change Propagation (3.2.7.1): changes by partition (3.1.5.2), then sequence numbers."""
+    for partition_id, group in groupby(message.directory_changes, key=lambda one: one.partition_id):
         partition = server.partitions.get(partition_id)
         if partition is None or not trust.believes(server, partition, sender):
             continue  # an earlier change of the same propagation changed that
-        yield from handle(server, partition, tuple(group), flush=flush)
+        yield from handle(server, partition, tuple(group), flush=not message.flush)
+    for numbers in message.seq_number_header.partition_seq_numbers:
+        partition = server.partitions.get(numbers.partition_id)
+        if partition is not None:
+            yield from reported_numbers.receive(server, partition, numbers, sender)
 
 
 def is_stale(partition: Partition, purged: SequenceNumber) -> bool:
@@ -96,7 +98,7 @@ def check_pending(server: ReplicaState, partition: Partition) -> Job[bool]:
     if not (yield from _apply(server, partition, ready, flush=True)):
         return False
     if partition.known > partition.last:
-        sync.ask(server, partition)
+        sync_requests.send(server, partition)
     return True
 
 
@@ -124,7 +126,7 @@ def _apply(
                 f"{guilty.seq_number} of {partition.id}, {name}: status {applied.status:#010x}",
             )
             partition.whole = False
-            sync.ask_later(server, partition)
+            sync_requests.send_later(server, partition)
             return False
     return True
 
@@ -145,7 +147,7 @@ def _after(
             yield from server.save(partition, last=partition.last)
         yield from purging.after_changes(server, partition)
         purging.acknowledge(server, partition)
-        sync.ask_if_must(server, partition)
+        sync_requests.send_if_needed(server, partition)
 
 
 def _passed_on(change: DirectoryChange) -> Job[DirectoryChange]:

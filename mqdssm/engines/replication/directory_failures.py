@@ -10,7 +10,7 @@ no other change.
 from typing import Final
 
 from mqdssm.engines.actions import TimerFired
-from mqdssm.engines.replication import propagation, requests, startup, succession, sync, topology
+from mqdssm.engines.replication import propagation, requests, startup, succession, sync_requests, topology
 from mqdssm.engines.replication.actions import ClientEvent, Event, Received, Started
 from mqdssm.engines.replication.state import AGAIN_TIMER, FINISH_S, Job, Partition, ReplicaState
 from mqdssm.model.hresults import Hresult
@@ -67,7 +67,7 @@ def _go_back(server: ReplicaState, partition: Partition, *, lost: bool) -> None:
     partition.last = record.last
     partition.whole = False
     partition.pending.clear()
-    sync.ask_later(server, partition)
+    sync_requests.send_later(server, partition)
 
 
 def again(server: ReplicaState, _rest: str) -> Job[None]:

@@ -12,11 +12,12 @@ from typing import Any, Final, TypeAlias
 
 from mqdssm.engines.actions import TimerFired
 from mqdssm.engines.replication import (
-    claims,
+    changes,
     directory_failures,
     foreign,
     propagation,
     purging,
+    reported_numbers,
     requests,
     startup,
     status,
@@ -61,7 +62,7 @@ from mqdssm.model.seqnum import MIN, SequenceNumber
 _RECEIVING: Final[Mapping[type[ReplicationMessage], Callable[[ReplicaState, Any, str], Job[None] | None]]] = (
     MappingProxyType(
         {
-            ChangePropagationMessage: propagation.receive,  # 3.2.7.1
+            ChangePropagationMessage: changes.receive,  # 3.2.7.1
             ChangeRequestMessage: requests.receive,  # 3.2.7.2
             SyncRequestMessage: sync_replies.receive,  # 3.2.7.3
             PSCAckMessage: purging.receive_psc_ack,  # 3.2.7.4
@@ -81,7 +82,7 @@ _EVENTS: Final[Mapping[type[Any], Callable[[ReplicaState, Any], Job[None] | None
         Nacked: requests.receive_nack,  # 3.3.7.8, 3.3.7.9
         TakeOver: succession.take_over,
         Resynchronize: sync.resynchronize,
-        NameAuthority: claims.name_authority,
+        NameAuthority: reported_numbers.name_authority,
     }
 )
 """Handler of each other type of event."""

@@ -1,10 +1,9 @@
-"""Changes and sequence numbers from neighbour to neighbour ([MC-MQDSRP] 3.3.7.2, 3.3.6.1, 3.2.7.1)."""
+"""Changes and sequence numbers that neighbours are sent ([MC-MQDSRP] 3.3.7.2, 3.3.6.1)."""
 
 from collections.abc import Iterable, Iterator
 
-from mqdssm.engines.replication import changes, claims, trust
 from mqdssm.engines.replication.sizes import size_of_change
-from mqdssm.engines.replication.state import Job, Neighbor, Partition, ReplicaState, key_of
+from mqdssm.engines.replication.state import Neighbor, Partition, ReplicaState, key_of
 from mqdssm.model.messages import (
     ChangePropagationMessage,
     DirectoryChange,
@@ -108,48 +107,3 @@ def _intersite(server: ReplicaState, neighbor: Neighbor) -> Iterator[Partition]:
         handed_over = partition.id == server.settings.site_id and server.is_retiring
         if partition.record.owned or theirs or handed_over:
             yield partition
-
-
-def _tell(server: ReplicaState, partition: Partition, sender: str) -> None:
-    """Send a server our number of a partition at once, since its number is lower (decisions R37, R39)."""
-    numbers = PartitionSeqNumbers(
-        partition_id=partition.id,
-        last_seq_number=partition.last,
-        purged_seq_number=partition.record.purged,
-    )
-    message = ChangePropagationMessage(
-        site_id=server.settings.site_id,
-        seq_number_header=SeqNumberHeader(machine_name=server.name, partition_seq_numbers=(numbers,)),
-    )
-    server.send(sender, message, acks=False)
-
-
-def receive(server: ReplicaState, message: ChangePropagationMessage, sender: str) -> Job[None]:
-    """Handle Change Propagation (3.2.7.1)."""
-    yield from changes.receive(server, message.directory_changes, sender, flush=not message.flush)
-    header = message.seq_number_header
-    if not header.partition_seq_numbers:
-        return
-    for numbers in header.partition_seq_numbers:
-        partition = server.partitions.get(numbers.partition_id)
-        if partition is not None:
-            yield from _take_numbers(server, partition, numbers, sender)
-
-
-def _take_numbers(
-    server: ReplicaState, partition: Partition, numbers: PartitionSeqNumbers, sender: str
-) -> Job[None]:
-    record = partition.record
-    is_behind = numbers.last_seq_number < partition.last
-    if record.owned and is_behind and not _is_neighbor(server, sender):
-        _tell(server, partition, sender)
-    if not record.owned:
-        if numbers.purged_seq_number > record.allowed_purge and trust.believes(server, partition, sender):
-            yield from server.save(partition, allowed_purge=numbers.purged_seq_number)
-        if is_behind and trust.is_from(server, sender, record.authority_name):
-            _tell(server, partition, sender)
-    yield from claims.receive(server, partition, numbers.last_seq_number, sender)
-
-
-def _is_neighbor(server: ReplicaState, sender: str) -> bool:
-    return key_of(sender) in server.pscs or key_of(sender) in server.bscs

@@ -9,7 +9,7 @@ is needed.
 from collections.abc import Iterable
 from typing import Final
 
-from mqdssm.engines.replication import authority, purging, requests, startup, sync, topology
+from mqdssm.engines.replication import authority, purging, requests, startup, sync_requests, topology
 from mqdssm.engines.replication.actions import TakeOver
 from mqdssm.engines.replication.change_request import ChangeRequest
 from mqdssm.engines.replication.operations import (
@@ -160,7 +160,7 @@ def follow(server: ReplicaState, partition: Partition, successor: str) -> Job[No
             one.asking = False
             one.must_ask = True
             if one.last == one.record.last:  # else it is repeated after the current work is persisted
-                sync.ask_if_must(server, one)
+                sync_requests.send_if_needed(server, one)
 
 
 def step_down(server: ReplicaState, partition: Partition, sender: str) -> Job[None]:
@@ -174,7 +174,9 @@ def step_down(server: ReplicaState, partition: Partition, sender: str) -> Job[No
     partition.doubted = True
     partition.consulted.clear()
     partition.claimants.clear()
-    yield from sync.begin_anew(server, partition, owned=False, authority_name=sender, is_new=True)
+    yield from sync_requests.begin_full_sync(
+        server, partition, owned=False, authority_name=sender, is_new=True
+    )
     yield from topology.derive(server)
 
 
@@ -331,7 +333,7 @@ def _consult(server: ReplicaState, partition: Partition, sender: str) -> Job[boo
     consulted[key] = consulted.get(key, 0) + 1
     server.note("asks a BSC for what it owned", f"partition {partition.id}, {names[key]}")
     partition.hint = names[key]
-    sync.ask(server, partition)
+    sync_requests.send(server, partition)
     return True
 
 
@@ -351,7 +353,7 @@ def _inherit(server: ReplicaState, partition: Partition) -> Job[None]:
         server.has_machine = own.partition_id == partition.id
         enterprise = server.partitions[PEC_PARTITION_ID]
         yield from inherit_if_named(server, enterprise)
-        sync.ask_if_must(server, enterprise)
+        sync_requests.send_if_needed(server, enterprise)
     yield from topology.derive(server)
     yield from claim(server)
 
@@ -377,7 +379,7 @@ def _own(server: ReplicaState, partition: Partition, *, ahead: bool) -> Job[None
     partition.consulted.clear()
     partition.asking = False
     partition.hint = ""
-    server.stop_timer(sync.timer_of(partition))
+    server.stop_timer(sync_requests.timer_of(partition))
     if partition.id == server.settings.site_id:
         server.psc_name = ""
         server.is_demoted = False

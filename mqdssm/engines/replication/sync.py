@@ -1,80 +1,21 @@
-"""Synchronization, partial or full ([MC-MQDSRP] 3.3.7.3, 3.3.7.5, 3.3.7.7, 3.3.7.10-11).
+"""Synchronization, partial or full: replies to our requests, and the next steps.
 
-A request always asks for all changes behind our LastSeqNumber (decision R32), and is repeated until no more
-come. Each step of a full synchronization is persisted before the next, and resumed at start (decision R14).
+[MC-MQDSRP] 3.3.7.5, 3.3.7.7, 3.3.7.10-11. `sync_requests` sends the requests.
 """
 
-from typing import Any
-
-from mqdssm.engines.replication import changes, purging, succession, trust
+from mqdssm.engines.replication import changes, purging, succession, sync_requests, trust
 from mqdssm.engines.replication.actions import Resynchronize
-from mqdssm.engines.replication.operations import Done, MarkPartition, SweepPartition
+from mqdssm.engines.replication.operations import Done, SweepPartition
 from mqdssm.engines.replication.state import Job, Partition, ReplicaState, key_of, perform
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
     AlreadyPurgedMessage,
     CompleteSync0,
-    Scope,
     SyncReplyMessage,
-    SyncRequestMessage,
 )
 from mqdssm.model.replication import PurgeState
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
-
-
-def timer_of(partition: Partition) -> str:
-    """Return the name of the timer that repeats a request."""
-    return f"sync {partition.id}"
-
-
-def ask(server: ReplicaState, partition: Partition) -> None:
-    """Send Sync Request (3.3.7.3), unless one is under way."""
-    if not partition.asking:
-        _send(server, partition)
-
-
-def ask_if_must(server: ReplicaState, partition: Partition) -> None:
-    """Send a request if the work that was just done needs it."""
-    if partition.must_ask:
-        partition.must_ask = False
-        ask(server, partition)
-
-
-def ask_later(server: ReplicaState, partition: Partition) -> None:
-    """Send a request when the timer runs out, with a longer wait each time."""
-    partition.asking = True
-    _start_timer(server, partition)
-
-
-def _send(server: ReplicaState, partition: Partition) -> None:
-    record = partition.record
-    if record.owned or record.purge_state not in {PurgeState.NORMAL, PurgeState.SYNC0}:
-        return
-    partition.asking = True
-    partition.asked_from = partition.last
-    _start_timer(server, partition)
-    upstream = server.upstream(partition)
-    if not upstream or server.is_me(upstream):
-        return  # until it is known which server to ask
-    message = SyncRequestMessage(
-        site_id=server.settings.site_id,
-        partition_id=partition.id,
-        from_seq_number=partition.last,
-        to_seq_number=MAX,
-        known_purged_seq_number=record.purged,
-        is_sync0=record.purge_state is PurgeState.SYNC0,
-        scope=Scope.SITE if server.is_bsc else Scope.ENTERPRISE,
-        requester_name=server.name,
-    )
-    server.send(upstream, message, acks=True)
-
-
-def _start_timer(server: ReplicaState, partition: Partition) -> None:
-    settings = server.settings
-    wait_s = max(partition.wait_s, settings.sync_wait_s)
-    server.start_timer(timer_of(partition), wait_s)
-    partition.wait_s = min(2 * wait_s, settings.sync_wait_max_s)
 
 
 def timer(server: ReplicaState, rest: str) -> Job[None]:
@@ -101,10 +42,10 @@ def resume(server: ReplicaState, partition: Partition) -> Job[None]:
         return
     state = partition.record.purge_state
     if state is PurgeState.STARTSYNC0:
-        yield from _mark(server, partition)
+        yield from sync_requests.mark_objects(server, partition)
     elif state is PurgeState.COMPLETESYNC0:
         yield from _sweep(server, partition)
-    ask(server, partition)
+    sync_requests.send(server, partition)
 
 
 def receive_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) -> Job[None]:
@@ -133,7 +74,7 @@ def receive_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) 
         partition.gap_at = partition.last
     if message.from_seq_number != partition.asked_from:
         if partition.last > before:
-            ask(server, partition)  # unless the answer to our last request is still to come
+            sync_requests.send(server, partition)  # unless the answer to our last request is still to come
     elif state is PurgeState.SYNC0:
         yield from _after_sync0_reply(server, partition, message)
     else:
@@ -151,11 +92,11 @@ def _after_reply(
     if _reached(message) <= asked_from and min(partition.gap_at, partition.last) <= asked_from:
         yield from _caught_up(server, partition, sender)
         return
-    _heard(server, partition)
+    sync_requests.finish(server, partition)
     if partition.last > asked_from:
-        ask(server, partition)
+        sync_requests.send(server, partition)
     else:
-        ask_later(server, partition)  # the reply has a gap
+        sync_requests.send_later(server, partition)  # the reply has a gap
 
 
 def _reached(message: SyncReplyMessage) -> SequenceNumber:
@@ -167,36 +108,31 @@ def _reached(message: SyncReplyMessage) -> SequenceNumber:
 
 def _caught_up(server: ReplicaState, partition: Partition, sender: str) -> Job[None]:
     """Handle a reply without news."""
-    _heard(server, partition)
+    sync_requests.finish(server, partition)
     partition.hint = ""
     yield from succession.caught_up(server, partition, sender)
     if key_of(sender) == key_of(server.upstream(partition)):
         partition.tries = 0
     if not partition.record.owned and (partition.known > partition.last or not partition.whole):
-        ask_later(server, partition)
-
-
-def _heard(server: ReplicaState, partition: Partition) -> None:
-    partition.asking = False
-    partition.asked_from = None
-    partition.wait_s = 0.0
-    server.stop_timer(timer_of(partition))
+        sync_requests.send_later(server, partition)
 
 
 def _after_sync0_reply(server: ReplicaState, partition: Partition, message: SyncReplyMessage) -> Job[None]:
     if message.to_seq_number < partition.record.purged and message.complete_sync0 is CompleteSync0.NOW:
         partition.hint = ""  # the sender lacks it, too: the timer asks again
     elif message.complete_sync0 is CompleteSync0.NOW and message.to_seq_number >= partition.last:
-        _heard(server, partition)
+        sync_requests.finish(server, partition)
         yield from server.save(partition, purge_state=PurgeState.COMPLETESYNC0)
         yield from _sweep(server, partition)
-        ask(server, partition)
+        sync_requests.send(server, partition)
     elif message.complete_sync0 is not CompleteSync0.NONE:
-        _heard(server, partition)
+        sync_requests.finish(server, partition)
         if partition.last > message.from_seq_number:
-            ask(server, partition)
+            sync_requests.send(server, partition)
         else:
-            ask_later(server, partition)  # an empty reply would come again: not at once (decision R81)
+            sync_requests.send_later(
+                server, partition
+            )  # an empty reply would come again: not at once (decision R81)
 
 
 def receive_already_purged(server: ReplicaState, message: AlreadyPurgedMessage, sender: str) -> Job[None]:
@@ -206,26 +142,7 @@ def receive_already_purged(server: ReplicaState, message: AlreadyPurgedMessage, 
     if partition.last >= purged or partition.record.purged >= purged:
         return
     server.note("synchronizes in full", f"partition {partition.id}, with {sender}")
-    yield from begin_anew(server, partition, purged=purged)
-
-
-def begin_anew(server: ReplicaState, partition: Partition, **changes: Any) -> Job[None]:
-    """Begin a full synchronization (3.3.7.10), which removes objects that no reply contains.
-
-    Args:
-        server: the state of this server.
-        partition: the partition.
-        changes: fields of its persisted part to set together with its state.
-    """
-    partition.pending.clear()
-    partition.foreign.clear()
-    partition.whole = partition.settled = False
-    partition.known = MIN
-    partition.acked_at = partition.purged_at = MIN
-    yield from server.save(partition, purge_state=PurgeState.STARTSYNC0, last=MIN, **changes)
-    yield from _mark(server, partition)
-    _heard(server, partition)
-    ask(server, partition)
+    yield from sync_requests.begin_full_sync(server, partition, purged=purged)
 
 
 def resynchronize(server: ReplicaState, event: Resynchronize) -> Job[None]:
@@ -241,7 +158,7 @@ def resynchronize(server: ReplicaState, event: Resynchronize) -> Job[None]:
     if partition.is_normal:  # else it is under way
         server.note("synchronizes in full", f"partition {partition.id}, as the operator says")
         partition.hint = ""
-        yield from begin_anew(server, partition)
+        yield from sync_requests.begin_full_sync(server, partition)
     server.reply(event.request, Hresult.MQ_OK)
 
 
@@ -255,12 +172,6 @@ def _why_not_anew(server: ReplicaState, partition: Partition) -> Job[str]:
     if partition.doubted or (yield from succession.find_naming(server, partition)) is not None:
         return "nobody owns it, and this server is to: wait until it does"
     return ""
-
-
-def _mark(server: ReplicaState, partition: Partition) -> Job[None]:
-    """Number all objects MIN, and enter Sync0 State (3.3.7.10)."""
-    yield from perform(MarkPartition(partition_id=partition.id), Done)
-    yield from server.save(partition, purge_state=PurgeState.SYNC0)
 
 
 def _sweep(server: ReplicaState, partition: Partition) -> Job[None]:

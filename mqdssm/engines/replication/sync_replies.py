@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from mqdssm.engines.replication import claims
+from mqdssm.engines.replication import reported_numbers
 from mqdssm.engines.replication.operations import ChangesFound, LookupChanges
 from mqdssm.engines.replication.state import Job, Partition, ReplicaState, perform
 from mqdssm.model.messages import (
@@ -35,10 +35,10 @@ def receive(server: ReplicaState, message: SyncRequestMessage, sender: str) -> J
     if message.known_purged_seq_number > partition.last and not partition.record.owned:
         # we still have objects whose deletion is purged elsewhere: the requester would keep them (R88)
         server.note("dropped: a request of who knows of more purging", f"partition {partition.id}")
-        yield from claims.receive(server, partition, message.known_purged_seq_number, sender)
+        yield from reported_numbers.receive_claim(server, partition, message.known_purged_seq_number, sender)
         return
     if start > partition.last:
-        yield from claims.receive(server, partition, start, sender)
+        yield from reported_numbers.receive_claim(server, partition, start, sender)
         return  # the requester has more than we do
     settings = server.settings
     found = yield from perform(

@@ -6,7 +6,7 @@ start, so that a crash between writing an object and a neighbour loses neither (
 
 from collections.abc import Iterable
 
-from mqdssm.engines.replication import propagation, succession, sync
+from mqdssm.engines.replication import propagation, succession, sync_requests
 from mqdssm.engines.replication.operations import (
     Done,
     ListObjects,
@@ -174,7 +174,7 @@ def _ensure_partition(server: ReplicaState, site_id: Guid, psc_name: str) -> Job
     )
     server.partitions[site_id] = partition = Partition.of(record)
     yield from perform(SavePartition(partition=record), Done)
-    sync.ask(server, partition)
+    sync_requests.send(server, partition)
 
 
 def after_changes(
@@ -228,7 +228,7 @@ def _after_site(server: ReplicaState, change: DirectoryChange) -> Job[bool]:
         yield from server.save(
             known, authority_name=server.partitions[PEC_PARTITION_ID].record.authority_name
         )
-        sync.ask(server, known)
+        sync_requests.send(server, known)
     return True
 
 
@@ -245,7 +245,7 @@ def _remove_site(server: ReplicaState, site_id: Guid) -> Job[None]:
     """Remove a deleted site's partition, on every server (decision R37)."""
     gone = server.partitions.pop(site_id, None)
     if gone is not None:
-        server.stop_timer(sync.timer_of(gone))
+        server.stop_timer(sync_requests.timer_of(gone))
         yield from perform(RemovePartition(partition_id=site_id), Done)
     if site_id == server.settings.site_id:
         server.has_machine = False

@@ -1,19 +1,57 @@
-"""Claims of other servers to know higher numbers, and the reactions to them (decisions R39, R46, R72, R107).
+"""Sequence numbers that other servers report, and the reactions to them (decisions R37, R39, R46, R72, R107).
 
-A claim proves nothing. For another owner's partition it is a reason to ask the servers that we trust. A
-partition of ours is given up only if the enterprise or the operator says so: else any server could take it.
+A higher number than ours is a claim that proves nothing. For another owner's partition it is a reason to ask
+the servers that we trust. A partition of ours is given up only if the enterprise or the operator says so:
+else any server could take it.
 """
 
-from mqdssm.engines.replication import succession, sync, topology, trust
+from mqdssm.engines.replication import succession, sync_requests, topology, trust
 from mqdssm.engines.replication.actions import NameAuthority
 from mqdssm.engines.replication.state import Job, Partition, ReplicaState, key_of
 from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import ChangePropagationMessage, PartitionSeqNumbers, SeqNumberHeader
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.model.seqnum import SequenceNumber
 
 
-def receive(server: ReplicaState, partition: Partition, number: SequenceNumber, sender: str) -> Job[None]:
-    """Handle the claim of a machine to have a number of a partition."""
+def receive(
+    server: ReplicaState, partition: Partition, numbers: PartitionSeqNumbers, sender: str
+) -> Job[None]:
+    """Handle the numbers of a partition in a SeqNumberHeader (3.2.7.1)."""
+    record = partition.record
+    is_behind = numbers.last_seq_number < partition.last
+    if record.owned and is_behind and not _is_neighbor(server, sender):
+        _send_number(server, partition, sender)
+    if not record.owned:
+        if numbers.purged_seq_number > record.allowed_purge and trust.believes(server, partition, sender):
+            yield from server.save(partition, allowed_purge=numbers.purged_seq_number)
+        if is_behind and trust.is_from(server, sender, record.authority_name):
+            _send_number(server, partition, sender)
+    yield from receive_claim(server, partition, numbers.last_seq_number, sender)
+
+
+def _send_number(server: ReplicaState, partition: Partition, sender: str) -> None:
+    """Send a server our number of a partition at once, since its number is lower (decisions R37, R39)."""
+    numbers = PartitionSeqNumbers(
+        partition_id=partition.id,
+        last_seq_number=partition.last,
+        purged_seq_number=partition.record.purged,
+    )
+    message = ChangePropagationMessage(
+        site_id=server.settings.site_id,
+        seq_number_header=SeqNumberHeader(machine_name=server.name, partition_seq_numbers=(numbers,)),
+    )
+    server.send(sender, message, acks=False)
+
+
+def _is_neighbor(server: ReplicaState, sender: str) -> bool:
+    return key_of(sender) in server.pscs or key_of(sender) in server.bscs
+
+
+def receive_claim(
+    server: ReplicaState, partition: Partition, number: SequenceNumber, sender: str
+) -> Job[None]:
+    """Handle the claim of a machine to have a number of a partition; ignore a number that we have."""
     if number <= partition.last:
         return
     if not partition.record.owned:
@@ -31,9 +69,9 @@ def _ask(server: ReplicaState, partition: Partition, number: SequenceNumber, sen
         if not trust.is_from(server, server.upstream(partition), sender):
             partition.hint = sender  # it is asked and trusted until our number is as high (3.2.7.1)
             partition.asking = False
-        sync.ask(server, partition)
+        sync_requests.send(server, partition)
         return
-    sync.ask(server, partition)
+    sync_requests.send(server, partition)
     _ask_the_pec(server)
 
 
@@ -45,7 +83,7 @@ def _ask_the_pec(server: ReplicaState) -> None:
     if server.is_bsc and not enterprise.hint:
         enterprise.hint = enterprise.record.authority_name
         enterprise.asking = False
-    sync.ask(server, enterprise)
+    sync_requests.send(server, enterprise)
 
 
 def _doubt(server: ReplicaState, partition: Partition, number: SequenceNumber, sender: str) -> None:
@@ -77,6 +115,6 @@ def name_authority(server: ReplicaState, event: NameAuthority) -> Job[None]:
             yield from succession.follow(server, partition, event.machine_name)
         partition.hint = event.machine_name
         partition.asking = False
-        sync.ask(server, partition)
+        sync_requests.send(server, partition)
         yield from topology.derive(server)
     server.reply(event.request, Hresult.MQ_OK)

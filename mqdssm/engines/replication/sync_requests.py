@@ -1,0 +1,95 @@
+"""Our synchronization requests, and the begin of a full synchronization ([MC-MQDSRP] 3.3.7.3, 3.3.7.10).
+
+A request always asks for all changes behind our LastSeqNumber (decision R32), and is repeated until no more
+come. Each step of a full synchronization is persisted before the next, and resumed at start (decision R14).
+"""
+
+from typing import Any
+
+from mqdssm.engines.replication.operations import Done, MarkPartition
+from mqdssm.engines.replication.state import Job, Partition, ReplicaState, perform
+from mqdssm.model.messages import Scope, SyncRequestMessage
+from mqdssm.model.replication import PurgeState
+from mqdssm.model.seqnum import MAX, MIN
+
+
+def timer_of(partition: Partition) -> str:
+    """Return the name of the timer that repeats a request."""
+    return f"sync {partition.id}"
+
+
+def send(server: ReplicaState, partition: Partition) -> None:
+    """Send Sync Request (3.3.7.3), unless one is under way."""
+    record = partition.record
+    if partition.asking or record.owned or record.purge_state not in {PurgeState.NORMAL, PurgeState.SYNC0}:
+        return
+    partition.asking = True
+    partition.asked_from = partition.last
+    _start_timer(server, partition)
+    upstream = server.upstream(partition)
+    if not upstream or server.is_me(upstream):
+        return  # until it is known which server to ask
+    message = SyncRequestMessage(
+        site_id=server.settings.site_id,
+        partition_id=partition.id,
+        from_seq_number=partition.last,
+        to_seq_number=MAX,
+        known_purged_seq_number=record.purged,
+        is_sync0=record.purge_state is PurgeState.SYNC0,
+        scope=Scope.SITE if server.is_bsc else Scope.ENTERPRISE,
+        requester_name=server.name,
+    )
+    server.send(upstream, message, acks=True)
+
+
+def send_if_needed(server: ReplicaState, partition: Partition) -> None:
+    """Send a request if the work that was just done needs it."""
+    if partition.must_ask:
+        partition.must_ask = False
+        send(server, partition)
+
+
+def send_later(server: ReplicaState, partition: Partition) -> None:
+    """Send a request when the timer runs out, with a longer wait each time."""
+    partition.asking = True
+    _start_timer(server, partition)
+
+
+def _start_timer(server: ReplicaState, partition: Partition) -> None:
+    settings = server.settings
+    wait_s = max(partition.wait_s, settings.sync_wait_s)
+    server.start_timer(timer_of(partition), wait_s)
+    partition.wait_s = min(2 * wait_s, settings.sync_wait_max_s)
+
+
+def finish(server: ReplicaState, partition: Partition) -> None:
+    """End the request that is under way, and stop its timer."""
+    partition.asking = False
+    partition.asked_from = None
+    partition.wait_s = 0.0
+    server.stop_timer(timer_of(partition))
+
+
+def begin_full_sync(server: ReplicaState, partition: Partition, **changes: Any) -> Job[None]:
+    """Begin a full synchronization (3.3.7.10), which removes objects that no reply contains.
+
+    Args:
+        server: the state of this server.
+        partition: the partition.
+        changes: fields of its persisted part to set together with its state.
+    """
+    partition.pending.clear()
+    partition.foreign.clear()
+    partition.whole = partition.settled = False
+    partition.known = MIN
+    partition.acked_at = partition.purged_at = MIN
+    yield from server.save(partition, purge_state=PurgeState.STARTSYNC0, last=MIN, **changes)
+    yield from mark_objects(server, partition)
+    finish(server, partition)
+    send(server, partition)
+
+
+def mark_objects(server: ReplicaState, partition: Partition) -> Job[None]:
+    """Number all objects MIN, and enter Sync0 State (3.3.7.10)."""
+    yield from perform(MarkPartition(partition_id=partition.id), Done)
+    yield from server.save(partition, purge_state=PurgeState.SYNC0)
