@@ -13,8 +13,6 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-from mqdssm.testing.simulation.run import RunReport, Simulation  # isort: skip  first: the engine's modules import each other
-
 from mqdssm.engines.replication import (
     changes,
     propagation,
@@ -34,6 +32,7 @@ from mqdssm.model.propids import ObjectType
 from mqdssm.model.seqnum import MAX, MIN
 from mqdssm.store import memory
 from mqdssm.testing.simulation.options import options_of
+from mqdssm.testing.simulation.run import RunReport, Simulation
 from mqdssm.testing.simulation.stores import CrashingStore
 
 SEARCH_FIRST = 500_000  # seeds from here on may draw every option

@@ -7,17 +7,19 @@ Neighbours receive the whole object as it is after the change, or its deletion, 
 from dataclasses import replace
 from typing import Final
 
-from mqdssm.engines.replication import propagation, purging, succession, topology
+from mqdssm.engines.replication import change_request, propagation, purging
 from mqdssm.engines.replication.change_request import ChangeRequest
+from mqdssm.engines.replication.internal_events import (
+    HandoverFailed,
+    ObjectsChanged,
+    SuccessorNamed,
+    publish,
+)
 from mqdssm.engines.replication.operations import (
-    Answer,
     CreateObject,
     DeleteObject,
-    HasObjects,
-    ListObjects,
     ObjectOutcome,
     ObjectRead,
-    ObjectsListed,
     Operation,
     ReadObject,
     Recover,
@@ -27,7 +29,6 @@ from mqdssm.engines.replication.operations import (
 from mqdssm.engines.replication.properties import (
     CONTROLLER,
     IDENTIFIERS,
-    SITE_TYPES,
     deletion,
     get,
     guid,
@@ -36,15 +37,13 @@ from mqdssm.engines.replication.properties import (
     whole,
     with_identifier,
 )
-from mqdssm.engines.replication.sizes import size_of
 from mqdssm.engines.replication.state import Job, Partition, ReplicaState, key_of, perform
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange, Properties
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.model.replication import Service
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
-from mqdssm.wire.mqdsrp import MESSAGE_BYTES_MAX
 
 PASSING: Final = frozenset(
     {
@@ -70,7 +69,7 @@ def execute(server: ReplicaState, partition: Partition, wanted: ChangeRequest) -
         wanted = _with_psc(server, wanted, found)
     else:
         found = None
-    refused = yield from _refusal(server, partition, wanted, found)
+    refused = yield from change_request.refusal_of(server, partition, wanted, found)
     if refused is not None:
         return ObjectOutcome(status=refused)
     successor = _successor(server, wanted, found)
@@ -87,7 +86,7 @@ def execute(server: ReplicaState, partition: Partition, wanted: ChangeRequest) -
             return outcome
     outcome = yield from write(server, partition, wanted, successor)
     if successor is not None and outcome.identifier is None:
-        yield from succession.claim(server)  # this server stays the authority
+        yield from publish(server, HandoverFailed())
     return outcome
 
 
@@ -113,13 +112,7 @@ def pass_on(server: ReplicaState, partition: Partition, change: DirectoryChange)
         role = service(change.properties) or Service.NONE
         successor = text(change.properties, Propid.QM_PATHNAME) if role & CONTROLLER else None
     if successor is not None and not server.is_me(successor):
-        yield from _hand_over(server, partition, successor)
-
-
-def _hand_over(server: ReplicaState, partition: Partition, successor: str) -> Job[None]:
-    yield from succession.hand_over(server, partition, successor)
-    propagation.send_all(server)
-    yield from topology.derive(server)
+        yield from publish(server, SuccessorNamed(partition=partition, successor=successor))
 
 
 def _read(partition: Partition, wanted: ChangeRequest) -> ReadObject:
@@ -157,7 +150,7 @@ def write(
         if outcome.identifier is not None:
             yield from made(server, partition, wanted, outcome.identifier, number)
             if successor is not None:
-                yield from _hand_over(server, partition, successor)
+                yield from publish(server, SuccessorNamed(partition=partition, successor=successor))
     if outcome.identifier is not None:
         yield from purging.after_changes(server, partition)
     return outcome
@@ -198,6 +191,19 @@ def settle_failed(
     )
 
 
+def recover(server: ReplicaState, partition: Partition) -> Job[None]:
+    """Complete interrupted changes; set an authority's last number from objects and tombstones (R15)."""
+    recovered = yield from perform(Recover(partition_id=partition.id), Recovered)
+    record = partition.record
+    if record.owned:
+        partition.last = max(partition.last, record.last, recovered.highest, record.purged)
+        if recovered.doubtful > partition.last:  # it may have been given, and sent to others (R155)
+            yield from server.save(partition, last=recovered.doubtful)
+    if recovered.status != Hresult.MQ_OK:
+        server.warn("a change is not finished", f"{recovered.highest} of {partition.id}")
+        server.finish_later(partition)
+
+
 def made(
     server: ReplicaState,
     partition: Partition,
@@ -224,9 +230,7 @@ def made(
         change = _as_change(wanted, identifier, partition.id, number, found.properties)
     change = replace(change, previous_seq_number=previous, purged_seq_number=partition.record.purged)
     propagation.enqueue(server, server.neighbors, change)
-    flush = yield from topology.after_changes(server, partition, [change])
-    if flush:
-        propagation.flush(server)
+    yield from publish(server, ObjectsChanged(partition=partition, changes=[change]))
     return change
 
 
@@ -279,101 +283,6 @@ def _operation(partition: Partition, wanted: ChangeRequest, number: SequenceNumb
                 partition_id=partition.id,
                 seq_number=number,
             )
-
-
-def _refusal(
-    server: ReplicaState, partition: Partition, wanted: ChangeRequest, found: ObjectRead | None
-) -> Job[Hresult | None]:
-    """Return why a change may not be made (decision R34); None if it may."""
-    refused = _general_refusal(server, partition, wanted)
-    if refused is not None:
-        return refused
-    if wanted.object_type is ObjectType.MACHINE:
-        return (yield from _machine_refusal(server, partition, wanted))
-    if wanted.object_type is ObjectType.SITE and wanted.command is Command.DELETE and found is not None:
-        return (yield from _site_refusal(server, found.identifier))
-    if wanted.object_type is ObjectType.ENTERPRISE:
-        return (yield from _enterprise_refusal(server, partition, wanted))
-    return None
-
-
-def _general_refusal(server: ReplicaState, partition: Partition, wanted: ChangeRequest) -> Hresult | None:
-    if not partition.is_normal or partition.unfinished:
-        return Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE
-    if (partition.id != PEC_PARTITION_ID) is not (wanted.object_type in SITE_TYPES):
-        return Hresult.MQDS_WRONG_OBJ_TYPE
-    if sum(size_of(value) for _, value in wanted.properties) > MESSAGE_BYTES_MAX // 2:
-        return Hresult.MQ_ERROR_ILLEGAL_PROPERTY_SIZE  # too long for a message
-    if wanted.command is not Command.CREATE:
-        return None
-    identifier = get(wanted.properties, IDENTIFIERS[wanted.object_type])
-    if identifier is None or (wanted.object_type is ObjectType.SITE and identifier == PEC_PARTITION_ID):
-        return Hresult.MQ_ERROR_PROPERTY  # a site's identifier is that of its partition, too (decision R95)
-    if partition.id != PEC_PARTITION_ID and not server.has_machine:  # the PSC's machine is first
-        own = guid(wanted.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
-        if wanted.object_type is not ObjectType.MACHINE or not own:
-            return Hresult.MQ_ERROR_ILLEGAL_OPERATION
-    return None
-
-
-def _machine_refusal(
-    server: ReplicaState, partition: Partition, wanted: ChangeRequest
-) -> Job[Hresult | None]:
-    own = wanted.identifier == server.settings.machine_id
-    site_id = guid(wanted.properties, Propid.QM_SITE_ID)
-    if site_id is not None and site_id != partition.id:
-        return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # the machine's queues are in this partition
-    if wanted.command is Command.DELETE:
-        if own:
-            operation = ListObjects(object_type=ObjectType.MACHINE, partition_id=partition.id)
-            found = yield from perform(operation, ObjectsListed)
-            return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS if len(found.objects) > 1 else None
-        return None
-    role = service(wanted.properties)
-    if wanted.command is Command.CREATE:
-        own = guid(wanted.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
-        role = role or Service.NONE
-    if role is None:
-        return None
-    if own is not bool(role & CONTROLLER) and (own or wanted.command is Command.CREATE):
-        return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # a site has one PSC, which can only hand over
-    if role & CONTROLLER and not own and server.enterprise is not None:
-        return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # the PEC has to hand over the enterprise first
-    return None
-
-
-def _site_refusal(server: ReplicaState, identifier: Guid | None) -> Job[Hresult | None]:
-    """Return why a site may not be deleted: it has to be empty, and known as a whole."""
-    known = server.partitions.get(identifier) if identifier is not None else None
-    if known is None:
-        return None
-    operation = ReadObject(object_type=ObjectType.SITE, identifier=known.id)
-    site = yield from perform(operation, ObjectRead)
-    # the PSC never came and no longer can: the site names no PSC
-    abandoned = known.last == MIN and not text(site.properties or (), Propid.S_PSC)
-    whole = known.is_normal and known.whole and known.last > MIN
-    if known.record.owned or not (whole or abandoned):
-        return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS
-    answer = yield from perform(HasObjects(partition_id=known.id), Answer)
-    return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS if answer.yes else None
-
-
-def _enterprise_refusal(
-    server: ReplicaState, partition: Partition, wanted: ChangeRequest
-) -> Job[Hresult | None]:
-    """Return an error for a second enterprise, a deletion, or a PEC that is no PSC (decisions R34, R96)."""
-    if wanted.command is Command.DELETE:
-        return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
-    if wanted.command is Command.CREATE and partition.last > MIN:
-        operation = ListObjects(object_type=ObjectType.ENTERPRISE, partition_id=partition.id)
-        found = yield from perform(operation, ObjectsListed)
-        mine = guid(wanted.properties, Propid.E_ID)
-        if any(one.identifier != mine for one in found.objects):
-            return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
-    pec_name = text(wanted.properties, Propid.E_PECNAME)
-    if pec_name is None or server.is_me(pec_name) or key_of(pec_name) in server.pscs:
-        return None
-    return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
 
 
 def _successor(server: ReplicaState, wanted: ChangeRequest, found: ObjectRead | None) -> str | None:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from mqdssm.engines.replication import propagation, purging, reported_numbers, sync_requests, topology, trust
+from mqdssm.engines.replication import propagation, purging, reported_numbers, sync_requests, trust
+from mqdssm.engines.replication.internal_events import ObjectsChanged, publish
 from mqdssm.engines.replication.operations import Applied, ApplyChanges, ObjectRead, ReadObject
 from mqdssm.engines.replication.properties import whole
 from mqdssm.engines.replication.state import Job, Partition, ReplicaState, perform
@@ -138,9 +139,7 @@ def _after(
         for change in done:
             passed = yield from _passed_on(change)
             propagation.enqueue(server, server.bscs.values(), passed)
-    needs_flush = yield from topology.after_changes(server, partition, done)
-    if flush and needs_flush:
-        propagation.flush(server)
+    yield from publish(server, ObjectsChanged(partition=partition, changes=done, flush=flush))
     if partition.id in server.partitions:
         if not partition.record.owned:
             # only now: after a crash, the effects on the topology would not be repeated (decision R14)

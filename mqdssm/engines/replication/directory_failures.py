@@ -10,7 +10,15 @@ no other change.
 from typing import Final
 
 from mqdssm.engines.actions import TimerFired
-from mqdssm.engines.replication import propagation, requests, startup, succession, sync_requests, topology
+from mqdssm.engines.replication import (
+    authority,
+    propagation,
+    requests,
+    startup,
+    succession,
+    sync_requests,
+    topology,
+)
 from mqdssm.engines.replication.actions import ClientEvent, Event, Received, Started
 from mqdssm.engines.replication.state import AGAIN_TIMER, FINISH_S, Job, Partition, ReplicaState
 from mqdssm.model.hresults import Hresult
@@ -86,7 +94,7 @@ def _finish(server: ReplicaState, partition: Partition) -> Job[None]:
     """Recover a partition; it accepts changes again when its last change is complete."""
     with partition.numbering():
         partition.unfinished = False
-        yield from startup.recover(server, partition)
+        yield from authority.recover(server, partition)
         yield from succession.settle_one(server, partition)
 
 

@@ -24,6 +24,7 @@ from mqdssm.engines.replication import (
     succession,
     sync,
     sync_replies,
+    topology,
     trust,
 )
 from mqdssm.engines.replication.actions import (
@@ -40,6 +41,13 @@ from mqdssm.engines.replication.actions import (
     Resynchronize,
     Started,
     TakeOver,
+)
+from mqdssm.engines.replication.internal_events import (
+    AuthorityChanged,
+    HandoverFailed,
+    InternalEvent,
+    ObjectsChanged,
+    SuccessorNamed,
 )
 from mqdssm.engines.replication.operations import Failed, Result
 from mqdssm.engines.replication.settings import Settings
@@ -86,6 +94,17 @@ _EVENTS: Final[Mapping[type[Any], Callable[[ReplicaState, Any], Job[None] | None
     }
 )
 """Handler of each other type of event."""
+_INTERNAL_EVENTS: Final[Mapping[type[InternalEvent], Callable[[ReplicaState, Any], Job[None]]]] = (
+    MappingProxyType(
+        {
+            ObjectsChanged: topology.on_objects_changed,  # 3.1.7.2.3
+            SuccessorNamed: succession.on_successor_named,  # decision R38
+            HandoverFailed: succession.on_handover_failed,
+            AuthorityChanged: topology.on_authority_changed,
+        }
+    )
+)
+"""Handler of each type of internal event."""
 _TIMERS: Final[Mapping[str, Callable[[ReplicaState, str], Job[None] | None]]] = MappingProxyType(
     {
         "propagate": propagation.timer,  # 3.3.6.1
@@ -117,7 +136,7 @@ class ReplicationEngine:
     """
 
     def __init__(self, settings: Settings, *, first_request: int) -> None:
-        self._server = ReplicaState(settings=settings, next_request=first_request)
+        self._server = ReplicaState(settings=settings, next_request=first_request, handlers=_INTERNAL_EVENTS)
         self._backlog: deque[Event] = deque()
         self._messages_waiting = 0  # number of messages in the backlog
         self._questions: dict[_Question, Received] = {}  # the newest waiting request of each key

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from mqdssm.engines.replication.sizes import size_of_change
+from mqdssm.engines.replication.properties import size_of_change
 from mqdssm.engines.replication.state import Neighbor, Partition, ReplicaState, key_of
 from mqdssm.model.messages import (
     ChangePropagationMessage,

@@ -1,4 +1,4 @@
-"""Properties that identify an object, and readers of property values."""
+"""Properties of objects and changes: identifiers, values, and estimated sizes on the wire."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -26,6 +26,10 @@ SITE_TYPES: Final = frozenset({ObjectType.MACHINE, ObjectType.QUEUE})
 """Types of objects in site partitions; all others are in the enterprise's ([MC-MQDSRP] 1.3.1.2)."""
 CONTROLLER: Final = Service.PSC | Service.PEC
 """Roles of a machine that owns its site's partition."""
+
+_CHANGE_BYTES: Final = 100  # of a change without names and properties, at most
+_PROPERTY_BYTES: Final = 12  # of a property's number, and its length
+_NUMBER_BYTES: Final = 8
 
 
 def get(properties: Properties, propid: Propid) -> PropertyValue | None:
@@ -109,3 +113,20 @@ def type_of(change: DirectoryChange) -> ObjectType | None:
         return change.object_type
     value = change.get(Propid.D_OBJTYPE)
     return next((one for one in ObjectType if one == value), None)
+
+
+def size_of_change(change: DirectoryChange) -> int:
+    """Estimate the octets of a directory change ([MC-MQDSRP] 2.2.4), rather too high than too low."""
+    name = 2 * len(change.path_name or "")
+    return _CHANGE_BYTES + name + sum(_PROPERTY_BYTES + size_of(value) for _, value in change.properties)
+
+
+def size_of(value: PropertyValue) -> int:
+    """Estimate the octets of a property's value ([MS-MQCN] 2.2.3)."""
+    if isinstance(value, int):
+        return _NUMBER_BYTES
+    if isinstance(value, str):
+        return 2 * len(value) + 2
+    if isinstance(value, tuple):
+        return sum(map(size_of, value))
+    return len(value)

@@ -1,8 +1,17 @@
 """Start of a server ([MC-MQDSRP] 3.1.3, 3.3.3), also after a crash (decision R14)."""
 
-from mqdssm.engines.replication import foreign, propagation, purging, requests, succession, sync, topology
+from mqdssm.engines.replication import (
+    authority,
+    foreign,
+    propagation,
+    purging,
+    requests,
+    succession,
+    sync,
+    topology,
+)
 from mqdssm.engines.replication.actions import Started
-from mqdssm.engines.replication.operations import LoadState, PersistedState, Recover, Recovered
+from mqdssm.engines.replication.operations import LoadState, PersistedState
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import (
     Job,
@@ -12,7 +21,6 @@ from mqdssm.engines.replication.state import (
     key_of,
     perform,
 )
-from mqdssm.model.hresults import Hresult
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
 
 
@@ -65,26 +73,13 @@ def _make_enterprise(server: ReplicaState) -> Job[None]:
 
 
 def _recover(server: ReplicaState, partition: Partition) -> Job[None]:
-    yield from recover(server, partition)
+    yield from authority.recover(server, partition)
     record = partition.record
     if record.owned:
         partition.whole = partition.settled = True
         if record.authority_name != server.name:
             server.note("we have another name now", f"{record.authority_name} -> {server.name}")
     partition.acked_at = partition.last
-
-
-def recover(server: ReplicaState, partition: Partition) -> Job[None]:
-    """Complete interrupted changes; set an authority's last number from objects and tombstones (R15)."""
-    recovered = yield from perform(Recover(partition_id=partition.id), Recovered)
-    record = partition.record
-    if record.owned:
-        partition.last = max(partition.last, record.last, recovered.highest, record.purged)
-        if recovered.doubtful > partition.last:  # it may have been given, and sent to others (R155)
-            yield from server.save(partition, last=recovered.doubtful)
-    if recovered.status != Hresult.MQ_OK:
-        server.warn("a change is not finished", f"{recovered.highest} of {partition.id}")
-        server.finish_later(partition)
 
 
 def _first_psc_name(server: ReplicaState) -> str:

@@ -5,7 +5,7 @@ and does no I/O itself. Messages, timers and replies are recorded by methods of 
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias, TypeVar
@@ -235,6 +235,7 @@ class ReplicaState:
         is_retiring: True if our site is handed over, and the enterprise does not know yet (decision R38).
         foreign: the look for changes of other programs that is under way.
         actions: the actions for the driver.
+        handlers: handler of each type of internal event (`mqdssm.engines.replication.internal_events`).
     """
 
     settings: Settings
@@ -254,6 +255,7 @@ class ReplicaState:
     is_retiring: bool = False
     foreign: ForeignLook = field(default_factory=ForeignLook)
     actions: list[Action] = field(default_factory=list)
+    handlers: Mapping[type[Any], Callable[["ReplicaState", Any], Job[None]]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

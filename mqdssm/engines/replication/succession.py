@@ -9,9 +9,15 @@ is needed.
 from collections.abc import Iterable
 from typing import Final
 
-from mqdssm.engines.replication import authority, purging, requests, startup, sync_requests, topology
+from mqdssm.engines.replication import authority, propagation, purging, requests, sync_requests
 from mqdssm.engines.replication.actions import TakeOver
 from mqdssm.engines.replication.change_request import ChangeRequest
+from mqdssm.engines.replication.internal_events import (
+    AuthorityChanged,
+    HandoverFailed,
+    SuccessorNamed,
+    publish,
+)
 from mqdssm.engines.replication.operations import (
     Answer,
     HasObjects,
@@ -136,6 +142,13 @@ def _enterprise() -> Job[ObjectRead | None]:
     return next(iter(found.objects), None)
 
 
+def on_successor_named(server: ReplicaState, event: SuccessorNamed) -> Job[None]:
+    """Hand a partition over, and send all neighbours its last changes."""
+    yield from hand_over(server, event.partition, event.successor)
+    propagation.send_all(server)
+    yield from publish(server, AuthorityChanged())
+
+
 def hand_over(server: ReplicaState, partition: Partition, successor: str) -> Job[None]:
     """Give up ownership of a partition after our last number, in favour of the successor."""
     server.note("handed over", f"partition {partition.id} to {successor}")
@@ -177,7 +190,7 @@ def step_down(server: ReplicaState, partition: Partition, sender: str) -> Job[No
     yield from sync_requests.begin_full_sync(
         server, partition, owned=False, authority_name=sender, is_new=True
     )
-    yield from topology.derive(server)
+    yield from publish(server, AuthorityChanged())
 
 
 def doubt(server: ReplicaState) -> Job[None]:
@@ -354,14 +367,14 @@ def _inherit(server: ReplicaState, partition: Partition) -> Job[None]:
         enterprise = server.partitions[PEC_PARTITION_ID]
         yield from inherit_if_named(server, enterprise)
         sync_requests.send_if_needed(server, enterprise)
-    yield from topology.derive(server)
+    yield from publish(server, AuthorityChanged())
     yield from claim(server)
 
 
 def _own(server: ReplicaState, partition: Partition, *, ahead: bool) -> Job[None]:
     """Become the owner; `ahead` skips so many numbers that all others synchronize in full."""
     if ahead:  # a deletion may be half applied here, and is not sent again (decision R121)
-        yield from startup.recover(server, partition)
+        yield from authority.recover(server, partition)
     last = partition.last.plus(GAP) if ahead else partition.last
     partition.predecessor = partition.record.authority_name if partition.last > MIN and not ahead else ""
     yield from server.save(
@@ -419,6 +432,11 @@ def _keep_name(server: ReplicaState, enterprise: Partition) -> Job[None]:
         yield from server.save(enterprise, authority_name=server.name)
 
 
+def on_handover_failed(server: ReplicaState, _event: HandoverFailed) -> Job[None]:
+    """Write our role and name into the objects again."""
+    yield from claim(server)
+
+
 def claim_timer(server: ReplicaState, _rest: str) -> Job[None]:
     """Try again to write our role and name into the objects."""
     yield from claim(server)
@@ -472,7 +490,7 @@ def take_over(server: ReplicaState, event: TakeOver) -> Job[None]:
         return
     if not partition.record.owned:
         yield from _own(server, partition, ahead=True)
-        yield from topology.derive(server)
+        yield from publish(server, AuthorityChanged())
     status: int = Hresult.MQ_OK
     if partition.id == server.settings.site_id:
         status = yield from _be_controller(server, partition)

@@ -7,6 +7,7 @@ start, so that a crash between writing an object and a neighbour loses neither (
 from collections.abc import Iterable
 
 from mqdssm.engines.replication import propagation, succession, sync_requests
+from mqdssm.engines.replication.internal_events import AuthorityChanged, ObjectsChanged
 from mqdssm.engines.replication.operations import (
     Done,
     ListObjects,
@@ -177,16 +178,16 @@ def _ensure_partition(server: ReplicaState, site_id: Guid, psc_name: str) -> Job
     sync_requests.send(server, partition)
 
 
-def after_changes(
-    server: ReplicaState, partition: Partition, changes: Iterable[DirectoryChange]
-) -> Job[bool]:
-    """Update the topology after changes have been written.
+def on_authority_changed(server: ReplicaState, _event: AuthorityChanged) -> Job[None]:
+    """Derive the neighbours that belong to our new role."""
+    yield from derive(server)
 
-    Returns:
-        rNeedFlush: True if BSCs have to be sent the changes at once.
-    """
+
+def on_objects_changed(server: ReplicaState, event: ObjectsChanged) -> Job[None]:
+    """Update the topology after changes have been written; BSCs are sent changes of it at once."""
+    partition = event.partition
     needs_flush = needs_derive = False
-    for change in changes:
+    for change in event.changes:
         kind = type_of(change)
         if kind is ObjectType.SITE:
             needs_derive |= yield from _after_site(server, change)
@@ -197,7 +198,8 @@ def after_changes(
     if needs_derive:
         yield from derive(server)
         yield from succession.claim(server)
-    return needs_flush or needs_derive
+    if event.flush and (needs_flush or needs_derive):
+        propagation.flush(server)
 
 
 def _after_site(server: ReplicaState, change: DirectoryChange) -> Job[bool]:
