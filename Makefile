@@ -77,7 +77,7 @@ lint: python ## style, types, layers, generated files, lock file, docs
 	.venv/bin/ruff check $(SOURCES)
 	.venv/bin/ruff format --check $(SOURCES)
 	.venv/bin/mypy
-	MYPYPATH=tests/support:.ci .venv/bin/mypy $(LOOSE) $(TYPED)
+	MYPYPATH=tests:.ci .venv/bin/mypy $(LOOSE) $(TYPED)
 	.venv/bin/lint-imports
 	$(PYTHON) .ci/generate.py --check
 	$(PYTHON) .ci/lockfile.py --check

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).resolve().parent
-for folder in (TESTS / "support", TESTS.parent / ".ci"):
+for folder in (TESTS, TESTS.parent / ".ci"):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
@@ -88,7 +88,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(scope="session")
 def samba_server(samba_server: "SambaDomainController") -> "Iterator[SambaDomainController]":
     """The fixture of `mqdssm.testing.plugin`; what all tests of a worker have left must be sound."""
-    from samba_tools import SambaTools
+    from support.servers.samba_tools import SambaTools
 
     yield samba_server
     SambaTools(samba_server).check_database()

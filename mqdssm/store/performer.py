@@ -1,6 +1,6 @@
 """Interface of all stores, which perform the operations of the replication engine.
 
-All stores pass the contract in ``tests/support/store_contract.py``. It checks the docstrings of
+All stores pass the contract in ``tests/support/store/contract.py``. It checks the docstrings of
 `mqdssm.engines.replication.operations` and decisions R50 to R52.
 """
 

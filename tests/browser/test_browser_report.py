@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-import report_world as world
-from rules_world import source, tables
+from support.enterprises import report_world as world
+from support.enterprises.rules_world import source, tables
 
 from mqdssm.pipeline.inventory import Inventory, write_inventory_page
 from mqdssm.pipeline.report import write_report

@@ -9,8 +9,8 @@ from typing import Any, Final
 from uuid import uuid4
 
 import pytest
-from plain_ldap import PlainLdap
-from servers import KINDS, Kind, parameters
+from support.servers.plain_ldap import PlainLdap
+from support.watching.kinds import KINDS, Kind, parameters
 from typer.testing import CliRunner, Result
 
 COMMAND_LINE_KINDS: Final = frozenset({"openldap", "samba"})

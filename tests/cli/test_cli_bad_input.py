@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from proxy import Proxy
+from support.servers.proxy import Proxy
 
 import mqdssm
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from replication_strategies import VECTORS, image_of
+from support.replication.strategies import VECTORS, image_of
 
 NAMED = {vector["id"]: vector for vector in VECTORS}
 REPLICATION = ("decode", "--kind", "replication")

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from notification_strategies import IMAGES, PACKETS, VECTORS
+from support.notification.strategies import IMAGES, PACKETS, VECTORS
 
 NAMED = {vector["id"]: vector for vector in VECTORS}
 NOTIFICATION = ("decode", "--kind", "notification")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from discovering import guid_of
+from support.discovery.client import guid_of
 
 from mqdssm.testing import OpenLdapServer
 

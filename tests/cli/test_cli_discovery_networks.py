@@ -13,10 +13,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-import discovery_process
 import pytest
-from discovering import NETWORK_1, NETWORK_2, OTHER_SITE, OWN_SITE, THIRD_SITE, request
-from namespaces import Lan, why_not
+from support.discovery import server_process
+from support.discovery.client import NETWORK_1, NETWORK_2, OTHER_SITE, OWN_SITE, THIRD_SITE, request
+from support.servers.namespaces import Lan, why_not
 
 from mqdssm.model.guid import NULL_GUID
 
@@ -41,7 +41,7 @@ class Networks:
             "networks": [str(NETWORK_1 if network == "a" else NETWORK_2)],
             **options,
         }
-        script = discovery_process.__file__
+        script = server_process.__file__
         process = self.lan.start(host, [sys.executable, script, json.dumps(given)])
         self.stack.callback(_end, process)
         assert process.stdout is not None

@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 
 import pytest
-from plain_ldap import PlainLdap
-from proxy import black_hole
+from support.servers.plain_ldap import PlainLdap
+from support.servers.proxy import black_hole
 
 from mqdssm.diagnostics.findings import CheckFinding, CheckState, limited, ok
 from mqdssm.testing.openldap import OpenLdapServer

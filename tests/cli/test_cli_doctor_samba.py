@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
-from servers import KINDS
+from support.watching.kinds import KINDS
 
 pytestmark = pytest.mark.parametrize(
     "kind", [pytest.param("samba", marks=KINDS["samba"].marks)], indirect=True

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from exports import write_export
-from rules_world import guid, queue, sound, tables
+from support.enterprises.rules_world import guid, queue, sound, tables
+from support.spark.exports import write_export
 from typer.testing import CliRunner
 
 from mqdssm.cli.main import app

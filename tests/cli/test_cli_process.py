@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from terminal import PROGRAM, in_terminal
+from support.servers.terminal import PROGRAM, in_terminal
 
 HEAVY = (
     "ldap3",

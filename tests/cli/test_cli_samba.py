@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ad_world import Domain
-from samba_tools import SambaTools
+from support.servers.ad_world import Domain
+from support.servers.samba_tools import SambaTools
 
 from mqdssm.events.facade import Directory
 from mqdssm.testing import SambaDomainController

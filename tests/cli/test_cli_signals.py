@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from terminal import PROGRAM
+from support.servers.terminal import PROGRAM
 
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate

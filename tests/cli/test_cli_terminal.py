@@ -5,7 +5,7 @@ import sys
 from uuid import uuid4
 
 import pytest
-from terminal import in_terminal, screen_of
+from support.servers.terminal import in_terminal, screen_of
 
 import mqdssm
 

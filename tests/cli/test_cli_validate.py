@@ -10,14 +10,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import planted
 import pyarrow as pa
 import pytest
-from export_command import readers
-from exports import write_export
-from rules_world import guid, link, queue, sound, tables
-from runner_work import are_gone
-from without_java import NOT_NEEDED, OF_SPARK, environment_without_java, run_mqdssm, start_mqdssm
+from support.enterprises import planted
+from support.enterprises.rules_world import guid, link, queue, sound, tables
+from support.spark.export_command import readers
+from support.spark.exports import write_export
+from support.spark.runner_work import are_gone
+from support.spark.without_java import (
+    NOT_NEEDED,
+    OF_SPARK,
+    environment_without_java,
+    run_mqdssm,
+    start_mqdssm,
+)
 
 from mqdssm.samples.faults import Truth
 from mqdssm.samples.truth import compared

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from uuid import uuid4
 
 import pytest
-from watch_program import PROGRAM, WAIT_S, running
+from support.watching.watch_program import PROGRAM, WAIT_S, running
 
 from mqdssm.testing import OpenLdapServer
 

@@ -16,7 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from watch_program import PROGRAM, WAIT_S, running
+from support.watching.watch_program import PROGRAM, WAIT_S, running
 
 from mqdssm.cli import watch_outlets
 from mqdssm.cli.watch import WatchEvent

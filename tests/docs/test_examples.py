@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from examples import run_document
-from source_tree import ROOT
+from support.project.examples import run_document
+from support.project.source_tree import ROOT
 
 from mqdssm.testing import OpenLdapServer
 

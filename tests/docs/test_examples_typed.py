@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from source_tree import ROOT
+from support.project.source_tree import ROOT
 
 PAGES = {"README.md": "readme", "docs/guide.md": "guide", "docs/testing.md": "testing"}
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)

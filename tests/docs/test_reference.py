@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from source_tree import ROOT
+from support.project.source_tree import ROOT
 
 import mqdssm
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import atheris
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 with atheris.instrument_imports(include=["mqdssm.wire", "mqdssm.model"]):
     from mqdssm.wire import mqcn
@@ -39,7 +39,7 @@ def one_input(data: bytes) -> None:
 
 def main() -> None:
     """Run libFuzzer with the vectors as its first corpus."""
-    from notification_strategies import IMAGES
+    from support.notification.strategies import IMAGES
 
     with tempfile.TemporaryDirectory() as corpus:
         for name, image in IMAGES.items():

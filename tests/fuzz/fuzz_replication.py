@@ -11,7 +11,7 @@ from pathlib import Path
 import atheris
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 with atheris.instrument_imports(include=["mqdssm.wire", "mqdssm.model"]):
     from mqdssm.wire import mqdsrp
@@ -38,7 +38,7 @@ def one_input(data: bytes) -> None:
 
 def main() -> None:
     """Run libFuzzer with the vectors as its first corpus."""
-    from replication_strategies import VECTORS, image_of
+    from support.replication.strategies import VECTORS, image_of
 
     with tempfile.TemporaryDirectory() as corpus:
         for vector in VECTORS:

@@ -4,9 +4,9 @@ import random
 import tracemalloc
 
 import pytest
-from ber_reference import element, element84, entry_content, message
 from hypothesis import given
 from hypothesis import strategies as st
+from support.directory.ber_reference import element, element84, entry_content, message
 
 from mqdssm.directory.entries import decode_entry, decode_entry_value
 from mqdssm.directory.requests import LdapControl, deref_control, encode_delete, paged_control

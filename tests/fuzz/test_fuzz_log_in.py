@@ -4,11 +4,11 @@ import socket
 import time
 from collections.abc import Iterator
 
-import answers
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from proxy import scripted_server
+from support.servers import answers
+from support.servers.proxy import scripted_server
 
 from mqdssm.directory.ber import integer
 from mqdssm.directory.channel import ThreadSafeCounter

@@ -5,10 +5,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from notification_strategies import IMAGES, PACKETS
-from replication_strategies import VECTORS as MESSAGES
-from replication_strategies import image_of
-from wire_strategies import mutants
+from support.notification.strategies import IMAGES, PACKETS
+from support.replication.strategies import VECTORS as MESSAGES
+from support.replication.strategies import image_of
+from support.wire.strategies import mutants
 
 from mqdssm.errors import DecodeError
 from mqdssm.wire import mqcn, mqdsrp, mqsd

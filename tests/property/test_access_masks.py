@@ -5,7 +5,7 @@ from itertools import combinations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wire_strategies import aces, descriptors, sids
+from support.wire.strategies import aces, descriptors, sids
 
 from mqdssm.tables.access import (
     KINDS,

@@ -2,12 +2,12 @@
 
 import random
 
-from ber_reference import element, element84, entry_content, message, read_all
 from hypothesis import given
 from hypothesis import strategies as st
 from ldap3.operation.search import search_result_entry_response_to_dict_fast
 from ldap3.utils.asn1 import decode_message_fast
-from random_entries import random_content
+from support.directory.ber_reference import element, element84, entry_content, message, read_all
+from support.directory.random_entries import random_content
 
 from mqdssm.directory.entries import decode_entry
 from mqdssm.directory.responses import split_messages

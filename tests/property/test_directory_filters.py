@@ -1,12 +1,12 @@
 """Search filters: text and octets both ways, and the same octets as ldap3 2.9.1 where it is right."""
 
-from ber_reference import read_all, read_filter
-from filter_strategies import COMPARISONS, FILTERS, trees
 from hypothesis import given
 from hypothesis import strategies as st
 from ldap3.operation.search import search_operation
 from ldap3.protocol.rfc4511 import LDAPMessage, MessageID, ProtocolOp
 from ldap3.utils.asn1 import encode as ldap3_encode
+from support.directory.ber_reference import read_all, read_filter
+from support.directory.filter_strategies import COMPARISONS, FILTERS, trees
 
 from mqdssm.directory.filters import encode, parse_text, to_text
 from mqdssm.directory.requests import SearchScope, encode_search

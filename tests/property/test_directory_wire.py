@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from ber_reference import element, read_all
+from support.directory.ber_reference import element, read_all
 
 from mqdssm.directory.filters import Equal, encode, parse_text, to_text
 from mqdssm.directory.requests import SearchScope, encode_search

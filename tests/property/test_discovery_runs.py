@@ -4,7 +4,9 @@ import heapq
 from dataclasses import dataclass, field
 from itertools import count
 
-from discovering import (
+from hypothesis import example, given
+from hypothesis import strategies as st
+from support.discovery.client import (
     NETWORK_1,
     NETWORK_2,
     OTHER_SITE,
@@ -17,8 +19,6 @@ from discovering import (
     request,
     servers,
 )
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from mqdssm.engines.actions import Dropped
 from mqdssm.engines.discovery import client as do

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ldif_reader import read_ldif
+from support.directory.ldif_reader import read_ldif
 
 from mqdssm.cli import exits, logs
 from mqdssm.cli.output import Output, say

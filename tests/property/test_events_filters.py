@@ -7,11 +7,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
-from enterprises import Values, enterprises, standing
 from hypothesis import given
 from hypothesis import strategies as st
-from reference_filters import OPERATORS, matching, names, ordered
-from servers import KINDS
+from support.directory.reference_filters import OPERATORS, matching, names, ordered
+from support.enterprises.strategies import Values, enterprises, standing
+from support.watching.kinds import KINDS
 
 import mqdssm
 from mqdssm import Filter, Queue, QueueManager, RoutingLink, Site, SortKey, User

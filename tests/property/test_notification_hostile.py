@@ -6,9 +6,18 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from notification_strategies import DOMAIN_CONTROLLERS, IMAGES, updates
-from notifications import COMPUTER, OURS, ReceiverBench, body, deletion, queue, received, update
-from property_strategies import some_of
+from support.notification.receivers import (
+    COMPUTER,
+    OURS,
+    ReceiverBench,
+    body,
+    deletion,
+    queue,
+    received,
+    update,
+)
+from support.notification.strategies import DOMAIN_CONTROLLERS, IMAGES, updates
+from support.store.property_strategies import some_of
 
 from mqdssm.errors import DecodeError
 from mqdssm.model.guid import Guid

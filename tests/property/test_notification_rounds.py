@@ -6,8 +6,8 @@ from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
-from notifications import COMPUTER, MINUTE, OURS, ReceiverBench, queue, received
-from notified_world import replayed
+from support.notification.notified_world import replayed
+from support.notification.receivers import COMPUTER, MINUTE, OURS, ReceiverBench, queue, received
 
 from mqdssm.engines.notification.sender import messages_of
 from mqdssm.engines.notification.settings import SenderSettings

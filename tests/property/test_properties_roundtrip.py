@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from property_strategies import GUIDS, VALUES, some_of
+from support.store.property_strategies import GUIDS, VALUES, some_of
 
 from mqdssm.errors import MappingError
 from mqdssm.model.guid import Guid

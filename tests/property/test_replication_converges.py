@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from replication_net import Net, enterprise, guid_of, objects_equal, with_bsc, with_site
+from support.replication.network import Net, enterprise, guid_of, objects_equal, with_bsc, with_site
 
 from mqdssm.engines.replication.actions import ChangeObject, Send
 from mqdssm.model.hresults import Hresult

@@ -1,9 +1,9 @@
 """Whatever a directory holds, frames show what the events read of it, value by value."""
 
 import pytest
-from enterprises import enterprises, standing
 from hypothesis import given
 from hypothesis import strategies as st
+from support.enterprises.strategies import enterprises, standing
 
 from mqdssm.pipeline.frames.arrow import batches
 from mqdssm.pipeline.frames.bulk import read_batches

@@ -4,8 +4,8 @@ import random
 
 import pyarrow as pa
 import pytest
-from ber_reference import element, element84, entry_content, message
-from random_entries import random_content
+from support.directory.ber_reference import element, element84, entry_content, message
+from support.directory.random_entries import random_content
 
 from mqdssm.directory.responses import split_messages
 from mqdssm.directory.rows import RowDecoder

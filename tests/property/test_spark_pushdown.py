@@ -10,10 +10,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from enterprises import standing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import datasource as ds
+from support.enterprises.strategies import standing
 
 import mqdssm
 from mqdssm.directory.filters import TRUE, to_text

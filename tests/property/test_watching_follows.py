@@ -9,7 +9,16 @@ from typing import TypeVar
 
 from hypothesis import given
 from hypothesis import strategies as st
-from watched_world import TYPES, LateListener, Listener, NamesListener, State, Thing, World, WorldReader
+from support.watching.watched_world import (
+    TYPES,
+    LateListener,
+    Listener,
+    NamesListener,
+    State,
+    Thing,
+    World,
+    WorldReader,
+)
 
 from mqdssm.events.watching.follower import Follower
 from mqdssm.events.watching.journal import ObjectNote

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-from wire_strategies import DOMAIN, U32, aces, acls, assert_length_is_law, descriptors, sids
+from support.wire.strategies import DOMAIN, U32, aces, acls, assert_length_is_law, descriptors, sids
 
 from mqdssm.wire.certificates import UserSignCert, UserSignCerts
 from mqdssm.wire.dtyp import Ace, Acl, SecurityDescriptor, Sid

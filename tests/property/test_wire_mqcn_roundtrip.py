@@ -4,7 +4,7 @@ from xml.etree import ElementTree as ET
 
 from hypothesis import given
 from hypothesis import strategies as st
-from notification_strategies import BODIES, IMAGES, NOTIFICATIONS
+from support.notification.strategies import BODIES, IMAGES, NOTIFICATIONS
 
 from mqdssm.errors import DecodeError
 from mqdssm.wire.mqcn import LAYOUTS, decode, encode, show_message

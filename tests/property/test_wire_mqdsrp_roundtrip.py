@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from replication_strategies import MESSAGES
+from support.replication.strategies import MESSAGES
 
 from mqdssm.errors import DecodeError
 from mqdssm.wire.mqdsrp import LAYOUTS, decode, encode, show_message

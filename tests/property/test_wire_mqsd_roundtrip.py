@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from notification_strategies import REQUESTS, TOPOLOGY_PACKETS, replies
+from support.notification.strategies import REQUESTS, TOPOLOGY_PACKETS, replies
 
 from mqdssm.errors import DecodeError
 from mqdssm.wire.mqsd import LAYOUTS, decode, encode, show_message

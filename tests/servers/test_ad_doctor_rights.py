@@ -4,8 +4,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from ad_world import Domain
-from samba_tools import SambaTools
+from support.servers.ad_world import Domain
+from support.servers.samba_tools import SambaTools
 
 import mqdssm
 from mqdssm.diagnostics.directory_checks import rights as check

@@ -5,8 +5,8 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
-from ad_world import Domain
-from samba_tools import SambaTools
+from support.servers.ad_world import Domain
+from support.servers.samba_tools import SambaTools
 
 import mqdssm
 from mqdssm.directory.filters import TRUE, Equal

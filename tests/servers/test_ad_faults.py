@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from proxy import Proxy
+from support.servers.proxy import Proxy
 
 import mqdssm
 from mqdssm.directory.recovery import ReadBack

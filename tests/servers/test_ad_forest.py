@@ -12,9 +12,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from ad_world import Domain
-from limits_proxy import LimitsProxy
-from samba_tools import SambaTools
+from support.servers.ad_world import Domain
+from support.servers.limits_proxy import LimitsProxy
+from support.servers.samba_tools import SambaTools
 
 import mqdssm
 from mqdssm.directory.filters import Equal, Present

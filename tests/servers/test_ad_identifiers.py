@@ -7,8 +7,8 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from ad_world import Domain
-from samba_tools import SambaTools
+from support.servers.ad_world import Domain
+from support.servers.samba_tools import SambaTools
 
 import mqdssm
 from mqdssm.directory.ber import integer, octet_string, sequence

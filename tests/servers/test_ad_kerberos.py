@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answers import result
-from ber_reference import read_all
-from proxy import scripted_server
-from samba_tools import take_ticket
+from support.directory.ber_reference import read_all
+from support.servers.answers import result
+from support.servers.proxy import scripted_server
+from support.servers.samba_tools import take_ticket
 
 import mqdssm
 from mqdssm.directory.ber import tlv

@@ -7,9 +7,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from ad_world import Domain
-from proxy import Proxy
-from samba_tools import SambaTools
+from support.servers.ad_world import Domain
+from support.servers.proxy import Proxy
+from support.servers.samba_tools import SambaTools
 
 import mqdssm
 from mqdssm.directory.filters import TRUE

@@ -4,9 +4,9 @@ import itertools
 from uuid import UUID
 
 import pytest
-from applying import apply_here, connect
-from planning import plan_here
-from samba_tools import SambaTools
+from support.mqis.applied_plans import apply_here, connect
+from support.mqis.plans import plan_here
+from support.servers.samba_tools import SambaTools
 
 import mqdssm
 from mqdssm.directory.filters import Equal

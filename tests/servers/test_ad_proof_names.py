@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import product
 
 import pytest
-from ad_world import Domain, own_domain
+from support.servers.ad_world import Domain, own_domain
 
 import mqdssm
 from mqdssm.errors import GenericDirectoryError

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from uuid import UUID, uuid4
 
 import pytest
-from ad_world import Domain, own_domain
-from plain_ldap import Entry, _parse
+from support.servers.ad_world import Domain, own_domain
+from support.servers.plain_ldap import Entry, _parse
 
 import mqdssm
 from mqdssm.model.enums import PrivacyLevel

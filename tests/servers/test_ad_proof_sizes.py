@@ -10,8 +10,8 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from ad_world import Domain, own_domain
-from limits_proxy import LimitsProxy
+from support.servers.ad_world import Domain, own_domain
+from support.servers.limits_proxy import LimitsProxy
 
 import mqdssm
 from mqdssm.directory.filters import TRUE, Equal

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from busy_threads import work_through
+from support.directory.busy_threads import work_through
 
 import mqdssm
 from mqdssm.directory.pool import CHANNELS_MAX

@@ -8,9 +8,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from ad_world import Domain
-from certificates_for_tests import registered
-from samba_tools import SambaTools
+from support.servers.ad_world import Domain
+from support.servers.samba_tools import SambaTools
+from support.wire.certificates import registered
 
 import mqdssm
 from mqdssm.diagnostics.event_rights import RightsChecker

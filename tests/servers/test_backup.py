@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live_servers import Enterprise, LiveServer, site_of
-from queue_managers import guid_of, wait_until
-from sessions import options_for
-from source_tree import ROOT
+from support.project.source_tree import ROOT
+from support.replication.live_servers import Enterprise, LiveServer, site_of
+from support.replication.queue_managers import guid_of, wait_until
+from support.servers.sessions import options_for
 
 from mqdssm.engines.replication.operations import LoadState, PersistedState, Recover
 from mqdssm.engines.replication.settings import Role

@@ -9,8 +9,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from servers import KINDS, Kind
-from watchers import IMPATIENT
+from support.watching.kinds import KINDS, Kind
+from support.watching.watchers import IMPATIENT
 
 import mqdssm
 from mqdssm.events.watching import delivery

@@ -5,8 +5,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from queue_managers import guid_of
-from replica_pair import QUEUES, Pair, by_hand, delete, done, queue_dn
+from support.replication.queue_managers import guid_of
+from support.replication.replica_pair import QUEUES, Pair, by_hand, delete, done, queue_dn
 from typer.testing import CliRunner
 
 import mqdssm

@@ -11,8 +11,8 @@ import uuid
 from pathlib import Path
 
 import pytest
-from container_engine import engine, read_log
-from wheels import build_wheel, run_unpacked, unpacked
+from support.project.wheels import build_wheel, run_unpacked, unpacked
+from support.servers.container_engine import engine, read_log
 
 import mqdssm
 from mqdssm.errors import ConfigError, ObjectAlreadyExists

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from itertools import count
 
 import pytest
-from discovering import guid_of
-from proxy import Proxy
+from support.discovery.client import guid_of
+from support.servers.proxy import Proxy
 
 import mqdssm
 from mqdssm.directory.options import ConnectionOptions

@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from exports import access_to, after_reading, contents
-from exports import export_here as export
-from ldif_reader import comparable, read_ldif
+from support.directory.ldif_reader import comparable, read_ldif
+from support.spark.exports import access_to, after_reading, contents
+from support.spark.exports import export_here as export
 
 import mqdssm
 from mqdssm.directory.filters import Equal

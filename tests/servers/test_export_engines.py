@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from exports import access_to, export_here
-from many_objects import fill
+from support.enterprises.many_objects import fill
+from support.spark.exports import access_to, export_here
 
 from mqdssm.errors import ConfigError, DirectoryNotConnected
 from mqdssm.pipeline import local

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from export_command import Command, readers
-from many_objects import fill
-from runner_work import are_gone
-from without_java import blocked_packages
+from support.enterprises.many_objects import fill
+from support.spark.export_command import Command, readers
+from support.spark.runner_work import are_gone
+from support.spark.without_java import blocked_packages
 
 from mqdssm.pipeline.manifest import MANIFEST_NAME
 from mqdssm.testing.openldap import OpenLdapServer

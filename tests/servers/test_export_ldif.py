@@ -9,11 +9,11 @@ import uuid
 from pathlib import Path
 
 import pytest
-from exports import access_to, contents
-from exports import export_here as export
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from ldif_reader import comparable, read_ldif
+from support.directory.ldif_reader import comparable, read_ldif
+from support.spark.exports import access_to, contents
+from support.spark.exports import export_here as export
 
 import mqdssm
 from mqdssm.pipeline.export import load_order

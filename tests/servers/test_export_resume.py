@@ -10,10 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from bad_places import small_disk
-from exports import access_to, after_reading, breaks_after, contents
-from exports import export_here as export
-from ldif_reader import comparable, read_ldif
+from support.directory.ldif_reader import comparable, read_ldif
+from support.servers.bad_places import small_disk
+from support.spark.exports import access_to, after_reading, breaks_after, contents
+from support.spark.exports import export_here as export
 
 import mqdssm
 from mqdssm.errors import ConfigError, DirectoryNotConnected, GenericDirectoryError, MqdssmError

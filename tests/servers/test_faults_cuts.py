@@ -6,8 +6,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from proxy import Proxy
-from sessions import clear_text, container, options_for, scratch
+from support.servers.proxy import Proxy
+from support.servers.sessions import clear_text, container, options_for, scratch
 
 from mqdssm.directory.recovery import ReadBack
 from mqdssm.directory.requests import ChangeType, Modification, encode_add, encode_delete, encode_modify

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from uuid import UUID, uuid4
 
-import answers
 import pytest
-from proxy import Proxy, scripted_server
-from sessions import clear_text, container, options_for, scratch
+from support.servers import answers
+from support.servers.proxy import Proxy, scripted_server
+from support.servers.sessions import clear_text, container, options_for, scratch
 
 import mqdssm
 from mqdssm.directory import searching

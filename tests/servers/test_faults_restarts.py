@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
 import pytest
-from sessions import container, options_for, scratch
+from support.servers.sessions import container, options_for, scratch
 
 from mqdssm.directory.filters import TRUE, Equal
 from mqdssm.directory.recovery import ReadBack

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Iterator
 from uuid import uuid4
 
-import answers
 import pytest
-from processes import stop
-from proxy import Proxy, black_hole, say_nothing, scripted_server
-from sessions import clear_text, container, options_for
+from support.servers import answers
+from support.servers.processes import stop
+from support.servers.proxy import Proxy, black_hole, say_nothing, scripted_server
+from support.servers.sessions import clear_text, container, options_for
 
 from mqdssm.directory.filters import TRUE
 from mqdssm.directory.options import ConnectionOptions

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from feed_story import FeedStory, feed_story
-from mortal_servers import kind, server
-from servers import Kind
+from support.servers.mortal_servers import kind, server
+from support.watching.feed_story import FeedStory, feed_story
+from support.watching.kinds import Kind
 
 import mqdssm
 from mqdssm.errors import DirectoryNotConnected

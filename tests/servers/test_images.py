@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
-from container_engine import (
+from support.project.source_tree import ROOT
+from support.servers.container_engine import (
     base_image,
     compose,
     engine,
@@ -22,7 +23,6 @@ from container_engine import (
     wait_for_end,
     wait_for_words,
 )
-from source_tree import ROOT
 
 from mqdssm.testing import OpenLdapContainer
 

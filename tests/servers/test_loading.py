@@ -6,7 +6,7 @@ from itertools import count
 from uuid import UUID, uuid4
 
 import pytest
-from sessions import container, options_for, scratch
+from support.servers.sessions import container, options_for, scratch
 
 from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions, Outcome
 from mqdssm.directory.session import Session

@@ -8,8 +8,8 @@ from typing import TypeVar
 from uuid import uuid4
 
 import pytest
-from proxy import Proxy
-from sessions import clear_text, container, options_for, scratch
+from support.servers.proxy import Proxy
+from support.servers.sessions import clear_text, container, options_for, scratch
 
 from mqdssm.directory.filters import Equal
 from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions

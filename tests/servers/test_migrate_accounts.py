@@ -3,8 +3,8 @@
 from uuid import UUID
 
 import pytest
-from applying import apply_here, connect, everything, here
-from planning import plan_here, rejects_of, write_rows
+from support.mqis.applied_plans import apply_here, connect, everything, here
+from support.mqis.plans import plan_here, rejects_of, write_rows
 
 import mqdssm
 from mqdssm.pipeline.migrate.verification import VerifyTask

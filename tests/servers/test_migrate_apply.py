@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from applying import (
+from support.mqis.applied_plans import (
     access_for,
     apply_here,
     connect,
@@ -16,7 +16,7 @@ from applying import (
     sample_plan,
     undo,
 )
-from bad_places import small_disk
+from support.servers.bad_places import small_disk
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.migrate.apply_journal import JournalLine

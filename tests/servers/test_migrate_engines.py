@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from applying import connect, entries_of, login_to, tables
-from planning import plan_here
-from without_java import environment_without_java, run_mqdssm
+from support.mqis.applied_plans import connect, entries_of, login_to, tables
+from support.mqis.plans import plan_here
+from support.spark.without_java import environment_without_java, run_mqdssm
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline import local

@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pyarrow.parquet as pq
 import pytest
-from applying import apply_here, connect, everything, undo
-from planning import lines_of, operations_of, plan_here, rejects_of, write_rows
+from support.mqis.applied_plans import apply_here, connect, everything, undo
+from support.mqis.plans import lines_of, operations_of, plan_here, rejects_of, write_rows
 
 import mqdssm
 from mqdssm.pipeline.migrate.ldif import write_ldif

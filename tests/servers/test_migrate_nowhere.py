@@ -3,7 +3,7 @@
 import subprocess
 
 import pytest
-from planning import lines_of, operations_of, plan_here, rejects_of
+from support.mqis.plans import lines_of, operations_of, plan_here, rejects_of
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.migrate.applying import ApplyOptions, refuse

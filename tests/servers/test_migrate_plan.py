@@ -8,9 +8,7 @@ from uuid import UUID
 
 import pyarrow.parquet as pq
 import pytest
-from bad_places import small_disk
-from exports import access_to
-from planning import (
+from support.mqis.plans import (
     carry_out,
     lines_of,
     operations_of,
@@ -18,6 +16,8 @@ from planning import (
     rejects_of,
     write_rows,
 )
+from support.servers.bad_places import small_disk
+from support.spark.exports import access_to
 
 import mqdssm
 from mqdssm.errors import ConfigError

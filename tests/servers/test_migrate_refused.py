@@ -4,9 +4,9 @@ import base64
 from uuid import UUID, uuid4
 
 import pytest
-from applying import apply_here, connect, everything
-from plain_ldap import PlainLdap
-from planning import lines_of, plan_here, rejects_of, write_rows
+from support.mqis.applied_plans import apply_here, connect, everything
+from support.mqis.plans import lines_of, plan_here, rejects_of, write_rows
+from support.servers.plain_ldap import PlainLdap
 
 import mqdssm
 from mqdssm.testing.openldap import OpenLdapServer

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from applying import apply_here, everything, login_to, operations_in, sample_plan, tables
-from export_command import readers
-from planning import plan_here
-from runner_work import are_gone
-from without_java import environment_without_java, start_mqdssm
+from support.mqis.applied_plans import apply_here, everything, login_to, operations_in, sample_plan, tables
+from support.mqis.plans import plan_here
+from support.spark.export_command import readers
+from support.spark.runner_work import are_gone
+from support.spark.without_java import environment_without_java, start_mqdssm
 
 from mqdssm.model.dn import normalize
 from mqdssm.pipeline.local import LocalRunner

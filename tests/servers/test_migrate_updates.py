@@ -6,9 +6,8 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from applying import apply_here, everything, undo
-from exports import access_to
-from planning import (
+from support.mqis.applied_plans import apply_here, everything, undo
+from support.mqis.plans import (
     carry_out,
     lines_of,
     operations_of,
@@ -16,6 +15,7 @@ from planning import (
     rejects_of,
     write_rows,
 )
+from support.spark.exports import access_to
 
 import mqdssm
 from mqdssm.events.settings import MADE_BY_US

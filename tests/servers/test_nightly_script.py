@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 import yaml
-from plain_ldap import PlainLdap
-from source_tree import ROOT
+from support.project.source_tree import ROOT
+from support.servers.plain_ldap import PlainLdap
 
 import mqdssm
 from mqdssm.testing import OpenLdapServer

@@ -20,7 +20,7 @@ from ldap3.core.exceptions import (
     LDAPSocketOpenError,
     LDAPStrongerAuthRequiredResult,
 )
-from processes import GONE_WAIT_S, wait_until_gone
+from support.servers.processes import GONE_WAIT_S, wait_until_gone
 
 from mqdssm.errors import ConfigError
 from mqdssm.testing import OpenLdapServer, accounts, start_sandbox

@@ -9,7 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from processes import GONE_WAIT_S, runs, stop, wait_until_gone
+from support.servers.processes import GONE_WAIT_S, runs, stop, wait_until_gone
 
 from mqdssm.errors import ConfigError
 from mqdssm.testing import OpenLdapServer

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from processes import stop
+from support.servers.processes import stop
 
 from mqdssm.errors import ConfigError, ObjectAlreadyExists
 from mqdssm.testing import OpenLdapServer, sandbox_status, start_sandbox, stop_sandbox

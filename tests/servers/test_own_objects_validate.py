@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-import rules_world
-from planted import add_file, plan, read_tables
+from support.enterprises import rules_world
+from support.enterprises.planted import add_file, plan, read_tables
 
 import mqdssm
 from mqdssm.samples.forms import LoadingMode, SampleForm

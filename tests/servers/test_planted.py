@@ -4,8 +4,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import rules_world
-from planted import added, assert_equal, directory, read_tables
+from support.enterprises import rules_world
+from support.enterprises.planted import added, assert_equal, directory, read_tables
 
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.samples.fault_table import FAULTS, NOT_PLANTED

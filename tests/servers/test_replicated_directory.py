@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from queue_managers import guid_of
-from sessions import options_for
+from support.replication.queue_managers import guid_of
+from support.servers.sessions import options_for
 from typer.testing import CliRunner
 
 import mqdssm

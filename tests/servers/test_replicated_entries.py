@@ -5,7 +5,7 @@ import subprocess
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from property_strategies import DESCRIPTOR, SID, TEXTS, some_of
+from support.store.property_strategies import DESCRIPTOR, SID, TEXTS, some_of
 
 import mqdssm
 from mqdssm.directory.filters import And, Equal, GreaterOrEqual, LessOrEqual, Or

@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from live_directories import MEMBERS, PARTITIONS, SITES, WAIT_S, Client, Directories
-from live_servers import site_of
-from queue_managers import guid_of, wait_until
-from replication_clients import Client as Worker
-from replication_clients import differences
+from support.replication.clients import Client as Worker
+from support.replication.clients import differences
+from support.replication.live_directories import MEMBERS, PARTITIONS, SITES, WAIT_S, Client, Directories
+from support.replication.live_servers import site_of
+from support.replication.queue_managers import guid_of, wait_until
 from typer.testing import CliRunner
 
 import mqdssm

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from live_servers import LiveServer
-from queue_managers import guid_of, wait_until
-from replica_pair import AWAY, HOME, Pair, by_hand, done, queue_dn
-from sessions import options_for
+from support.replication.live_servers import LiveServer
+from support.replication.queue_managers import guid_of, wait_until
+from support.replication.replica_pair import AWAY, HOME, Pair, by_hand, done, queue_dn
+from support.servers.sessions import options_for
 
 import mqdssm
 from mqdssm.directory.session import Session

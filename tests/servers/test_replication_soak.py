@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 import pytest
-from live_directories import MEMBERS, SITES, Client, Directories
-from live_servers import site_of
-from replication_clients import Client as Worker
-from replication_clients import differences
-from sessions import options_for
+from support.replication.clients import Client as Worker
+from support.replication.clients import differences
+from support.replication.live_directories import MEMBERS, SITES, Client, Directories
+from support.replication.live_servers import site_of
+from support.servers.sessions import options_for
 
 from mqdssm.engines.replication.operations import LoadState
 from mqdssm.store.ldap import LdapStore

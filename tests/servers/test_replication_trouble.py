@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
-from queue_managers import guid_of
-from sessions import options_for
-from store_world import OK, World, brief, number
+from support.replication.queue_managers import guid_of
+from support.servers.sessions import options_for
+from support.store.world import OK, World, brief, number
 
 import mqdssm
 from mqdssm.directory.options import ConnectionOptions

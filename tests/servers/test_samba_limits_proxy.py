@@ -11,10 +11,10 @@ from uuid import UUID, uuid4
 import ldap3
 import pytest
 from ldap3.protocol.rfc2696 import paged_search_control
-from limits_proxy import LimitsProxy
-from limits_rules import Limits, odd_value, windows_escapes
-from samba_tools import SambaTools
-from sessions import container
+from support.servers.limits_proxy import LimitsProxy
+from support.servers.limits_rules import Limits, odd_value, windows_escapes
+from support.servers.samba_tools import SambaTools
+from support.servers.sessions import container
 
 from mqdssm.directory.filters import Equal, parse_text
 from mqdssm.directory.options import ConnectionOptions

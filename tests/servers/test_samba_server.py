@@ -12,7 +12,7 @@ from pathlib import Path
 import ldap3
 import pytest
 from ldap3.core.exceptions import LDAPStrongerAuthRequiredResult
-from samba_tools import SambaTools
+from support.servers.samba_tools import SambaTools
 
 from mqdssm.errors import ConfigError, ObjectAlreadyExists
 from mqdssm.testing import SambaDomainController

@@ -4,7 +4,7 @@ import subprocess
 from uuid import UUID, uuid4
 
 import pytest
-from samba_tools import RELAX, SHOW_DELETED, SambaTools, missing
+from support.servers.samba_tools import RELAX, SHOW_DELETED, SambaTools, missing
 
 from mqdssm.testing import SambaDomainController
 

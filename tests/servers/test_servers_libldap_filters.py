@@ -4,8 +4,8 @@ import ctypes
 import ctypes.util
 
 import pytest
-from filter_strategies import COMPARISONS, EXTENSIBLE, trees
 from hypothesis import given
+from support.directory.filter_strategies import COMPARISONS, EXTENSIBLE, trees
 
 from mqdssm.directory.filters import encode, parse_text, to_text
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
-import answers
 import pytest
-from bad_places import bare_slapd
-from proxy import Proxy, scripted_server
-from sessions import clear_text, container, options_for, scratch
+from support.servers import answers
+from support.servers.bad_places import bare_slapd
+from support.servers.proxy import Proxy, scripted_server
+from support.servers.sessions import clear_text, container, options_for, scratch
 
 from mqdssm.directory.filters import TRUE
 from mqdssm.directory.options import ConnectionOptions

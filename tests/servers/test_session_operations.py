@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from uuid import UUID, uuid4
 
 import pytest
-from sessions import container, options_for, scratch
+from support.servers.sessions import container, options_for, scratch
 
 from mqdssm.directory.filters import FALSE, TRUE, And, Equal, Present, any_of
 from mqdssm.directory.requests import ChangeType, Modification, SearchScope, encode_modify

@@ -5,10 +5,10 @@ import time
 from collections.abc import Iterator
 from uuid import uuid4
 
-import answers
 import pytest
-from proxy import Proxy, scripted_server
-from sessions import clear_text, container, options_for, scratch
+from support.servers import answers
+from support.servers.proxy import Proxy, scripted_server
+from support.servers.sessions import clear_text, container, options_for, scratch
 
 from mqdssm.directory import searching
 from mqdssm.directory import session as session_module

@@ -3,7 +3,7 @@
 import traceback
 
 import pytest
-from sessions import options_for
+from support.servers.sessions import options_for
 
 from mqdssm.directory.session import Session
 from mqdssm.errors import DirectoryNotConnected

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
-import answers
 import pytest
-from proxy import Proxy, scripted_server
-from sessions import options_for
-from tls_material import ServerTls, server_tls
+from support.servers import answers
+from support.servers.proxy import Proxy, scripted_server
+from support.servers.sessions import options_for
+from support.servers.tls_material import ServerTls, server_tls
 
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.responses import EXTENDED_RESPONSE, MessageSplitter

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from random_requests import RandomRequests
+from support.directory.random_requests import RandomRequests
 
 from mqdssm.directory.entries import parse_entry
 from mqdssm.directory.requests import PAGED_RESULTS_OID, encode_add, encode_sasl_bind

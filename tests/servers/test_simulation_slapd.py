@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from simulation_slapd import SERVERS_MAX, few_servers, simulate
+from support.replication.simulation_slapd import SERVERS_MAX, few_servers, simulate
 
 SEEDS = range(1, 51)
 SMALL = (3,)

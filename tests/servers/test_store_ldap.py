@@ -4,11 +4,19 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
-from store_contract import StoreContract
-from store_ldap import Cutter
-from store_model import CRASHES, PLANS, SPLITS, STEPS, check_propagation, check_replica, numbered_drafts
-from store_servers import by_socket, cutter, harness, server
-from store_twins import LOOK
+from support.store.contract import StoreContract
+from support.store.fixtures import by_socket, cutter, harness, server
+from support.store.model import (
+    CRASHES,
+    PLANS,
+    SPLITS,
+    STEPS,
+    check_propagation,
+    check_replica,
+    numbered_drafts,
+)
+from support.store.slapd_store import Cutter
+from support.store.twins import LOOK
 
 from mqdssm.engines.replication.operations import ForeignFound
 from mqdssm.store.ldap import LdapStore

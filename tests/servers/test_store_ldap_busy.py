@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import pytest
-from store_ldap import Cutter, LdapHarness
-from store_servers import by_socket, cutter, server
-from store_world import OK, World, guid
+from support.store.fixtures import by_socket, cutter, server
+from support.store.slapd_store import Cutter, LdapHarness
+from support.store.world import OK, World, guid
 
 from mqdssm.directory.filters import Equal
 from mqdssm.directory.loading.items import Action

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
-from edited_slapd import edited_slapd
-from sessions import options_for
-from store_ldap import Cutter, LdapHarness
-from store_servers import by_socket, cutter, directory, harness, server, world
-from store_world import NOT_FOUND, OK, World, brief, guid
+from support.servers.edited_slapd import edited_slapd
+from support.servers.sessions import options_for
+from support.store.fixtures import by_socket, cutter, directory, harness, server, world
+from support.store.slapd_store import Cutter, LdapHarness
+from support.store.world import NOT_FOUND, OK, World, brief, guid
 
 import mqdssm
 from mqdssm.directory.filters import And, Equal, Present

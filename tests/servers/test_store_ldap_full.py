@@ -7,9 +7,9 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
-from store_ldap import Cutter, LdapHarness
-from store_servers import by_socket, cutter, server
-from store_world import NOT_FOUND, OK, World, guid, number
+from support.store.fixtures import by_socket, cutter, server
+from support.store.slapd_store import Cutter, LdapHarness
+from support.store.world import NOT_FOUND, OK, World, guid, number
 
 from mqdssm.directory.filters import Equal
 from mqdssm.directory.session import Session

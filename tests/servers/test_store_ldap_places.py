@@ -4,9 +4,9 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
-from store_ldap import Cutter, LdapHarness
-from store_servers import by_socket, cutter, directory, harness, server, world
-from store_world import NOT_FOUND, OK, World, brief, guid
+from support.store.fixtures import by_socket, cutter, directory, harness, server, world
+from support.store.slapd_store import Cutter, LdapHarness
+from support.store.world import NOT_FOUND, OK, World, brief, guid
 
 import mqdssm
 from mqdssm.directory.filters import Equal

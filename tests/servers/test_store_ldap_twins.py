@@ -5,8 +5,8 @@ from itertools import count
 
 import pytest
 from hypothesis import given, settings
-from store_servers import by_socket
-from store_twins import DRAFTS, LOOK, REPLICA_STEPS, Twins, check_replica_twins
+from support.store.fixtures import by_socket
+from support.store.twins import DRAFTS, LOOK, REPLICA_STEPS, Twins, check_replica_twins
 
 from mqdssm.model.guid import Guid
 from mqdssm.store.ldap import LdapStore

@@ -12,10 +12,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from plain_ldap import PlainLdap
-from queue_managers import wait_until
-from servers import KINDS, Kind
-from watchers import watching
+from support.replication.queue_managers import wait_until
+from support.servers.plain_ldap import PlainLdap
+from support.watching.kinds import KINDS, Kind
+from support.watching.watchers import watching
 
 import mqdssm
 from mqdssm.errors import ConfigError, GenericDirectoryError

@@ -4,8 +4,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from plain_ldap import PlainLdap
-from servers import KINDS
+from support.servers.plain_ldap import PlainLdap
+from support.watching.kinds import KINDS
 
 import mqdssm
 from mqdssm.directory.watching.commits import Commits

@@ -12,9 +12,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from plain_ldap import PlainLdap
-from servers import KINDS, Kind
-from watchers import IMPATIENT, QUICK, watching
+from support.servers.plain_ldap import PlainLdap
+from support.watching.kinds import KINDS, Kind
+from support.watching.watchers import IMPATIENT, QUICK, watching
 
 import mqdssm
 from mqdssm.errors import ConfigError

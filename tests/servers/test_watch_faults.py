@@ -12,10 +12,10 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from plain_ldap import PlainLdap
-from proxy import Proxy
-from sessions import clear_text, options_for
-from watchers import IMPATIENT, QUICK, WAIT_S, Told
+from support.servers.plain_ldap import PlainLdap
+from support.servers.proxy import Proxy
+from support.servers.sessions import clear_text, options_for
+from support.watching.watchers import IMPATIENT, QUICK, WAIT_S, Told
 
 from mqdssm.directory.watching.hints import Rhythm
 from mqdssm.directory.watching.link import Link

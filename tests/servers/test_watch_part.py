@@ -6,9 +6,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from queue_managers import wait_until
-from servers import KINDS
-from watchers import watching
+from support.replication.queue_managers import wait_until
+from support.watching.kinds import KINDS
+from support.watching.watchers import watching
 
 import mqdssm
 from mqdssm.events.watching.state_file import StateFile

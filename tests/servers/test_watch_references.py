@@ -5,9 +5,9 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
-from plain_ldap import PlainLdap
-from servers import KINDS
-from watchers import watching
+from support.servers.plain_ldap import PlainLdap
+from support.watching.kinds import KINDS
+from support.watching.watchers import watching
 
 import mqdssm
 from mqdssm.model.filters import Filter

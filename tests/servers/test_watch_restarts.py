@@ -10,11 +10,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from mortal_servers import kind, server
-from queue_managers import wait_until
-from servers import Kind
-from watch_story import Story
-from watchers import watching
+from support.replication.queue_managers import wait_until
+from support.servers.mortal_servers import kind, server
+from support.watching.kinds import Kind
+from support.watching.watch_story import Story
+from support.watching.watchers import watching
 
 import mqdssm
 

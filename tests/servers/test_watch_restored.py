@@ -12,10 +12,10 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from mortal_servers import SERVERS, kind
-from plain_ldap import PlainLdap
-from servers import Kind
-from watchers import Told, watching
+from support.servers.mortal_servers import SERVERS, kind
+from support.servers.plain_ldap import PlainLdap
+from support.watching.kinds import Kind
+from support.watching.watchers import Told, watching
 
 import mqdssm
 

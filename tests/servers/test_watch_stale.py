@@ -5,10 +5,10 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from edited_slapd import edited_slapd
-from plain_ldap import PlainLdap
-from servers import KINDS
-from watchers import watching
+from support.servers.edited_slapd import edited_slapd
+from support.servers.plain_ldap import PlainLdap
+from support.watching.kinds import KINDS
+from support.watching.watchers import watching
 
 import mqdssm
 from mqdssm.events.watching.state_file import StateFile

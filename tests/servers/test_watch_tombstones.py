@@ -6,10 +6,10 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
-from plain_ldap import PlainLdap
-from samba_tools import SambaTools
-from servers import KINDS
-from watchers import watching
+from support.servers.plain_ldap import PlainLdap
+from support.servers.samba_tools import SambaTools
+from support.watching.kinds import KINDS
+from support.watching.watchers import watching
 
 import mqdssm
 from mqdssm.events.watching.state_file import StateFile

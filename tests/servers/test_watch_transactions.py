@@ -9,9 +9,9 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from plain_ldap import PlainLdap
-from servers import KINDS
-from watchers import Told, watching
+from support.servers.plain_ldap import PlainLdap
+from support.watching.kinds import KINDS
+from support.watching.watchers import Told, watching
 
 import mqdssm
 from mqdssm.directory.loading.items import Action, Item, LoadOptions

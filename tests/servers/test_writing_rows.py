@@ -10,7 +10,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from exports import access_to
+from support.spark.exports import access_to
 
 import mqdssm
 from mqdssm.errors import ConfigError, MqdssmError

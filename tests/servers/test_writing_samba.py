@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import pyarrow as pa
 import pytest
-from exports import access_to
+from support.spark.exports import access_to
 
 import mqdssm
 from mqdssm.pipeline.frames.arrow import arrow_schema

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from bad_places import bare_slapd, small_disk
+from support.servers.bad_places import bare_slapd, small_disk
 from typer.testing import CliRunner
 
 from mqdssm.cli.main import app

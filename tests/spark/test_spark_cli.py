@@ -7,7 +7,7 @@ import tempfile
 from types import SimpleNamespace
 from typing import Any
 
-from sarif_model import KINDS, kinds_in
+from support.spark.sarif_model import KINDS, kinds_in
 from typer.testing import CliRunner
 
 import mqdssm

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from export_command import Command, readers
-from many_objects import fill
-from spark_cluster import SparkCluster, spark_cluster
+from support.enterprises.many_objects import fill
+from support.spark.cluster import SparkCluster, spark_cluster
+from support.spark.export_command import Command, readers
 
 from mqdssm.pipeline.manifest import MANIFEST_NAME, Manifest
 from mqdssm.testing.openldap import OpenLdapServer

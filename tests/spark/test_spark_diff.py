@@ -14,8 +14,8 @@ from uuid import UUID, uuid5
 
 import pyarrow.parquet as pq
 import pytest
-from comparing import all_differences, compared_queues, queue_pair, rows_in
-from plain_ldap import PlainLdap
+from support.mqis.comparison import all_differences, compared_queues, queue_pair, rows_in
+from support.servers.plain_ldap import PlainLdap
 from typer.testing import CliRunner
 
 import mqdssm

@@ -8,8 +8,8 @@ from base64 import b64decode, b64encode
 from pathlib import Path
 
 import pytest
-from postgresql import DRIVER, PASSWORD, postgresql, why_none
-from source_tree import ROOT
+from support.mqis.postgresql import DRIVER, PASSWORD, postgresql, why_none
+from support.project.source_tree import ROOT
 from typer.testing import CliRunner
 
 from mqdssm.cli.main import app

@@ -2,7 +2,7 @@
 
 import re
 
-from source_tree import ROOT
+from support.project.source_tree import ROOT
 
 import mqdssm
 from mqdssm.spark.source import register

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from applying import Entries, everything, operations_in
-from exports import access_to
-from planning import lines_of
+from support.mqis.applied_plans import Entries, everything, operations_in
+from support.mqis.plans import lines_of
+from support.spark.exports import access_to
 
 from mqdssm.pipeline.export.run import export
 from mqdssm.pipeline.inventory import Inventory, json_lines, opened

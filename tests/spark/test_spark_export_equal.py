@@ -5,9 +5,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from exports import access_to
-from many_objects import fill, ldapsearch
-from queue_oracle import compare
+from support.enterprises.many_objects import fill, ldapsearch
+from support.enterprises.queue_oracle import compare
+from support.spark.exports import access_to
 
 from mqdssm.pipeline.export.run import export
 from mqdssm.pipeline.manifest import Manifest

@@ -10,8 +10,8 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from export_command import Command, readers
-from many_objects import fill
+from support.enterprises.many_objects import fill
+from support.spark.export_command import Command, readers
 
 from mqdssm.pipeline.manifest import MANIFEST_NAME
 from mqdssm.testing.openldap import OpenLdapServer

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 import pytest
-from processes import runs
+from support.servers.processes import runs
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

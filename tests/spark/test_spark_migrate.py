@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from applying import everything, login_to, tables, undo
-from bad_places import small_disk
-from planning import plan_here, write_rows
-from spark_cluster import spark_cluster
+from support.mqis.applied_plans import everything, login_to, tables, undo
+from support.mqis.plans import plan_here, write_rows
+from support.servers.bad_places import small_disk
+from support.spark.cluster import spark_cluster
 from typer.testing import CliRunner
 
 from mqdssm.cli.main import app

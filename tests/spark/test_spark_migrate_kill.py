@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from applying import everything, login_to, tables, undo
-from export_command import children, readers
-from planning import plan_here
+from support.mqis.applied_plans import everything, login_to, tables, undo
+from support.mqis.plans import plan_here
+from support.spark.export_command import children, readers
 
 from mqdssm.pipeline.migrate.report import MigrationReport
 from mqdssm.testing.openldap import OpenLdapServer

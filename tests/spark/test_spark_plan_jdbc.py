@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from postgresql import DRIVER, PASSWORD, postgresql, why_none
-from source_tree import ROOT
+from support.mqis.postgresql import DRIVER, PASSWORD, postgresql, why_none
+from support.project.source_tree import ROOT
 
 from mqdssm.pipeline.migrate.operations import read_operations
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan

@@ -4,7 +4,7 @@ One seed in one form, without Spark, is in `tests/servers/test_planted.py`.
 """
 
 import pytest
-from planted import assert_equal, directory, tables
+from support.enterprises.planted import assert_equal, directory, tables
 
 from mqdssm.pipeline.export.run import export
 from mqdssm.pipeline.validate.rules.vocabulary import ALL

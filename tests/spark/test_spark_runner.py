@@ -1,21 +1,25 @@
 """The runner on Spark: the same jobs as the local one, with the same answers."""
 
+import shutil
 import threading
 from pathlib import Path
 
 import pytest
-from runner_work import TestWork, begun_pids, job
+from support.spark.runner_work import TestWork, begun_pids, job
 
 from mqdssm.errors import DecodeError, GenericDirectoryError
 from mqdssm.pipeline.runner import Stopped, StopRequest, WorkerFailed
 from mqdssm.spark.runner import SparkRunner
 
+TESTS = Path(__file__).parents[1]
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 
 @pytest.fixture
-def runner(spark):
-    spark.sparkContext.addPyFile(str(Path(__file__).parents[1] / "support" / "runner_work.py"))
+def runner(spark, tmp_path_factory):
+    """A runner on Spark, whose Python workers can import `support`, too."""
+    archive = tmp_path_factory.mktemp("support") / "support"
+    spark.sparkContext.addPyFile(shutil.make_archive(str(archive), "zip", TESTS, "support"))
     return SparkRunner(spark)
 
 

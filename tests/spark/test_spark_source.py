@@ -14,7 +14,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, InputPartition, IsNull
 from pyspark.sql.pandas.types import to_arrow_schema
-from source_tree import ROOT
+from support.project.source_tree import ROOT
 
 import mqdssm
 from mqdssm.errors import ConfigError, DirectoryNotConnected, ObjectNotFound

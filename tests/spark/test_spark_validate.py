@@ -10,9 +10,22 @@ import pyarrow as pa
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from rules_world import MADE, NOW, World, guid, link, machine, queue, site, sound, source, tables, user
-from sarif_model import KINDS, kinds_in
-from source_tree import ROOT
+from support.enterprises.rules_world import (
+    MADE,
+    NOW,
+    World,
+    guid,
+    link,
+    machine,
+    queue,
+    site,
+    sound,
+    source,
+    tables,
+    user,
+)
+from support.project.source_tree import ROOT
+from support.spark.sarif_model import KINDS, kinds_in
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.validate import finding_files, findings

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from mqis_tables import read_sets
-from rules_world import NOW, guid, queue, sound, tables
+from support.enterprises.rules_world import NOW, guid, queue, sound, tables
+from support.mqis.tables import read_sets
 
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.session import Session

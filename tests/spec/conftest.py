@@ -9,8 +9,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from plain_ldap import PlainLdap
-from servers import KINDS, MADE_BY_THE_SERVER, Kind, Started, parameters
+from support.servers.plain_ldap import PlainLdap
+from support.watching.kinds import KINDS, MADE_BY_THE_SERVER, Kind, Started, parameters
 
 import mqdssm
 from mqdssm.wire.sid import BUILTIN_ADMINISTRATORS
@@ -121,7 +121,7 @@ class World:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every test of an event runs on every kind of server, see `servers`."""
+    """Every test of an event runs on every kind of server, see `support.watching.kinds`."""
     if "world" in metafunc.fixturenames:
         file, test = metafunc.definition.path.name, metafunc.definition.originalname
         metafunc.parametrize("world", parameters(file, test), indirect=True)

@@ -5,7 +5,7 @@ import tracemalloc
 from uuid import UUID
 
 import pytest
-from hand_made import HandMade
+from support.enterprises.hand_made import HandMade
 
 import mqdssm
 from mqdssm import Filter, Queue, QueueManager

@@ -4,7 +4,7 @@ import logging
 from uuid import uuid4
 
 import pytest
-from hand_made import DESCRIPTOR, HandMade
+from support.enterprises.hand_made import DESCRIPTOR, HandMade
 
 import mqdssm
 from mqdssm import Enterprise, RoutingLink, Site, User

@@ -4,7 +4,7 @@ import logging
 from uuid import UUID, uuid4
 
 import pytest
-from hand_made import CREATED, CREATED_S, DESCRIPTOR, HandMade
+from support.enterprises.hand_made import CREATED, CREATED_S, DESCRIPTOR, HandMade
 
 import mqdssm
 from mqdssm import PrivacyLevel, Queue

@@ -4,7 +4,7 @@ import logging
 from uuid import UUID
 
 import pytest
-from hand_made import CREATED, CREATED_S, DESCRIPTOR, HandMade, Made
+from support.enterprises.hand_made import CREATED, CREATED_S, DESCRIPTOR, HandMade, Made
 
 import mqdssm
 from mqdssm import DirectoryServerType, OperatingSystemType

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from threading import Thread
 
 import pytest
-from hand_made import HandMade
+from support.enterprises.hand_made import HandMade
 
 import mqdssm
 from mqdssm import Filter, Queue, QueueManager, Site, SortKey

@@ -5,8 +5,8 @@ from itertools import pairwise, product
 from uuid import uuid4
 
 import pytest
-from hand_made import DESCRIPTOR, HandMade
-from reference_filters import ordered
+from support.directory.reference_filters import ordered
+from support.enterprises.hand_made import DESCRIPTOR, HandMade
 
 import mqdssm
 from mqdssm import Enterprise, Filter, Queue, QueueManager, RoutingLink, Site, SortKey, User

@@ -7,8 +7,8 @@ filters returned: `reference_filters`. The objects are made by hand; some have a
 from uuid import UUID, uuid4
 
 import pytest
-from hand_made import DESCRIPTOR, HandMade
-from reference_filters import OPERATORS, matching, names
+from support.directory.reference_filters import OPERATORS, matching, names
+from support.enterprises.hand_made import DESCRIPTOR, HandMade
 
 import mqdssm
 from mqdssm import Enterprise, Filter, Queue, QueueManager, RoutingLink, Site, User

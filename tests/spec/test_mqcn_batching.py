@@ -6,7 +6,16 @@ import tracemalloc
 from uuid import UUID
 
 import pytest
-from notifications import MINUTE, START, ReceiverBench, body, deletion, queue, received, updates
+from support.notification.receivers import (
+    MINUTE,
+    START,
+    ReceiverBench,
+    body,
+    deletion,
+    queue,
+    received,
+    updates,
+)
 
 from mqdssm.engines.actions import StartTimer, TimerFired
 from mqdssm.engines.notification import actions as do

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from notification_strategies import IMAGES
+from support.notification.strategies import IMAGES
 
 from mqdssm.errors import DecodeError
 from mqdssm.model.guid import Guid

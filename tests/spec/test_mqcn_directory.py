@@ -6,8 +6,8 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from notified_world import enterprise
-from queue_managers import guid_of
+from support.notification.notified_world import enterprise
+from support.replication.queue_managers import guid_of
 
 import mqdssm
 from mqdssm.drivers.notification import NotificationDriver

@@ -4,7 +4,7 @@ import threading
 from uuid import UUID
 
 import pytest
-from notifications import (
+from support.notification.receivers import (
     COMPUTER,
     OURS,
     ReceiverBench,
@@ -13,7 +13,7 @@ from notifications import (
     manager,
     queue,
 )
-from queue_managers import Clock, guid_of, key_of, sender_of, wait_until
+from support.replication.queue_managers import Clock, guid_of, key_of, sender_of, wait_until
 
 from mqdssm.drivers.authentication import Signer, Verifier
 from mqdssm.drivers.inprocess import InProcessNetwork

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from notifications import deletion
-from notified_world import Machine, enterprise
-from queue_managers import guid_of, key_of, wait_until
+from support.notification.notified_world import Machine, enterprise
+from support.notification.receivers import deletion
+from support.replication.queue_managers import guid_of, key_of, wait_until
 
 import mqdssm
 from mqdssm.drivers.authentication import Signer

@@ -3,7 +3,17 @@
 from uuid import UUID
 
 import pytest
-from notifications import COMPUTER, OURS, START, ReceiverBench, deletion, manager, queue, update, updates
+from support.notification.receivers import (
+    COMPUTER,
+    OURS,
+    START,
+    ReceiverBench,
+    deletion,
+    manager,
+    queue,
+    update,
+    updates,
+)
 
 from mqdssm.engines.notification import actions as do
 from mqdssm.model.enums import PrivacyLevel

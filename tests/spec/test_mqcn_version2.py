@@ -4,7 +4,7 @@ from dataclasses import replace
 from uuid import UUID
 
 import pytest
-from notifications import (
+from support.notification.receivers import (
     COMPUTER,
     MINUTE,
     OURS,

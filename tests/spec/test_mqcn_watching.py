@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from threading import Event, Thread
 
 import pytest
-from notified_world import enterprise, replayed
-from queue_managers import wait_until
-from watchers import IMPATIENT
+from support.notification.notified_world import enterprise, replayed
+from support.replication.queue_managers import wait_until
+from support.watching.watchers import IMPATIENT
 
 import mqdssm
 from mqdssm.drivers.watch_feed import WatchFeed

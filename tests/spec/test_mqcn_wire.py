@@ -4,8 +4,8 @@ import tracemalloc
 from dataclasses import replace
 
 import pytest
-from notification_strategies import IMAGES, VECTORS
-from wire_strategies import assert_length_is_law
+from support.notification.strategies import IMAGES, VECTORS
+from support.wire.strategies import assert_length_is_law
 
 from mqdssm.errors import DecodeError
 from mqdssm.model.guid import NULL_GUID, Guid

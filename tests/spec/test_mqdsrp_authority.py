@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from lone_authority import (
+from support.replication.lone_authority import (
     BSC_TIMER,
     OK,
     PSC_TIMER,
@@ -24,8 +24,8 @@ from lone_authority import (
     results,
     told,
 )
-from lone_server import AWAY, HOME, Lone, kinds, replies, timers
-from replication_net import guid_of
+from support.replication.lone_server import AWAY, HOME, Lone, kinds, replies, timers
+from support.replication.network import guid_of
 
 from mqdssm.engines.replication.actions import PropagateChange, Reply
 from mqdssm.engines.replication.operations import (

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from replication_net import SETTLE_S, Net, all_equal, enterprise, guid_of, with_bsc, with_site
+from support.replication.network import SETTLE_S, Net, all_equal, enterprise, guid_of, with_bsc, with_site
 
 from mqdssm.engines.replication.operations import LoadState
 from mqdssm.engines.replication.settings import Role

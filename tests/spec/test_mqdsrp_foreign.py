@@ -4,9 +4,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from lone_authority import OK
-from lone_server import AWAY, Lone, replies, site
-from replication_net import Net, all_equal, enterprise, guid_of, objects_equal, with_bsc, with_site
+from support.replication.lone_authority import OK
+from support.replication.lone_server import AWAY, Lone, replies, site
+from support.replication.network import (
+    Net,
+    all_equal,
+    enterprise,
+    guid_of,
+    objects_equal,
+    with_bsc,
+    with_site,
+)
 
 from mqdssm.engines.actions import StartTimer, TimerFired
 from mqdssm.engines.replication import foreign

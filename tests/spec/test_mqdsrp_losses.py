@@ -4,8 +4,8 @@ import copy
 from dataclasses import replace
 
 import pytest
-from lone_authority import OK
-from replication_net import (
+from support.replication.lone_authority import OK
+from support.replication.network import (
     Net,
     all_equal,
     enterprise,

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from replication_net import SETTLE_S, Net, enterprise, guid_of, objects_equal, with_bsc, with_site
+from support.replication.network import SETTLE_S, Net, enterprise, guid_of, objects_equal, with_bsc, with_site
 
 from mqdssm.engines.replication.operations import LoadState
 from mqdssm.model.messages import Command, ReplicationMessage

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from lone_authority import OK, PSC_TIMER, authority, make_cn, propagated
-from lone_server import HOME, Lone, replies, sends, site
-from replication_net import all_equal, enterprise, guid_of, with_site
+from support.replication.lone_authority import OK, PSC_TIMER, authority, make_cn, propagated
+from support.replication.lone_server import HOME, Lone, replies, sends, site
+from support.replication.network import all_equal, enterprise, guid_of, with_site
 
 from mqdssm.engines.replication.operations import LoadState
 from mqdssm.engines.replication.settings import Role

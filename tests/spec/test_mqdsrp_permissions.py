@@ -1,8 +1,20 @@
 """Which requests about roles, names and keys of servers are heard (decision R107)."""
 
 import pytest
-from liars import DENIED, LONG_S, OK, SITE1, SITE2, asks, everything, request, results, says, world
-from replication_net import guid_of
+from support.replication.lying_servers import (
+    DENIED,
+    LONG_S,
+    OK,
+    SITE1,
+    SITE2,
+    asks,
+    everything,
+    request,
+    results,
+    says,
+    world,
+)
+from support.replication.network import guid_of
 
 from mqdssm.model.messages import Command, deletion_properties
 from mqdssm.model.propids import ObjectType, Propid

@@ -1,7 +1,7 @@
 """Changes and numbers on their way to neighbours: [MC-MQDSRP] 3.3.2.1, 3.3.6.1, 3.3.7.2, 3.1.7.2.3."""
 
 import pytest
-from lone_authority import (
+from support.replication.lone_authority import (
     BSC_TIMER,
     PSC_TIMER,
     authority,
@@ -14,8 +14,8 @@ from lone_authority import (
     propagated,
     told,
 )
-from lone_server import AWAY, HOME, Lone, kinds, notes, numbered, sends, site, timers
-from replication_net import guid_of
+from support.replication.lone_server import AWAY, HOME, Lone, kinds, notes, numbered, sends, site, timers
+from support.replication.network import guid_of
 
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.messages import (

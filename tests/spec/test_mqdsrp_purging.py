@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from lone_authority import (
+from support.replication.lone_authority import (
     acked,
     authority,
     delete,
@@ -15,8 +15,8 @@ from lone_authority import (
     numbers,
     recorded,
 )
-from lone_server import AWAY, HOME, Lone, notes, numbered
-from replication_net import guid_of
+from support.replication.lone_server import AWAY, HOME, Lone, notes, numbered
+from support.replication.network import guid_of
 
 from mqdssm.engines.actions import Note
 from mqdssm.engines.replication.actions import Action

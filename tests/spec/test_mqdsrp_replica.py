@@ -1,8 +1,8 @@
 """What a server does with changes of others: [MC-MQDSRP] 3.1.5, 3.1.7.2.2-3.1.7.2.8, 3.2.7.1, 3.3.7.5."""
 
 import pytest
-from lone_server import AWAY, HOME, Lone, kinds, notes, numbered, sends, site, timers
-from replication_net import guid_of
+from support.replication.lone_server import AWAY, HOME, Lone, kinds, notes, numbered, sends, site, timers
+from support.replication.network import guid_of
 
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.messages import (

@@ -1,7 +1,7 @@
 """Change requests on their way: [MC-MQDSRP] 3.1.7.1.1, 3.3.7.1, 3.2.7.2, 3.2.7.6, 3.3.7.6, 3.3.7.8-9."""
 
 import pytest
-from lone_authority import (
+from support.replication.lone_authority import (
     OK,
     authority,
     last,
@@ -11,8 +11,20 @@ from lone_authority import (
     request,
     results,
 )
-from lone_server import AWAY, HOME, Lone, kinds, machine, notes, numbered, replies, sends, site, timers
-from replication_net import guid_of
+from support.replication.lone_server import (
+    AWAY,
+    HOME,
+    Lone,
+    kinds,
+    machine,
+    notes,
+    numbered,
+    replies,
+    sends,
+    site,
+    timers,
+)
+from support.replication.network import guid_of
 
 from mqdssm.engines.replication import outcomes, requests
 from mqdssm.engines.replication.actions import Reply, Send, Started

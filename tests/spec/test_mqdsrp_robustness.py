@@ -1,9 +1,29 @@
 """What a single server survives: peers that take [MC-MQDSRP] by the letter, faults, bad input, odd clocks."""
 
 import pytest
-from lone_authority import OK, acked, authority, make_queue, numbers, queue_request, results
-from lone_server import AWAY, HOME, Lone, kinds, machine, notes, numbered, replies, sends, site, timers
-from replication_net import guid_of
+from support.replication.lone_authority import (
+    OK,
+    acked,
+    authority,
+    make_queue,
+    numbers,
+    queue_request,
+    results,
+)
+from support.replication.lone_server import (
+    AWAY,
+    HOME,
+    Lone,
+    kinds,
+    machine,
+    notes,
+    numbered,
+    replies,
+    sends,
+    site,
+    timers,
+)
+from support.replication.network import guid_of
 
 from mqdssm.engines.actions import StopTimer, TimerFired
 from mqdssm.engines.replication.actions import (

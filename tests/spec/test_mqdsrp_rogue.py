@@ -1,7 +1,7 @@
 """Servers that lie about what they do not own any more, or not yet (decisions R136, R137, R139)."""
 
 import pytest
-from liars import (
+from support.replication.lying_servers import (
     DENIED,
     LONG_S,
     OK,
@@ -19,7 +19,16 @@ from liars import (
     silenced,
     world,
 )
-from replication_net import SETTLE_S, Net, all_equal, enterprise, guid_of, objects, with_bsc, with_site
+from support.replication.network import (
+    SETTLE_S,
+    Net,
+    all_equal,
+    enterprise,
+    guid_of,
+    objects,
+    with_bsc,
+    with_site,
+)
 
 from mqdssm.engines.replication.actions import Received, Send
 from mqdssm.engines.replication.operations import LoadState

@@ -4,8 +4,8 @@ import copy
 from dataclasses import replace
 
 import pytest
-from liars import LONG_S, OK, SITE1, kept, silenced, world
-from replication_net import SETTLE_S, Net, all_equal, guid_of, objects, with_bsc
+from support.replication.lying_servers import LONG_S, OK, SITE1, kept, silenced, world
+from support.replication.network import SETTLE_S, Net, all_equal, guid_of, objects, with_bsc
 
 from mqdssm.engines.replication.actions import Resynchronize, Send
 from mqdssm.engines.replication.settings import Role

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from lone_authority import acked, authority, delete, label, make_cn, make_queue, make_site
-from lone_server import AWAY, HOME, Lone, kinds, machine, notes, numbered, sends, site
-from replication_net import guid_of
+from support.replication.lone_authority import acked, authority, delete, label, make_cn, make_queue, make_site
+from support.replication.lone_server import AWAY, HOME, Lone, kinds, machine, notes, numbered, sends, site
+from support.replication.network import guid_of
 
 from mqdssm.engines.replication.actions import Received, Send
 from mqdssm.engines.replication.operations import ApplyChanges, SavePartition

@@ -1,7 +1,7 @@
 """What a server knows when it starts: [MC-MQDSRP] 3.1.1, 3.1.3, 3.2.3."""
 
 import pytest
-from lone_authority import (
+from support.replication.lone_authority import (
     BSC_TIMER,
     OK,
     PSC_TIMER,
@@ -18,8 +18,8 @@ from lone_authority import (
     propagated,
     told,
 )
-from lone_server import HOME, Lone, replies, sends, timers
-from replication_net import guid_of
+from support.replication.lone_server import HOME, Lone, replies, sends, timers
+from support.replication.network import guid_of
 
 from mqdssm.engines.replication.operations import (
     RemoveNeighbor,

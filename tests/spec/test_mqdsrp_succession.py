@@ -1,7 +1,15 @@
 """Who owns a partition, and how it passes on: [MC-MQDSRP] 3.1.7.2.10, 3.1.7.2.11, decisions R38, R39, R43."""
 
 import pytest
-from replication_net import Net, all_equal, enterprise, guid_of, hand_the_enterprise_over, with_bsc, with_site
+from support.replication.network import (
+    Net,
+    all_equal,
+    enterprise,
+    guid_of,
+    hand_the_enterprise_over,
+    with_bsc,
+    with_site,
+)
 
 from mqdssm.engines.replication.actions import Send
 from mqdssm.engines.replication.operations import SavePartition, UpdateObject

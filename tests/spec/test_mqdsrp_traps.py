@@ -3,8 +3,8 @@
 import copy
 
 import pytest
-from lone_authority import OK
-from replication_net import Net, all_equal, enterprise, guid_of, with_bsc, with_site
+from support.replication.lone_authority import OK
+from support.replication.network import Net, all_equal, enterprise, guid_of, with_bsc, with_site
 
 from mqdssm.engines.replication.actions import PropagateChange, Send
 from mqdssm.engines.replication.operations import LoadState, UpdateObject

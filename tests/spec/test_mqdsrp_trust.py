@@ -1,7 +1,10 @@
 """Who is believed about what: servers whose signatures are good and whose words are lies (R105, R107)."""
 
 import pytest
-from liars import (
+from support.project.source_tree import ROOT
+from support.replication.lone_authority import authority, numbers
+from support.replication.lone_server import notes, numbered
+from support.replication.lying_servers import (
     DENIED,
     FAR,
     LONG_S,
@@ -22,10 +25,7 @@ from liars import (
     silenced,
     world,
 )
-from lone_authority import authority, numbers
-from lone_server import notes, numbered
-from replication_net import Net, all_equal, guid_of, objects
-from source_tree import ROOT
+from support.replication.network import Net, all_equal, guid_of, objects
 
 from mqdssm.engines.replication.actions import Received
 from mqdssm.engines.replication.operations import LoadState

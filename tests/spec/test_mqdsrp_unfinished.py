@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from lone_authority import OK
-from replication_net import Net, all_equal, enterprise, guid_of, objects, with_bsc, with_site
+from support.replication.lone_authority import OK
+from support.replication.network import Net, all_equal, enterprise, guid_of, objects, with_bsc, with_site
 
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.actions import PropagateChange, Received

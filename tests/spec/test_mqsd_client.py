@@ -1,7 +1,7 @@
 """The client of discovery, rule by rule ([MS-MQSD] 3.1); decisions S2, S3, S4, S12 where it deviates."""
 
 import pytest
-from discovering import (
+from support.discovery.client import (
     ENTERPRISE,
     NET_A,
     NET_B,

@@ -4,7 +4,7 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
-from discovering import NETWORK_1, OTHER_SITE, request
+from support.discovery.client import NETWORK_1, OTHER_SITE, request
 
 import mqdssm
 from mqdssm.drivers.discovery_knowledge import DiscoveryReader, KnowledgeCache

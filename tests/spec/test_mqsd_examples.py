@@ -1,7 +1,7 @@
 """The examples of [MS-MQSD] section 4 as scripted exchanges: engines, and the published packets."""
 
 import pytest
-from discovering import NET_A, Bench
+from support.discovery.client import NET_A, Bench
 
 from mqdssm.engines.actions import Dropped
 from mqdssm.engines.discovery import client as do

@@ -2,9 +2,18 @@
 
 from ipaddress import IPv4Network
 
-import discovering
 import pytest
-from discovering import CLIENT, NETWORK_1, OTHER_SITE, OWN_SITE, answered, knowing, listening, request
+from support.discovery import client
+from support.discovery.client import (
+    CLIENT,
+    NETWORK_1,
+    OTHER_SITE,
+    OWN_SITE,
+    answered,
+    knowing,
+    listening,
+    request,
+)
 
 from mqdssm.engines.actions import Dropped
 from mqdssm.engines.discovery import server as do
@@ -48,8 +57,8 @@ def test_a_source_gets_ten_replies_and_then_five_a_second() -> None:
 @pytest.mark.parametrize("forged_per_s", [12, 150, 900])
 def test_forged_requests_do_not_keep_a_computer_from_its_answer(forged_per_s: int) -> None:
     """Decision S5: of what a source asks over its rate, one in three is answered briefly."""
-    answers = knowing("PSC1", "PSC2", networks=[NETWORK_1, discovering.NETWORK_2])
-    own_id, asked, got = discovering.guid_of("the client's own"), 0, []
+    answers = knowing("PSC1", "PSC2", networks=[NETWORK_1, client.NETWORK_2])
+    own_id, asked, got = client.guid_of("the client's own"), 0, []
     for number in range(forged_per_s * 60):
         now = number / forged_per_s
         assert answers.answer(request(), CLIENT[0], now) is not FLOOD
@@ -63,12 +72,12 @@ def test_forged_requests_do_not_keep_a_computer_from_its_answer(forged_per_s: in
 
 @pytest.mark.spec("MS-MQSD 3.2.5.1")
 def test_a_brief_reply_has_the_first_server_and_the_first_network() -> None:
-    answers = knowing("OWN", "PSC2", "PSC3", networks=[NETWORK_1, discovering.NETWORK_2])
+    answers = knowing("OWN", "PSC2", "PSC3", networks=[NETWORK_1, client.NETWORK_2])
     outcomes = [answers.answer(request(), CLIENT[0], 0) for _ in range(100)]
     brief = next(one for one in outcomes if isinstance(one, BriefAnswer))
     reply = decode(brief)
     assert isinstance(reply, TopologyServerReply)
-    assert (reply.correlation_id, reply.responding_site_id) == (discovering.REQUEST, OTHER_SITE)
+    assert (reply.correlation_id, reply.responding_site_id) == (client.REQUEST, OTHER_SITE)
     assert (reply.directory_service_servers, reply.connected_networks) == (
         ("10OWN",),
         (NETWORK_1,),
@@ -87,7 +96,7 @@ def test_a_brief_reply_has_the_first_server_and_the_first_network() -> None:
 @pytest.mark.parametrize("networks", [1, 2, 32])
 def test_one_of_the_own_site_is_always_answered(networks: int, ipx: tuple[int, ...]) -> None:
     """With all networks within the limits, with one beyond them: never more than was received."""
-    known = [discovering.guid_of(f"network {number}") for number in range(networks)]
+    known = [client.guid_of(f"network {number}") for number in range(networks)]
     answers = knowing("PSC2", site=OTHER_SITE, networks=known)
     asking = request(site=OTHER_SITE, ipx=ipx)
     told = [answered(answers, asking).connected_networks for _ in range(150)]
@@ -246,7 +255,7 @@ def test_a_busy_source_is_not_forgotten() -> None:
 
 def test_other_rates_may_be_set() -> None:
     answers = Answers(SourceRates(at_once=12))
-    answers.learn(discovering.knowledge("PSC2"))
+    answers.learn(client.knowledge("PSC2"))
     outcomes = [answers.answer(request(), CLIENT[0], 0) for _ in range(20)]
     assert sum(map(is_whole, outcomes)) == 12
 

@@ -3,7 +3,7 @@
 from itertools import product
 
 import pytest
-from discovering import (
+from support.discovery.client import (
     NET_A,
     NET_B,
     REQUEST,

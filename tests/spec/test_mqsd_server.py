@@ -4,7 +4,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from discovering import (
+from support.discovery.client import (
     CLIENT,
     NETWORK_1,
     NETWORK_2,

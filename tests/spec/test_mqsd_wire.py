@@ -4,8 +4,8 @@ import tracemalloc
 from dataclasses import replace
 
 import pytest
-from notification_strategies import PACKETS
-from wire_strategies import assert_length_is_law
+from support.notification.strategies import PACKETS
+from support.wire.strategies import assert_length_is_law
 
 from mqdssm.errors import DecodeError
 from mqdssm.model.discovery import (

@@ -5,9 +5,9 @@ import re
 from uuid import UUID
 
 import pytest
-from certificates_for_tests import registered
-from hand_made import HandMade
-from proxy import Proxy
+from support.enterprises.hand_made import HandMade
+from support.servers.proxy import Proxy
+from support.wire.certificates import registered
 
 import mqdssm
 from mqdssm import Filter, Queue, QueueManager, RoutingLink, Site, SortKey, User

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import rules_world
-from planted import tables_of
+from support.enterprises import rules_world
+from support.enterprises.planted import tables_of
 
 import mqdssm
 from mqdssm.wire.acl import Ace, allow

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from hand_made import DESCRIPTOR, HandMade, Made
+from support.enterprises.hand_made import DESCRIPTOR, HandMade, Made
 
 import mqdssm
 from mqdssm import Enterprise, Filter, Queue, QueueManager, RoutingLink, Site, User

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
 import pytest
-from hand_made import DESCRIPTOR, HandMade
+from support.enterprises.hand_made import DESCRIPTOR, HandMade
 
 import mqdssm
 from mqdssm.directory.filters import Equal, GreaterOrEqual, any_of

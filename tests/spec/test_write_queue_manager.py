@@ -3,7 +3,7 @@
 from uuid import UUID, uuid4
 
 import pytest
-from certificates_for_tests import registered
+from support.wire.certificates import registered
 
 import mqdssm
 from mqdssm.wire.dtyp import SecurityDescriptor

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
-from source_tree import name, sources, tree
+from support.project.source_tree import name, sources, tree
 
 UNCLEAR_MODULES = frozenset(
     {

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import grimp
 import pytest
-import source_tree
-from source_tree import ROOT, name, sources, tree
+from support.project import source_tree
+from support.project.source_tree import ROOT, name, sources, tree
 
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)|^\{include\}\s*(\S+)|`{3}\{include\}\s*(\S+)", re.MULTILINE)
 
@@ -67,13 +67,18 @@ def test_every_module_is_used() -> None:
 
 def test_every_support_module_is_used() -> None:
     imported = {
-        alias.name.partition(".")[0] if isinstance(node, ast.Import) else (node.module or "")
+        part
         for path in sources("tests")
         for node in ast.walk(tree(path))
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("support")
+        for part in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
     }
-    unused = [name(path) for path in sources("tests/support") if path.stem not in imported]
+    modules = {
+        ".".join(path.relative_to(ROOT / "tests").with_suffix("").parts): path
+        for path in sources("tests/support")
+        if path.name != "__init__.py"
+    }
+    unused = [name(path) for module, path in modules.items() if module not in imported]
     assert not unused
 
 

@@ -14,8 +14,8 @@ import conformance
 import lockfile
 import pytest
 import sbom
-import servers
-from source_tree import ROOT, files, sources, tree
+from support.project.source_tree import ROOT, files, sources, tree
+from support.watching import kinds
 
 ROW = re.compile(r"^\| (?P<id>[MRCSW]\d+) \|(?P<cells>.*)\|$", re.MULTILINE)
 ROW_WORDS_MAX = 60
@@ -224,9 +224,9 @@ def test_shell_scripts_are_sound() -> None:
 
 def test_tests_that_run_on_one_server_alone_exist() -> None:
     named = [
-        (file, test) for files in servers.ALONE.values() for file, tests in files.items() for test in tests
+        (file, test) for files in kinds.ALONE.values() for file, tests in files.items() for test in tests
     ]
-    named += [(file, "") for file in servers.FILES]
+    named += [(file, "") for file in kinds.FILES]
     places = {
         path.name: path for part in ("spec", "cli") for path in (ROOT / "tests" / part).glob("test_*.py")
     }

@@ -7,7 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from source_tree import ROOT, sources, tree
+from support.project.source_tree import ROOT, sources, tree
 
 import mqdssm
 

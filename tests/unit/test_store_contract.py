@@ -2,8 +2,16 @@
 
 import pytest
 from hypothesis import given
-from store_contract import StoreContract
-from store_model import CRASHES, PLANS, SPLITS, STEPS, check_propagation, check_replica, numbered_drafts
+from support.store.contract import StoreContract
+from support.store.model import (
+    CRASHES,
+    PLANS,
+    SPLITS,
+    STEPS,
+    check_propagation,
+    check_replica,
+    numbered_drafts,
+)
 
 from mqdssm.store.disk import Crash
 from mqdssm.store.memory import MemoryStore

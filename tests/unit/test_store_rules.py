@@ -5,7 +5,7 @@ from collections import defaultdict
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from property_strategies import some_of
+from support.store.property_strategies import some_of
 
 from mqdssm.model.guid import NULL_GUID
 from mqdssm.model.hresults import Hresult

@@ -1,7 +1,7 @@
 """The LDAP store on a simulated directory keeps the contract of all stores, and that of a real one (R146)."""
 
 import pytest
-from store_contract import StoreContract
+from support.store.contract import StoreContract
 
 from mqdssm.store.disk import Crash
 from mqdssm.store.ldap import LdapStore

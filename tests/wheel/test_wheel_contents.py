@@ -6,8 +6,8 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from source_tree import ROOT, files
-from wheels import build_wheel, run_unpacked, unpacked
+from support.project.source_tree import ROOT, files
+from support.project.wheels import build_wheel, run_unpacked, unpacked
 
 from mqdssm.errors import EXTRAS
 

@@ -8,8 +8,8 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from samba_tools import take_ticket
-from wheels import build_wheel
+from support.project.wheels import build_wheel
+from support.servers.samba_tools import take_ticket
 
 from mqdssm.testing import SambaDomainController
 from mqdssm.testing.openldap import OpenLdapServer

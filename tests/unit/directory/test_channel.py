@@ -5,8 +5,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-import answers
 import pytest
+from support.servers import answers
 
 from mqdssm.directory import channel as channel_module
 from mqdssm.directory.ber import octet_string, tlv

@@ -7,7 +7,7 @@ from typing import Any
 
 import ldap3
 import pytest
-from proxy import scripted_server
+from support.servers.proxy import scripted_server
 
 from mqdssm.directory import connect
 from mqdssm.directory.channel import ThreadSafeCounter

@@ -1,8 +1,8 @@
 """The global catalog of a session: where it is, what it may be asked, which names are elsewhere."""
 
-import answers
 import pytest
-from proxy import scripted_server
+from support.servers import answers
+from support.servers.proxy import scripted_server
 
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.profile import Naming

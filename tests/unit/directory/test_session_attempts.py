@@ -3,9 +3,9 @@
 import socket
 from collections.abc import Callable
 
-import answers
 import pytest
-from proxy import scripted_server
+from support.servers import answers
+from support.servers.proxy import scripted_server
 
 from mqdssm.directory import channel as channel_module
 from mqdssm.directory.filters import TRUE

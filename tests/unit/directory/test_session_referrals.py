@@ -3,9 +3,9 @@
 import socket
 from collections.abc import Callable, Iterator
 
-import answers
 import pytest
-from proxy import scripted_server
+from support.servers import answers
+from support.servers.proxy import scripted_server
 
 from mqdssm.directory.ber import octet_string, sequence, tlv
 from mqdssm.directory.filters import TRUE

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
-from driver_bench import Bench
-from queue_managers import World
+from support.replication.driver_bench import Bench
+from support.replication.queue_managers import World
 
 from mqdssm.drivers.transport import Transport
 

@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import replace
 
 import pytest
-from queue_managers import START, guid_of, key_of, sender_of
+from support.replication.queue_managers import START, guid_of, key_of, sender_of
 
 from mqdssm.drivers import authentication
 from mqdssm.drivers.authentication import Distrust, SignaturePolicy, Signer, Verified, Verifier

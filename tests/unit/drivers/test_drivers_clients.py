@@ -3,8 +3,8 @@
 import threading
 
 import pytest
-from driver_bench import Bench, change
-from queue_managers import guid_of, wait_until
+from support.replication.driver_bench import Bench, change
+from support.replication.queue_managers import guid_of, wait_until
 
 from mqdssm.drivers import reply_waiters as clients_module
 from mqdssm.engines.actions import StartTimer, TimerFired

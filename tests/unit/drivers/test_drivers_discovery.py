@@ -10,7 +10,7 @@ from ipaddress import IPv4Network
 from types import SimpleNamespace
 
 import pytest
-from discovering import (
+from support.discovery.client import (
     NETWORK_2,
     OWN_SITE,
     guid_of,
@@ -18,7 +18,7 @@ from discovering import (
     own_reply,
     request,
 )
-from discovery_services import HERE, answers, client, network_of, serving
+from support.discovery.services import HERE, answers, client, network_of, serving
 
 from mqdssm.drivers import discovery_server, interfaces
 from mqdssm.drivers.discovery import DiscoveryDriver

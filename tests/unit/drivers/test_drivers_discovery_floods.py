@@ -11,8 +11,8 @@ from itertools import product
 from statistics import median_low
 
 import pytest
-from discovering import OTHER_SITE, OWN_SITE, other_reply, own_reply, request
-from discovery_services import HERE, answers, client, serving
+from support.discovery.client import OTHER_SITE, OWN_SITE, other_reply, own_reply, request
+from support.discovery.services import HERE, answers, client, serving
 
 from mqdssm.drivers import packet_filter
 from mqdssm.drivers.discovery import DiscoveryDriver

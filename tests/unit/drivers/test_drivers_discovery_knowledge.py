@@ -4,7 +4,7 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
-from discovering import knowledge
+from support.discovery.client import knowledge
 
 from mqdssm.drivers.discovery_knowledge import KnowledgeCache, _entry, protocols_of
 from mqdssm.engines.discovery.values import Knowledge

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from queue_managers import World, guid_of, key_of, nack, received, signed, wait_until
+from support.replication.queue_managers import World, guid_of, key_of, nack, received, signed, wait_until
 
 from mqdssm.drivers import inbox as inbox_module
 from mqdssm.drivers import inprocess

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from queue_managers import guid_of, key_of, sender_of
+from support.replication.queue_managers import guid_of, key_of, sender_of
 
 from mqdssm.drivers import keyring
 from mqdssm.drivers.keyring import BELIEVED_S, OUTAGE_S, UNKNOWN_S, DirectoryKeys, KeyRings, PinnedKeys

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from live_servers import Enterprise, site_of
-from queue_managers import guid_of, wait_until
+from support.replication.live_servers import Enterprise, site_of
+from support.replication.queue_managers import guid_of, wait_until
 
 from mqdssm.drivers.authentication import Distrust, SignaturePolicy
 from mqdssm.drivers.private_key import PrivateKey

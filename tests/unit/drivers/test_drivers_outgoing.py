@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from queue_managers import guid_of
+from support.replication.queue_managers import guid_of
 
 from mqdssm.drivers.counts import EventCounts
 from mqdssm.drivers.outgoing import Outgoing, OutgoingLimits

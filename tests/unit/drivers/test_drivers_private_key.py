@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import (
     NoEncryption,
     PrivateFormat,
 )
-from queue_managers import key_of
+from support.replication.queue_managers import key_of
 
 from mqdssm.drivers.private_key import PrivateKey, is_signed
 from mqdssm.errors import ConfigError

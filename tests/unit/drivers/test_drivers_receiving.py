@@ -5,8 +5,8 @@ import time
 from dataclasses import replace
 
 import pytest
-from driver_bench import ACK, SEND
-from queue_managers import guid_of, wait_until
+from support.replication.driver_bench import ACK, SEND
+from support.replication.queue_managers import guid_of, wait_until
 
 from mqdssm.drivers import receiving
 from mqdssm.drivers import sent_messages as outstanding_module

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from queue_managers import guid_of, key_of, sender_of, signed
+from support.replication.queue_managers import guid_of, key_of, sender_of, signed
 
 from mqdssm.drivers.authentication import Distrust, Signer, Verified, Verifier
 from mqdssm.drivers.keyring import PinnedKeys

@@ -6,8 +6,8 @@ import time
 from dataclasses import replace
 
 import pytest
-from driver_bench import ACK, SEND, Bench, change
-from queue_managers import guid_of, wait_until
+from support.replication.driver_bench import ACK, SEND, Bench, change
+from support.replication.queue_managers import guid_of, wait_until
 
 from mqdssm.drivers.authentication import SignaturePolicy
 from mqdssm.drivers.sent_messages import Outstanding, Sent

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 
 import pytest
-from queue_managers import wait_until
+from support.replication.queue_managers import wait_until
 
 from mqdssm.drivers import store_thread
 from mqdssm.drivers.store_thread import StoreThread

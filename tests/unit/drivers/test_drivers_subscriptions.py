@@ -6,7 +6,7 @@ import threading
 from uuid import UUID
 
 import pytest
-from notifications import manager, queue
+from support.notification.receivers import manager, queue
 
 from mqdssm.drivers.counts import EventCounts
 from mqdssm.drivers.subscriptions import MISSED_NAMED_MAX, Missed, Subscriptions

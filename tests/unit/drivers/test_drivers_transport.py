@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from queue_managers import guid_of, received, signed
+from support.replication.queue_managers import guid_of, received, signed
 
 from mqdssm.drivers.transport import NOTIFICATION, REPLICATION, LocalQueue
 from mqdssm.errors import TransportError

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from watched_world import TYPES, NamesListener, World, WorldReader
+from support.watching.watched_world import TYPES, NamesListener, World, WorldReader
 
 from mqdssm.directory.watching.hints import Hints
 from mqdssm.events.watching.follower import Follower

@@ -1,7 +1,7 @@
 """The table of properties against [MS-MQMQ] 2.3, status codes against 2.4."""
 
 import pytest
-from vector_files import read_vectors
+from support.wire.vector_files import read_vectors
 
 from mqdssm.model import hresults
 from mqdssm.model.hresults import Hresult

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from runner_work import MINUTE_S, TestWork, are_gone, begun_pids, job
-from source_tree import ROOT
+from support.project.source_tree import ROOT
+from support.spark.runner_work import MINUTE_S, TestWork, are_gone, begun_pids, job
 
 from mqdssm.errors import ConfigError, DecodeError, GenericDirectoryError
 from mqdssm.pipeline.interrupts import SIGNALS
@@ -140,7 +140,7 @@ import sys
 from pathlib import Path
 from mqdssm.pipeline import interrupts
 from mqdssm.pipeline.local import LocalRunner
-from runner_work import TestWork, job
+from support.spark.runner_work import TestWork, job
 interrupts.GRACE_S = float(sys.argv[4])
 with (Path(sys.argv[1]) / "script").open("a") as file:
     file.write("run\\n")
@@ -154,7 +154,7 @@ except KeyboardInterrupt:
 def script(folder: Path, kind: str, workers: int = 2, grace_s: float = GRACE_S) -> subprocess.Popen[bytes]:
     """A user's script: its code is not guarded by ``if __name__ == "__main__"``."""
     (folder / "script.py").write_text(SCRIPT)
-    places = os.pathsep.join((str(ROOT), str(ROOT / "tests" / "support")))
+    places = os.pathsep.join((str(ROOT), str(ROOT / "tests")))
     return subprocess.Popen(
         [sys.executable, str(folder / "script.py"), str(folder), kind, str(workers), str(grace_s)],
         env={**os.environ, "PYTHONPATH": places},

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import report_world as world
+from support.enterprises import report_world as world
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.report import write_report

@@ -9,12 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from comparing import KilledOnce, all_differences, compared_queues, queue_pair, rows_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mqis_tables import write_jsonl
+from support.mqis.comparison import KilledOnce, all_differences, compared_queues, queue_pair, rows_in
+from support.mqis.tables import write_jsonl
+from support.spark.without_java import OF_SPARK, environment_without_java, run_mqdssm
 from typer.testing import CliRunner
-from without_java import OF_SPARK, environment_without_java, run_mqdssm
 
 from mqdssm.cli.main import app
 from mqdssm.pipeline.diff import local_join

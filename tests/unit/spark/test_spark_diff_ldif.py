@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from comparing import ROOTS
+from support.mqis.comparison import ROOTS
 
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.diff.changes import changes

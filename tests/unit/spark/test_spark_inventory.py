@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import report_world as large
-from rules_world import (
+from support.enterprises import report_world as large
+from support.enterprises.rules_world import (
     MADE,
     NOW,
     OWNER,

@@ -3,7 +3,7 @@
 import csv
 import json
 
-from without_java import OF_SPARK, environment_without_java, run_mqdssm
+from support.spark.without_java import OF_SPARK, environment_without_java, run_mqdssm
 
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate

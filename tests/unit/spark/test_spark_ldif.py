@@ -5,7 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ldif_reader import read_ldif
+from support.directory.ldif_reader import read_ldif
 
 from mqdssm.pipeline.ldif import (
     REFERENCES_SERIES,

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
-from ldif_reader import read_ldif
+from support.directory.ldif_reader import read_ldif
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.manifest import sha256

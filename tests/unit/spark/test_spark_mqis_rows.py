@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
-from mqis_tables import read_sets
+from support.mqis.tables import read_sets
 
 from mqdssm.pipeline.frames.arrow import batches
 from mqdssm.pipeline.frames.columns import TYPES, columns_of

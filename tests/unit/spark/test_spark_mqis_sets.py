@@ -7,7 +7,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from mqis_tables import read_rows, read_sets, write_jsonl
+from support.mqis.tables import read_rows, read_sets, write_jsonl
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.frames.arrow import batches

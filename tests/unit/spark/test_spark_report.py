@@ -8,10 +8,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-import report_world as world
 from hypothesis import given
 from hypothesis import strategies as st
-from rules_world import guid, link, source, tables
+from support.enterprises import report_world as world
+from support.enterprises.rules_world import guid, link, source, tables
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.report import check_page, write_report

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from source_tree import ROOT
+from support.project.source_tree import ROOT
 
 from mqdssm.pipeline.validate.rules import (
     RULES,

@@ -7,7 +7,7 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
-from rules_world import (
+from support.enterprises.rules_world import (
     EVERYONE,
     LONG,
     MADE,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from source_tree import ROOT
+from support.project.source_tree import ROOT
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.validate.rules import RULES, Wrong

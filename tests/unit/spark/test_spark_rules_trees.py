@@ -4,7 +4,7 @@ import subprocess
 import sys
 from importlib.resources import files
 
-from without_java import environment_without_java
+from support.spark.without_java import environment_without_java
 
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.rules.kept_trees import trees_text

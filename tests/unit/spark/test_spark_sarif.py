@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from sarif_model import KINDS, kinds_in
+from support.spark.sarif_model import KINDS, kinds_in
 
 from mqdssm.pipeline.validate.findings import RuleResult, Skipped, ValidationSummary
 from mqdssm.pipeline.validate.rules import Finding

@@ -1,7 +1,7 @@
 """The columns of the MQIS tables against the property tables of [MS-MQMQ] 2.3."""
 
 import pytest
-from vector_files import read_vectors
+from support.wire.vector_files import read_vectors
 
 from mqdssm.model.propids import INTEGERS, Variant
 from mqdssm.tables import TABLES

@@ -4,7 +4,7 @@ from dataclasses import replace
 from uuid import UUID
 
 import pytest
-from vector_files import read_vectors
+from support.wire.vector_files import read_vectors
 
 from mqdssm.model.elements import ConnectedNetwork, Queue, QueueManager, Site
 from mqdssm.model.enums import OperatingSystemType, PrivacyLevel

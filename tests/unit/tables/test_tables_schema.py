@@ -1,7 +1,7 @@
 """The schema against the lists of the specification, and the definitions made of it."""
 
 import pytest
-from vector_files import read_vectors
+from support.wire.vector_files import read_vectors
 
 from mqdssm.tables import adsyntax as ad
 from mqdssm.tables import ldif, schema, schema_attributes, schema_classes

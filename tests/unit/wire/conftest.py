@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-import samba_oracle
+from support.servers import samba_oracle
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from wire_strategies import assert_length_is_law
+from support.wire.strategies import assert_length_is_law
 
 from mqdssm.errors import DecodeError
 from mqdssm.wire.dtyp import (

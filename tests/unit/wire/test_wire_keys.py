@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
-from wire_strategies import assert_length_is_law
+from support.wire.strategies import assert_length_is_law
 
 from mqdssm.errors import DecodeError
 from mqdssm.wire.keys import PROV_RSA_AES, PUBLIC_KEYS, RSA_BLOB, KeyAlgorithm, PublicKey, PublicKeys, RsaBlob

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wire_strategies import assert_length_is_law
-from wire_structures import (
+from support.wire.strategies import assert_length_is_law
+from support.wire.structures import (
     CHANGE,
     CHANGE_BY_GUID,
     CHANGE_REQUEST,

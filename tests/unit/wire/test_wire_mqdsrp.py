@@ -4,8 +4,8 @@ import tracemalloc
 from dataclasses import replace
 
 import pytest
-from replication_strategies import VECTORS, image_of
-from wire_strategies import assert_length_is_law
+from support.replication.strategies import VECTORS, image_of
+from support.wire.strategies import assert_length_is_law
 
 from mqdssm.errors import DecodeError
 from mqdssm.model.guid import NULL_GUID, Guid

@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.wire.strategies import DOMAIN, SHORT_AUTHORITIES, common_aces, descriptors, sids
 from winacl.dtyp.security_descriptor import SECURITY_DESCRIPTOR
 from winacl.dtyp.sid import SID
-from wire_strategies import DOMAIN, SHORT_AUTHORITIES, common_aces, descriptors, sids
 
 from mqdssm.wire.dtyp import AclForm, SecurityDescriptor, Sid, allow, allow_object
 from mqdssm.wire.masks import QueueAccess

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from replication_strategies import VALUES
+from support.replication.strategies import VALUES
 
 from mqdssm.errors import DecodeError
 from mqdssm.model.guid import Guid

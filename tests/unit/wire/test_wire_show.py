@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from replication_strategies import VECTORS, image_of
-from wire_structures import EXAMPLES
+from support.replication.strategies import VECTORS, image_of
+from support.wire.structures import EXAMPLES
 
 from mqdssm.errors import DecodeError
 from mqdssm.wire.mqdsrp import decode, show_message

@@ -6,7 +6,7 @@ import pickle
 from pathlib import Path
 
 import pytest
-from wire_strategies import assert_length_is_law
+from support.wire.strategies import assert_length_is_law
 
 from mqdssm.errors import DecodeError
 from mqdssm.wire.sid import ANONYMOUS, EVERYONE, WELL_KNOWN, Sid

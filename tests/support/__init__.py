@@ -1,0 +1,1 @@
+"""Code that tests share, by subject: ``from support.servers.proxy import Proxy``."""

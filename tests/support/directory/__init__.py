@@ -1,0 +1,1 @@
+"""Requests, filters and entries for the tests of the LDAP client."""

@@ -1,0 +1,1 @@
+"""Directory service discovery: clients, servers, packets."""

@@ -1,0 +1,1 @@
+"""MSMQ enterprises, small and large, sound and defective."""

@@ -1,0 +1,1 @@
+"""MQIS databases of MSMQ 1.0, and migrations from them."""

@@ -1,0 +1,80 @@
+"""Plans of migrations without Java: what workers do, done in this process; and carrying them out."""
+
+import json
+from collections.abc import Iterable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import mqdssm
+from mqdssm.pipeline.local import LocalRunner
+from mqdssm.pipeline.migrate.collect_keys import resolved
+from mqdssm.pipeline.migrate.jobs import Jobs
+from mqdssm.pipeline.migrate.operations import ADD, DELETE, PlanOperation, read_operations
+from mqdssm.pipeline.migrate.plan_file import MigrationPlan
+from mqdssm.pipeline.migrate.planning import MigrationSource, Planning, PlanRequest, prepared
+from mqdssm.testing.openldap import OpenLdapServer
+from support.spark.exports import access_to
+
+
+def plan_here(
+    server: OpenLdapServer, source: Path, to: Path, *, runner: LocalRunner | None = None, **asked: Any
+) -> MigrationPlan:
+    """Plan as `plan_migration` does, in this process and with one session."""
+    wanted = MigrationSource.of(PlanRequest(source=str(source), **asked))
+    with mqdssm.connect(server.url, **access_to(server)) as directory:
+        session = directory.session
+        jobs = Jobs(runner or LocalRunner(1), lambda: nullcontext(session))
+        planning = Planning(wanted, prepared(to), session, jobs)
+        return planning.run(resolved(session, wanted.sids))
+
+
+def operations_of(plan: MigrationPlan, folder: Path) -> list[PlanOperation]:
+    """All operations, in the order in which they are applied."""
+    files = [file for level in plan.levels for file in level.files]
+    return [operation for file in files for operation in read_operations(folder / file.path)]
+
+
+def carry_out(server: OpenLdapServer, plan: MigrationPlan, folder: Path) -> None:
+    """Apply a plan as simply as can be, references that wait at the end."""
+    operations = operations_of(plan, folder)
+    equal = [operation for file in plan.equal for operation in read_operations(folder / file.path)]
+    places = {one.guid: one.dn for one in [*operations, *equal] if one.guid is not None}
+    with mqdssm.connect(server.url, **access_to(server)) as directory:
+        session = directory.session
+        for one in operations:
+            if one.action == ADD:
+                session.add(one.dn, {"objectClass": (one.ldap_class.encode(),), **one.values})
+            elif one.action == DELETE:
+                session.delete(one.dn)
+            else:
+                session.modify(one.dn, one.values)
+        for one in operations:
+            later = {
+                name: [places[guid].encode() for guid in map(_guid, texts) if guid in places]
+                for name, texts in one.later.items()
+            }
+            session.modify(one.dn, later)
+
+
+def _guid(text: str) -> Any:
+    from uuid import UUID
+
+    return UUID(text)
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    """The documents in a file of JSON lines; none where there is no file."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def rejects_of(folder: Path, table: str) -> list[dict[str, Any]]:
+    """The rejected rows of a table."""
+    return lines_of(folder / "rejects" / f"{table}.jsonl")
+
+
+def write_rows(folder: Path, table: str, rows: Iterable[dict[str, Any]]) -> None:
+    """Write a table as JSON lines; names without their prefix."""
+    folder.mkdir(exist_ok=True)
+    lines = [json.dumps({f"PROPID_{name}": value for name, value in row.items()}) for row in rows]
+    (folder / f"{table}.jsonl").write_text("".join(line + "\n" for line in lines))

@@ -1,0 +1,1 @@
+"""Change notifications: messages, receivers, and the directory that they tell of."""

@@ -1,0 +1,1 @@
+"""The project's own files: sources, wheels, examples of the documentation."""

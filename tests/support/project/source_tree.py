@@ -1,0 +1,48 @@
+"""The project's own files, for the tests that read them; works without git, as in an unpacked archive."""
+
+import ast
+import os
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+# Folders that hold no source: what .gitignore names, and git itself.
+OUTSIDE: Final = frozenset(
+    {".git", ".venv", ".cache", ".hypothesis", "__pycache__", "dist", "build", "spark-warehouse", "_build"}
+)
+
+
+@cache
+def files() -> tuple[Path, ...]:
+    """Every file of the project, sorted."""
+
+    def walk() -> Iterator[Path]:
+        for folder, below, names in os.walk(ROOT):
+            here = Path(folder)
+            below[:] = [
+                name for name in below if name not in OUTSIDE and not name.endswith(("_cache", ".egg-info"))
+            ]
+            yield from (here / name for name in names)
+
+    return tuple(sorted(walk()))
+
+
+def sources(*folders: str) -> tuple[Path, ...]:
+    """The Python files below the folders (all of the project without any)."""
+    bases = [ROOT / folder for folder in folders] or [ROOT]
+    return tuple(
+        path for path in files() if path.suffix == ".py" and any(path.is_relative_to(base) for base in bases)
+    )
+
+
+def name(path: Path) -> str:
+    """The path as it is written in messages, from the project's folder."""
+    return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    """The syntax tree of one Python file."""
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))

@@ -1,0 +1,71 @@
+"""The wheel of this checkout, and programs that run what it holds instead of the checkout."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Final
+
+from support.project.source_tree import ROOT
+
+BUILD_S: Final = 110
+RUN_S: Final = 110
+
+_COMMAND: Final = """
+import sys
+for name in {missing!r}:
+    sys.modules[name] = None  # as if it were not installed
+sys.path.insert(0, {folder!r})
+import mqdssm
+assert mqdssm.__file__.startswith({folder!r}), mqdssm.__file__
+"""
+
+
+def build_wheel(folder: Path) -> Path:
+    """Build the wheel without the network; gives its file in `folder`."""
+    done = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=BUILD_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def unpacked(wheel: Path, folder: Path) -> Path:
+    """Unpack a wheel into a folder, which is what an installation without dependencies is."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def run_unpacked(
+    folder: Path, code: str, *args: str, missing: tuple[str, ...] = (), seconds: float = RUN_S
+) -> tuple[int, str, str]:
+    """Run a program on an unpacked wheel.
+
+    Args:
+        folder: where the wheel was unpacked.
+        code: the program.
+        args: its arguments.
+        missing: packages, by their import names, that are to be missing.
+        seconds: how long it may take.
+
+    Returns:
+        Exit code, standard output, standard error.
+    """
+    before = _COMMAND.format(missing=missing, folder=str(folder))
+    done = subprocess.run(
+        [sys.executable, "-c", before + code, *args],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr

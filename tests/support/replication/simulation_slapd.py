@@ -1,0 +1,87 @@
+"""The simulation on real directories: each simulated server has a slapd of its own."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Final
+
+from mqdssm.engines.replication.operations import Operation, Result
+from mqdssm.errors import DirectoryError
+from mqdssm.store.disk import DiskSpace
+from mqdssm.testing.openldap import OpenLdapServer
+from mqdssm.testing.simulation.options import Options, options_of
+from mqdssm.testing.simulation.run import RunReport, Simulation
+from support.servers.sessions import options_for
+from support.store.slapd_store import Cutter, LdapHarness
+
+SERVERS_MAX: Final = 5
+
+
+class SlapdStore:
+    """A store on a slapd, whose connections end between two writes when its server crashes.
+
+    Attributes:
+        room: its disk is never full.
+    """
+
+    room = DiskSpace.PLENTY
+
+    def __init__(self, server: OpenLdapServer, cutter: Cutter) -> None:
+        private = {"user": None, "password": None, "ca_file": None}
+        self._harness = LdapHarness(options_for(server, server.ldapi_url, **private), cutter)
+
+    def perform(self, operation: Operation) -> Result:
+        """Perform an operation."""
+        result: Result = self._harness.store.perform(operation)
+        return result
+
+    def look(self, operation: Operation) -> Result:
+        """Perform a reading operation for the simulation's checks."""
+        return self.perform(operation)
+
+    def perform_torn(self, operation: Operation, writes: int) -> None:
+        """Perform an operation up to a moment around one of its writes, and open the store anew."""
+        self._harness.arm(writes)
+        try:
+            self._harness.store.perform(operation)
+        except DirectoryError:
+            pass
+        finally:
+            self._harness.disarm()
+            self._harness.reopen()
+
+    def close(self) -> None:
+        """Let go of the directory."""
+        self._harness.store.close()
+
+
+def few_servers(seed: int) -> Options:
+    """The run of a seed with at most `SERVERS_MAX` servers: none come later."""
+    options = options_of(seed)
+    room = SERVERS_MAX - 1
+    bscs = [min(options.bscs[0], room)]
+    room -= bscs[0]
+    for wanted in options.bscs[1:]:
+        if room:
+            bscs.append(min(wanted, room - 1))
+            room -= 1 + bscs[-1]
+    work = replace(options.work, sites_come=False, bscs_come=False)
+    return replace(options, bscs=tuple(bscs), work=work)
+
+
+def simulate(options: Options) -> RunReport:
+    """Run a simulation on as many slapds as it has servers; one that loses its disk gets another one."""
+    count = sum(options.bscs) + len(options.bscs)
+    with ExitStack() as stack, Cutter().installed() as cutter, ThreadPoolExecutor(count) as workers:
+        begun = [OpenLdapServer(durable=False, replication=True) for _ in range(count)]
+        free = list(workers.map(stack.enter_context, begun))
+
+        def make_store() -> SlapdStore:
+            server = (
+                free.pop() if free else stack.enter_context(OpenLdapServer(durable=False, replication=True))
+            )
+            store = SlapdStore(server, cutter)
+            stack.callback(store.close)
+            return store
+
+        return Simulation(options, make_store=make_store).run()

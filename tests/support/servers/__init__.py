@@ -1,0 +1,1 @@
+"""LDAP servers and other programs that tests start, tools that look at them, and bad networks."""

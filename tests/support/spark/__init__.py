@@ -1,0 +1,1 @@
+"""Exports and jobs, by Spark and by processes of this machine."""

@@ -1,0 +1,1 @@
+"""Watches of a directory, and the servers that they run on."""

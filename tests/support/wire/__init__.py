@@ -1,0 +1,1 @@
+"""Bytes of the protocols: strategies, layouts, vectors, certificates."""
