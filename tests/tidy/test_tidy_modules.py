@@ -1,7 +1,7 @@
 """Modules are no smaller than their subject: one below the limit says here why it stands alone."""
 
 import pytest
-from source_tree import ROOT, name, sources
+from support.project.source_tree import ROOT, name, sources
 
 MODULE_LINES_MIN = 60
 HERE = "tests/tidy/test_tidy_modules.py"
