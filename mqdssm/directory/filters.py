@@ -280,8 +280,8 @@ def _check_depth(depth: int) -> None:
 def to_text(search_filter: LdapFilter) -> str:
     """Return a filter in the string form of [RFC4515].
 
-    It escapes the characters that must be escaped, every octet of a value that is no printable text, and
-    blanks at the ends of a value, which some programs drop.
+    It escapes the characters that must be escaped, and every octet of a value that is no printable text. It
+    also escapes blanks at the ends of a value, which some programs drop.
 
     Raises:
         ValueError: as `encode`.

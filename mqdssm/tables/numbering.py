@@ -1,9 +1,9 @@
 """Sequence numbers in the directory: attributes of a numbered entry, and searches for ranges of numbers.
 
 The search "all objects of partition P with numbers from N to M" must cost in proportion to its answer
-([MC-MQDSRP] 3.2.7.8). An index of integers takes seconds, so entries carry a bucket, an octet string of the
-partition and the number without its last byte, which is indexed for equality. A range is an OR of buckets;
-the few entries in these buckets are tested for the exact numbers (decision R26)::
+([MC-MQDSRP] 3.2.7.8). A search by an index of integers takes seconds. So entries carry a bucket, which is
+indexed for equality: an octet string of the partition and the number without its last byte. A range is an OR
+of buckets; the few entries in these buckets are tested for the exact numbers (decision R26)::
 
     (&(|(mqisBucket=…)(mqisBucket=…))(mqisSeqNumber>=N)(mqisSeqNumber<=M))
 """

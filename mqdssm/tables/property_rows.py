@@ -1,8 +1,8 @@
 """Storage of one property in an entry of the replication store: carriers and rows.
 
-A carrier converts the property's value into values of one LDAP attribute and back. If the result would not be
-the value bit for bit (a boolean of 7, an empty text, a list in its order), the entry also keeps the octets of
-the value, in ``mqisExact`` (decision R27).
+A carrier converts the property's value into values of one LDAP attribute and back. Some
+values would not come back bit for bit: a boolean of 7, an empty text, a list in its order. For these the
+entry also keeps the octets of the value, in ``mqisExact`` (decision R27).
 """
 
 import re

@@ -1,8 +1,8 @@
 """Our own classes and attributes: properties of MQIS objects that [MS-MQDSSM] does not have.
 
-The replication store needs them ([MC-MQDSRP] 3.1.1). An auxiliary class for each type of object stands beside
-the object's structural class, so that an object and its sequence number change in one LDAP operation
-(decision R15); the state of the protocol has structural classes. All OIDs are below `OWN_ARC`: attributes at
+The replication store needs them ([MC-MQDSRP] 3.1.1). Each type of object has an auxiliary class, which stands
+beside the object's structural class. So an object and its sequence number change in one LDAP operation
+(decision R15). The state of the protocol has structural classes. All OIDs are below `OWN_ARC`: attributes at
 ``3``, classes at ``4``. They are for OpenLDAP: on Active Directory they would be an extension of the schema.
 
 No attribute that holds a number is indexed: inequalities on an indexed integer take seconds. Objects are

@@ -1,7 +1,7 @@
 """Security descriptors as text, SDDL ([MS-DTYP] 2.5.1).
 
-Every descriptor has a text form: parts that the grammar lacks (entries of unknown types, conditions, flags
-without a name) are written in hexadecimal, in their place and behind a `#`, which only this module reads.
+Every descriptor has a text form. The grammar lacks entries of unknown types, conditions and flags without a
+name. These parts are written in hexadecimal, in their place and behind a `#`; only this module reads them.
 """
 
 import re

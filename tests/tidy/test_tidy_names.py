@@ -1,6 +1,7 @@
 """Names: modules by their subject, each public class name once, docstrings that begin plainly."""
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -58,6 +59,12 @@ BEGINNINGS = (
     "Whose ",
 )
 """Beginnings of docstrings that name no thing and no action: a noun phrase or an imperative stands there."""
+SENTENCE_WORDS_MAX = 28
+"""No docstring of the package has a longer sentence; language that is read once has fewer than 25 words."""
+LIST_ITEM = re.compile(r"(?:[*-]|\d+\.)\s|(?:Args|Attributes|Raises|Returns|Yields):$|[\w.*`]+: ")
+"""Beginning of a line that begins a sentence of its own: an item, a section, a parameter."""
+TABLE_LINE = re.compile(r"^\||[=>]{2}|\S {2,}\S")
+"""A line of a table or of an example, which has no sentences."""
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -78,16 +85,64 @@ def test_public_class_names_are_unique() -> None:
         pytest.fail(f"one name, several classes: {shared}", pytrace=False)
 
 
-def first_lines() -> Iterator[tuple[str, str]]:
-    """The place and the first line of each docstring of the package."""
+def docstrings() -> Iterator[tuple[str, str]]:
+    """The place and the text of each docstring of the package."""
     for path in sources("mqdssm"):
         for node in ast.walk(tree(path)):
             text = ast.get_docstring(node) if isinstance(node, Documented) else None
             if text:
-                yield f"{name(path)}:{getattr(node, 'lineno', 1)}", text.splitlines()[0]
+                yield f"{name(path)}:{getattr(node, 'lineno', 1)}", text
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """The paragraphs and items of a docstring, each in one line, without tables and indented examples."""
+    lines: list[str] = []
+    example_indent: int | None = None
+    for line in [*text.splitlines(), ""]:
+        indent = len(line) - len(line.lstrip())
+        if example_indent is not None and (not line.strip() or indent > example_indent):
+            continue
+        example_indent = None
+        if not line.strip() or TABLE_LINE.search(line.strip()) or LIST_ITEM.match(line.strip()):
+            yield " ".join(lines)
+            lines = []
+        if not TABLE_LINE.search(line.strip()):
+            lines.append(line.strip())
+        if line.endswith("::"):
+            example_indent = indent
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of a docstring; a colon and a semicolon end one, too."""
+    for paragraph in paragraphs(text):
+        yield from re.split(r"(?<=[.!?:;])\s+", paragraph)
 
 
 def test_docstrings_begin_with_a_noun_phrase_or_an_imperative() -> None:
-    riddles = [f"{place}: {line}" for place, line in first_lines() if line.startswith(BEGINNINGS)]
+    riddles = [
+        f"{place}: {line}"
+        for place, text in docstrings()
+        for line in text.splitlines()[:1]
+        if line.startswith(BEGINNINGS)
+    ]
     if riddles:
         pytest.fail("say what a caller gets:\n" + "\n".join(riddles), pytrace=False)
+
+
+def test_sentences_of_docstrings_are_short() -> None:
+    counted = (
+        (len(sentence.split()), place, sentence)
+        for place, text in docstrings()
+        for sentence in sentences(text)
+    )
+    long = [f"{place}: {words} words: {line}" for words, place, line in counted if words > SENTENCE_WORDS_MAX]
+    if long:
+        pytest.fail(f"at most {SENTENCE_WORDS_MAX} words a sentence:\n" + "\n".join(long), pytrace=False)
+
+
+def test_a_long_sentence_is_found_across_lines_and_in_items() -> None:
+    long = " ".join(["word"] * 29)
+    text = (
+        f"Return.\n\n{long[:60]}\n{long[61:]}.\n\nArgs:\n    x: {long}\n\n::\n\n    {long}\n\na  table {long}"
+    )
+    assert [len(s.split()) for s in sentences(text) if len(s.split()) > SENTENCE_WORDS_MAX] == [29, 29]

@@ -147,9 +147,9 @@ class Resynchronize:
 class NameAuthority:
     """The operator names another server as the authority of a partition (decision R107).
 
-    This server accepts that authority from now on. If it owned the partition itself (from an older copy of
-    its directory, or until it was replaced), it becomes a replica and takes the whole partition from that
-    server.
+    This server accepts that authority from now on. It may have owned the partition
+    itself, from an older copy of its directory or until it was replaced. Then it becomes a replica and takes
+    the whole partition from that server.
 
     Attributes:
         request: returned in `Reply`.

@@ -1,7 +1,7 @@
 """Sites, their controllers, and the resulting neighbours ([MC-MQDSRP] 3.1.7.2.5-8, 3.1.7.2.10-12).
 
-The objects name the servers. The collections of neighbours are derived from the objects, and again at each
-start, so that a crash between writing an object and a neighbour loses neither (decision R36).
+The objects name the servers. The collections of neighbours are derived from the objects, at each start,
+too. So a crash between writing an object and a neighbour loses neither (decision R36).
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,9 @@
 """Journal of an export on disk, so that an interrupted export can be resumed.
 
-``DIR/.export`` holds the plan (the request, and the position of the server at the beginning), a journal of
-each work item with a line for each finished file, and for text formats the keys of the objects in each file.
-The folder is removed after the manifest is written, so only an unfinished export has it.
+``DIR/.export`` holds the plan: the request, and the position of the server at the beginning. It also holds a
+journal of each work item, with a line for each finished file. For text formats it holds the keys of the
+objects in each file. The folder is removed after the manifest is written, so only an unfinished export has
+it.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 A paged search may miss an object that is moved, or return it twice, and it returns the old state of an object
 that changes later. So if the position of the server has changed, the keys and stamps of all objects are read
-again, and also the columns about other objects, whose changes leave no stamp here
+again. The columns about other objects are read again, too, since changes of these leave no stamp here
 (`mqdssm.pipeline.export.stale_references`). Objects that differ are removed from the files and read again,
 until nothing differs, at most `ROUNDS_MAX` times.
 """

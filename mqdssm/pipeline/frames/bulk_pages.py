@@ -3,8 +3,8 @@
 The attributes of an entry stand one after the other, each as ``30 len 04 len NAME 31 len 04 len VALUE``. All
 entries of a page take the same step together: numpy reads the lengths and names of the first attribute of
 every entry, then those of the second, and records the positions of the values. Every tag and every length is
-checked against those around it. An entry of any other form (several values, an option, an attribute that was
-not requested, a length that does not fit) goes to `mqdssm.directory.rows`, which is the reference.
+checked against those around it. An entry of any other form goes to `mqdssm.directory.rows`, which is the
+reference: several values, an option, an attribute that was not requested, a length that does not fit.
 
 Only positions are recorded. One Arrow array over the whole page, in which wanted values and the octets
 between them alternate, gives each column by one `take`.

@@ -1,8 +1,8 @@
 """Obsolete settings objects of queue managers, deleted as Write Directory does (decision M42).
 
 [MS-MQDSSM] 3.1.6.7.1.9: a settings object is obsolete if it names a queue manager that does not serve its
-site (any more), or if it has the place of such a queue manager and its owner does not exist. The server
-object above it is deleted with it, if this program made it and it holds nothing else.
+site (any more). It is obsolete, too, if it has the place of such a queue manager and its owner does not
+exist. The server object above it is deleted with it, if this program made it and it holds nothing else.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

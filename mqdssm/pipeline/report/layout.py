@@ -1,8 +1,8 @@
 """Layout of a graph in a picture: nodes do not overlap, and joined nodes are near each other.
 
-Each connected part is laid out by stress majorization (distances in the picture follow distances in the
-graph), then nodes are pushed apart until no label covers another, then the parts are put into rows. The same
-graph gives the same picture.
+Each connected part is laid out by stress majorization: distances in the picture follow distances in the
+graph. Then nodes are pushed apart until no label covers another. Then the parts are put into rows. Equal
+graphs give equal pictures.
 """
 
 from collections.abc import Iterable, Sequence

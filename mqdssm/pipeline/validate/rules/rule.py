@@ -1,7 +1,7 @@
 """Classes of rules and findings.
 
-A rule is data. It describes a defect by conditions in Spark SQL, which are three-valued as in SQL (NULL is no
-defect), or by the name of a function if SQL cannot express it. Every engine
+A rule is data. It describes a defect by conditions in Spark SQL, or by the name of a function if SQL cannot
+express it. Conditions are three-valued as in SQL: NULL is no defect. Every engine
 (`mqdssm.pipeline.validate.scan`, `mqdssm.spark.plans`) applies this one form:
 
 =================== =========================================================================================
