@@ -7,7 +7,7 @@ from uuid import UUID, uuid5
 
 from benchmarks.harness import Goal, Outcome, interleaved
 from benchmarks.world import World
-from mqdssm.drivers.inbox import HostInbox
+from mqdssm.drivers.inbox import LocalInbox
 from mqdssm.drivers.keyring import TrustedSender
 from mqdssm.drivers.notification import NotificationDriver
 from mqdssm.drivers.notifier import Notifier
@@ -53,7 +53,7 @@ class _Shelf:
     machine_name: str = "web01"
     sent: list[Message] = field(default_factory=list)
 
-    def open(self, queue: LocalQueue) -> HostInbox:
+    def open(self, queue: LocalQueue) -> LocalInbox:
         raise AssertionError(f"nobody receives from {queue.name} here")
 
     def send(self, message: Message, destination: FormatName) -> MessageId:

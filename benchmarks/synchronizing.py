@@ -14,7 +14,6 @@ from benchmarks.harness import Goal, Outcome
 from benchmarks.world import World
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.drivers.authentication import AS_SPECIFIED, Signer, Verifier
-from mqdssm.drivers.inprocess import InProcessNetwork
 from mqdssm.drivers.keyring import DirectoryKeys, KeyRings, PinnedKeys, TrustedSender
 from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.drivers.replication import ReplicationDriver
@@ -30,6 +29,7 @@ from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState, Service
 from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.store.ldap import LdapStore
 from mqdssm.testing import OpenLdapServer
+from mqdssm.testing.in_process_network import InProcessNetwork
 
 GROWN: Final = (10_000, 50_000)
 GROWN_QUICK: Final = (300, 1_500)

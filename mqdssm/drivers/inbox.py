@@ -19,7 +19,7 @@ def _size(arrival: Arrival) -> int:
     return len(arrival.message.body)
 
 
-class HostInbox:
+class LocalInbox:
     """Private queue of a local queue manager, open for receiving (`mqdssm.drivers.transport.Inbox`).
 
     Args:

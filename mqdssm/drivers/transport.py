@@ -1,6 +1,6 @@
 """Interface of a queue manager for programs, for any network ([MS-MQDMPR] 3.1.7.1).
 
-Implementations: `mqdssm.drivers.inprocess`. Every method may be called from any thread.
+Implementations: `mqdssm.drivers.queue_manager.LocalQueueManager`. Every method may be called from any thread.
 """
 
 from dataclasses import dataclass

@@ -10,7 +10,7 @@ from support.store.twins import DRAFTS, LOOK, REPLICA_STEPS, Twins, check_replic
 
 from mqdssm.model.guid import Guid
 from mqdssm.store.ldap import LdapStore
-from mqdssm.store.memory import MemoryStore
+from mqdssm.testing.memory_store.store import MemoryStore
 from mqdssm.testing.openldap import OpenLdapServer
 
 NUMBERS = count(1)

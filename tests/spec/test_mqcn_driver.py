@@ -16,7 +16,6 @@ from support.notification.receivers import (
 from support.replication.queue_managers import Clock, guid_of, key_of, sender_of, wait_until
 
 from mqdssm.drivers.authentication import Signer, Verifier
-from mqdssm.drivers.inprocess import InProcessNetwork
 from mqdssm.drivers.keyring import PinnedKeys
 from mqdssm.drivers.notification import NotificationDriver
 from mqdssm.drivers.notifier import Notifier
@@ -39,6 +38,7 @@ from mqdssm.model.transport import (
     SenderIdentifierType,
     notification_queue,
 )
+from mqdssm.testing.in_process_network import InProcessNetwork
 from mqdssm.wire.mqcn import encode
 
 ONE = UUID(int=1)

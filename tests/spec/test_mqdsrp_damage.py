@@ -17,7 +17,7 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState
 from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.samples.seeded_random import Dice
-from mqdssm.store.memory import MemoryStore
+from mqdssm.testing.memory_store.store import MemoryStore
 
 SITE1 = guid_of("site Site1")
 LONG_S = 3000

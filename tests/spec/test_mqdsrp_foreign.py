@@ -25,8 +25,8 @@ from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState, Service
-from mqdssm.store.memory import MemoryStore
-from mqdssm.store.memory_tables import StoredObject
+from mqdssm.testing.memory_store.store import MemoryStore
+from mqdssm.testing.memory_store.tables import StoredObject
 
 SITE1 = guid_of("site Site1")
 QUEUE = guid_of(r"queue C14\q")

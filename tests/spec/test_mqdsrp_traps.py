@@ -19,7 +19,7 @@ from mqdssm.model.messages import (
 )
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition, Service
-from mqdssm.store.memory import MemoryStore
+from mqdssm.testing.memory_store.store import MemoryStore
 
 SITE1 = guid_of("site Site1")
 LONG_S = 3000

@@ -13,8 +13,8 @@ from support.store.model import (
     numbered_drafts,
 )
 
-from mqdssm.store.disk import Crash
-from mqdssm.store.memory import MemoryStore
+from mqdssm.testing.memory_store.disk import Crash
+from mqdssm.testing.memory_store.store import MemoryStore
 from mqdssm.testing.simulation.stores import crash_after
 
 

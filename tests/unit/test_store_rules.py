@@ -13,9 +13,9 @@ from mqdssm.model.messages import Properties
 from mqdssm.model.propids import ObjectType, Propid, Variant
 from mqdssm.model.seqnum import MAX, MIN
 from mqdssm.store import rules
-from mqdssm.store.numbers import STALE_MAX, NumberIndex
 from mqdssm.tables.creation import DEFAULTS, REQUIRED
 from mqdssm.tables.property_facts import CHANGED
+from mqdssm.testing.memory_store.number_index import STALE_MAX, NumberIndex
 from mqdssm.wire.mqdsrp import DIRECTORY_CHANGE
 
 ALL_CHANGED = [propid for propids in CHANGED.values() for propid in propids]

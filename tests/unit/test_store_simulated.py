@@ -3,8 +3,8 @@
 import pytest
 from support.store.contract import StoreContract
 
-from mqdssm.store.disk import Crash
 from mqdssm.store.ldap import LdapStore
+from mqdssm.testing.memory_store.disk import Crash
 from mqdssm.testing.simulation.directories import DirectoryStore
 from mqdssm.testing.simulation.stores import crash_after
 

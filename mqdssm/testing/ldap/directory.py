@@ -24,7 +24,6 @@ from mqdssm.directory.requests import (
     SearchScope,
 )
 from mqdssm.model.dn import DN
-from mqdssm.store.disk import DiskSpace, Moment
 from mqdssm.tables.ldif import MSMQ, REPLICATION, attribute_definition, base_tree_entries, class_definition
 from mqdssm.testing.ldap.answers import entry_content, entry_message, result, search_done
 from mqdssm.testing.ldap.changes import (
@@ -47,6 +46,7 @@ from mqdssm.testing.ldap.requests import (
 )
 from mqdssm.testing.ldap.rules import SUBSCHEMA, spelt
 from mqdssm.testing.ldap.tree import EntryTree, TreeEntry
+from mqdssm.testing.memory_store.disk import DiskSpace, Moment
 
 _UNIQUE: Final = "objectguid"
 _CONTROLS: Final = frozenset({ASSERTION_OID, PAGED_RESULTS_OID})

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from mqdssm.samples.seeded_random import Dice
-from mqdssm.store.disk import DiskSpace
+from mqdssm.testing.memory_store.disk import DiskSpace
 from mqdssm.testing.simulation.servers import CHANGING, RESETTING, Doom, SimulatedServer
 from mqdssm.testing.simulation.stores import changes_of
 from mqdssm.testing.simulation.world import World

@@ -5,10 +5,10 @@ from typing import Final
 from mqdssm.directory.recovery import ReadBack
 from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.errors import DirectoryError
-from mqdssm.store.disk import Crash, DiskSpace
 from mqdssm.store.ldap import LdapStore
 from mqdssm.testing.ldap.connection import open_session
 from mqdssm.testing.ldap.directory import SimulatedDirectory
+from mqdssm.testing.memory_store.disk import Crash, DiskSpace
 from mqdssm.testing.simulation.stores import WatchedStore, crash_after
 
 ROOT: Final = "dc=example,dc=com"

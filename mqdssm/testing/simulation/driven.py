@@ -7,7 +7,7 @@ the driver; the server only checks them, and may crash between two actions.
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from mqdssm.drivers.inprocess import Host
+from mqdssm.drivers.queue_manager import LocalQueueManager
 from mqdssm.drivers.replication import ReplicationDriver
 from mqdssm.drivers.store_thread import StoreThread
 from mqdssm.drivers.transport import REPLICATION, Inbox
@@ -18,7 +18,7 @@ from mqdssm.engines.replication.settings import Settings
 from mqdssm.engines.replication.status import ServerStatus
 from mqdssm.errors import DirectoryNotConnected
 from mqdssm.samples.seeded_random import Dice
-from mqdssm.store.disk import Crash
+from mqdssm.testing.memory_store.disk import Crash
 from mqdssm.testing.simulation.describing import describe
 from mqdssm.testing.simulation.options import PER_MILLE
 from mqdssm.testing.simulation.queue_managers import QueueManagers
@@ -48,7 +48,9 @@ class _Machinery:
         next_at: when the store may go on, in simulated seconds.
     """
 
-    def __init__(self, host: Host, inbox: Inbox, store: StoreThread, driver: ReplicationDriver) -> None:
+    def __init__(
+        self, host: LocalQueueManager, inbox: Inbox, store: StoreThread, driver: ReplicationDriver
+    ) -> None:
         self.host, self.inbox, self.store, self.driver = host, inbox, store, driver
         self.is_working = False
         self.next_at = 0.0

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from mqdssm.drivers.inprocess import Host
-from mqdssm.drivers.inprocess import InProcessNetwork as HostNetwork
 from mqdssm.drivers.outgoing import Address
+from mqdssm.drivers.queue_manager import LocalQueueManager
 from mqdssm.engines.replication.actions import Send
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid
 from mqdssm.model.transport import Message, MessageClass, is_acknowledgement, is_nack
 from mqdssm.samples.seeded_random import Dice
+from mqdssm.testing.in_process_network import InProcessNetwork
 from mqdssm.testing.simulation.network import NetworkCounts, Station, delay_of
 from mqdssm.testing.simulation.options import PER_MILLE, NetworkFaults
 from mqdssm.testing.simulation.schedule import Schedule
@@ -24,7 +24,7 @@ _REPLAYED: Final = 20
 """Number of messages in a thousand that are forged, or replayed, while there are faults."""
 
 
-class QueueManagers(HostNetwork):
+class QueueManagers(InProcessNetwork):
     """Network of hosts in simulated time, used like `mqdssm.testing.simulation.network.SimulatedNetwork`.
 
     Args:
@@ -51,14 +51,14 @@ class QueueManagers(HostNetwork):
         self._dice = Dice("network", seed)
         self._keys = LiveKeys(find)
         self._trace = trace
-        self._up: dict[str, tuple[int, Host]] = {}
+        self._up: dict[str, tuple[int, LocalQueueManager]] = {}
         self._side: frozenset[int] = frozenset()
         self._one_way = False
         self.faults = NetworkFaults()
         self.intruder = Intruder(Dice("intruder", seed))
         self.counts = NetworkCounts()
 
-    def connect(self, station: Station, on_work: Callable[[], None]) -> Host:
+    def connect(self, station: Station, on_work: Callable[[], None]) -> LocalQueueManager:
         """Start the queue manager of a server, for one life of the server."""
         host = self.add(
             station.name,
@@ -70,7 +70,7 @@ class QueueManagers(HostNetwork):
         self._up[host.machine_name.casefold()] = station.index, host
         return host
 
-    def disconnect(self, host: Host) -> None:
+    def disconnect(self, host: LocalQueueManager) -> None:
         """Stop a queue manager; its waiting messages are lost."""
         del self._up[host.machine_name.casefold()]
         host.close()
@@ -99,13 +99,13 @@ class QueueManagers(HostNetwork):
         operation = sent.message.operation
         self.counts.sent[operation] = self.counts.sent.get(operation, 0) + 1
 
-    def pass_on(self, source: Host, address: Address, message: Message) -> bool:
+    def deliver(self, source: LocalQueueManager, address: Address, message: Message) -> bool:
         """Deliver a message to the machine with an address; return False if it cannot be reached."""
         if self._side and self._is_cut(source, address):
             return False
-        return super().pass_on(source, address, message)
+        return super().deliver(source, address, message)
 
-    def _is_cut(self, source: Host, address: Address) -> bool:
+    def _is_cut(self, source: LocalQueueManager, address: Address) -> bool:
         index = self._up.get(source.machine_name.casefold(), (-1, source))[0]
         others = (number for number, host in self._up.values() if address in _addresses(host))
         other = next(others, index)
@@ -172,5 +172,5 @@ class QueueManagers(HostNetwork):
             self._trace(f"an acknowledgement: {MessageClass(message.message_class).name}")
 
 
-def _addresses(host: Host) -> tuple[Address, Address]:
+def _addresses(host: LocalQueueManager) -> tuple[Address, Address]:
     return host.machine_name.casefold(), host.identifier

@@ -16,7 +16,7 @@ from mqdssm.model.hresults import Hresult
 from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition, PurgeState
 from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.samples.seeded_random import Dice
-from mqdssm.store.disk import DiskSpace
+from mqdssm.testing.memory_store.disk import DiskSpace
 from mqdssm.testing.simulation.damage import Damage
 from mqdssm.testing.simulation.describing import describe
 from mqdssm.testing.simulation.failures import fail

@@ -23,8 +23,8 @@ from mqdssm.errors import DirectoryError
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import DirectoryChange
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
-from mqdssm.store.disk import Crash, DiskSpace, Moment
-from mqdssm.store.memory import MemoryStore
+from mqdssm.testing.memory_store.disk import Crash, DiskSpace, Moment
+from mqdssm.testing.memory_store.store import MemoryStore
 
 ALL: Final = 1 << 30
 """Limit above the number of changes and bytes of any partition."""

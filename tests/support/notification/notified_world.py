@@ -9,11 +9,11 @@ from typing import Any
 from uuid import UUID
 
 from mqdssm.drivers.authentication import Signer, Verifier
-from mqdssm.drivers.inprocess import Host, InProcessNetwork
 from mqdssm.drivers.keyring import PinnedKeys
 from mqdssm.drivers.notification import NotificationDriver
 from mqdssm.drivers.notifier import Notifier
 from mqdssm.drivers.owned_reader import OwnedReader
+from mqdssm.drivers.queue_manager import LocalQueueManager
 from mqdssm.engines.notification import actions as do
 from mqdssm.engines.notification.receiver import NotificationReceiver
 from mqdssm.engines.notification.settings import ReceiverSettings, SenderSettings
@@ -23,6 +23,7 @@ from mqdssm.model.notification import (
     NotificationVersion,
 )
 from mqdssm.model.owned import OwnedQueue, QueueChanged, QueueCreated, QueueDeleted, QueueManagerChanged
+from mqdssm.testing.in_process_network import InProcessNetwork
 from support.replication.queue_managers import guid_of, key_of, sender_of, wait_until
 
 QUICKLY = {"settle_s": 0.05, "interval_s": 0.1, "retry_s": 0.1}
@@ -34,7 +35,7 @@ class Machine:
 
     name: str
     settings: ReceiverSettings
-    host: Host
+    host: LocalQueueManager
     reader: OwnedReader
     driver: NotificationDriver
     events: list[Any] = field(default_factory=list)

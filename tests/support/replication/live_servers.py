@@ -8,9 +8,9 @@ from threading import Thread
 from types import MappingProxyType
 
 from mqdssm.drivers.authentication import SignaturePolicy, Signer, Verifier
-from mqdssm.drivers.inprocess import Host, InProcessNetwork
 from mqdssm.drivers.keyring import DirectoryKeys, KeyRings, PinnedKeys
 from mqdssm.drivers.private_key import PrivateKey
+from mqdssm.drivers.queue_manager import LocalQueueManager
 from mqdssm.drivers.replication import ReplicationDriver
 from mqdssm.drivers.store_thread import StoreThread
 from mqdssm.engines.replication.engine import ReplicationEngine
@@ -20,8 +20,9 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
-from mqdssm.store.memory import MemoryStore
 from mqdssm.store.performer import Store
+from mqdssm.testing.in_process_network import InProcessNetwork
+from mqdssm.testing.memory_store.store import MemoryStore
 from mqdssm.testing.simulation.stores import everything
 from support.replication.network import machine_properties
 from support.replication.queue_managers import guid_of, key_of, sender_of, wait_until
@@ -45,7 +46,7 @@ def site_of(name: str) -> Guid:
 class LiveServer:
     """A server and the thread it works in."""
 
-    host: Host
+    host: LocalQueueManager
     driver: ReplicationDriver
     store: StoreThread
     failures: list[Exception] = field(default_factory=list)

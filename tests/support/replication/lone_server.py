@@ -31,7 +31,7 @@ from mqdssm.model.messages import (
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition, Service
 from mqdssm.model.seqnum import MIN, SequenceNumber
-from mqdssm.store.memory import MemoryStore
+from mqdssm.testing.memory_store.store import MemoryStore
 from support.replication.network import guid_of, machine_properties
 
 HOME = guid_of("site Home")

@@ -30,7 +30,7 @@ from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, Properties, ReplicationMessage, Scope
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
-from mqdssm.store.memory import MemoryStore
+from mqdssm.testing.memory_store.store import MemoryStore
 from mqdssm.testing.simulation.stores import everything
 
 SETTLE_S = 60

@@ -6,9 +6,9 @@ from functools import cache
 from uuid import UUID, uuid5
 
 from mqdssm.drivers.authentication import AS_SPECIFIED, SignaturePolicy, Signer, Verifier
-from mqdssm.drivers.inprocess import DEFAULTS, Host, HostSettings, InProcessNetwork
 from mqdssm.drivers.keyring import PinnedKeys, TrustedSender
 from mqdssm.drivers.private_key import PrivateKey
+from mqdssm.drivers.queue_manager import DEFAULTS, LocalQueueManager, QueueManagerSettings
 from mqdssm.drivers.transport import Inbox
 from mqdssm.model.guid import Guid
 from mqdssm.model.replication import Service
@@ -19,6 +19,7 @@ from mqdssm.model.transport import (
     MessageClass,
     own_replication_queue,
 )
+from mqdssm.testing.in_process_network import InProcessNetwork
 
 START = 1_700_000_000.0
 SIGNED = Acknowledgements.NACK_RECEIVE
@@ -67,8 +68,8 @@ class World:
         *,
         key: PrivateKey | None = None,
         policy: SignaturePolicy = AS_SPECIFIED,
-        settings: HostSettings = DEFAULTS,
-    ) -> Host:
+        settings: QueueManagerSettings = DEFAULTS,
+    ) -> LocalQueueManager:
         return self.network.add(
             name,
             guid_of(name),

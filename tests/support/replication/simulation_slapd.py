@@ -7,7 +7,7 @@ from typing import Final
 
 from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.errors import DirectoryError
-from mqdssm.store.disk import DiskSpace
+from mqdssm.testing.memory_store.disk import DiskSpace
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.testing.simulation.options import Options, options_of
 from mqdssm.testing.simulation.run import RunReport, Simulation

@@ -12,9 +12,9 @@ from mqdssm.model.messages import Command, DirectoryChange, Properties, Scope
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.store import rules
-from mqdssm.store.memory import MemoryStore
 from mqdssm.store.performer import Store
 from mqdssm.tables.property_facts import CHANGED, NAMES
+from mqdssm.testing.memory_store.store import MemoryStore
 from mqdssm.testing.simulation.stores import everything
 from support.store.property_strategies import SID, some_of
 

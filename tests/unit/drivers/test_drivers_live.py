@@ -16,7 +16,7 @@ from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.transport import HashAlgorithm
-from mqdssm.store.memory import MemoryStore
+from mqdssm.testing.memory_store.store import MemoryStore
 
 
 @pytest.fixture

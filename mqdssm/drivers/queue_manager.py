@@ -1,23 +1,19 @@
-"""Network of queue managers in one process, for tests, demonstrations and simulations.
+"""Queue manager that sends and receives messages; a carrier brings them to other machines.
 
-Each host has one thread, which sends what waits on it and takes in what arrives, as two queue managers do
-by [MS-MQQB] 3.1.5.8 and 3.1.7.1; the wire itself is left out. Links can be cut and healed, and a fault
-may drop, double, delay or forge what is under way.
+It sends what waits in it and takes in what arrives, as queue managers do by [MS-MQQB] 3.1.5.8 and 3.1.7.1.
 """
 
 import contextlib
 import logging
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import count
-from threading import Condition, Lock, Thread
-from typing import Final, TypeAlias
+from threading import Condition, Thread
+from typing import Final, Protocol
 
 from mqdssm.drivers.authentication import Distrust, Signer, Verified, Verifier
 from mqdssm.drivers.counts import EventCounts
-from mqdssm.drivers.inbox import HostInbox
+from mqdssm.drivers.inbox import LocalInbox
 from mqdssm.drivers.outgoing import LIMITS, Address, Outgoing, OutgoingLimits
 from mqdssm.drivers.transport import Arrival, LocalQueue
 from mqdssm.errors import TransportError
@@ -35,17 +31,14 @@ from mqdssm.model.transport import (
 log: Final = logging.getLogger(__name__)
 
 ARRIVING_MAX: Final = 64
-"""Messages that a host takes in before it looks at them: the window of a session ([MS-MQQB] 3.1.1.2)."""
+"""Messages that arrive before the queue manager looks at them: a session's window ([MS-MQQB] 3.1.1.2)."""
 RETRY_S: Final = 1.0
-"""How long messages wait for a machine that is not there, before it is looked for again."""
-
-Fault: TypeAlias = Callable[[str, str, Message], Iterable[Message]]
-"""Returns the messages that arrive for one that was sent: none, the message, a copy, or others."""
+"""Seconds after which a machine that could not be reached is tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostSettings:
-    """Limits of a host.
+class QueueManagerSettings:
+    """Settings of a local queue manager.
 
     Attributes:
         outgoing: how much may wait for other machines.
@@ -57,125 +50,39 @@ class HostSettings:
     insecure_nacks: bool = True
 
 
-DEFAULTS: Final = HostSettings()
+DEFAULTS: Final = QueueManagerSettings()
 _INSECURE: Final = frozenset({MessageClass.NACK_BAD_DEST_QUEUE, MessageClass.NACK_BAD_SIGNATURE})
 
 
-class InProcessNetwork:
-    """Network that delivers messages to hosts by machine name (in any case) or identifier.
+class Carrier(Protocol):
+    """Carrier of messages from one queue manager to others; every method may be called from any thread.
 
-    Args:
-        clock: seconds since 1970, of all hosts.
-        fault: what happens to messages under way.
+    What it brings to a queue manager it passes to `LocalQueueManager.offer`.
     """
 
-    def __init__(self, *, clock: Callable[[], float] = time.time, fault: Fault | None = None) -> None:
-        self._clock: Final = clock
-        self._lock: Final = Lock()
-        self._hosts: Final[dict[Address, Host]] = {}
-        self._cut: Final[set[frozenset[str]]] = set()
-        self._numbers: Final[dict[Guid, Iterator[int]]] = {}
-        self.fault: Fault | None = fault
-
-    def add(
-        self,
-        machine_name: str,
-        identifier: Guid,
-        *,
-        signer: Signer | None = None,
-        verifier: Verifier | None = None,
-        settings: HostSettings = DEFAULTS,
-        on_work: Callable[[], None] | None = None,
-    ) -> "Host":
-        """Start a host.
-
-        Args:
-            machine_name: its name.
-            identifier: QueueManager.Identifier.
-            signer: signs its messages.
-            verifier: verifies the signatures of messages to it.
-            settings: its limits.
-            on_work: called when there may be something to do for `Host.turn`; None: it has a thread.
-
-        Raises:
-            ValueError: there is one of that name or identifier.
-        """
-        host = Host(
-            self,
-            machine_name,
-            identifier,
-            clock=self._clock,
-            signer=signer,
-            verifier=verifier,
-            settings=settings,
-            on_work=on_work,
-        )
-        with self._lock:
-            if machine_name.casefold() in self._hosts or identifier in self._hosts:
-                raise ValueError(f"there is a host {machine_name} or {identifier} already")
-            self._hosts[machine_name.casefold()] = self._hosts[identifier] = host
-        if on_work is None:
-            host.start()
-        self.wake()
-        return host
-
-    def cut(self, one: str, other: str) -> None:
-        """Cut the link between two machines."""
-        with self._lock:
-            self._cut.add(frozenset({one.casefold(), other.casefold()}))
-
-    def heal(self) -> None:
-        """Restore all links that were cut."""
-        with self._lock:
-            self._cut.clear()
-        self.wake()
+    def deliver(self, source: "LocalQueueManager", address: Address, message: Message) -> bool:
+        """Deliver a message to the machine of an address; False if it is unreachable or full."""
 
     def wake(self) -> None:
-        """Let every host check its messages, after the clock advanced or a machine became reachable."""
-        with self._lock:
-            hosts = list(dict.fromkeys(self._hosts.values()))  # each has two addresses
-        for host in hosts:
-            host.wake()
+        """Let every queue manager check its messages again: there is room in one that was full."""
 
-    def close(self) -> None:
-        """Close all hosts.
-
-        Raises:
-            Exception: as `Host.close`; all are closed.
-        """
-        with contextlib.ExitStack() as closing, self._lock:
-            for host in dict.fromkeys(self._hosts.values()):
-                closing.callback(host.close)
-
-    def numbers(self, identifier: Guid) -> Iterator[int]:
-        """Return the message numbers of a host; they continue after a restart, so that none is repeated."""
-        with self._lock:
-            return self._numbers.setdefault(identifier, count(1))
-
-    def pass_on(self, source: "Host", address: Address, message: Message) -> bool:
-        """Pass a message to the machine of an address; False if it is unreachable or full."""
-        with self._lock:
-            target = self._hosts.get(address)
-            cut = target is None or _link(source, target) in self._cut
-        if target is None or cut:
-            return False
-        arriving = self.fault(source.machine_name, target.machine_name, message) if self.fault else (message,)
-        return target.offer(arriving)
-
-    def forget(self, host: "Host") -> None:
-        """Remove a closed host."""
-        with self._lock:
-            for address in (host.machine_name.casefold(), host.identifier):
-                if self._hosts.get(address) is host:
-                    del self._hosts[address]
+    def remove(self, queue_manager: "LocalQueueManager") -> None:
+        """Remove a closed queue manager."""
 
 
-def _link(one: "Host", other: "Host") -> frozenset[str]:
-    return frozenset({one.machine_name.casefold(), other.machine_name.casefold()})
+class LocalQueueManager:
+    """Queue manager of one machine (`mqdssm.drivers.transport.Transport`).
 
-
-class Host:
-    """Queue manager of an `InProcessNetwork` (`mqdssm.drivers.transport.Transport`).
+    Args:
+        carrier: brings its messages to other machines.
+        machine_name: QueueManager.ComputerName.
+        identifier: QueueManager.Identifier.
+        numbers: of its messages; none may be repeated, also not after a restart.
+        clock: seconds since 1970.
+        signer: signs its messages.
+        verifier: verifies the signatures of messages to it.
+        settings: its limits.
+        on_work: called when there may be something to do for `turn`; None: it has a thread.
 
     Attributes:
         counts: what was dropped or refused here.
@@ -183,17 +90,18 @@ class Host:
 
     def __init__(
         self,
-        network: InProcessNetwork,
+        carrier: Carrier,
         machine_name: str,
         identifier: Guid,
         *,
+        numbers: Iterator[int],
         clock: Callable[[], float],
-        signer: Signer | None,
-        verifier: Verifier | None,
-        settings: HostSettings,
-        on_work: Callable[[], None] | None,
+        signer: Signer | None = None,
+        verifier: Verifier | None = None,
+        settings: QueueManagerSettings = DEFAULTS,
+        on_work: Callable[[], None] | None = None,
     ) -> None:
-        self._network = network
+        self._carrier = carrier
         self._on_work = on_work
         self._clock = clock
         self._machine_name = machine_name
@@ -206,8 +114,8 @@ class Host:
         self._closed = False
         self._awake = False
         self._refused = False
-        self._numbers = network.numbers(identifier)
-        self._inboxes: Final[dict[int, HostInbox]] = {}
+        self._numbers = numbers
+        self._inboxes: Final[dict[int, LocalInbox]] = {}
         self._arriving: Final[deque[Message]] = deque()
         self._outgoing: Final = Outgoing(settings.outgoing, self.counts)
         self._failure: Exception | None = None
@@ -224,11 +132,12 @@ class Host:
         return self._identifier
 
     def start(self) -> None:
-        """Start the thread of the host."""
-        self._thread.start()
+        """Start the thread of the queue manager, unless it has none."""
+        if self._on_work is None:
+            self._thread.start()
 
-    def open(self, queue: LocalQueue) -> HostInbox:
-        """Open a queue of the host, creating it if necessary (see `Transport.open`)."""
+    def open(self, queue: LocalQueue) -> LocalInbox:
+        """Open a local queue, creating it if necessary (see `Transport.open`)."""
         if queue.authenticated and self._verifier is None:
             raise ValueError(f"nobody verifies signatures for {queue.name} of {self._machine_name}")
         with self._lock:
@@ -238,7 +147,7 @@ class Host:
                 same_name = inbox.queue.name.casefold() == queue.name.casefold()
                 if same_name is not (inbox.queue.number == queue.number):
                     raise ValueError(f"queue {queue.name}, {queue.number}: name or number is another queue's")
-            found = self._inboxes.setdefault(queue.number, HostInbox(queue, self._clock, self.acknowledge))
+            found = self._inboxes.setdefault(queue.number, LocalInbox(queue, self._clock, self.acknowledge))
             found.reopen()
         return found
 
@@ -274,7 +183,7 @@ class Host:
             self.acknowledge(message, MessageClass.NACK_PURGED)
 
     def close(self) -> None:
-        """Stop the host; waiting messages are lost.
+        """Stop the queue manager; waiting messages are lost.
 
         Raises:
             Exception: the defect that had stopped it already; once.
@@ -287,13 +196,13 @@ class Host:
             raise failure
 
     def wake(self) -> None:
-        """Let the host check its messages again."""
+        """Let the queue manager check its messages again."""
         with self._lock:
             self._awake = True
             self._notify()
 
     def offer(self, messages: Iterable[Message]) -> bool:
-        """Accept messages from another machine; False if the host is full or closed."""
+        """Accept messages from another machine; False if it is full or closed."""
         with self._lock:
             if self._closed or len(self._arriving) >= ARRIVING_MAX:
                 self._refused = True
@@ -348,7 +257,7 @@ class Host:
             self._stop()
 
     def _stop(self) -> None:
-        self._network.forget(self)
+        self._carrier.remove(self)
         with self._lock:
             self._closed = True
             self._notify()
@@ -378,7 +287,7 @@ class Host:
             self._arriving.clear()
             refused, self._refused = self._refused, False
         if refused:
-            self._network.wake()  # there is room again
+            self._carrier.wake()  # there is room again
         for message in arrived:
             self._take_in(message)
         return self._send_waiting()
@@ -408,7 +317,7 @@ class Host:
             if taken is None:
                 return False
             number, message = taken
-            if not self._network.pass_on(self, address, message):
+            if not self._carrier.deliver(self, address, message):
                 with self._lock:
                     self._outgoing.put_back(address, number, message)
                 return True
@@ -458,8 +367,8 @@ class Host:
             return None
         return self._verifier.verify(message, self._clock())
 
-    def _find(self, name: FormatName | None) -> HostInbox | None:
-        """Find the queue of a format name, if it is a queue of this host.
+    def _find(self, name: FormatName | None) -> LocalInbox | None:
+        """Find the queue of a format name, if it is a queue of this machine.
 
         A message that was signed for another machine may be a recorded one: it is not accepted.
         """

@@ -6,11 +6,11 @@ import pytest
 from support.replication.queue_managers import World, guid_of, key_of, nack, received, signed, wait_until
 
 from mqdssm.drivers import inbox as inbox_module
-from mqdssm.drivers import inprocess
+from mqdssm.drivers import queue_manager
 from mqdssm.drivers.authentication import Distrust
-from mqdssm.drivers.inprocess import ARRIVING_MAX, HostSettings
 from mqdssm.drivers.outgoing import OutgoingLimits
 from mqdssm.drivers.private_key import PrivateKey
+from mqdssm.drivers.queue_manager import ARRIVING_MAX, QueueManagerSettings
 from mqdssm.drivers.transport import NOTIFICATION, REPLICATION, LocalQueue
 from mqdssm.errors import TransportError
 from mqdssm.model.names import DirectFormatName, DirectProtocol, PathKind, parse_format_name
@@ -246,7 +246,7 @@ def test_purged_before_it_left(world):
 
 
 def test_insecure_nacks_can_be_forbidden(world):
-    left, right = world.add("LEFT"), world.add("RIGHT", settings=HostSettings(insecure_nacks=False))
+    left, right = world.add("LEFT"), world.add("RIGHT", settings=QueueManagerSettings(insecure_nacks=False))
     own = left.open(REPLICATION)
     left.send(signed("LEFT"), RIGHT)
     wait_until(right.counts.seen)
@@ -294,7 +294,9 @@ def test_messages_of_a_machine_that_starts_again_are_no_repetitions(world, hosts
 
 
 def test_too_many_wait(world):
-    left = world.add("LEFT", settings=HostSettings(outgoing=OutgoingLimits(messages_max=3, bytes_max=100)))
+    left = world.add(
+        "LEFT", settings=QueueManagerSettings(outgoing=OutgoingLimits(messages_max=3, bytes_max=100))
+    )
     for _ in range(3):
         left.send(signed("LEFT"), RIGHT)
     with pytest.raises(TransportError, match="too many"):
@@ -317,7 +319,7 @@ def test_acknowledgements_that_lead_nowhere_are_dropped(hosts):
 def test_a_flood_of_messages_that_are_refused_fills_nothing(world):
     """Whoever is refused says where the acknowledgement goes; nobody is there, and it waits for ever."""
     small = OutgoingLimits(acknowledgements_max=5)
-    right, left = world.add("RIGHT", settings=HostSettings(outgoing=small)), world.add("LEFT")
+    right, left = world.add("RIGHT", settings=QueueManagerSettings(outgoing=small)), world.add("LEFT")
     own = left.open(REPLICATION)
     for number in range(50):
         nowhere = replication_queue(f"NOWHERE{number}")
@@ -339,7 +341,7 @@ def test_only_acknowledgements_need_no_signature(hosts, message_class):
 
 
 def test_insecure_nacks_of_signatures_can_be_forbidden_too(world):
-    right = world.add("RIGHT", settings=HostSettings(insecure_nacks=False))
+    right = world.add("RIGHT", settings=QueueManagerSettings(insecure_nacks=False))
     left, inbox = world.add("LEFT"), right.open(REPLICATION)
     own = left.open(REPLICATION)
     left.send(signed("LEFT", authentication_level=AuthenticationLevel.NONE), RIGHT)
@@ -394,7 +396,7 @@ def test_names_and_identifiers_are_taken_once(world, hosts):
 
 def test_a_fast_sender_waits_for_a_slow_host_without_loss(world, hosts, monkeypatch):
     """More than a host takes in at once: the rest waits where it was sent, until there is room again."""
-    monkeypatch.setattr(inprocess, "RETRY_S", 3600)
+    monkeypatch.setattr(queue_manager, "RETRY_S", 3600)
     left, right = hosts
     inbox = right.open(REPLICATION)
     count = 5 * ARRIVING_MAX
@@ -429,7 +431,7 @@ def test_fifty_hosts():
         for number, name in enumerate(names):
             for step in (1, 2, 3):
                 target = names[(number + step) % len(names)]
-                host = world.network._hosts[guid_of(name)]
+                host = world.network._queue_managers[guid_of(name)]
                 host.send(signed(name, f"{name} {step}".encode()), replication_queue(target))
         for number, name in enumerate(names):
             bodies = {received(inboxes[name]).body.decode() for _ in range(3)}

@@ -34,7 +34,7 @@ class Crash(Exception):  # noqa: N818  part of a simulation, not an error
 
 
 class Disk:
-    """Disk to which a `mqdssm.store.memory.MemoryStore` writes.
+    """Disk to which a `mqdssm.testing.memory_store.store.MemoryStore` writes.
 
     Attributes:
         on_write: called before and after every durable write; None for no call.

@@ -1,7 +1,8 @@
 """A store in memory, for simulations: fast, and with the crash behaviour of a disk.
 
 An operation of several steps has several writes, each of which may be the last one before a crash
-(`mqdssm.store.disk`). After a crash the store is closed, and `MemoryStore.reopened` returns a new one.
+(`mqdssm.testing.memory_store.disk`). After a crash the store is closed, and `MemoryStore.reopened` returns a
+new one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,11 +17,11 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import DeletedObject
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
-from mqdssm.store.disk import Disk
 from mqdssm.store.lookup import Restriction, View
-from mqdssm.store.memory_tables import Kept, Numbered, Shelf, StoredObject, view_of
 from mqdssm.store.performer import FULL, performers
 from mqdssm.tables.creation import DEFAULTS
+from mqdssm.testing.memory_store.disk import Disk
+from mqdssm.testing.memory_store.tables import Kept, Numbered, Shelf, StoredObject, view_of
 
 _DONE: Final = ops.Done()
 _NOT_FOUND: Final = ops.ObjectOutcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)

@@ -18,7 +18,6 @@ from mqdssm.model.replication import DeletedObject, DirectoryNeighbor, Directory
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
 from mqdssm.store.lookup import Relation, Restriction, View
-from mqdssm.store.numbers import NumberIndex
 from mqdssm.store.rules import (
     IDENTITY,
     NAME,
@@ -28,6 +27,7 @@ from mqdssm.store.rules import (
     object_change,
     replicated,
 )
+from mqdssm.testing.memory_store.number_index import NumberIndex
 
 
 @dataclass(slots=True, eq=False)
