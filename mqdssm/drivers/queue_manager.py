@@ -54,7 +54,7 @@ DEFAULTS: Final = QueueManagerSettings()
 _INSECURE: Final = frozenset({MessageClass.NACK_BAD_DEST_QUEUE, MessageClass.NACK_BAD_SIGNATURE})
 
 
-class Carrier(Protocol):
+class MessageCarrier(Protocol):
     """Carrier of messages from one queue manager to others; every method may be called from any thread.
 
     What it brings to a queue manager it passes to `LocalQueueManager.offer`.
@@ -90,7 +90,7 @@ class LocalQueueManager:
 
     def __init__(
         self,
-        carrier: Carrier,
+        carrier: MessageCarrier,
         machine_name: str,
         identifier: Guid,
         *,
