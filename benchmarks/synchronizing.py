@@ -4,8 +4,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
-from threading import Thread
 from typing import Final
 from uuid import UUID, uuid5
 
@@ -13,12 +11,10 @@ from benchmarks.growing import grown_apart, memory_folder, most_memory
 from benchmarks.harness import Goal, Outcome
 from benchmarks.world import World
 from mqdssm.directory.options import ConnectionOptions
-from mqdssm.drivers.authentication import AS_SPECIFIED, Signer, Verifier
-from mqdssm.drivers.keyring import DirectoryKeys, KeyRings, PinnedKeys, TrustedSender
+from mqdssm.drivers.directory_server import start_directory_server
+from mqdssm.drivers.keyring import TrustedSender
 from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.drivers.replication import ReplicationDriver
-from mqdssm.drivers.store_thread import StoreThread
-from mqdssm.engines.replication.engine import ReplicationEngine
 from mqdssm.engines.replication.operations import Applied, ApplyChanges, LoadState
 from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.model.guid import Guid
@@ -64,7 +60,6 @@ class Enterprise:
     pec_store: LdapStore
     network: InProcessNetwork = field(default_factory=InProcessNetwork)
     keys: dict[str, PrivateKey] = field(default_factory=dict)
-    numbers: Iterator[int] = field(default_factory=lambda: count(1))
     last: int = 0
 
     def key(self, name: str) -> PrivateKey:
@@ -84,27 +79,13 @@ class Enterprise:
             pec_name="PEC",
             intersite_s=0.2,
         )
-        thread = StoreThread(store, f"store {name}")
         known = TrustedSender(
             machine_name="PEC", service=Service.PEC, keys=self.key("PEC").public_keys().keys
         )
-        rings = KeyRings((PinnedKeys({_guid("PEC"): known}), DirectoryKeys(thread.lookup)))
-        host = self.network.add(
-            name,
-            _guid(name),
-            signer=Signer(_guid(name), self.key(name)),
-            verifier=Verifier(rings, time.time(), AS_SPECIFIED),
-        )
-        engine = ReplicationEngine(settings, first_request=next(self.numbers) << 16)
-        driver = ReplicationDriver(engine, thread, host)
-        runner = Thread(target=driver.run, name=f"server {name}", daemon=True)
-        runner.start()
-        try:
-            yield driver
-        finally:
-            driver.stop()
-            runner.join()
-            host.close()
+        with start_directory_server(
+            settings, store, self.network, key=self.key(name), pinned={_guid("PEC"): known}
+        ) as server:
+            yield server.driver
 
     def found(self) -> None:
         """The objects of the enterprise, as its administrator makes them."""

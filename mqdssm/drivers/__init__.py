@@ -1,4 +1,4 @@
 """Drivers that run the engines: threads, timers, queue managers, keys.
 
-Programs that replicate begin with `mqdssm.drivers.replication.ReplicationDriver`.
+Programs that replicate begin with `mqdssm.drivers.directory_server.start_directory_server`.
 """

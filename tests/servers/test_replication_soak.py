@@ -59,7 +59,9 @@ def told(enterprise: Directories) -> str:
     """What servers say of themselves, for whoever looks for the reason of a failure."""
     lines = []
     for name, server in enterprise.servers.items():
-        lines.append(f"{name}: {dict(server.driver.counts.seen())}, {dict(server.host.counts.seen())}")
+        lines.append(
+            f"{name}: {dict(server.driver.counts.seen())}, {dict(server.queue_manager.counts.seen())}"
+        )
         with LdapStore.open(options_for(enterprise.directories[name])) as store:
             lines += [f"  {one}" for one in store.perform(LoadState()).partitions]
     return "\n".join(lines)

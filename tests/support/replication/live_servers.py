@@ -1,19 +1,11 @@
 """Directory servers at work: real engines, drivers, signatures and threads, on the network in one process."""
 
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from itertools import count
-from threading import Thread
 from types import MappingProxyType
 
-from mqdssm.drivers.authentication import SignaturePolicy, Signer, Verifier
-from mqdssm.drivers.keyring import DirectoryKeys, KeyRings, PinnedKeys
+from mqdssm.drivers.authentication import SignaturePolicy
+from mqdssm.drivers.directory_server import DirectoryServer, start_directory_server
 from mqdssm.drivers.private_key import PrivateKey
-from mqdssm.drivers.queue_manager import LocalQueueManager
-from mqdssm.drivers.replication import ReplicationDriver
-from mqdssm.drivers.store_thread import StoreThread
-from mqdssm.engines.replication.engine import ReplicationEngine
 from mqdssm.engines.replication.operations import ChangesFound, ObjectOutcome, ObjectRead, ReadObject
 from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.model.guid import Guid
@@ -42,32 +34,12 @@ def site_of(name: str) -> Guid:
     return guid_of(f"site {name}")
 
 
-@dataclass
 class LiveServer:
-    """A server and the thread it works in."""
+    """A server at work, and what tests do with it."""
 
-    host: LocalQueueManager
-    driver: ReplicationDriver
-    store: StoreThread
-    failures: list[Exception] = field(default_factory=list)
-
-    def start(self) -> None:
-        self.thread = Thread(target=self._run, name=f"server {self.host.machine_name}", daemon=True)
-        self.thread.start()
-
-    def _run(self) -> None:
-        try:
-            self.driver.run()
-        except Exception as error:  # noqa: BLE001  the test fails with it, not the thread
-            self.failures.append(error)
-
-    def stop(self) -> None:
-        self.driver.stop()
-        self.thread.join(20)
-        self.host.close()
-        assert not self.thread.is_alive()
-        if self.failures:
-            raise self.failures[0]
+    def __init__(self, server: DirectoryServer) -> None:
+        self.stop = server.close
+        self.driver, self.store, self.queue_manager = server.driver, server.store, server.queue_manager
 
     def create(
         self, kind: ObjectType, name: str, partition_id: Guid, identifier: Guid, properties: Properties
@@ -119,7 +91,6 @@ class Enterprise:
         self.network = InProcessNetwork()
         self.policy = policy or SignaturePolicy()
         self.servers: dict[str, LiveServer] = {}
-        self._lives = count(1)  # no two use the same numbers of requests (decision R33)
         self._make_store = make_store or (lambda _name: MemoryStore())
 
     def server(
@@ -143,24 +114,23 @@ class Enterprise:
             psc_name=psc,
             **{**QUICKLY, **tuning},  # type: ignore[arg-type]  # numbers of many settings
         )
-        thread = StoreThread(store or self._make_store(name), f"store {name}", retry_first_s=0.01)
-        pinned = PinnedKeys(
-            {
-                guid_of(one): sender_of(one, SERVICES[known])
-                for one, known in (("PEC", Role.PEC), (psc, Role.PSC))
-                if one
-            }
+        pinned = {
+            guid_of(one): sender_of(one, SERVICES[known])
+            for one, known in (("PEC", Role.PEC), (psc, Role.PSC))
+            if one
+        }
+        made = LiveServer(
+            start_directory_server(
+                settings,
+                store or self._make_store(name),
+                self.network,
+                key=key or key_of(name),
+                pinned=pinned,
+                policy=self.policy,
+                retry_first_s=0.01,
+            )
         )
-        host = self.network.add(
-            name,
-            guid_of(name),
-            signer=Signer(guid_of(name), key or key_of(name)),
-            verifier=Verifier(KeyRings((pinned, DirectoryKeys(thread.lookup))), time.time(), self.policy),
-        )
-        engine = ReplicationEngine(settings, first_request=1_000_000 * next(self._lives))
-        made = LiveServer(host, ReplicationDriver(engine, thread, host, policy=self.policy), thread)
         self.servers[name] = made
-        made.start()
         return made
 
     def equal(self, *names: str, partition_id: Guid) -> bool:

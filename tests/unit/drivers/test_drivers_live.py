@@ -88,7 +88,7 @@ def test_a_server_with_a_wrong_key_changes_nothing(enterprise):
     forger = enterprise.server("PSC1", Role.PSC, "Site1", key=PrivateKey.generate(1024))
     pec = enterprise.servers["PEC"]
     wrong = f"distrusted: {Distrust.WRONG.value}"
-    wait_until(lambda: pec.host.counts.seen().get(wrong, 0) >= 3)
+    wait_until(lambda: pec.queue_manager.counts.seen().get(wrong, 0) >= 3)
     assert pec.content(PEC_PARTITION_ID) == before
     assert forger.content(PEC_PARTITION_ID) == ()
     wait_until(lambda: any("signature" in what for what in forger.driver.counts.seen()))
@@ -129,7 +129,7 @@ def test_a_network_that_loses_doubles_and_repeats(enterprise):
     psc = enterprise.servers["PSC1"]
 
     def seen() -> set[str]:
-        return {what for server in enterprise.servers.values() for what in server.host.counts.seen()}
+        return {what for server in enterprise.servers.values() for what in server.queue_manager.counts.seen()}
 
     number = 0
     while not {"dropped: came twice", f"distrusted: {Distrust.REPLAYED.value}"} <= seen():

@@ -1,0 +1,127 @@
+"""Directory server of [MC-MQDSRP] with all its parts: the one place where they are put together."""
+
+import logging
+import time
+from collections.abc import Mapping
+from secrets import randbits
+from threading import Thread
+from types import MappingProxyType, TracebackType
+from typing import Final, Protocol, Self
+
+from mqdssm.drivers.authentication import AS_SPECIFIED, SignaturePolicy, Signer, Verifier
+from mqdssm.drivers.keyring import DirectoryKeys, KeyRings, PinnedKeys, TrustedSender
+from mqdssm.drivers.private_key import PrivateKey
+from mqdssm.drivers.queue_manager import LocalQueueManager
+from mqdssm.drivers.replay_marks import ReplayMarks
+from mqdssm.drivers.replication import ReplicationDriver
+from mqdssm.drivers.store_thread import RETRY_FIRST_S, StoreThread
+from mqdssm.engines.replication.engine import ReplicationEngine
+from mqdssm.engines.replication.settings import Settings
+from mqdssm.model.guid import Guid
+from mqdssm.store.performer import Store
+
+log: Final = logging.getLogger(__name__)
+
+
+class QueueManagerNetwork(Protocol):
+    """Network on which queue managers are started, such as `mqdssm.testing.in_process_network`."""
+
+    def add(
+        self, machine_name: str, identifier: Guid, *, signer: Signer, verifier: Verifier
+    ) -> LocalQueueManager:
+        """Start the queue manager of a machine.
+
+        Raises:
+            ValueError: one of that name or identifier is on the network already.
+        """
+
+
+class DirectoryServer:
+    """Directory server at work, started by `start_directory_server`; a context manager that closes it.
+
+    Attributes:
+        driver: makes changes, reports the status, counts what was dropped or noted.
+        store: performs operations of the store, and look-ups of other threads.
+        queue_manager: sends and receives its messages.
+    """
+
+    def __init__(
+        self, driver: ReplicationDriver, store: StoreThread, queue_manager: LocalQueueManager
+    ) -> None:
+        self.driver: Final = driver
+        self.store: Final = store
+        self.queue_manager: Final = queue_manager
+        self._failure: Exception | None = None
+        name = f"directory server {queue_manager.machine_name}"
+        self._thread: Final = Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop the server and its queue manager after their current work; the store stays open.
+
+        Raises:
+            TransportError: the queue manager had stopped by itself.
+            Exception: a defect that had stopped the server, its store or its queue manager.
+        """
+        self.driver.stop()
+        self._thread.join()
+        self.queue_manager.close()
+        if self._failure is not None:
+            raise self._failure
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self) -> None:
+        try:
+            self.driver.run()
+        except Exception as error:
+            log.exception("directory server %s has stopped", self.queue_manager.machine_name)
+            self._failure = error
+
+
+def start_directory_server(
+    settings: Settings,
+    store: Store,
+    network: QueueManagerNetwork,
+    *,
+    key: PrivateKey,
+    pinned: Mapping[Guid, TrustedSender] = MappingProxyType({}),
+    policy: SignaturePolicy = AS_SPECIFIED,
+    marks: ReplayMarks | None = None,
+    retry_first_s: float = RETRY_FIRST_S,
+) -> DirectoryServer:
+    """Start a directory server in threads of its own.
+
+    It takes messages of directory servers whose keys are pinned or in its own directory.
+
+    Args:
+        settings: names, role and intervals of the server.
+        store: the server's own directory; it is not closed with the server.
+        network: where its queue manager is started.
+        key: signs its messages.
+        pinned: keys of servers that its directory may not have yet, by QueueManager.Identifier: of the PEC,
+            and for a BSC of its PSC.
+        policy: how messages are signed, and which signatures are accepted.
+        marks: keeps replayed messages out after a restart; not closed with the server.
+        retry_first_s: seconds before an operation that failed is repeated for the first time.
+
+    Raises:
+        ValueError: the network has a queue manager of this name or identifier.
+    """
+    work = StoreThread(store, f"store of {settings.machine_name}", retry_first_s=retry_first_s)
+    keys = KeyRings((PinnedKeys(pinned), DirectoryKeys(work.lookup)))
+    queue_manager = network.add(
+        settings.machine_name,
+        settings.machine_id,
+        signer=Signer(settings.machine_id, key),
+        verifier=Verifier(keys, time.time(), policy, marks=marks),
+    )
+    # numbers of requests begin elsewhere at each start, so that no late reply is taken for another (R33)
+    engine = ReplicationEngine(settings, first_request=randbits(31))
+    return DirectoryServer(ReplicationDriver(engine, work, queue_manager, policy=policy), work, queue_manager)
