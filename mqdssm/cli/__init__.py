@@ -1,4 +1,4 @@
-"""Command line ``mqdssm``: one module a command, with shared output (`output`) and exit codes (`exits`).
+"""Command line ``mqdssm``: a module or folder for each command, with shared `output`, `options` and `exits`.
 
 Nothing here is needed by the library. Every module is cheap to import; what a command needs, it imports
 when it runs, so that ``mqdssm --help`` answers at once.

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mqdssm.cli.access import login_of
-from mqdssm.cli.engine import EngineName, EngineOption, WorkersOption, engine_of
 from mqdssm.cli.exits import UsageProblem
-from mqdssm.cli.objects import CommandType
+from mqdssm.cli.objects.arguments import CommandType
+from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of, login_of
 from mqdssm.cli.run import CommandRun, add_command
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from mqdssm.cli.engine import EngineName, EngineOption, WorkersOption, engine_of
+from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of
 from mqdssm.cli.run import CommandRun, add_command, usage_problems
-from mqdssm.cli.validate import MappingOption, source_of
+from mqdssm.cli.validate.command import MappingOption, source_of
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.inventory import Inventory

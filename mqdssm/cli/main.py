@@ -22,32 +22,32 @@ from mqdssm.pipeline.without_pandas import hide_pandas
 
 NAME: Final = "mqdssm"
 MODULES: Final = {
-    "demo": "mqdssm.cli.demo",
+    "demo": "mqdssm.cli.demo.command",
     "sandbox": "mqdssm.cli.sandbox",
     "schema": "mqdssm.cli.schema",
     "doctor": "mqdssm.cli.doctor",
-    "create": "mqdssm.cli.create",
-    "read": "mqdssm.cli.read",
-    "list": "mqdssm.cli.listing",
-    "write": "mqdssm.cli.write",
-    "delete": "mqdssm.cli.delete",
-    "resolve": "mqdssm.cli.resolve",
+    "create": "mqdssm.cli.objects.changes:create_app",
+    "read": "mqdssm.cli.objects.queries:read_app",
+    "list": "mqdssm.cli.objects.queries:list_app",
+    "write": "mqdssm.cli.objects.changes:write_app",
+    "delete": "mqdssm.cli.objects.changes:delete_app",
+    "resolve": "mqdssm.cli.objects.queries:resolve_app",
     "generate": "mqdssm.cli.generate",
     "export": "mqdssm.cli.export",
-    "validate": "mqdssm.cli.validate",
+    "validate": "mqdssm.cli.validate.command",
     "diff": "mqdssm.cli.diff",
     "inventory": "mqdssm.cli.inventory",
-    "plan": "mqdssm.cli.plan",
-    "apply": "mqdssm.cli.apply",
-    "migrate": "mqdssm.cli.migrate",
+    "plan": "mqdssm.cli.migrate.plan",
+    "apply": "mqdssm.cli.migrate.apply",
+    "migrate": "mqdssm.cli.migrate.command",
     "compare-replicas": "mqdssm.cli.compare_replicas",
-    "watch": "mqdssm.cli.watch",
+    "watch": "mqdssm.cli.watch.command",
     "decode": "mqdssm.cli.decode",
-    "discover": "mqdssm.cli.discover",
-    "discovery-server": "mqdssm.cli.discovery_server",
+    "discover": "mqdssm.cli.discovery.client",
+    "discovery-server": "mqdssm.cli.discovery.server",
     "support-bundle": "mqdssm.cli.support_bundle",
 }
-"""Command -> module, in the order of the help text; the module defines ``app``."""
+"""Command -> module, in the order of the help text. It defines ``app``, or the name behind the colon."""
 
 COLLECTED_AFTER: Final = 50_000
 """Threshold of the garbage collector instead of 700: imports make many objects, but no garbage."""
@@ -67,8 +67,9 @@ class Commands(MutableMapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._loaded:
-            module = importlib.import_module(MODULES[name])
-            command = typer.main.get_command(module.app)
+            module, _, attribute = MODULES[name].partition(":")
+            app = getattr(importlib.import_module(module), attribute or "app")
+            command = typer.main.get_command(app)
             command.name = name
             self._loaded[name] = command
         return self._loaded[name]

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from mqdssm.cli import exits, logs
+from mqdssm.cli.exits import termination
 from mqdssm.cli.options import CONNECTION, DEFAULTS, GENERAL, SPARK, Format, GivenOptions, output_option
 from mqdssm.cli.output import Output, say
-from mqdssm.cli.signals import termination
 from mqdssm.model.safe_text import is_secret_setting, redact, visible, visible_lines
 
 if TYPE_CHECKING:

@@ -1,14 +1,16 @@
 """``mqdssm sandbox``: run a persistent private directory in the background."""
 
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mqdssm.cli.exits import ExitCode
-from mqdssm.cli.private import testing_module
 from mqdssm.cli.run import CommandRun, add_command
+from mqdssm.errors import ConfigError
 
 if TYPE_CHECKING:
     from mqdssm.testing.sandbox import SandboxState
@@ -96,6 +98,20 @@ def _show(run: CommandRun, state: "SandboxState") -> None:
             ("folder", state.folder),
         )
     )
+
+
+def testing_module(name: str) -> ModuleType:
+    """Import a module of ``mqdssm.testing`` that runs private servers.
+
+    Raises:
+        ConfigError: this system cannot run one.
+    """
+    try:
+        return import_module(f"mqdssm.testing.{name}")
+    except ImportError as error:  # no fcntl on Windows
+        raise ConfigError(
+            f"private directories need Linux or another Unix ({error}); every other command works here"
+        ) from error
 
 
 add_command(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mqdssm.cli.exits import ExitCode
-from mqdssm.cli.objects import CommandType
+from mqdssm.cli.objects.arguments import CommandType
 from mqdssm.cli.run import CommandRun, add_command, usage_problems
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _allows(row: "Row", letter: str) -> bool:
 
 
 def _default(row: "Row") -> str:
-    from mqdssm.cli.human import text_of
+    from mqdssm.cli.objects.display import text_of
 
     return f"is {text_of(row, row.default) or 'empty'}"
 

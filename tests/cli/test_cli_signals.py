@@ -120,7 +120,7 @@ def test_a_terminal_that_is_gone_is_no_trouble(tmp_path: Path) -> None:
 def test_a_signal_that_is_ignored_stays_so(tmp_path: Path) -> None:
     program = (
         "import os, signal, time\n"
-        "from mqdssm.cli.signals import termination\n"
+        "from mqdssm.cli.exits import termination\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)  # nohup\n"
         "with termination():\n"
         "    os.kill(os.getpid(), signal.SIGHUP)\n"

@@ -130,8 +130,8 @@ def test_an_error_that_nobody_thought_of_has_no_traceback_either(alone, monkeypa
     def broken(*_, **__):
         raise RuntimeError("boom\x1b[2J")
 
-    monkeypatch.setattr("mqdssm.cli.objects.assignments_of", broken)
-    monkeypatch.setattr("mqdssm.cli.read.assignments_of", broken)
+    monkeypatch.setattr("mqdssm.cli.objects.arguments.assignments_of", broken)
+    monkeypatch.setattr("mqdssm.cli.objects.queries.assignments_of", broken)
     said = alone.error("read", "queue", "Label=x", code=6)
     assert said == r"unexpected RuntimeError: boom\x1b[2J; --debug shows where"
 
@@ -140,7 +140,7 @@ def test_interrupted(alone, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mqdssm.cli.read.assignments_of", interrupted)
+    monkeypatch.setattr("mqdssm.cli.objects.queries.assignments_of", interrupted)
     assert alone.error("read", "queue", "Label=x", code=130) == "interrupted"
 
 

@@ -18,9 +18,9 @@ from uuid import uuid4
 import pytest
 from support.watching.watch_program import PROGRAM, WAIT_S, running
 
-from mqdssm.cli import watch_outlets
-from mqdssm.cli.watch import WatchEvent
-from mqdssm.cli.watch_outlets import LinePrinter
+from mqdssm.cli.watch import outlets as watch_outlets
+from mqdssm.cli.watch.command import WatchEvent
+from mqdssm.cli.watch.outlets import LinePrinter
 from mqdssm.model.watching import ChangeEvent
 
 

@@ -17,7 +17,7 @@ from support.directory.ldif_reader import read_ldif
 from mqdssm.cli import exits, logs
 from mqdssm.cli.output import Output, say
 from mqdssm.cli.table_layout import layout_of
-from mqdssm.cli.watch_lines import status_json
+from mqdssm.cli.watch.lines import status_json
 from mqdssm.errors import GenericDirectoryError, MappingError
 from mqdssm.model.safe_text import printable_json, visible
 from mqdssm.pipeline.diff.changes import _Changes, _comment

@@ -19,14 +19,6 @@ REASONS = {
 """Modules that stay small, and the reason."""
 TO_BE_MERGED = frozenset(
     [
-        "mqdssm/cli/access.py",
-        "mqdssm/cli/delete.py",
-        "mqdssm/cli/keys.py",
-        "mqdssm/cli/private.py",
-        "mqdssm/cli/read.py",
-        "mqdssm/cli/resolve.py",
-        "mqdssm/cli/signals.py",
-        "mqdssm/cli/write.py",
         "mqdssm/drivers/counts.py",
         "mqdssm/drivers/timers.py",
         "mqdssm/engines/actions.py",

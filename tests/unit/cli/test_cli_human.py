@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from mqdssm.cli import human
+from mqdssm.cli.objects import display
 from mqdssm.model.elements import Queue, QueueManager, User
 from mqdssm.model.enums import OperatingSystemType, PrivacyLevel
 from mqdssm.tables import TABLES
@@ -43,12 +43,12 @@ from mqdssm.wire.keys import PublicKeys
     ],
 )
 def test_text(element, name, value, text):
-    assert human.text_of(TABLES[element].row(name), value) == text
+    assert display.text_of(TABLES[element].row(name), value) == text
 
 
 @pytest.mark.parametrize("name", ["Security", "PublicEncryptionKeyList", "PublicSigningKeyList"])
 def test_damaged_bytes_are_shown_as_such(name):
-    text = human.text_of(TABLES[QueueManager].row(name), b"\xff\xff\xff")
+    text = display.text_of(TABLES[QueueManager].row(name), b"\xff\xff\xff")
     assert text.startswith("3 bytes, damaged: [MS-")
 
 
@@ -58,14 +58,16 @@ def test_keys_and_certificates_are_named():
 
     keys = PublicKeys(keys=(PublicKey(provider_name="P", blob=b"12345"),))
     row = TABLES[QueueManager].row("PublicEncryptionKeyList")
-    assert human.text_of(row, bytes(keys)) == "P, 5 bytes"
+    assert display.text_of(row, bytes(keys)) == "P, 5 bytes"
     certificate = UserSignCert.of(b"der", UUID(int=1))
-    text = human.text_of(TABLES[User].row("Certificates"), bytes(UserSignCerts(certificates=(certificate,))))
+    text = display.text_of(
+        TABLES[User].row("Certificates"), bytes(UserSignCerts(certificates=(certificate,)))
+    )
     assert text == f"{certificate.digest.hex()}, 3 bytes"
 
 
 def test_only_what_is_populated_is_shown():
     queue = Queue(label="x")
-    assert list(human.pairs(queue, TABLES[Queue])) == [("Label", "x")]
+    assert list(display.pairs(queue, TABLES[Queue])) == [("Label", "x")]
     rows = TABLES[Queue].rows_for(["Label", "Quota"])
-    assert human.cells(queue, rows) == ["x", ""]
+    assert display.cells(queue, rows) == ["x", ""]

@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from mqdssm.cli import human
 from mqdssm.cli.exits import UsageProblem
-from mqdssm.cli.objects import (
+from mqdssm.cli.objects import display
+from mqdssm.cli.objects.arguments import (
     CommandType,
     assignments_of,
     equal_filters,
@@ -32,9 +32,9 @@ def made(kind, *texts):
 
 def test_every_type_has_a_table():
     assert {kind.element for kind in CommandType} == set(TABLES)
-    assert {kind.element_name for kind in CommandType} == set(human.LIST_COLUMNS)
+    assert {kind.element_name for kind in CommandType} == set(display.LIST_COLUMNS)
     for kind in CommandType:
-        assert set(human.LIST_COLUMNS[kind.element_name]) <= {row.adm for row in kind.table.rows}
+        assert set(display.LIST_COLUMNS[kind.element_name]) <= {row.adm for row in kind.table.rows}
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,9 @@
 
 import typer
 
-from mqdssm.cli.access import login_of
-from mqdssm.cli.apply import MaxErrors, MaxRate, Transactions, Verify, going_on, tell_report
-from mqdssm.cli.engine import EngineName, EngineOption, WorkersOption, engine_of
 from mqdssm.cli.exits import ExitCode
-from mqdssm.cli.plan import (
+from mqdssm.cli.migrate.apply import MaxErrors, MaxRate, Transactions, Verify, going_on, tell_report
+from mqdssm.cli.migrate.plan import (
     Computers,
     Conflict,
     Deletes,
@@ -21,6 +19,7 @@ from mqdssm.cli.plan import (
     tell_plan,
     watched,
 )
+from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of, login_of
 from mqdssm.cli.run import CommandRun, add_command
 
 app = typer.Typer(add_completion=False)

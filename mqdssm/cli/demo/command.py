@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mqdssm.cli import demo_objects
-from mqdssm.cli.demo_stage import DemoStage
+from mqdssm.cli.demo import objects as demo_objects
+from mqdssm.cli.demo.stage import DemoStage
 from mqdssm.cli.exits import ExitCode
-from mqdssm.cli.private import testing_module
 from mqdssm.cli.run import CommandRun, add_command, usage_problems
+from mqdssm.cli.sandbox import testing_module
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
@@ -85,7 +85,8 @@ def _migrated(
     with_spark: bool,
 ) -> bool:
     """Migrate, export and validate; return True if every planted defect is accounted for."""
-    from mqdssm.cli import demo_migration, demo_pipeline
+    from mqdssm.cli.demo import migration as demo_migration
+    from mqdssm.cli.demo import pipeline as demo_pipeline
 
     tables, exported = folder / ENTERPRISE, folder / "export"
     users = demo_pipeline.make(stage, plan, tables).objects["User"]

@@ -4,9 +4,9 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mqdssm.cli.demo_stage import DemoStage
-from mqdssm.cli.engine import EngineName
+from mqdssm.cli.demo.stage import DemoStage
 from mqdssm.cli.export import OBJECTS
+from mqdssm.cli.pipeline_options import EngineName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mqdssm.cli import exits
-from mqdssm.cli.endpoints import endpoint, guid
+from mqdssm.cli.discovery.endpoints import endpoint, guid
 from mqdssm.cli.output import ProgressBar, say
 from mqdssm.cli.run import CommandRun, add_command
 

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
-from mqdssm.cli import human
-from mqdssm.cli.demo_stage import DemoStage
-from mqdssm.cli.objects import CommandType
+from mqdssm.cli.demo.stage import DemoStage
+from mqdssm.cli.objects import display
+from mqdssm.cli.objects.arguments import CommandType
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
@@ -53,13 +53,13 @@ def change(stage: DemoStage, directory: "Directory", computer: str) -> None:
         identifier = directory.create(queue)
         by_guid = mqdssm.Filter("Identifier", "==", identifier)
         found = directory.read(mqdssm.Queue, by_guid)
-        stage.table(("attribute", "value"), human.pairs(found, CommandType.QUEUE.table))
+        stage.table(("attribute", "value"), display.pairs(found, CommandType.QUEUE.table))
     with stage.step("Change it, and delete it"):
         stage.call('queue.label = "Paid orders"; directory.write(queue)      # writes Label, nothing else')
         found.label = "Paid orders"
         directory.write(found)
         again = directory.read(mqdssm.Queue, by_guid, attributes=["Label", "ModifyTime"])
-        stage.result(f"Label is {again.label!r} now, changed {human.time_of(again.modify_time or 0)}")
+        stage.result(f"Label is {again.label!r} now, changed {display.time_of(again.modify_time or 0)}")
         stage.call('mqdssm.Queue(label="x" * 200)')
         try:
             mqdssm.Queue(label="x" * 200)
@@ -78,4 +78,4 @@ def change(stage: DemoStage, directory: "Directory", computer: str) -> None:
 def _cells(kind: CommandType, objects: "list[Any]", names: tuple[str, ...]) -> list[list[str]]:
     rows = kind.table.rows_for(names)
     found: list[DirectoryObject] = objects
-    return [human.cells(obj, rows) for obj in found]
+    return [display.cells(obj, rows) for obj in found]

@@ -11,12 +11,12 @@ import typer
 
 from mqdssm.cli import exits
 from mqdssm.cli.exits import UsageProblem
-from mqdssm.cli.objects import CommandType
+from mqdssm.cli.objects.arguments import CommandType
 from mqdssm.cli.output import say
 from mqdssm.cli.run import CommandRun, add_command, usage_problems
-from mqdssm.cli.watch_ending import ending
-from mqdssm.cli.watch_lines import json_of, status_json, text_of
-from mqdssm.cli.watch_outlets import CommandRunner, LinePrinter
+from mqdssm.cli.watch.ending import ending
+from mqdssm.cli.watch.lines import json_of, status_json, text_of
+from mqdssm.cli.watch.outlets import CommandRunner, LinePrinter
 from mqdssm.model.safe_text import visible
 
 if TYPE_CHECKING:

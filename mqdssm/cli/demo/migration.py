@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mqdssm.cli.apply import COUNTS, count_rows
-from mqdssm.cli.demo_stage import DemoStage
-from mqdssm.cli.engine import EngineName
+from mqdssm.cli.demo.stage import DemoStage
+from mqdssm.cli.migrate.apply import COUNTS, count_rows
+from mqdssm.cli.pipeline_options import EngineName
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.migrate.migrating import Migrated

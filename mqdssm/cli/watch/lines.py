@@ -3,7 +3,7 @@
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from mqdssm.cli import human
+from mqdssm.cli.objects import display
 from mqdssm.model.safe_text import printable_json
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _shown(change: "ObjectChange", name: str, value: Any) -> str:
     if value is None or value in ("", b"", ()):
         return _NOTHING
     row = table_of(change.element).by_adm.get(name)
-    text = human.text_of(row, value) if row is not None else _ldap_text(value)
+    text = display.text_of(row, value) if row is not None else _ldap_text(value)
     return text if len(text) <= SHOWN_CHARS_MAX else text[:SHOWN_CHARS_MAX] + "…"
 
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mqdssm.cli.access import login_of
-from mqdssm.cli.engine import EngineName, EngineOption, WorkersOption, engine_of
 from mqdssm.cli.exits import ExitCode
-from mqdssm.cli.plan import tell_left_out, watched
+from mqdssm.cli.migrate.plan import tell_left_out, watched
+from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of, login_of
 from mqdssm.cli.run import CommandRun, add_command
 
 if TYPE_CHECKING:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mqdssm.cli.access import login_of
-from mqdssm.cli.engine import EngineName, EngineOption, WorkersOption, engine_of
 from mqdssm.cli.exits import ExitCode, UsageProblem
-from mqdssm.cli.nightly import (
+from mqdssm.cli.options import CONNECTION
+from mqdssm.cli.output import say
+from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of, login_of
+from mqdssm.cli.run import CommandRun, add_command, usage_problems
+from mqdssm.cli.validate.nightly import (
     BaselineOption,
     HistoryOption,
     MetricsOption,
@@ -25,9 +27,6 @@ from mqdssm.cli.nightly import (
     prepare_run,
     tell_outcome,
 )
-from mqdssm.cli.options import CONNECTION
-from mqdssm.cli.output import say
-from mqdssm.cli.run import CommandRun, add_command, usage_problems
 from mqdssm.model.safe_text import printable_json
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mqdssm.cli.access import login_of
-from mqdssm.cli.engine import EngineName, EngineOption, WorkersOption, engine_of
 from mqdssm.cli.exits import ExitCode, UsageProblem
+from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of, login_of
 from mqdssm.cli.run import CommandRun, add_command, usage_problems
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from mqdssm.cli.endpoints import endpoint, guid
-from mqdssm.cli.endpoints import network as ip_network
+from mqdssm.cli.discovery.endpoints import endpoint, guid
+from mqdssm.cli.discovery.endpoints import network as ip_network
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.output import say
 from mqdssm.cli.run import CommandRun, add_command, usage_problems

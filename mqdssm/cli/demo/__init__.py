@@ -1,0 +1,1 @@
+"""``mqdssm demo``: a walk through the package on a private directory."""

@@ -1,0 +1,1 @@
+"""``mqdssm discover`` and ``mqdssm discovery-server``: the search for directory servers."""

@@ -1,0 +1,1 @@
+"""Commands that move objects into a directory: ``plan``, ``apply`` and ``migrate``."""

@@ -1,0 +1,1 @@
+"""Commands about single objects: ``create``, ``read``, ``list``, ``write``, ``delete`` and ``resolve``."""

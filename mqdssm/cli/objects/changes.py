@@ -1,0 +1,176 @@
+"""``mqdssm create``, ``write`` and ``delete`` ([MS-MQDSSM] 3.1.6.1, 3.1.6.7, 3.1.6.2)."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mqdssm.cli.exits import UsageProblem
+from mqdssm.cli.objects.arguments import Assignments, CommandType, TypeArgument, assignments_of, object_of
+from mqdssm.cli.output import say
+from mqdssm.cli.run import CommandRun, add_command
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from mqdssm.events.facade import Directory
+    from mqdssm.model.base import DirectoryObject
+
+create_app = typer.Typer(add_completion=False)
+
+
+def create(run: CommandRun, *, kind: TypeArgument, values: Assignments = None) -> None:
+    """Create a queue, queue-manager, site or routing-link.
+
+    What is not given is not stored: it reads as the specification's default. The Identifier that is shown is
+    the object's: servers may make it themselves, whatever was asked for.
+    """
+    from mqdssm.errors import GenericDirectoryError
+    from mqdssm.events.create import REQUIRED
+
+    if kind.element_name not in REQUIRED:
+        raise GenericDirectoryError(
+            f"{kind.element_name} objects cannot be created: {', '.join(REQUIRED)} can"
+        )
+    obj = object_of(kind, assignments_of(kind, values))
+    if missing := [name for name in REQUIRED[kind.element_name] if not obj.is_populated(name)]:
+        raise UsageProblem(f"a {kind.value} needs {', '.join(f'{name}=VALUE' for name in missing)}")
+    wanted = obj.identifier
+    with run.connect() as directory:
+        made = directory.create(obj)
+    kept = "" if wanted in {None, made} else _fate_of_guid(obj, wanted)
+    identifier = str(made)
+    if kept:
+        say(f"warning: {kept}")
+    if run.output.is_json:
+        run.output.document({"Identifier": identifier})
+    else:
+        run.output.line(f"created {kind.value} {identifier}")
+
+
+def _fate_of_guid(obj: "DirectoryObject", wanted: "UUID | None") -> str:
+    """Return a warning if the given GUID did not become the Identifier; empty if none is needed (M37)."""
+    made = obj.identifier
+    if obj.original_identifier == wanted:
+        return f"the server made the Identifier {made}; it remembers {wanted}, which finds it as well"
+    if obj.element_name == "QueueManager":  # of the others that keep nothing the library has warned
+        return f"the queue manager existed already, with the Identifier {made}, not {wanted}"
+    return ""
+
+
+add_command(
+    create_app,
+    "create",
+    create,
+    examples=(
+        "mqdssm create site Name=Berlin",
+        r"mqdssm create queue 'Pathname=web01\orders' Label=Orders Quota=10000 Transactional=true",
+        "mqdssm create queue-manager ComputerName=web01 SiteIdentifierList=5f7c…,81aa… RoutingServer=true",
+        "mqdssm create routing-link Site1Identifier=5f7c… Site2Identifier=81aa… ActualCost=7",
+    ),
+)
+
+
+def split_keys(
+    kind: CommandType, given: Mapping[str, tuple[str, ...]]
+) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+    """Split assignments into the one that identifies the object, and the others.
+
+    Raises:
+        UsageProblem: nothing says it, or more than one attribute does.
+    """
+    from mqdssm.events.attributes import KEYS
+
+    known = KEYS[kind.element_name]
+    keys = {name: texts for name, texts in given.items() if name in known}
+    rest = {name: texts for name, texts in given.items() if name not in known}
+    if len(keys) > 1:
+        raise UsageProblem(f"{' and '.join(keys)} both say which {kind.value} is meant: give one of them")
+    if not keys and kind is not CommandType.ENTERPRISE:
+        raise UsageProblem(f"which {kind.value}? give one of {', '.join(sorted(known))}, as Identifier=5f7c…")
+    return keys, rest
+
+
+def identify(directory: "Directory", kind: CommandType, obj: "DirectoryObject") -> None:
+    """Set the Identifier of an enterprise that was not named, since there is only one."""
+    if kind is CommandType.ENTERPRISE and not obj.is_populated("Identifier"):
+        obj.identifier = directory.read(kind.element, [], attributes=["Identifier"]).identifier
+
+
+write_app = typer.Typer(add_completion=False)
+
+
+def write(run: CommandRun, *, kind: TypeArgument, values: Assignments = None) -> None:
+    """Change attributes of one object.
+
+    One of Identifier, FullPath, Pathname, DirectoryPath, ComputerName, Name and SecurityIdentifier says which
+    object is meant (the enterprise needs none); the others are written.
+    """
+    given = assignments_of(kind, values)
+    _, changes = split_keys(kind, given)
+    if not changes:
+        raise UsageProblem("nothing to write: give an Attribute=Value besides the one that says which object")
+    obj = object_of(kind, given)
+    with run.connect() as directory:
+        identify(directory, kind, obj)
+        directory.write(obj, attributes=tuple(changes))
+    if run.output.is_json:
+        run.output.document({"written": list(changes)})
+    else:
+        run.output.line(f"written {kind.value}: {', '.join(changes)}")
+
+
+add_command(
+    write_app,
+    "write",
+    write,
+    examples=(
+        r"mqdssm write queue 'Pathname=web01\orders' 'Label=Paid orders' Quota=20000",
+        "mqdssm write enterprise DefaultTimeToLive=86400",
+        "mqdssm write site Name=Berlin 'Security=O:BAG:BAD:(A;;0x2002b;;;WD)'",
+    ),
+)
+
+
+delete_app = typer.Typer(add_completion=False)
+
+Recursive = Annotated[bool, typer.Option("--recursive", help="A queue manager: its queues, too.")]
+
+
+def delete(
+    run: CommandRun, *, kind: TypeArgument, values: Assignments = None, recursive: Recursive = False
+) -> None:
+    """Delete a queue, queue-manager, site or routing-link.
+
+    One of Identifier, FullPath, Pathname, DirectoryPath, ComputerName and Name says which one.
+    """
+    from mqdssm.errors import GenericDirectoryError
+    from mqdssm.events.create import REQUIRED
+
+    if kind.element_name not in REQUIRED:  # what can be created can be deleted (decision M44)
+        raise GenericDirectoryError(
+            f"{kind.element_name} objects cannot be deleted: {', '.join(REQUIRED)} can"
+        )
+    given = assignments_of(kind, values)
+    _, rest = split_keys(kind, given)
+    if rest:
+        raise UsageProblem(f"{', '.join(rest)}: delete takes only what says which {kind.value} is meant")
+    obj = object_of(kind, given)
+    with run.connect() as directory, run.output.bar("deleting queues") as show:
+        directory.delete(obj, recursive=recursive, on_progress=show)
+    name = "=".join((*given, *next(iter(given.values()))))
+    if run.output.is_json:
+        run.output.document({"deleted": name})
+    else:
+        run.output.line(f"deleted {kind.value} {name}")
+
+
+add_command(
+    delete_app,
+    "delete",
+    delete,
+    examples=(
+        r"mqdssm delete queue 'Pathname=web01\orders'",
+        "mqdssm delete queue-manager ComputerName=web01 --recursive",
+    ),
+)

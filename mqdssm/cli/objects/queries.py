@@ -1,0 +1,190 @@
+"""``mqdssm read``, ``list`` and ``resolve`` ([MS-MQDSSM] 3.1.6.3-3.1.6.6, 3.1.6.8, 3.1.6.9)."""
+
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mqdssm.cli.exits import UsageProblem
+from mqdssm.cli.objects import display
+from mqdssm.cli.objects.arguments import (
+    Assignments,
+    AttributesOption,
+    CommandType,
+    TypeArgument,
+    assignments_of,
+    complete_filter,
+    complete_list,
+    equal_filters,
+    filter_of,
+    names_of,
+    sort_of,
+)
+from mqdssm.cli.run import CommandRun, add_command
+
+if TYPE_CHECKING:
+    from mqdssm.model.base import DirectoryObject
+
+read_app = typer.Typer(add_completion=False)
+
+
+def read(
+    run: CommandRun, *, kind: TypeArgument, values: Assignments = None, attributes: AttributesOption = None
+) -> None:
+    """Show one object: the first one that has these values.
+
+    The enterprise needs none: there is one.
+    """
+    filters = equal_filters(kind, assignments_of(kind, values))
+    names = names_of(kind, attributes)
+    if not filters and kind is not CommandType.ENTERPRISE:
+        raise UsageProblem(f"which {kind.value}? give an Attribute=Value, or use 'mqdssm list {kind.value}'")
+    with run.connect() as directory:
+        obj = directory.read(kind.element, filters, attributes=names)
+    if run.output.is_json:
+        run.output.document(json.loads(display.json_of(obj)))
+    else:
+        run.output.pairs(display.pairs(obj, kind.table))
+
+
+add_command(
+    read_app,
+    "read",
+    read,
+    examples=(
+        "mqdssm read enterprise",
+        r"mqdssm read queue 'Pathname=web01\orders'",
+        "mqdssm read queue-manager ComputerName=web01 --attributes Identifier,Security -o json",
+    ),
+)
+
+
+list_app = typer.Typer(add_completion=False)
+
+Filters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filter",
+        "-f",
+        metavar="EXPRESSION",
+        help="As Label==Orders, with == != < <= > >=; several: all must hold.",
+        autocompletion=complete_filter,
+    ),
+]
+Sort = Annotated[
+    str | None,
+    typer.Option(
+        "--sort", metavar="A,-B", help="A first; minus: largest first.", autocompletion=complete_list
+    ),
+]
+Limit = Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help="At most N objects.")]
+
+
+def listing(
+    run: CommandRun,
+    *,
+    kind: TypeArgument,
+    filters: Filters = None,
+    attributes: AttributesOption = None,
+    sort: Sort = None,
+    limit: Limit = None,
+) -> None:
+    """List objects.
+
+    A table shows the usual attributes, JSON all of them (an array, written while it is read: also of a
+    million objects). If the search breaks off the array is not closed, and the exit code is not 0.
+    """
+    wanted = [filter_of(kind, text) for text in filters or ()]
+    keys = sort_of(kind, sort)
+    names = names_of(kind, attributes)
+    optional: tuple[str, ...] = ()
+    if names is None and not run.output.is_json:
+        names = display.LIST_COLUMNS[kind.element_name]
+        optional = names[2:-1]
+    with run.connect() as directory, run.output.progress(f"reading {kind.value}s") as done:
+        found = directory.search(kind.element, wanted, attributes=names, sort=keys)
+        objects = _counted(itertools.islice(found, limit), done)
+        if run.output.is_json:
+            run.output.json_array(display.json_of(obj) for obj in objects)
+            return
+        rows = kind.table.rows_for(names or ())
+        columns, cells_of = [row.adm for row in rows], display.cells
+        remembers = kind.table.ldap_class in directory.session.profile.original_guid_classes
+        if remembers and "Identifier" in columns:
+            columns, cells_of = [*columns, display.ORIGINAL], display.cells_with_original
+        count = run.output.rows(columns, (cells_of(obj, rows) for obj in objects), optional=optional)
+    run.output.note(f"{count} {kind.value}{'' if count == 1 else 's'}")
+
+
+def _counted(
+    objects: "Iterable[DirectoryObject]", done: Callable[[int], None]
+) -> "Iterator[DirectoryObject]":
+    for obj in objects:
+        done(1)
+        yield obj
+
+
+add_command(
+    list_app,
+    "list",
+    listing,
+    examples=(
+        'mqdssm list queue --filter "Label==Orders" --output json',
+        'mqdssm list queue -f "Quota>10000" -f "Transactional==true" --sort Quota,-Label -a Pathname,Quota',
+        'mqdssm list queue-manager --filter "CreateTime>=2026-01-01"',
+        "mqdssm list site -o json | jq -r '.[].Identifier'",
+    ),
+)
+
+
+resolve_app = typer.Typer(
+    add_completion=False, help="Show the queues behind an alias or a distribution list.", no_args_is_help=True
+)
+
+
+def alias(
+    run: CommandRun, *, full_path: Annotated[str, typer.Argument(metavar="DN", help="DN of the queue alias.")]
+) -> None:
+    """Show the format name that a queue alias stands for."""
+    from mqdssm.model.dn import DN
+
+    DN.parse(full_path)  # refused before anybody connects
+    with run.connect() as directory:
+        found = directory.resolve_queue_alias(full_path)
+    if run.output.is_json:
+        run.output.document({"format_name": found})
+    else:
+        run.output.line(found)
+
+
+def distribution_list(
+    run: CommandRun,
+    *,
+    format_name: Annotated[str, typer.Argument(metavar="DL=GUID", help="Its format name.")],
+) -> None:
+    """Show the format names of the queues in a distribution list, those of the lists in it included."""
+    from mqdssm.model.names import DistributionListFormatName, parse_format_name
+
+    if not isinstance(parse_format_name(format_name), DistributionListFormatName):
+        raise UsageProblem(f"{format_name!r} is no distribution list: DL=<GUID> is expected")
+    with run.connect() as directory:
+        found = directory.resolve_distribution_list(format_name)
+    if run.output.is_json:
+        run.output.document(found)
+        return
+    for one in found:
+        run.output.line(one)
+    run.output.note(f"{len(found)} queue{'' if len(found) == 1 else 's'}")
+
+
+add_command(
+    resolve_app, "alias", alias, examples=('mqdssm resolve alias "CN=alias,CN=Users,DC=example,DC=com"',)
+)
+add_command(
+    resolve_app,
+    "list",
+    distribution_list,
+    examples=("mqdssm resolve list DL=5EEFD5C9-5F3A-4BA5-8D4D-0A1A1B5E6E07",),
+)

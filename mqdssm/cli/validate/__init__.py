@@ -1,0 +1,1 @@
+"""``mqdssm validate``, and what validations that run every night need besides."""

@@ -1,0 +1,1 @@
+"""``mqdssm watch``: changes of a directory as they happen."""
