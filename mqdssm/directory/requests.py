@@ -267,6 +267,7 @@ def encode_unbind(message_id: int) -> bytes:
     return encode_message(message_id, tlv(UNBIND_REQUEST, b""), ())
 
 
+@lru_cache(maxsize=64)
 def paged_control(size: int, cookie: bytes = b"", *, critical: bool = True) -> LdapControl:
     """Return the control that requests a page of `size` entries ([RFC2696] 3), after a page's cookie.
 
@@ -311,6 +312,7 @@ def encode_message(message_id: int, operation: bytes, controls: Sequence[LdapCon
     return tlv(SEQUENCE, content)
 
 
+@lru_cache(maxsize=256)
 def _encode_control(control: LdapControl) -> bytes:
     content = octet_string(_oid(control.oid))
     if control.critical:  # DEFAULT FALSE: encoded only when true

@@ -51,6 +51,8 @@ _MESSAGE: Final = "[RFC4511] 4.1.1"
 _CONTROL: Final = "[RFC4511] 4.1.11"
 _DEREF: Final = "draft-masarati-ldap-deref 2.3"
 _RESULT: Final = "[RFC4511] 4.1.9"
+_SUCCESS: Final = b"\x0a\x01\x00\x04\x00\x04\x00"
+"""LDAPResult of nearly all answers: success, no name, no text."""
 CONTROLS_TAG: Final = 0xA0
 _REFERRAL_TAG: Final = 0xA3
 _SASL_CREDENTIALS_TAG: Final = 0x87
@@ -261,6 +263,8 @@ def decode_result(buffer: bytes, message: MessageBounds) -> LdapResult:
     """
     if message.tag not in RESULT_TAGS:
         raise DecodeError(_RESULT, "protocolOp", message.start, f"tag 0x{message.tag:02x} is no result")
+    if buffer[message.start : message.end] == _SUCCESS:
+        return LdapResult(0, "", "", (), decode_controls(buffer, message.end, message.stop))
     reader = BerReader(buffer, message.start, message.end, _RESULT)
     code = reader.integer("resultCode", ENUMERATED)
     matched_dn = reader.words("matchedDN")

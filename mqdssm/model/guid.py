@@ -48,7 +48,11 @@ class Guid(bytes):
         return UUID(bytes_le=bytes(self))
 
     def __str__(self) -> str:
-        return str(self.uuid)
+        digits = self.hex()
+        return (
+            f"{digits[6:8]}{digits[4:6]}{digits[2:4]}{digits[:2]}-{digits[10:12]}{digits[8:10]}"
+            f"-{digits[14:16]}{digits[12:14]}-{digits[16:20]}-{digits[20:]}"
+        )
 
     def __repr__(self) -> str:
         return f"Guid.parse({str(self)!r})"

@@ -151,7 +151,7 @@ def recognize(server: ReplicaState, event: Received) -> Job[None]:
     """
     key = key_of(event.sender)
     server.aliases.pop(key, None)
-    if event.machine_id is None or key in _known_names(server):
+    if event.machine_id is None or _is_known(server, key):
         return
     names, others = set(), set()
     for partition in list(server.partitions.values()):
@@ -168,10 +168,13 @@ def recognize(server: ReplicaState, event: Received) -> Job[None]:
         server.aliases[key] = frozenset(names)
 
 
-def _known_names(server: ReplicaState) -> set[str]:
-    names = {one.record.authority_name for one in server.partitions.values()}
-    names |= {one.name for one in server.neighbors} | {server.psc_name}
-    return {key_of(one) for one in names if one}
+def _is_known(server: ReplicaState, key: str) -> bool:
+    """Return True if a name is that of an authority, a neighbour or our PSC."""
+    if not key:
+        return False
+    if any(key_of(one.name) == key for one in server.neighbors) or key_of(server.psc_name) == key:
+        return True
+    return any(key_of(one.record.authority_name) == key for one in server.partitions.values())
 
 
 def _is_controller(partition: Partition, machine_id: Guid) -> Job[bool]:
@@ -237,14 +240,17 @@ def _admit_propagation(
     if header.partition_seq_numbers and key_of(header.machine_name) != key_of(sender):
         server.note("dropped: numbers in another machine's name", f"{header.machine_name}, from {sender}")
         header = SeqNumberHeader()
+    if header is message.seq_number_header and not refused:
+        return message
     return replace(message, directory_changes=tuple(believed), seq_number_header=header)
 
 
 def _admit_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) -> SyncReplyMessage:
     fitting = tuple(one for one in message.directory_changes if _fits(one))
-    if len(fitting) < len(message.directory_changes):
-        why = "of objects that a partition cannot have"
-        server.note(f"dropped: changes {why}", f"{message.partition_id}, from {sender}")
+    if len(fitting) == len(message.directory_changes):
+        return message
+    why = "of objects that a partition cannot have"
+    server.note(f"dropped: changes {why}", f"{message.partition_id}, from {sender}")
     return replace(message, directory_changes=fitting)
 
 

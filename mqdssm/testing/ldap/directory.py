@@ -5,6 +5,7 @@ the slapd of `mqdssm.testing.openldap`: schema of MSMQ, unique objectGUIDs, a bo
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Final
@@ -21,6 +22,7 @@ from mqdssm.directory.requests import (
     PAGED_RESULTS_OID,
     SEARCH_REQUEST,
     ChangeType,
+    LdapControl,
     SearchScope,
 )
 from mqdssm.model.dn import DN
@@ -57,6 +59,15 @@ _FULL: Final = "txn_commit failed"
 """Diagnostic message of back-mdb if its database has no space for a write."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """Answer to a search: encoded entries, result code and the cookie of the next page."""
+
+    entries: list[bytes]
+    code: int = LdapCode.SUCCESS
+    cookie: bytes | None = None
+
+
 class SimulatedDirectory:
     """An LDAP server and its disk.
 
@@ -75,6 +86,7 @@ class SimulatedDirectory:
         self._root = checked_name(root)
         self._now = now
         self._tree = EntryTree()
+        self._answers: dict[tuple[str, SearchRequest, tuple[LdapControl, ...]], _Answer] = {}
         self._count = 0
         self._admin = f"cn=admin,{root}".encode()
         for (_, dn), *pairs in base_tree_entries(root):
@@ -104,31 +116,37 @@ class SimulatedDirectory:
     # -- searches
 
     def _search(self, request: LdapRequest, search: SearchRequest) -> bytes:
+        """Return the answer to a search; answers are kept until the next write."""
+        key = request.dn, search, request.controls
+        found = self._answers.get(key)
+        if found is None:
+            found = self._answers[key] = self._found(request, search)
+        entries = b"".join([entry_message(request.id, one) for one in found.entries])
+        return entries + search_done(request.id, found.code, cookie=found.cookie)
+
+    def _found(self, request: LdapRequest, search: SearchRequest) -> _Answer:
         if search.scope is SearchScope.BASE and request.dn in {"", SUBSCHEMA}:
             values = _schema() if request.dn else self._root_dse()
             wanted = {one.lower() for one in search.attributes}
             every = ALL_OPERATIONAL_ATTRIBUTES in wanted
             shown = [one for one in values.items() if every or one[0].lower() in wanted]
-            return entry_message(request.id, entry_content(request.dn, shown)) + search_done(request.id)
+            return _Answer([entry_content(request.dn, shown)])
         base = self._existing(checked_name(request.dn))
         _check_assertion(request, base)
         control = request.control(PAGED_RESULTS_OID)
         size, cookie = (0, b"") if control is None else read_paging(control)
         if 0 < search.size_limit <= size:  # no page could be full
             control, size = None, 0
-        parts: list[bytes] = []
+        entries: list[bytes] = []
         last = 0
         for found in self._matching(base, search, after=int.from_bytes(cookie, "big")):
-            if size and len(parts) == size:
-                parts.append(search_done(request.id, cookie=last.to_bytes(_COOKIE_BYTES, "big")))
-                return b"".join(parts)
-            if search.size_limit and len(parts) == search.size_limit:
-                parts.append(search_done(request.id, LdapCode.SIZE_LIMIT_EXCEEDED))
-                return b"".join(parts)
-            parts.append(entry_message(request.id, found.encoded(search.attributes)))
+            if size and len(entries) == size:
+                return _Answer(entries, cookie=last.to_bytes(_COOKIE_BYTES, "big"))
+            if search.size_limit and len(entries) == search.size_limit:
+                return _Answer(entries, LdapCode.SIZE_LIMIT_EXCEEDED)
+            entries.append(found.encoded(search.attributes))
             last = found.number
-        parts.append(search_done(request.id, cookie=None if control is None else b""))
-        return b"".join(parts)
+        return _Answer(entries, cookie=None if control is None else b"")
 
     def _matching(self, base: TreeEntry, search: SearchRequest, after: int) -> Iterator[TreeEntry]:
         some = self._tree.within(base, search.scope, search.filter)
@@ -276,6 +294,7 @@ class SimulatedDirectory:
             raise LdapRefusal(LdapCode.OTHER, _FULL)
         if self.on_write is not None:
             self.on_write(Moment.BEFORE)
+        self._answers.clear()
         write()
         if self.on_write is not None:
             self.on_write(Moment.AFTER)

@@ -98,14 +98,14 @@ WRITES: Final = frozenset({MODIFY_REQUEST, ADD_REQUEST, DELETE_REQUEST, MODIFY_D
 _COMPARISONS: Final[Mapping[int, Callable[[str, bytes], LdapFilter]]] = MappingProxyType(
     {TAGS[one]: one for one in (Equal, GreaterOrEqual, LessOrEqual, Approx)}
 )
-_FILTERS_KEPT: Final = 2048
+_KEPT: Final = 2048
 _MESSAGE: Final = "[RFC4511] 4.1.1"
 _FILTER: Final = "[RFC4511] 4.5.1.7"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SearchRequest:
-    """Fields of a SearchRequest, without its base."""
+    """Fields of a SearchRequest, without its base; requests with the same octets share one (`_search_in`)."""
 
     scope: SearchScope
     dereference: int
@@ -165,7 +165,10 @@ def decode_request(buffer: bytes, message: MessageBounds) -> LdapRequest:
         DecodeError: it is none.
     """
     reader = BerReader(buffer, message.start, message.end)
-    controls = decode_controls(buffer, message.end, message.stop)
+    controls = _controls_in(buffer[message.end : message.stop])
+    if message.tag == SEARCH_REQUEST:
+        base, search = _search_in(buffer[message.start : message.end])
+        return LdapRequest(message.id, message.tag, base, controls, search)
     read = _READERS.get(message.tag)
     if read is None:
         raise DecodeError(_MESSAGE, "protocolOp", message.start, f"tag 0x{message.tag:02x} is no request")
@@ -175,22 +178,31 @@ def decode_request(buffer: bytes, message: MessageBounds) -> LdapRequest:
 _Controls = tuple[LdapControl, ...]
 
 
-def _read_search(message: MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
+@lru_cache(maxsize=_KEPT)
+def _controls_in(octets: bytes) -> _Controls:
+    return decode_controls(octets, 0, len(octets))
+
+
+@lru_cache(maxsize=_KEPT)
+def _search_in(octets: bytes) -> tuple[str, SearchRequest]:
+    """Decode the base and the other fields of a SearchRequest; a client repeats most of its searches."""
+    reader = BerReader.of(octets)
     base = reader.name("baseObject")
     scope = SearchScope(reader.integer("scope", ENUMERATED))
     dereference = reader.integer("derefAliases", ENUMERATED)
     size_limit, time_limit = reader.integer("sizeLimit"), reader.integer("timeLimit")
     types_only = reader.boolean("typesOnly", BOOLEAN)
     begin = reader.position
-    reader.span(reader.buffer[begin], "filter")
-    found = decode_filter(reader.buffer[begin : reader.position])
+    reader.span(octets[begin], "filter")
+    found = decode_filter(octets[begin : reader.position])
     names = reader.enter(SEQUENCE, "attributes")
     reader.finish("SearchRequest")
     attributes = []
     while names.more():
         attributes.append(names.name("attribute"))
-    search = SearchRequest(scope, dereference, size_limit, time_limit, types_only, found, tuple(attributes))
-    return LdapRequest(message.id, message.tag, base, controls, search)
+    return base, SearchRequest(
+        scope, dereference, size_limit, time_limit, types_only, found, tuple(attributes)
+    )
 
 
 def _read_add(message: MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
@@ -267,7 +279,6 @@ _READERS: Final[Mapping[int, Callable[[MessageBounds, BerReader, _Controls], Lda
         {
             BIND_REQUEST: _read_bind,
             UNBIND_REQUEST: _read_end,
-            SEARCH_REQUEST: _read_search,
             MODIFY_REQUEST: _read_modify,
             ADD_REQUEST: _read_add,
             DELETE_REQUEST: _read_delete,
@@ -280,7 +291,7 @@ _READERS: Final[Mapping[int, Callable[[MessageBounds, BerReader, _Controls], Lda
 )
 
 
-@lru_cache(maxsize=_FILTERS_KEPT)
+@lru_cache(maxsize=_KEPT)
 def decode_filter(octets: bytes) -> LdapFilter:
     """Decode a filter ([RFC4511] 4.5.1.7).
 
