@@ -178,6 +178,7 @@ def answers(
                     piece = opened.enter_context(work.open(stop))
                 answer = pickle.dumps((piece(number), None))
             except Exception as error:  # noqa: BLE001  every error is sent to the parent
+                stop.set()  # on Spark this also stops the other workers
                 yield number, pickle.dumps((None, _portable(error)))
                 return
             yield number, answer

@@ -30,4 +30,4 @@ def runner(
         if not may_speculate:
             refuse_speculation(spark)
         probe(spark, on, files)
-        yield SparkRunner(spark)
+        yield SparkRunner(spark, on.shared)

@@ -1,7 +1,10 @@
 """The runner on Spark, which only schedules: tasks get numbers, and results pass the JVM unchanged."""
 
 import contextlib
+import os
+import tempfile
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -9,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from mqdssm.pipeline.interrupts import deferred
 from mqdssm.pipeline.mqis.files import TableFiles
 from mqdssm.pipeline.mqis.mapping import SourceMapping
 from mqdssm.pipeline.runner import ATTEMPTS, Job, OnDone, Results, Stopped, StopRequest, Work, answers
-from mqdssm.pipeline.spark_options import SparkOptions
+from mqdssm.pipeline.spark_options import LOCAL, SparkOptions
+from mqdssm.pipeline.worker import GRACE_S
 from mqdssm.spark.cluster import probe
 from mqdssm.spark.jdbc import copy_tables
 
@@ -38,15 +43,20 @@ class SparkRunner:
 
     Each piece is a task; the pieces of a small job share as many tasks as there are cores.
 
+    A stop reaches the pieces through a file that their workers poll, so that they end at a safe place as with
+    the local runner (decision M110).
+
     Args:
         spark: the session.
+        shared: a folder that all machines of a cluster see; without it a stop cancels the job at once.
 
     Attributes:
         spark: the session.
     """
 
-    def __init__(self, spark: "SparkSession") -> None:
+    def __init__(self, spark: "SparkSession", shared: Path | None = None) -> None:
         self.spark: Final = spark
+        self._shared = shared
 
     def concurrency(self, count: int, *, is_small: bool = False) -> int:  # noqa: ARG002  it is the same
         """See `Runner`."""
@@ -63,15 +73,16 @@ class SparkRunner:
         numbers = self.spark.range(0, count, 1, tasks)
         # unpickled once in each worker, not once a task: it may be large
         work = self.spark.sparkContext.broadcast(job.work)
+        results = Results(count)
         try:
-            with self._observed(on_done, stop, count, tasks):
-                rows = numbers.mapInArrow(_worker(work), _OUTCOME).collect()
+            with deferred(stop), stop_file(str(self.spark.sparkContext.master), self._shared) as path:
+                with self._observed(on_done, StopFile(path, stop), count, tasks):
+                    rows = numbers.mapInArrow(_worker(work, path), _OUTCOME).collect()
+                for row in sorted(rows, key=lambda row: row["number"]):
+                    results.add(row["number"], bytes(row["answer"]))
         finally:
             with contextlib.suppress(Exception):  # Java may have ended, which is reported already
                 work.destroy()
-        results = Results(count)
-        for row in sorted(rows, key=lambda row: row["number"]):
-            results.add(row["number"], bytes(row["answer"]))
         return results.values()
 
     def copy_tables(self, url: str, mapping: SourceMapping, folder: Path) -> dict[str, TableFiles]:
@@ -103,11 +114,11 @@ class SparkRunner:
         return SparkJoin(self.spark)
 
     @contextlib.contextmanager
-    def _observed(self, on_done: OnDone | None, stop: StopRequest, count: int, tasks: int) -> Iterator[None]:
-        """Report progress and watch for a stop from another thread, while a job runs.
+    def _observed(self, on_done: OnDone | None, stop: "StopFile", count: int, tasks: int) -> Iterator[None]:
+        """Report progress and pass a stop on to the workers, while a job runs.
 
         Raises:
-            Stopped: the stop was set, and Spark cancelled the job.
+            Stopped: the stop was set, and Spark cancelled the job because it did not end in time.
         """
         context: Any = self.spark.sparkContext
         before = context.getLocalProperty(_GROUP)
@@ -115,9 +126,13 @@ class SparkRunner:
         ended = threading.Event()
 
         def watch() -> None:
+            deadline = None
             while not ended.wait(_POLL_S):
                 if stop.is_set:
-                    context.cancelJobGroup(group)
+                    if deadline is None:
+                        deadline = time.monotonic() + (GRACE_S if stop.write() else 0.0)
+                    if time.monotonic() >= deadline:
+                        context.cancelJobGroup(group)
                 if on_done is not None:
                     on_done(_finished(context, group) * count // tasks, count)
 
@@ -146,12 +161,66 @@ def _finished(context: Any, group: str) -> int:
     return sum(stage.numCompletedTasks for stage in stages if stage is not None)
 
 
-def _worker(work: "Broadcast[Work]") -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+class StopFile(StopRequest):
+    """Stop request that the program and the workers of a job share as a file.
+
+    Args:
+        path: of the file, which exists when the stop is requested; None: the request is not shared.
+        own: another request that counts, too.
+    """
+
+    def __init__(self, path: str | None, own: StopRequest | None = None) -> None:
+        super().__init__()
+        self._path = path
+        self._own = own
+        self._next_s = 0.0
+
+    def set(self) -> None:
+        """Request the stop for all workers of the job."""
+        super().set()
+        self.write()
+
+    def write(self) -> bool:
+        """Write the file; False if the workers do not see it."""
+        try:
+            if self._path is not None:
+                Path(self._path).touch()
+        except OSError:
+            return False
+        return self._path is not None
+
+    @property
+    def is_set(self) -> bool:
+        """True if the stop was requested; looks at the file every `_POLL_S` seconds."""
+        now = time.monotonic()
+        if self._path is not None and now >= self._next_s and not super().is_set:
+            self._next_s = now + _POLL_S
+            if os.path.exists(self._path):  # noqa: PTH110  cheaper: it stands in the loops of workers
+                super().set()
+        return super().is_set or (self._own is not None and self._own.is_set)
+
+
+@contextlib.contextmanager
+def stop_file(master: str, shared: Path | None) -> Iterator[str | None]:
+    """Yield the path of a stop file that all workers see; None on a cluster without a shared folder."""
+    is_here = LOCAL.fullmatch(master) is not None
+    if not is_here and shared is None:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="mqdssm-stop-", dir=None if is_here else shared) as folder:
+        yield str(Path(folder) / "stop")
+
+
+def _worker(
+    work: "Broadcast[Work]", stop_path: str | None
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function that a task runs."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = (number for batch in batches for number in batch.column(0).to_pylist())
-        for number, answer in answers(work.value, numbers, StopRequest()):
+        for number, answer in answers(work.value, numbers, StopFile(stop_path)):
             yield pa.RecordBatch.from_pylist([{"number": number, "answer": answer}], schema=_SCHEMA)
+        for _ in numbers:  # after an error: Spark ends a worker that leaves a part of its input
+            pass
 
     return run

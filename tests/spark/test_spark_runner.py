@@ -1,14 +1,20 @@
 """The runner on Spark: the same jobs as the local one, with the same answers."""
 
+import os
 import shutil
+import signal
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
-from support.spark.runner_work import TestWork, begun_pids, job
+from support.spark.runner_work import MINUTE_S, TestWork, begun_pids, job
 
 from mqdssm.errors import DecodeError, GenericDirectoryError
+from mqdssm.pipeline import interrupts
 from mqdssm.pipeline.runner import Stopped, StopRequest, WorkerFailed
+from mqdssm.spark import runner as spark_runner
 from mqdssm.spark.runner import SparkRunner
 
 TESTS = Path(__file__).parents[1]
@@ -50,5 +56,71 @@ def test_stopping_from_another_thread(runner, tmp_path, spark) -> None:
     threading.Thread(target=lambda: (begun_pids(waiting, 2), stop.set())).start()
     with pytest.raises(Stopped):
         runner.run(job(waiting), stop=stop)
+    assert waiting.names("ended-") == ["ended-0", "ended-1"]  # at safe places
     assert spark.range(3).count() == 3  # the session lives
     assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
+
+
+def test_a_piece_that_fails_stops_the_others(runner, tmp_path) -> None:
+    started = time.monotonic()
+    with pytest.raises(GenericDirectoryError, match="refused"):
+        runner.run(job(TestWork(tmp_path, "fail"), 4))
+    assert time.monotonic() - started < MINUTE_S  # what others wait
+
+
+def test_a_piece_without_a_safe_place_is_cancelled(runner, tmp_path, spark, monkeypatch) -> None:
+    monkeypatch.setattr(spark_runner, "GRACE_S", 0.5)
+    stop, hanging = StopRequest(), TestWork(tmp_path, "hang")
+    threading.Thread(target=lambda: (begun_pids(hanging, 2), stop.set())).start()
+    started = time.monotonic()
+    with pytest.raises(Stopped):
+        runner.run(job(hanging), stop=stop)
+    assert time.monotonic() - started < MINUTE_S
+    assert spark.range(3).count() == 3
+
+
+class Hangup(BaseException):
+    """What the handler of a signal raises here: a KeyboardInterrupt would end all tests."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGHUP")
+def test_a_signal_acts_when_the_pieces_have_ended_at_a_safe_place(
+    runner, tmp_path, spark, monkeypatch
+) -> None:
+    monkeypatch.setattr(interrupts, "GRACE_S", MINUTE_S)  # a slow machine is no reason to give up here
+    monkeypatch.setattr(spark_runner, "GRACE_S", MINUTE_S)
+
+    def interrupt(*_: object) -> None:
+        raise Hangup
+
+    waiting = TestWork(tmp_path, "wait")
+
+    def send() -> None:
+        begun_pids(waiting, 2)
+        os.kill(os.getpid(), signal.SIGHUP)
+
+    before = signal.signal(signal.SIGHUP, interrupt)
+    try:
+        threading.Thread(target=send).start()
+        with pytest.raises(Hangup):
+            runner.run(job(waiting))
+        assert signal.getsignal(signal.SIGHUP) is interrupt
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert waiting.names("ended-") == ["ended-0", "ended-1"]
+    assert spark.range(3).count() == 3
+
+
+@pytest.mark.parametrize(
+    ("master", "shared", "folder"),
+    [("local[2]", "", "temporary"), ("spark://h:7077", "shared", "shared"), ("spark://h:7077", "", None)],
+)
+def test_where_workers_look_for_a_stop(tmp_path, monkeypatch, master, shared, folder) -> None:
+    """On a cluster in the folder that all machines share; without one Spark cancels the job at once."""
+    for name in ("temporary", "shared"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    with spark_runner.stop_file(master, tmp_path / shared if shared else None) as path:
+        assert (path is None) == (folder is None)
+        assert path is None or Path(path).parents[1] == tmp_path / folder
+    assert [*(tmp_path / "temporary").iterdir(), *(tmp_path / "shared").iterdir()] == []
