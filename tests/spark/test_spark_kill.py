@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from applying import operations_in
-from planning import lines_of
-from source_tree import ROOT
+from support.mqis.applied_plans import operations_in
+from support.mqis.plans import lines_of
+from support.project.source_tree import ROOT
 
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
@@ -33,7 +33,7 @@ import runpy, sys
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from comparing import KilledOnce
+from support.mqis.comparison import KilledOnce
 from mqdssm.spark.runner import SparkRunner
 
 folder, numbers, real = Path(sys.argv.pop(1)), count(1), SparkRunner.run
@@ -59,7 +59,7 @@ def output(folder: Path, *words: str, engine: str) -> tuple[str, int]:
     killed = folder / "killed"
     killed.mkdir(parents=True)
     program = ["-c", PROGRAM, str(killed)] if engine == "spark" else ["-m", "mqdssm.cli.main"]
-    places = os.pathsep.join((str(ROOT), str(ROOT / "tests" / "support")))
+    places = os.pathsep.join((str(ROOT), str(ROOT / "tests")))
     done = subprocess.run(
         [sys.executable, *program, *words, "--engine", engine],
         env={**os.environ, "PYTHONPATH": places},
