@@ -220,12 +220,12 @@ class TestOwner:
     def test_a_clock_that_is_set_stops_no_look(self) -> None:
         """A search seems to have taken a day."""
         server = Lone()
-        (asked,) = server.engine.step(TimerFired(name=foreign.TIMER), server.now)
+        (asked,) = server.engine.step(TimerFired(name="foreign"), server.now)
         assert isinstance(asked, Perform)
         found = Performed(token=asked.token, result=ops.ForeignFound(objects=(), reached=""))
         (timer,) = server.engine.step(found, server.now + 86_400)
         assert isinstance(timer, StartTimer)
-        assert (timer.name, timer.after_s) == (foreign.TIMER, foreign.PAUSE_S_MAX)
+        assert (timer.name, timer.after_s) == ("foreign", foreign.PAUSE_S_MAX)
 
     def test_many_changes_let_other_work_in(self, net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(foreign, "FOUND_MAX", 5)

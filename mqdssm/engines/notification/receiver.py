@@ -5,6 +5,7 @@ time. Each job that waits for reads is a generator, and only one job runs at a t
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 from uuid import UUID
@@ -43,10 +44,15 @@ from mqdssm.model.notification import (
 from mqdssm.model.owned import OwnedQueueManager, StateEvent
 from mqdssm.model.transport import AuthenticationLevel, SenderIdentifierType
 
-BATCH: Final = "batch"
-"""The timer after which waiting messages are processed (notes <3> and <14>)."""
-REFRESH: Final = "refresh"
-"""Timer after which the directory is read again because a read failed."""
+
+class ReceiverTimer(StrEnum):
+    """Timers of the receiver; the driver knows them by these names."""
+
+    BATCH = "batch"
+    """Process the waiting messages (notes <3> and <14>): runs while messages wait."""
+    REFRESH = "refresh"
+    """Read everything from the directory again: runs after a read that failed."""
+
 
 Job: TypeAlias = Generator[Operation, Result, None]
 
@@ -106,7 +112,7 @@ class NotificationReceiver:
             self._refresh_is_due = True  # the refresh reads all objects
 
     def _on_timer(self, event: TimerFired) -> None:
-        if event.name == BATCH:
+        if event.name == ReceiverTimer.BATCH:
             self._batch_is_due = True
         else:
             self._refresh_is_due = True
@@ -145,7 +151,7 @@ class NotificationReceiver:
         """Start the timer unless it is running."""
         due = self._waiting.arm(self._now)
         if due is not None:
-            self._actions.append(StartTimer(name=BATCH, after_s=due - self._now))
+            self._actions.append(StartTimer(name=ReceiverTimer.BATCH, after_s=due - self._now))
 
     # --- work
 
@@ -193,7 +199,7 @@ class NotificationReceiver:
     def _postpone(self, reason: str) -> None:
         """Schedule a read of everything, which makes up for whatever was missed."""
         self._note("directory not read", reason)
-        self._actions.append(StartTimer(name=REFRESH, after_s=self.settings.retry_s))
+        self._actions.append(StartTimer(name=ReceiverTimer.REFRESH, after_s=self.settings.retry_s))
 
     def _batch(self) -> Job:
         """Process the waiting messages (notes <3> and <14>)."""

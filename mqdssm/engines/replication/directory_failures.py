@@ -20,7 +20,8 @@ from mqdssm.engines.replication import (
     topology,
 )
 from mqdssm.engines.replication.actions import ClientEvent, Event, Received, Started
-from mqdssm.engines.replication.state import AGAIN_TIMER, FINISH_S, Job, Partition, ReplicaState
+from mqdssm.engines.replication.state import FINISH_S, Job, Partition, ReplicaState
+from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
     ChangePropagationMessage,
@@ -31,7 +32,6 @@ from mqdssm.model.messages import (
 
 AGAIN_S: Final = 60.0
 """Time after which work that was given up is retried."""
-START_TIMER: Final = "start"
 
 
 def give_up(server: ReplicaState, event: Event, reason: str) -> None:
@@ -44,10 +44,11 @@ def give_up(server: ReplicaState, event: Event, reason: str) -> None:
     """
     server.note("given up: the directory is damaged", f"{type(event).__name__}: {reason}")
     if isinstance(event, Started):
-        server.start_timer(START_TIMER, AGAIN_S)
+        server.start_timer(Timer(TimerPurpose.START), AGAIN_S)
         return
-    if isinstance(event, TimerFired) and event.name != AGAIN_TIMER:
-        server.start_timer(event.name, AGAIN_S)
+    again = Timer(TimerPurpose.AGAIN)
+    if isinstance(event, TimerFired) and (timer := Timer.parse(event.name)) != again:
+        server.start_timer(timer, AGAIN_S)
     elif isinstance(event, ClientEvent):
         server.reply(event.request, Hresult.MQDS_NO_RSP_FROM_OWNER)  # not known whether it was made (R61)
     message = event.message if isinstance(event, Received) else None
@@ -58,7 +59,7 @@ def give_up(server: ReplicaState, event: Event, reason: str) -> None:
     lost = isinstance(message, ChangePropagationMessage | SyncReplyMessage)
     for partition in server.partitions.values():
         _go_back(server, partition, lost=lost)
-    server.start_timer(AGAIN_TIMER, FINISH_S if server.has_unfinished else AGAIN_S)
+    server.start_timer(again, FINISH_S if server.has_unfinished else AGAIN_S)
 
 
 def _go_back(server: ReplicaState, partition: Partition, *, lost: bool) -> None:
@@ -78,7 +79,7 @@ def _go_back(server: ReplicaState, partition: Partition, *, lost: bool) -> None:
     sync_requests.send_later(server, partition)
 
 
-def again(server: ReplicaState, _rest: str) -> Job[None]:
+def on_again_timer(server: ReplicaState, _key: str) -> Job[None]:
     """Recover unfinished partitions, and derive roles and neighbours from the objects again."""
     unfinished = [one for one in server.partitions.values() if one.unfinished]
     for partition in unfinished:
@@ -98,6 +99,6 @@ def _finish(server: ReplicaState, partition: Partition) -> Job[None]:
         yield from succession.settle_one(server, partition)
 
 
-def start_again(server: ReplicaState, _rest: str) -> Job[None]:
+def on_start_timer(server: ReplicaState, _key: str) -> Job[None]:
     """Start the server after a failed start."""
     yield from startup.start(server, Started())

@@ -51,7 +51,8 @@ from mqdssm.engines.replication.internal_events import (
 )
 from mqdssm.engines.replication.operations import Failed, Result
 from mqdssm.engines.replication.settings import Settings
-from mqdssm.engines.replication.state import AGAIN_TIMER, Job, ReplicaState, key_of
+from mqdssm.engines.replication.state import Job, ReplicaState, key_of
+from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
@@ -105,21 +106,23 @@ _INTERNAL_EVENTS: Final[Mapping[type[InternalEvent], Callable[[ReplicaState, Any
     )
 )
 """Handler of each type of internal event."""
-_TIMERS: Final[Mapping[str, Callable[[ReplicaState, str], Job[None] | None]]] = MappingProxyType(
+_TIMERS: Final[Mapping[TimerPurpose, Callable[[ReplicaState, str], Job[None] | None]]] = MappingProxyType(
     {
-        "propagate": propagation.timer,  # 3.3.6.1
-        "bscack": purging.bsc_ack_timer,  # 3.3.6.2
-        "sync": sync.timer,
-        "request": requests.timer,
-        requests.FORGET_TIMER: requests.forget,
-        requests.QUIET_TIMER: requests.quiet_timer,
-        "claim": succession.claim_timer,
-        foreign.TIMER: foreign.timer,
-        AGAIN_TIMER: directory_failures.again,
-        directory_failures.START_TIMER: directory_failures.start_again,
+        TimerPurpose.START: directory_failures.on_start_timer,
+        TimerPurpose.AGAIN: directory_failures.on_again_timer,  # decisions R83, R103
+        TimerPurpose.PROPAGATE: propagation.on_timer,  # 3.3.6.1
+        TimerPurpose.BSC_ACK: purging.on_bsc_ack_timer,  # 3.3.6.2
+        TimerPurpose.SYNC: sync.on_timer,
+        TimerPurpose.REQUEST: requests.on_request_timer,  # 3.3.7.1
+        TimerPurpose.FORGET: requests.on_forget_timer,
+        TimerPurpose.QUIET: requests.on_quiet_timer,
+        TimerPurpose.CLAIM: succession.on_claim_timer,
+        TimerPurpose.FOREIGN: foreign.on_timer,  # decision R112
     }
 )
-"""Handler of each timer, by the first word of its name; it gets the rest of the name."""
+"""Handler of the timers of each purpose; it gets the key of the timer."""
+_AGAIN: Final = TimerFired(name=str(Timer(TimerPurpose.AGAIN)))
+_START: Final = TimerFired(name=str(Timer(TimerPurpose.START)))
 
 
 _Question: TypeAlias = tuple[str, str, Guid]
@@ -219,7 +222,7 @@ class ReplicationEngine:
             self._server.note("dropped: too much is waiting", type(event).__name__)
 
     def _begin(self, event: Event) -> None:
-        if not self._has_started and not _is_start(event):
+        if not self._has_started and not (isinstance(event, Started) or event == _START):
             self._refuse(event)
             return
         self._event = event
@@ -236,9 +239,8 @@ class ReplicationEngine:
         job.close()
         self._job = None
         directory_failures.give_up(self._server, self._event, failed.reason)
-        again = TimerFired(name=AGAIN_TIMER)
-        if self._has_started and self._server.has_unfinished and self._event != again:
-            self._begin(again)  # at once, before any other change of the partition (decision R103)
+        if self._has_started and self._server.has_unfinished and self._event != _AGAIN:
+            self._begin(_AGAIN)  # at once, before any other change of the partition (decision R103)
 
     def _advance(self, job: Job[None], result: Result | None) -> None:
         """Run the handler until its next operation or its end."""
@@ -249,9 +251,8 @@ class ReplicationEngine:
             self._has_started = True
         except Exception:
             self._job = None  # an error in our code affects one event only
-            again = TimerFired(name=AGAIN_TIMER)
-            if self._has_started and self._server.has_unfinished and self._event != again:
-                self._backlog.appendleft(again)  # the actions of this step are lost, including timers
+            if self._has_started and self._server.has_unfinished and self._event != _AGAIN:
+                self._backlog.appendleft(_AGAIN)  # the actions of this step are lost, including timers
             raise
         else:
             self._token += 1
@@ -263,8 +264,8 @@ class ReplicationEngine:
             server.resent.pop(key_of(event.sender), None)
             return _receive(server, event)
         if isinstance(event, TimerFired):
-            kind, _, rest = event.name.partition(" ")
-            return _TIMERS[kind](server, rest)
+            timer = Timer.parse(event.name)
+            return _TIMERS[timer.purpose](server, timer.key)
         return _EVENTS[type(event)](server, event)
 
 
@@ -285,9 +286,3 @@ def _question_of(event: Event) -> _Question | None:
     if not isinstance(event, Received) or not isinstance(message, SyncRequestMessage):
         return None
     return key_of(event.sender), key_of(message.requester_name), message.partition_id
-
-
-def _is_start(event: Event) -> bool:
-    return isinstance(event, Started) or (
-        isinstance(event, TimerFired) and event.name == directory_failures.START_TIMER
-    )

@@ -18,12 +18,11 @@ from mqdssm.engines.replication.operations import (
 )
 from mqdssm.engines.replication.properties import with_identifier
 from mqdssm.engines.replication.state import Job, Partition, ReplicaState, perform
+from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType, Propid
 
-TIMER: Final = "foreign"
-"""Name of the timer that looks for changes of other programs."""
 FOUND_MAX: Final = 1000
 """Number of changes that one search returns."""
 PUBLISHED_AT_ONCE: Final = 100
@@ -41,10 +40,10 @@ TOLD_MAX: Final = 10_000
 def start(server: ReplicaState) -> None:
     """Start the timer of the first search, which also finds changes from before the start."""
     if server.settings.foreign_s > 0:
-        server.start_timer(TIMER, server.settings.foreign_s)
+        server.start_timer(Timer(TimerPurpose.FOREIGN), server.settings.foreign_s)
 
 
-def timer(server: ReplicaState, _rest: str) -> Job[None]:
+def on_timer(server: ReplicaState, _key: str) -> Job[None]:
     """Look for changes of other programs; publish those of our partitions, and report others."""
     look, wait_s, pause_s = server.foreign, server.settings.foreign_s, 0.0
     if not look.waiting:
@@ -63,7 +62,7 @@ def timer(server: ReplicaState, _rest: str) -> Job[None]:
     else:
         if look.waiting or look.after:
             wait_s = GO_ON_S
-    server.start_timer(TIMER, max(wait_s, pause_s))
+    server.start_timer(Timer(TimerPurpose.FOREIGN), max(wait_s, pause_s))
 
 
 def _see_to(server: ReplicaState, found: ForeignObject) -> Job[bool]:

@@ -22,10 +22,10 @@ def enqueue(server: ReplicaState, neighbors: Iterable[Neighbor], change: Directo
             neighbor.available.clear()
 
 
-def timer(server: ReplicaState, rest: str) -> None:
+def on_timer(server: ReplicaState, key: str) -> None:
     """Handle Change Propagation Timer Event (3.3.6.1)."""
-    kind, _, key = rest.partition(" ")
-    neighbor = (server.bscs if kind == "bsc" else server.pscs).get(key)
+    kind, _, name_key = key.partition(" ")
+    neighbor = (server.bscs if kind == "bsc" else server.pscs).get(name_key)
     if neighbor is not None:
         send(server, neighbor)
         settings = server.settings

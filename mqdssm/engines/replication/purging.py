@@ -6,6 +6,7 @@
 from mqdssm.engines.replication.operations import Done, PurgeDeletedObjects
 from mqdssm.engines.replication.settings import Settings
 from mqdssm.engines.replication.state import Job, Partition, ReplicaState, key_of, perform
+from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.messages import BSCAckMessage, PSCAckMessage
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.model.seqnum import SequenceNumber
@@ -95,10 +96,10 @@ def receive_psc_ack(server: ReplicaState, message: PSCAckMessage, sender: str) -
 
 def start_bsc_ack(server: ReplicaState) -> None:
     """Start the BSC Ack Timer for the first time (3.3.2.2)."""
-    server.start_timer("bscack", server.settings.bsc_ack_first_s)
+    server.start_timer(Timer(TimerPurpose.BSC_ACK), server.settings.bsc_ack_first_s)
 
 
-def bsc_ack_timer(server: ReplicaState, _rest: str) -> None:
+def on_bsc_ack_timer(server: ReplicaState, _key: str) -> None:
     """Handle BSC Ack Timer Event (3.3.6.2)."""
     if server.is_bsc:
         message = BSCAckMessage(
@@ -107,7 +108,7 @@ def bsc_ack_timer(server: ReplicaState, _rest: str) -> None:
             bsc_name=server.name,
         )
         server.send(server.psc_name, message, acks=True)
-        server.start_timer("bscack", server.settings.bsc_ack_s)
+        server.start_timer(Timer(TimerPurpose.BSC_ACK), server.settings.bsc_ack_s)
 
 
 def receive_bsc_ack(server: ReplicaState, message: BSCAckMessage, sender: str) -> Job[None]:

@@ -19,6 +19,7 @@ from mqdssm.engines.replication.state import (
     ReplicaState,
     key_of,
 )
+from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
@@ -34,10 +35,6 @@ from mqdssm.model.propids import ObjectType, Propid
 
 REMEMBERED_S: Final = 60.0
 """Shortest time for which an outcome is kept: longer than a copy of its request can be under way (R33)."""
-FORGET_TIMER: Final = "forget"
-"""Name of the timer after which old outcomes are removed; a clock may be set meanwhile."""
-QUIET_TIMER: Final = "quiet"
-"""Name of the timer that ends the time after our start in which requests of others are dropped."""
 WAITING_MAX: Final = 10_000
 """Limit of the requests of others and of our clients that wait for their replies."""
 RESENDS_MAX: Final = 3
@@ -151,9 +148,9 @@ def _wait_s(server: ReplicaState, next_hop: str, partition: Partition | None) ->
     return server.settings.request_wait_s if direct else server.settings.forwarded_wait_s
 
 
-def _timer_of(key: RequestKey) -> str:
+def _timer_of(key: RequestKey) -> Timer:
     name, identifier = key
-    return f"request {identifier} {name}"
+    return Timer(TimerPurpose.REQUEST, f"{identifier} {name}")
 
 
 def _key(requester_name: str, identifier: int) -> RequestKey:
@@ -228,24 +225,24 @@ def _wanted(change: DirectoryChange) -> ChangeRequest | None:
 
 def _remember(server: ReplicaState, key: RequestKey, status: int, sender: str) -> None:
     if not server.executed:
-        server.start_timer(FORGET_TIMER, REMEMBERED_S)
+        server.start_timer(Timer(TimerPurpose.FORGET), REMEMBERED_S)
     server.executed.put((key_of(sender), *key), status)
 
 
-def forget(server: ReplicaState, _rest: str) -> None:
+def on_forget_timer(server: ReplicaState, _key: str) -> None:
     """Remove the outcomes of earlier rounds, and begin the next round."""
     server.executed.forget()
     if server.executed:
-        server.start_timer(FORGET_TIMER, REMEMBERED_S)
+        server.start_timer(Timer(TimerPurpose.FORGET), REMEMBERED_S)
 
 
 def be_quiet(server: ReplicaState) -> None:
     """Drop requests of others for a while: their outcomes from before our start are lost (R33)."""
     server.is_quiet = True
-    server.start_timer(QUIET_TIMER, QUIET_S)
+    server.start_timer(Timer(TimerPurpose.QUIET), QUIET_S)
 
 
-def quiet_timer(server: ReplicaState, _rest: str) -> None:
+def on_quiet_timer(server: ReplicaState, _key: str) -> None:
     """Accept requests of others again."""
     server.is_quiet = False
 
@@ -287,9 +284,9 @@ def receive_nack(server: ReplicaState, event: Nacked) -> None:
             server.note("gave up: our signature is not taken", f"by {event.destination}")
 
 
-def timer(server: ReplicaState, rest: str) -> None:
+def on_request_timer(server: ReplicaState, key: str) -> None:
     """End a change request whose reply did not come in time (3.3.7.1)."""
-    identifier, _, name = rest.partition(" ")
+    identifier, _, name = key.partition(" ")
     _end(server, (name, int(identifier)), Hresult.MQDS_NO_RSP_FROM_OWNER)
 
 

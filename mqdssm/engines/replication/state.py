@@ -22,6 +22,7 @@ from mqdssm.engines.replication.operations import (
 )
 from mqdssm.engines.replication.outcomes import RequestKey, RequestOutcomes
 from mqdssm.engines.replication.settings import Settings
+from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import ChangeRequestMessage, DirectoryChange, ReplicationMessage
 from mqdssm.model.replication import (
@@ -40,8 +41,6 @@ Job: TypeAlias = Generator[Operation, Result, T]
 REQUEST_TIMEOUT_S: Final = 10
 """Lifetime of a change request, its reply, and a message sent again (3.3.7.1, 3.2.7.6)."""
 REQUEST_PRIORITY: Final = 8
-AGAIN_TIMER: Final = "again"
-"""Name of the timer after which failed work is completed (decisions R83, R103)."""
 FINISH_S: Final = 15.0
 """Delay before a change that failed halfway is completed: a full directory gets room meanwhile."""
 REPLICATION_TIMEOUT_S: Final = 20 * 60
@@ -172,9 +171,10 @@ class Neighbor:
         return self.record.machine_name
 
     @property
-    def timer(self) -> str:
-        """Name of its Change Propagation Timer (3.3.2.1)."""
-        return f"propagate {'bsc' if self.record.is_bsc else 'psc'} {key_of(self.name)}"
+    def timer(self) -> Timer:
+        """Change Propagation Timer (3.3.2.1)."""
+        kind = "bsc" if self.record.is_bsc else "psc"
+        return Timer(TimerPurpose.PROPAGATE, f"{kind} {key_of(self.name)}")
 
 
 @dataclass(slots=True)
@@ -337,15 +337,15 @@ class ReplicaState:
     def finish_later(self, partition: Partition) -> None:
         """Block changes of a partition until it is recovered, and start the timer for it (decision R103)."""
         partition.unfinished = True
-        self.start_timer(AGAIN_TIMER, FINISH_S)
+        self.start_timer(Timer(TimerPurpose.AGAIN), FINISH_S)
 
-    def start_timer(self, name: str, after_s: float) -> None:
+    def start_timer(self, timer: Timer, after_s: float) -> None:
         """Start a timer, or restart it."""
-        self.actions.append(StartTimer(name=name, after_s=after_s))
+        self.actions.append(StartTimer(name=str(timer), after_s=after_s))
 
-    def stop_timer(self, name: str) -> None:
+    def stop_timer(self, timer: Timer) -> None:
         """Stop a timer."""
-        self.actions.append(StopTimer(name=name))
+        self.actions.append(StopTimer(name=str(timer)))
 
     def save(self, partition: Partition, **changes: Any) -> Job[None]:
         """Set fields of a partition's persisted part, and persist it."""

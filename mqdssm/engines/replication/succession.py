@@ -30,6 +30,7 @@ from mqdssm.engines.replication.operations import (
 from mqdssm.engines.replication.properties import CONTROLLER, is_of, text
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import Job, Partition, ReplicaState, authorities, key_of, perform
+from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
@@ -396,7 +397,7 @@ def _own(server: ReplicaState, partition: Partition, *, ahead: bool) -> Job[None
     if partition.id == server.settings.site_id:
         server.psc_name = ""
         server.is_demoted = False
-        server.stop_timer("bscack")
+        server.stop_timer(Timer(TimerPurpose.BSC_ACK))
 
 
 def claim(server: ReplicaState) -> Job[None]:
@@ -419,7 +420,7 @@ def claim(server: ReplicaState) -> Job[None]:
         own = yield from perform(operation, ObjectRead)
         waits |= yield from _claim_name(server, ObjectType.SITE, own, Propid.S_PSC)
     if waits:
-        server.start_timer("claim", server.settings.sync_wait_s)
+        server.start_timer(Timer(TimerPurpose.CLAIM), server.settings.sync_wait_s)
 
 
 def _keep_name(server: ReplicaState, enterprise: Partition) -> Job[None]:
@@ -437,7 +438,7 @@ def on_handover_failed(server: ReplicaState, _event: HandoverFailed) -> Job[None
     yield from claim(server)
 
 
-def claim_timer(server: ReplicaState, _rest: str) -> Job[None]:
+def on_claim_timer(server: ReplicaState, _key: str) -> Job[None]:
     """Try again to write our role and name into the objects."""
     yield from claim(server)
 

@@ -18,9 +18,9 @@ from mqdssm.model.replication import PurgeState
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 
 
-def timer(server: ReplicaState, rest: str) -> Job[None]:
+def on_timer(server: ReplicaState, key: str) -> Job[None]:
     """Repeat a request without a reply; first redo a failed step of a full synchronization (R83)."""
-    partition = server.partitions.get(Guid.parse(rest))
+    partition = server.partitions.get(Guid.parse(key))
     if partition is not None and not partition.record.owned:
         partition.asking = False
         partition.tries += 1

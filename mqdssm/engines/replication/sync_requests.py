@@ -8,14 +8,15 @@ from typing import Any
 
 from mqdssm.engines.replication.operations import Done, MarkPartition
 from mqdssm.engines.replication.state import Job, Partition, ReplicaState, perform
+from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.messages import Scope, SyncRequestMessage
 from mqdssm.model.replication import PurgeState
 from mqdssm.model.seqnum import MAX, MIN
 
 
-def timer_of(partition: Partition) -> str:
-    """Return the name of the timer that repeats a request."""
-    return f"sync {partition.id}"
+def timer_of(partition: Partition) -> Timer:
+    """Return the timer that repeats a request."""
+    return Timer(TimerPurpose.SYNC, str(partition.id))
 
 
 def send(server: ReplicaState, partition: Partition) -> None:
