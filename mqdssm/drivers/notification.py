@@ -14,7 +14,6 @@ from mqdssm.drivers.transport import NOTIFICATION, Arrival, Inbox, Transport
 from mqdssm.engines.actions import Note, StartTimer, TimerFired
 from mqdssm.engines.notification import actions as do
 from mqdssm.engines.notification.receiver import NotificationReceiver
-from mqdssm.engines.notification.watcher_events import observed
 from mqdssm.errors import DecodeError
 from mqdssm.model.guid import Guid
 from mqdssm.model.owned import OwnedQueue, OwnedQueueManager
@@ -115,7 +114,7 @@ class NotificationDriver:
         `mqdssm.drivers.watch_feed.WatchFeed` does so for a whole watch.
         """
         for change in changes:
-            event = observed(change)
+            event = do.Observed.of(change)
             if event is not None and self._asked.qsize() < ASKED_MAX:
                 self._asked.put(event)
             elif event is not None:

@@ -18,7 +18,6 @@ from support.notification.receivers import (
 )
 
 from mqdssm.engines.notification import actions as do
-from mqdssm.engines.notification.watcher_events import observed
 from mqdssm.model.notification import NotificationEvent
 from mqdssm.model.owned import (
     QUEUE_ATTRIBUTES,
@@ -289,7 +288,7 @@ class TestWatched:
         bench = ReceiverBench(queue(1))
         bench.directory[ONE] = queue(1, quota=2)
         seen = ObjectChange(event=ChangeEvent.CHANGED, type="queue", dn="CN=q1", guid=ONE)
-        event = observed(seen)
+        event = do.Observed.of(seen)
         assert event is not None
         bench.step(event)
         assert bench.events == [QueueChanged(queue(1), queue(1, quota=2))]
@@ -299,7 +298,7 @@ class TestWatched:
         bench = ReceiverBench()
         bench.in_directory = manager(journal_quota=2)
         for guid in (FOREIGN, OURS):
-            event = observed(
+            event = do.Observed.of(
                 ObjectChange(event=ChangeEvent.CHANGED, type="queue-manager", dn="CN=msmq", guid=guid)
             )
             assert event is not None
@@ -309,7 +308,8 @@ class TestWatched:
 
     @pytest.mark.parametrize(("kind", "guid"), [("site", ONE), ("user", ONE), ("queue", None)])
     def test_what_is_no_event(self, kind, guid):
-        assert observed(ObjectChange(event=ChangeEvent.CREATED, type=kind, dn="CN=x", guid=guid)) is None
+        seen = ObjectChange(event=ChangeEvent.CREATED, type=kind, dn="CN=x", guid=guid)
+        assert do.Observed.of(seen) is None
 
     def test_more_than_can_wait_is_a_refresh(self):
         bench = ReceiverBench(messages_max=10)

@@ -5,9 +5,11 @@ from typing import TypeAlias
 from uuid import UUID
 
 from mqdssm.engines.actions import Note, StartTimer, TimerFired
+from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.notification import ChangeNotification
 from mqdssm.model.owned import OwnedQueue, OwnedQueueManager, StateEvent
 from mqdssm.model.transport import AuthenticationLevel, SenderIdentifierType
+from mqdssm.model.watching import ObjectChange
 
 # --- reads of the directory, and their results
 
@@ -117,7 +119,10 @@ class Refresh:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """A watcher of the directory saw one of our objects change; it is read at once (`watcher_events`).
+    """A watcher of the directory saw an object change (handled as in [MS-MQCN] 3.2.5.2).
+
+    Nobody can forge the events of a watcher, so that they are processed at once, without a notification. The
+    object is read again all the same, since a watcher keeps only selected attributes, not a whole queue.
 
     Attributes:
         identifier: its GUID.
@@ -126,6 +131,17 @@ class Observed:
 
     identifier: UUID
     is_queue: bool
+
+    @classmethod
+    def of(cls, change: ObjectChange) -> "Observed | None":
+        """Return the event of a change; the receiver ignores objects of other machines.
+
+        Returns:
+            None for objects that are neither queue nor queue manager, or have no GUID.
+        """
+        if change.guid is None or change.element not in {Queue, QueueManager}:
+            return None
+        return cls(identifier=change.guid, is_queue=change.element is Queue)
 
 
 Event: TypeAlias = ReceiverStarted | NotificationReceived | TimerFired | ReadPerformed | Refresh | Observed

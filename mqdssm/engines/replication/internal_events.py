@@ -55,5 +55,10 @@ InternalEvent: TypeAlias = ObjectsChanged | SuccessorNamed | HandoverFailed | Au
 
 
 def publish(server: ReplicaState, event: InternalEvent) -> Job[None]:
-    """Let the handler of an event do its work."""
+    """Let the handler of an event do its work.
+
+    Args:
+        server: the state of this server.
+        event: what happened.
+    """
     yield from server.handlers[type(event)](server, event)
