@@ -9,9 +9,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from mqdssm.directory.ber import NAME_BYTES_MAX, OCTET_STRING, SEQUENCE, SET, BerReader, read_length
+from mqdssm.directory.ber import NAME_BYTES_MAX, OCTET_STRING, SEQUENCE, SET, read_length
 from mqdssm.directory.requests import LdapControl
-from mqdssm.directory.responses import SEARCH_ENTRY, decode_controls
+from mqdssm.directory.responses import decode_controls
 from mqdssm.errors import DecodeError, GenericDirectoryError
 from mqdssm.model.dn import DN
 
@@ -124,18 +124,6 @@ def decode_entry(buffer: bytes, start: int, end: int, stop: int | None = None) -
         attributes[key] = found
     controls = () if stop is None or stop == end else decode_controls(buffer, end, stop)
     return Entry(decode_dn(name, start), attributes, controls)
-
-
-def decode_entry_value(value: bytes) -> Entry:
-    """Decode an entry with its tag, as in the post-read control ([RFC4527] 3.2).
-
-    Raises:
-        DecodeError: as `decode_entry`.
-    """
-    reader = BerReader.of(value, _SECTION)
-    start, end = reader.span(SEARCH_ENTRY, "SearchResultEntry")
-    reader.finish("SearchResultEntry")
-    return decode_entry(value, start, end)
 
 
 def parse_entry(buffer: bytes, start: int, end: int) -> tuple[bytes, list[tuple[bytes, list[bytes]]]]:

@@ -76,7 +76,6 @@ def log_in_failure(text: str) -> tuple[str, str] | None:
 
 INVALID_CREDENTIALS: Final = 49
 UNWILLING: Final = 53
-CONFIDENTIALITY_REQUIRED: Final = 13
 STRONGER_AUTH_REQUIRED: Final = 8
 
 SCHEMA_HINT: Final = "is the MSMQ schema loaded? 'mqdssm schema check' tells, 'mqdssm schema ldif' prints it"

@@ -220,7 +220,6 @@ class Profile(ABC):
         create_time_attributes: where CreateTime is read from, first one that is there.
         create_time_written: where the creation time of an object from elsewhere is kept; None: nowhere.
         modify_time_attributes: where ModifyTime is read from, first one that is there.
-        operational_attributes: needed by the mapping, and returned only when asked for by name.
         schema_hint: what to do when the schema is missing.
         translates_security: descriptors are not stored as the abstract model has them (decision M31).
         hides_sacls: a SACL is shown to auditors alone: one that is not there may be (decision M81).
@@ -249,7 +248,6 @@ class Profile(ABC):
     create_time_attributes: ClassVar[tuple[str, ...]]
     create_time_written: ClassVar[str | None] = None
     modify_time_attributes: ClassVar[tuple[str, ...]]
-    operational_attributes: ClassVar[tuple[str, ...]]
     schema_hint: ClassVar[str]
     translates_security: ClassVar[bool] = False
     hides_sacls: ClassVar[bool] = False

@@ -56,7 +56,6 @@ ALL_OPERATIONAL_ATTRIBUTES: Final = "+"
 NO_ATTRIBUTES: Final = "1.1"
 
 PAGED_RESULTS_OID: Final = "1.2.840.113556.1.4.319"
-POST_READ_OID: Final = "1.3.6.1.1.13.2"
 ASSERTION_OID: Final = "1.3.6.1.1.12"
 DEREF_OID: Final = "1.3.6.1.4.1.4203.666.5.16"
 
@@ -250,11 +249,6 @@ def encode_extended(
     return encode_message(message_id, tlv(EXTENDED_REQUEST, content), controls)
 
 
-def encode_abandon(message_id: int, abandoned_id: int) -> bytes:
-    """Encode an AbandonRequest ([RFC4511] 4.11), which has no answer."""
-    return encode_message(message_id, integer(_message_id(abandoned_id), ABANDON_REQUEST), ())
-
-
 def encode_sasl_bind(message_id: int, mechanism: str, credentials: bytes) -> bytes:
     """Encode a BindRequest for one step of SASL ([RFC4511] 4.2)."""
     sasl = octet_string(mechanism.encode()) + octet_string(credentials)
@@ -276,11 +270,6 @@ def paged_control(size: int, cookie: bytes = b"", *, critical: bool = True) -> L
     return LdapControl(
         PAGED_RESULTS_OID, critical, sequence(_number(size, "page size"), octet_string(cookie))
     )
-
-
-def post_read_control(attributes: Iterable[str], *, critical: bool = True) -> LdapControl:
-    """Return the control that requests the entry after the change ([RFC4527] 3.2)."""
-    return LdapControl(POST_READ_OID, critical, _selection(tuple(attributes)))
 
 
 def assertion_control(condition: LdapFilter) -> LdapControl:

@@ -16,7 +16,7 @@ from mqdssm.directory.ber import (
     BerReader,
     read_length,
 )
-from mqdssm.directory.requests import DEREF_OID, MESSAGE_ID_MAX, PAGED_RESULTS_OID, POST_READ_OID, LdapControl
+from mqdssm.directory.requests import DEREF_OID, MESSAGE_ID_MAX, PAGED_RESULTS_OID, LdapControl
 from mqdssm.errors import DecodeError
 
 BIND_RESPONSE: Final = 0x61
@@ -44,8 +44,6 @@ RESULT_TAGS: Final = frozenset(
         EXTENDED_RESPONSE,
     }
 )
-NOTICE_OF_DISCONNECTION_OID: Final = "1.3.6.1.4.1.1466.20036"
-REFERRAL_CODE: Final = 10
 
 _MESSAGE: Final = "[RFC4511] 4.1.1"
 _CONTROL: Final = "[RFC4511] 4.1.11"
@@ -313,11 +311,6 @@ def decode_controls(buffer: bytes, position: int, stop: int) -> tuple[LdapContro
     return tuple(controls)
 
 
-def is_disconnection(message: MessageBounds, result: LdapResult) -> bool:
-    """Return True if the message is a notice of disconnection ([RFC4511] 4.4.1)."""
-    return message.id == 0 and result.response_name == NOTICE_OF_DISCONNECTION_OID
-
-
 def paged_cookie(result: LdapResult) -> bytes | None:
     """Return the cookie for the next page ([RFC2696] 3): empty after the last one, None without the control.
 
@@ -334,12 +327,6 @@ def paged_cookie(result: LdapResult) -> bytes | None:
     cookie = reader.octets("cookie")
     reader.finish("realSearchControlValue")
     return cookie
-
-
-def post_read_value(result: LdapResult) -> bytes | None:
-    """Return the entry of a post-read control, for `mqdssm.directory.entries.decode_entry_value`."""
-    control = result.control(POST_READ_OID)
-    return None if control is None else control.value
 
 
 def decode_deref(controls: tuple[LdapControl, ...]) -> dict[str, list[Dereferenced]]:

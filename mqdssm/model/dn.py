@@ -41,7 +41,6 @@ _HEX_PAIRS: Final = re.compile(r"(?:\\[0-9A-Fa-f]{2})+")
 _HEX_VALUE: Final = re.compile(r"#((?:[0-9A-Fa-f]{2})+)")
 _MUST_ESCAPE: Final = re.compile(r'[\x00-\x1f\x7f"+,;<>\\]')
 _BETTER_ESCAPED: Final = re.compile(r'[\x00-\x1f\x7f"+,;<=>\\]')  # Samba takes no bare "=" in a value
-_ESCAPABLE: Final = frozenset(' "#+,;<=>\\')
 # BER strings that a #hex value may hold: tag -> codec
 _BER_TEXT: Final = {4: "utf-8", 12: "utf-8", 19: "ascii", 22: "ascii", 28: "utf-32-be", 30: "utf-16-be"}
 _CACHED_DNS: Final = 16_384

@@ -82,25 +82,22 @@ def object_type_of(number: int) -> ObjectType | None:
     return _TYPES.get((number - _PRIVATE if number > _PRIVATE else number) // 100)
 
 
-class _Property(IntEnum):
-    """Base of the three property tables: a row is number, variant and section of [MS-MQMQ]."""
+class Propid(IntEnum):
+    """Property of directory objects: its number, with `variant` and `section` ([MS-MQMQ] 2.3).
+
+    ``Propid(103)`` and ``Propid["Q_PATHNAME"]`` find a property; :func:`propid` takes any spelling of a name.
+    """
 
     variant: Variant
     section: str
 
     def __new__(cls, number: int, variant: Variant, section: str) -> Self:
+        """Make a member from its number, variant and section of [MS-MQMQ]."""
         made = int.__new__(cls, number)
         made._value_ = number
         made.variant = variant
         made.section = f"[MS-MQMQ] {section}"
         return made
-
-
-class Propid(_Property):
-    """Property of directory objects: its number, with `variant` and `section` ([MS-MQMQ] 2.3).
-
-    ``Propid(103)`` and ``Propid["Q_PATHNAME"]`` find a property; :func:`propid` takes any spelling of a name.
-    """
 
     # queues, MQDS_QUEUE
     Q_INSTANCE = 101, Variant.CLSID, "2.3.1.1"
@@ -281,49 +278,6 @@ class Propid(_Property):
     def object_type(self) -> ObjectType | None:
         """Type of the objects that have the property; None if only Active Directory has them."""
         return object_type_of(self)
-
-
-class MachineManagement(_Property):
-    """Properties of a computer in local management, ``PROPID_MGMT_MSMQ_…`` ([MS-MQMQ] 2.3.11)."""
-
-    ACTIVEQUEUES = 1, Variant.LPWSTRS, "2.3.11.1"
-    PRIVATEQ = 2, Variant.LPWSTRS, "2.3.11.2"
-    DSSERVER = 3, Variant.LPWSTR, "2.3.11.3"
-    CONNECTED = 4, Variant.LPWSTR, "2.3.11.4"
-    TYPE = 5, Variant.LPWSTR, "2.3.11.5"
-    BYTES_IN_ALL_QUEUES = 6, Variant.I8, "2.3.11.6"
-
-
-class QueueManagement(_Property):
-    """Properties of a queue in local management, ``PROPID_MGMT_QUEUE_…`` ([MS-MQMQ] 2.3.12)."""
-
-    PATHNAME = 1, Variant.LPWSTR, "2.3.12.1"
-    FORMATNAME = 2, Variant.LPWSTR, "2.3.12.2"
-    TYPE = 3, Variant.LPWSTR, "2.3.12.3"
-    LOCATION = 4, Variant.LPWSTR, "2.3.12.4"
-    XACT = 5, Variant.LPWSTR, "2.3.12.5"
-    FOREIGN = 6, Variant.LPWSTR, "2.3.12.6"
-    MESSAGE_COUNT = 7, Variant.UI4, "2.3.12.7"
-    BYTES_IN_QUEUE = 8, Variant.UI4, "2.3.12.8"
-    JOURNAL_MESSAGE_COUNT = 9, Variant.UI4, "2.3.12.9"
-    BYTES_IN_JOURNAL = 10, Variant.UI4, "2.3.12.10"
-    STATE = 11, Variant.LPWSTR, "2.3.12.11"
-    NEXTHOPS = 12, Variant.LPWSTRS, "2.3.12.12"
-    EOD_LAST_ACK = 13, Variant.BLOB, "2.3.12.13"
-    EOD_LAST_ACK_TIME = 14, Variant.I4, "2.3.12.14"
-    EOD_LAST_ACK_COUNT = 15, Variant.UI4, "2.3.12.15"
-    EOD_FIRST_NON_ACK = 16, Variant.BLOB, "2.3.12.16"
-    EOD_LAST_NON_ACK = 17, Variant.BLOB, "2.3.12.17"
-    EOD_NEXT_SEQ = 18, Variant.BLOB, "2.3.12.18"
-    EOD_NO_READ_COUNT = 19, Variant.UI4, "2.3.12.19"
-    EOD_NO_ACK_COUNT = 20, Variant.UI4, "2.3.12.20"
-    EOD_RESEND_TIME = 21, Variant.I4, "2.3.12.21"
-    EOD_RESEND_INTERVAL = 22, Variant.UI4, "2.3.12.22"
-    EOD_RESEND_COUNT = 23, Variant.UI4, "2.3.12.23"
-    EOD_SOURCE_INFO = 24, Variant.VARIANTS, "2.3.12.24"
-    CONNECTION_HISTORY = 25, Variant.VARIANTS, "2.3.12.25"
-    SUBQUEUE_COUNT = 26, Variant.UI4, "2.3.12.26"
-    SUBQUEUE_NAMES = 27, Variant.LPWSTRS, "2.3.12.27"
 
 
 def propid(name: str) -> Propid:

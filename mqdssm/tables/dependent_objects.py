@@ -16,8 +16,6 @@ from mqdssm.tables.syntax import BOOLEAN, DN_TEXT, GUID, OCTETS, OCTETS16, SID, 
 
 SETTINGS_CLASS: Final = "mSMQSettings"
 SETTINGS_NAME: Final = "MSMQ Settings"
-SERVER_ROLES: Final = ("RoutingServer", "DirectoryServer", "SupportingServer")
-"""Attributes of QueueManager; at least one must be true for the objects to exist."""
 
 
 class CopiedAttribute(NamedTuple):

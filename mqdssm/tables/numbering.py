@@ -121,11 +121,6 @@ class NumberSlice:
     buckets: tuple[bytes, ...]
 
 
-def is_enumerable(first: int, last: int) -> bool:
-    """Return True if a range is narrow enough for searches by bucket."""
-    return last - first < ENUMERATED_NUMBERS_MAX
-
-
 def slices(partition: Guid, first: int, last: int) -> Iterator[NumberSlice]:
     """Split a range of numbers into searches of `SLICE_BUCKETS` buckets, ascending.
 

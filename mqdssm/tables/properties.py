@@ -292,25 +292,6 @@ def _kept(table: PropertyTable, properties: Pairs) -> tuple[dict[str, Raws], dic
     return made, exact
 
 
-def properties_of(
-    object_type: ObjectType, entry: Entry, wanted: Iterable[Propid] | None = None
-) -> dict[Propid, PropertyValue]:
-    """Return the properties of an entry; missing properties and those of other types are left out.
-
-    Args:
-        object_type: type of the object.
-        entry: its attributes, at least `attributes_of` the wanted properties.
-        wanted: the properties; None: all.
-
-    Raises:
-        MappingError: the entry holds an invalid value.
-    """
-    found, problems = readable_of(object_type, entry, wanted)
-    if problems:
-        raise MappingError(problems[0])
-    return found
-
-
 def readable_of(
     object_type: ObjectType, entry: Entry, wanted: Iterable[Propid] | None = None
 ) -> tuple[dict[Propid, PropertyValue], list[str]]:

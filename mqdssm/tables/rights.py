@@ -116,7 +116,6 @@ _READ_COMPUTER: Final = (
 _NO_SERVER: Final = f"{_ROLE}, and the server has no object in the site (decision M6)"
 _SECURITY: Final = "Security is given"
 _NEW, _LEFT, _STAYS = "a site is added", "a site is taken away", "a copied attribute is changed"
-_ADTS_DELETE: Final = "[MS-ADTS] 3.1.1.5.5.3"
 _ADTS_DACL: Final = "[MS-ADTS] 3.1.1.5.3.3"
 
 

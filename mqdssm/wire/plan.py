@@ -22,7 +22,6 @@ from mqdssm.wire.fields import (
     Ignored,
     Items,
     Keyed,
-    Nested,
     Text16,
     TotalSize,
     Value,
@@ -266,8 +265,3 @@ def branch_names(steps: Sequence[Step]) -> Iterator[str]:
             yield from branch_names(step.steps)
         else:
             yield step.name
-
-
-def nested_of(codec: Any) -> Any:
-    """Return the layout of a nested structure, or None for another codec."""
-    return codec.layout if isinstance(codec, Nested) else None

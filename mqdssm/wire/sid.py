@@ -164,11 +164,6 @@ class Sid:
             return Sid.of(authority, *subauthorities[:-1])
         return None
 
-    @property
-    def is_guest(self) -> bool:
-        """True if this is the guest account of its domain ([MS-SAMR] 2.2.1.14)."""
-        return self.domain is not None and self.rid == DOMAIN_USER_RID_GUEST
-
 
 NULL: Final = Sid("S-1-0-0")
 EVERYONE: Final = Sid("S-1-1-0")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.directory.ber_reference import element, element84, entry_content, message
 
-from mqdssm.directory.entries import decode_entry, decode_entry_value
+from mqdssm.directory.entries import decode_entry
 from mqdssm.directory.requests import LdapControl, deref_control, encode_delete, paged_control
 from mqdssm.directory.responses import (
     RESULT_TAGS,
@@ -158,7 +158,6 @@ def test_any_octets(octets):
         lambda: split_messages(octets),
         lambda: MessageSplitter().feed(octets),
         lambda: decode_entry(octets, 0, len(octets)),
-        lambda: decode_entry_value(octets),
         lambda: decoder.rows(octets, [(0, len(octets))]),
         lambda: decode_controls(octets, 0, len(octets)),
         lambda: decode_deref((LdapControl(deref_control({}).oid, value=octets),)),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.store.property_strategies import GUIDS, VALUES, some_of
+from support.store.stored_properties import properties_of
 
 from mqdssm.errors import MappingError
 from mqdssm.model.guid import Guid
@@ -21,7 +22,6 @@ from mqdssm.tables.properties import (
     attributes_of,
     changes_of,
     entry_of,
-    properties_of,
 )
 from mqdssm.tables.property_rows import packed, unpacked
 

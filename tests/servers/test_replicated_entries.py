@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.store.property_strategies import DESCRIPTOR, SID, TEXTS, some_of
+from support.store.stored_properties import properties_of
 
 import mqdssm
 from mqdssm.directory.filters import And, Equal, GreaterOrEqual, LessOrEqual, Or
@@ -22,7 +23,6 @@ from mqdssm.tables.properties import (
     changes_of,
     entry_of,
     identity_of,
-    properties_of,
     references_of,
 )
 from mqdssm.tables.property_facts import CHANGED, queue_rdn

@@ -57,7 +57,6 @@ class ActiveDirectory(Profile):
     writes_default_security: ClassVar[bool] = False
     create_time_attributes: ClassVar[tuple[str, ...]] = ("whenCreated",)
     modify_time_attributes: ClassVar[tuple[str, ...]] = ("whenChanged",)
-    operational_attributes: ClassVar[tuple[str, ...]] = ()
     schema_hint: ClassVar[str] = (
         "the schema of Active Directory holds MSMQ's classes from the start: was this domain made by Windows "
         "2000 or later, or by Samba's provisioning?"

@@ -52,7 +52,6 @@ class OpenLdap(Profile):
     create_time_attributes: ClassVar[tuple[str, ...]] = ("whenCreated", "createTimestamp")
     create_time_written: ClassVar[str | None] = "whenCreated"
     modify_time_attributes: ClassVar[tuple[str, ...]] = ("modifyTimestamp",)
-    operational_attributes: ClassVar[tuple[str, ...]] = ("createTimestamp", "modifyTimestamp", "entryUUID")
     split_key: ClassVar[str] = "entryUUID"
     schema_hint: ClassVar[str] = SCHEMA_HINT
     holds_large_integers: ClassVar[bool] = True

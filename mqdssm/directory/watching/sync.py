@@ -22,7 +22,6 @@ from mqdssm.errors import DecodeError
 
 REQUEST_OID: Final = "1.3.6.1.4.1.4203.1.9.1.1"
 STATE_OID: Final = "1.3.6.1.4.1.4203.1.9.1.2"
-DONE_OID: Final = "1.3.6.1.4.1.4203.1.9.1.3"
 INFO_OID: Final = "1.3.6.1.4.1.4203.1.9.1.4"
 REFRESH_REQUIRED: Final = 4096
 """e-syncRefreshRequired: the cookie cannot be used any more ([RFC4533] 2.6)."""

@@ -9,10 +9,11 @@ from mqdssm.directory.responses import (
     ADD_RESPONSE,
     BIND_RESPONSE,
     EXTENDED_RESPONSE,
-    NOTICE_OF_DISCONNECTION_OID,
     MessageSplitter,
 )
 from mqdssm.testing.ldap.answers import entry_content, entry_message, message, result, search_done
+
+NOTICE_OF_DISCONNECTION_OID = "1.3.6.1.4.1.1466.20036"  # [RFC4511] 4.4.1
 
 __all__ = [
     "add_done",

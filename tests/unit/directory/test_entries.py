@@ -4,7 +4,7 @@ import pytest
 
 from mqdssm.directory import entries
 from mqdssm.directory.ber import NAME_BYTES_MAX, tlv
-from mqdssm.directory.entries import PartialValues, decode_entry, decode_entry_value
+from mqdssm.directory.entries import PartialValues, decode_entry
 from mqdssm.directory.requests import LdapControl
 from mqdssm.directory.responses import split_messages
 from mqdssm.errors import DecodeError
@@ -194,11 +194,3 @@ def test_a_range_of_values_is_never_taken_for_all_of_them():
 def test_an_attribute_that_comes_twice_keeps_all_values():
     found = decoded(entry(b"", attribute(b"cn", b"a"), attribute(b"CN", b"b")))
     assert found.attributes == {"cn": [b"a", b"b"]}
-
-
-def test_the_entry_of_a_post_read_control():
-    value = tlv(0x64, entry(b"CN=a", attribute(b"objectGUID", b"\xff" * 16)))
-    assert decode_entry_value(value).first("objectGUID") == b"\xff" * 16
-    for broken in (b"", value[:-1], value + b"\0", b"\x65" + value[1:]):
-        with pytest.raises(DecodeError):
-            decode_entry_value(broken)

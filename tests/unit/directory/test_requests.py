@@ -108,9 +108,8 @@ def test_modify_dn_as_ldap3_writes_it(superior, delete_old):
     assert ours == by_ldap3(9, "modDNRequest", modify_dn_operation(DN, "CN=neu", delete_old, superior))
 
 
-def test_messages_without_an_answer():
+def test_a_message_without_an_answer():
     assert lib.encode_unbind(5).hex() == "30050201054200"
-    assert lib.encode_abandon(6, 300).hex() == "300702010650" + "02012c"
 
 
 def test_extended():
@@ -148,12 +147,6 @@ def test_paged_control():
     )
 
 
-def test_post_read_control():
-    assert lib.post_read_control(["cn", "+"]) == LdapControl(
-        "1.3.6.1.1.13.2", critical=True, value=bytes.fromhex("3007" + "0402636e" + "04012b")
-    )
-
-
 def test_assertion_control():
     condition = Equal("mSMQOwnerID", b"\0\1")
     assert lib.assertion_control(condition) == LdapControl(
@@ -182,7 +175,6 @@ def test_names_that_are_no_attribute_are_refused_before_anything_is_sent(name):
         lambda: lib.encode_search(1, "", SearchScope.BASE, EVERYTHING, [name]),
         lambda: lib.encode_add(1, DN, {name: [b"a"]}),
         lambda: lib.encode_modify(1, DN, [Modification(ChangeType.REPLACE, name, [b"a"])]),
-        lambda: lib.post_read_control([name]),
         lambda: lib.deref_control({name: ["cn"]}),
         lambda: lib.deref_control({"cn": [name]}),
     ]
@@ -204,7 +196,7 @@ def test_what_cannot_be_sent_is_refused():
         "without any change": lambda: lib.encode_modify(1, DN, []),
         "message id 0": lambda: lib.encode_delete(0, DN),
         f"message id {2**31}": lambda: lib.encode_delete(2**31, DN),
-        "message id -1": lambda: lib.encode_abandon(1, -1),
+        "message id -1": lambda: lib.encode_delete(-1, DN),
         "size limit -1": lambda: lib.encode_search(1, "", SearchScope.BASE, EVERYTHING, [], size_limit=-1),
         f"time limit {2**31}": lambda: lib.encode_search(
             1, "", SearchScope.BASE, EVERYTHING, [], time_limit=2**31

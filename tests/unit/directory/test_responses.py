@@ -15,9 +15,7 @@ from mqdssm.directory.responses import (
     decode_controls,
     decode_deref,
     decode_result,
-    is_disconnection,
     paged_cookie,
-    post_read_value,
     split_messages,
 )
 from mqdssm.errors import DecodeError
@@ -193,15 +191,6 @@ def test_every_truncation_of_a_result():
         decoded(message(tlv(0x78, content + b"\0")))
 
 
-def test_the_notice_of_disconnection():
-    octets = message(result(0x78, 52, text=b"bye", rest=tlv(0x8A, b"1.3.6.1.4.1.1466.20036")), message_id=0)
-    assert is_disconnection(only(octets), decoded(octets))
-    solicited = message(result(0x78, 52, rest=tlv(0x8A, b"1.3.6.1.4.1.1466.20036")), message_id=1)
-    assert not is_disconnection(only(solicited), decoded(solicited))
-    other = message(result(0x78, 0, rest=tlv(0x8A, b"1.2.3")), message_id=0)
-    assert not is_disconnection(only(other), decoded(other))
-
-
 def controls_of(*controls):
     """The controls as a server would write them; requests and answers have the same form."""
     octets = encode_delete(1, "", controls)
@@ -263,14 +252,6 @@ def test_the_cookie_of_a_page():
 def test_a_broken_page_control(value):
     with pytest.raises(DecodeError, match="RFC2696"):
         paged_cookie(LdapResult(0, controls=(LdapControl("1.2.840.113556.1.4.319", value=value),)))
-
-
-def test_the_entry_of_a_post_read():
-    assert post_read_value(LdapResult(0)) is None
-    assert (
-        post_read_value(LdapResult(0, controls=(LdapControl("1.3.6.1.1.13.2", value=b"\x64\0"),)))
-        == b"\x64\0"
-    )
 
 
 def reference(attribute, dn, *attributes):

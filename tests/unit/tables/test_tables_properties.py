@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from support.store.stored_properties import properties_of
 
 from mqdssm.errors import MappingError
 from mqdssm.model.guid import NULL_GUID, Guid
@@ -17,7 +18,6 @@ from mqdssm.tables.properties import (
     changes_of,
     entry_of,
     identity_of,
-    properties_of,
     references_of,
 )
 from mqdssm.tables.property_facts import CHANGED, RESERVED, queue_rdn
@@ -221,5 +221,3 @@ def test_all_numbers_of_the_schema_are_our_own_and_none_stands_twice():
 
 def test_a_null_partition_has_buckets_too():
     assert numbering.bucket_of(NULL_GUID, 255) == bytes(24)
-    assert numbering.is_enumerable(0, 999_999)
-    assert not numbering.is_enumerable(0, 1_000_000)

@@ -80,9 +80,6 @@ def test_parts():
     guest = Sid("S-1-5-21-1-2-3-501")
     assert (guest.authority, guest.subauthorities, guest.rid) == (5, (21, 1, 2, 3, 501), 501)
     assert guest.domain == Sid("S-1-5-21-1-2-3")
-    assert guest.is_guest
-    assert not Sid("S-1-5-21-1-2-3-500").is_guest
-    assert not Sid("S-1-5-32-501").is_guest
     assert EVERYONE.domain is None
     with pytest.raises(ValueError, match="S-1-5 has no relative identifier"):
         _ = Sid("S-1-5").rid
