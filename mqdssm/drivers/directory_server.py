@@ -1,10 +1,8 @@
 """Directory server of [MC-MQDSRP] with all its parts: the one place where they are put together."""
 
-import logging
 import time
 from collections.abc import Mapping
 from secrets import randbits
-from threading import Thread
 from types import MappingProxyType, TracebackType
 from typing import Final, Protocol, Self
 
@@ -15,12 +13,11 @@ from mqdssm.drivers.queue_manager import LocalQueueManager
 from mqdssm.drivers.replay_marks import ReplayMarks
 from mqdssm.drivers.replication import ReplicationDriver
 from mqdssm.drivers.store_thread import RETRY_FIRST_S, StoreThread
+from mqdssm.drivers.threads import WorkerThread
 from mqdssm.engines.replication.engine import ReplicationEngine
 from mqdssm.engines.replication.settings import Settings
 from mqdssm.model.guid import Guid
 from mqdssm.store.performer import Store
-
-log: Final = logging.getLogger(__name__)
 
 
 class QueueManagerNetwork(Protocol):
@@ -51,9 +48,7 @@ class DirectoryServer:
         self.driver: Final = driver
         self.store: Final = store
         self.queue_manager: Final = queue_manager
-        self._failure: Exception | None = None
-        name = f"directory server {queue_manager.machine_name}"
-        self._thread: Final = Thread(target=self._run, name=name, daemon=True)
+        self._thread: Final = WorkerThread(driver.run, f"directory server {queue_manager.machine_name}")
         self._thread.start()
 
     def close(self) -> None:
@@ -64,10 +59,10 @@ class DirectoryServer:
             Exception: a defect that had stopped the server, its store or its queue manager.
         """
         self.driver.stop()
-        self._thread.join()
-        self.queue_manager.close()
-        if self._failure is not None:
-            raise self._failure
+        try:
+            self._thread.join()
+        finally:
+            self.queue_manager.close()
 
     def __enter__(self) -> Self:
         return self
@@ -76,13 +71,6 @@ class DirectoryServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _run(self) -> None:
-        try:
-            self.driver.run()
-        except Exception as error:
-            log.exception("directory server %s has stopped", self.queue_manager.machine_name)
-            self._failure = error
 
 
 def start_directory_server(

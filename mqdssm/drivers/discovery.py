@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 from uuid import uuid4
 
-from mqdssm.drivers.counts import EventCounts
+from mqdssm.drivers.threads import EventCounts
 from mqdssm.engines.actions import Dropped
 from mqdssm.engines.discovery import client as do
 from mqdssm.engines.discovery.values import DiscoveryResult, Network

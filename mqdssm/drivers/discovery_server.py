@@ -11,8 +11,8 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
 from mqdssm.drivers import packet_filter
-from mqdssm.drivers.counts import EventCounts
 from mqdssm.drivers.interfaces import on_link_networks
+from mqdssm.drivers.threads import EventCounts
 from mqdssm.engines.actions import Dropped
 from mqdssm.engines.discovery import server as do
 from mqdssm.engines.discovery.answers import REQUEST_BYTES_MAX, Answers

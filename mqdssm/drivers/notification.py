@@ -2,16 +2,13 @@
 
 import logging
 from collections.abc import Callable, Iterable
-from contextlib import suppress
-from queue import Empty, SimpleQueue
-from threading import Event, Thread
+from threading import Event
 from typing import Final, Protocol, Self
 
-from mqdssm.drivers.counts import EventCounts
+from mqdssm.drivers.engine_driver import EngineDriver
 from mqdssm.drivers.subscriptions import Subscriptions
-from mqdssm.drivers.timers import Timers, steady_clock
+from mqdssm.drivers.threads import WorkerThread
 from mqdssm.drivers.transport import NOTIFICATION, Arrival, Inbox, Transport
-from mqdssm.engines.actions import Note, StartTimer, TimerFired
 from mqdssm.engines.notification import actions as do
 from mqdssm.engines.notification.receiver import NotificationReceiver
 from mqdssm.errors import DecodeError
@@ -36,7 +33,7 @@ class OwnStateReader(Protocol):
         """Perform one read."""
 
 
-class NotificationDriver:
+class NotificationDriver(EngineDriver[do.Event]):
     """Runs the server side of [MS-MQCN] in one thread; the engine decides what to do.
 
     Messages that come while the directory is read wait in the notification queue, which has its own limits.
@@ -66,17 +63,20 @@ class NotificationDriver:
     ) -> None:
         if Guid.of(engine.settings.identifier) != transport.identifier:
             raise ValueError(f"{engine.settings.identifier} is not queue manager {transport.identifier}")
+        super().__init__(engine.step, clock)
         self._engine, self._reader, self._transport = engine, reader, transport
-        self._clock = clock or steady_clock()
-        self.counts: Final = EventCounts()
         self.subscriptions: Final = Subscriptions(self.counts)
         self.known: Final = Event()
-        self._timers: Final = Timers()
-        self._asked: Final[SimpleQueue[do.Event]] = SimpleQueue()
         self._refresh_asked: Final = Event()
-        self._stopping: Final = Event()
-        self._thread: Thread | None = None
-        self._failure: Exception | None = None
+        self._results: Final[list[do.ReadPerformed]] = []  # of reads, for the engine
+        self._thread: Final = WorkerThread(self.run, "change notifications")
+        self.performers.update(
+            {
+                do.PerformRead: self._read,
+                do.Tell: lambda action: self.subscriptions.publish((action.event,)),
+                do.StateRead: lambda _: self.known.set(),
+            }
+        )
 
     def run(self) -> None:
         """Receive notifications until `stop` is called from another thread; once ([MS-MQCN] 3.2.3).
@@ -87,7 +87,7 @@ class NotificationDriver:
         """
         inbox = self._transport.open(NOTIFICATION)
         try:
-            self._take(do.ReceiverStarted())
+            self.take(do.ReceiverStarted())
             while not self._stopping.is_set() and not inbox.is_closed:
                 self._turn(inbox)
         finally:
@@ -115,46 +115,33 @@ class NotificationDriver:
         """
         for change in changes:
             event = do.Observed.of(change)
-            if event is not None and self._asked.qsize() < ASKED_MAX:
-                self._asked.put(event)
+            if event is not None and self._events.qsize() < ASKED_MAX:
+                self._events.put(event)
             elif event is not None:
                 self._refresh_asked.set()
 
     def start(self) -> Self:
         """Start `run` in a separate thread."""
-        self._thread = Thread(target=self._run, name="change notifications", daemon=True)
         self._thread.start()
         return self
 
     def stop(self) -> None:
         """Let `run` return after its current work; after `start`, wait for the thread and raise its error."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join()
-        if self._failure is not None:
-            raise self._failure
-
-    def _run(self) -> None:
-        try:
-            self.run()
-        except Exception as error:
-            log.exception("change notifications are not received any more")
-            self._failure = error
+        super().stop()
+        self._thread.join()
 
     def _turn(self, inbox: Inbox) -> None:
         """Process one message, the requests of other threads, and one expired timer."""
         wait = self._timers.wait(self._clock())
         arrival = inbox.receive(RECEIVE_S if wait is None else min(wait, RECEIVE_S))
         if arrival is not None and (event := self.event_of(arrival)) is not None:
-            self._take(event)
+            self.take(event)
         if self._refresh_asked.is_set():
             self._refresh_asked.clear()
-            self._take(do.Refresh())
-        with suppress(Empty):
-            while True:
-                self._take(self._asked.get_nowait())
-        if (name := self._timers.take_due(self._clock())) is not None:
-            self._take(TimerFired(name=name))
+            self.take(do.Refresh())
+        while self.take_next(0):
+            pass
+        self.take_timer()
 
     def event_of(self, arrival: Arrival) -> do.NotificationReceived | None:
         """Return the engine event for a message ([MS-MQCN] 3.2.5); None if it is dropped and counted."""
@@ -175,25 +162,12 @@ class NotificationDriver:
             from_directory_server=arrival.sender is not None and arrival.sender.is_directory_server,
         )
 
-    def _drop(self, why: str, detail: str) -> None:
-        self.counts.add(f"dropped: {why}")
-        log.info("a notification is dropped: %s (%s)", why, detail)
-
-    def _take(self, event: do.Event) -> None:
+    def take(self, event: do.Event) -> None:
         """Pass an event to the engine and perform its actions, until no read is left."""
-        pending = [event]
-        while pending:
-            for action in self._engine.step(pending.pop(), self._clock()):
-                match action:
-                    case do.PerformRead(token=token, operation=operation):
-                        result = self._reader.perform(operation)
-                        pending.append(do.ReadPerformed(token=token, result=result))
-                    case StartTimer(name=name, after_s=after_s):
-                        self._timers.start(name, self._clock() + after_s)
-                    case do.Tell(event=told):
-                        self.subscriptions.publish((told,))
-                    case do.StateRead():
-                        self.known.set()
-                    case Note(what=what, detail=detail):
-                        self.counts.add(what)
-                        log.info("%s: %s", what, detail)
+        super().take(event)
+        while self._results:
+            super().take(self._results.pop())
+
+    def _read(self, action: do.PerformRead) -> None:
+        result = self._reader.perform(action.operation)
+        self._results.append(do.ReadPerformed(token=action.token, result=result))

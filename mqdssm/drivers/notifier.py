@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from mqdssm.drivers.counts import EventCounts
+from mqdssm.drivers.threads import EventCounts
 from mqdssm.drivers.transport import Transport
 from mqdssm.engines.notification.sender import messages_of
 from mqdssm.engines.notification.settings import SenderSettings

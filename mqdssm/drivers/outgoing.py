@@ -4,8 +4,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from mqdssm.drivers.counts import EventCounts
 from mqdssm.drivers.message_queue import MessageQueue
+from mqdssm.drivers.threads import EventCounts
 from mqdssm.drivers.transport import QUEUE_BYTES_MAX, QUEUE_MESSAGES_MAX
 from mqdssm.model.guid import Guid
 from mqdssm.model.transport import Message, is_acknowledgement

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
-from mqdssm.drivers.counts import EventCounts
+from mqdssm.drivers.threads import EventCounts
 from mqdssm.engines.notification.actions import (
     AllRead,
     NotRead,

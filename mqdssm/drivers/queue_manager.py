@@ -8,13 +8,13 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from threading import Condition, Thread
+from threading import Condition
 from typing import Final, Protocol
 
 from mqdssm.drivers.authentication import Distrust, Signer, Verified, Verifier
-from mqdssm.drivers.counts import EventCounts
 from mqdssm.drivers.inbox import LocalInbox
 from mqdssm.drivers.outgoing import LIMITS, Address, Outgoing, OutgoingLimits
+from mqdssm.drivers.threads import EventCounts, WorkerThread
 from mqdssm.drivers.transport import Arrival, LocalQueue
 from mqdssm.errors import TransportError
 from mqdssm.model.guid import Guid
@@ -118,8 +118,7 @@ class LocalQueueManager:
         self._inboxes: Final[dict[int, LocalInbox]] = {}
         self._arriving: Final[deque[Message]] = deque()
         self._outgoing: Final = Outgoing(settings.outgoing, self.counts)
-        self._failure: Exception | None = None
-        self._thread: Final = Thread(target=self._run, name=f"queue manager {machine_name}", daemon=True)
+        self._thread: Final = WorkerThread(self._work, f"queue manager {machine_name}", on_failure=self._stop)
 
     @property
     def machine_name(self) -> str:
@@ -189,11 +188,7 @@ class LocalQueueManager:
             Exception: the defect that had stopped it already; once.
         """
         self._stop()
-        if self._on_work is None:
-            self._thread.join()
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
+        self._thread.join()
 
     def wake(self) -> None:
         """Let the queue manager check its messages again."""
@@ -248,15 +243,8 @@ class LocalQueueManager:
 
     # --- its thread
 
-    def _run(self) -> None:
-        try:
-            self._work()
-        except Exception as error:  # a defect: `receive` returns None, `close` raises the error
-            log.critical("queue manager %s stops: a defect", self._machine_name, exc_info=True)
-            self._failure = error
-            self._stop()
-
     def _stop(self) -> None:
+        """Close everything; after a defect, too, so that `receive` returns None and `close` raises it."""
         self._carrier.remove(self)
         with self._lock:
             self._closed = True

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from threading import Condition, Event, Thread
 from typing import Final
 
-from mqdssm.drivers.counts import EventCounts
 from mqdssm.drivers.sent_messages import Outstanding
+from mqdssm.drivers.threads import EventCounts
 from mqdssm.drivers.transport import Arrival, Inbox
 from mqdssm.engines.replication.actions import Event as EngineEvent
 from mqdssm.engines.replication.actions import Nacked, Received

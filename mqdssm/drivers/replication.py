@@ -1,22 +1,18 @@
 """Driver of a replication engine: receives messages, performs actions, runs timers."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, suppress
-from queue import Empty, SimpleQueue
-from threading import Event
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from typing import Final, Protocol
 from uuid import uuid4
 
 from mqdssm.drivers.authentication import AS_SPECIFIED, SignaturePolicy
-from mqdssm.drivers.counts import EventCounts
+from mqdssm.drivers.engine_driver import EngineDriver
 from mqdssm.drivers.receiving import QueueReceiver
 from mqdssm.drivers.reply_waiters import CLIENT_WAIT_S, ReplyWaiters
 from mqdssm.drivers.sent_messages import Outstanding, Sent
 from mqdssm.drivers.store_thread import StoreThread
-from mqdssm.drivers.timers import Timers, steady_clock
 from mqdssm.drivers.transport import REPLICATION, Inbox, Transport
-from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired
 from mqdssm.engines.replication import actions as do
 from mqdssm.engines.replication.operations import ObjectOutcome
 from mqdssm.engines.replication.status import ServerStatus
@@ -50,7 +46,7 @@ class Engine(Protocol):
         """Return partitions and neighbours at a time in seconds since 1970; from any thread."""
 
 
-class ReplicationDriver:
+class ReplicationDriver(EngineDriver[do.Event]):
     """Runs one directory server.
 
     Args:
@@ -76,24 +72,16 @@ class ReplicationDriver:
         make_guid: Callable[[], Guid] = lambda: Guid.of(uuid4()),
         clock: Callable[[], float] | None = None,
     ) -> None:
-        self.counts: Final = EventCounts()
+        super().__init__(engine.step, clock)
         self._engine, self._store, self._transport = engine, store, transport
-        self._policy, self._make_guid, self._clock = policy, make_guid, clock or steady_clock()
-        self._stopping: Final = Event()
-        self._events: Final[SimpleQueue[do.Event | Exception | None]] = SimpleQueue()
-        self._timers: Final = Timers()
+        self._policy, self._make_guid = policy, make_guid
         self._outstanding: Final = Outstanding()
         self._clients: Final = ReplyWaiters(self._events.put)
         self._receiver: Final = QueueReceiver(self._outstanding, self.counts, self._clock, self._events.put)
         self.ask: Final = self._clients.ask
-        self._performers: Final[Mapping[type, Callable[..., None]]] = {
-            do.Perform: self._perform,
-            do.Send: self._send,
-            StartTimer: lambda action: self._timers.start(action.name, self._clock() + action.after_s),
-            StopTimer: lambda action: self._timers.stop(action.name),
-            do.Reply: self._reply,
-            Note: self._note,
-        }
+        self.performers.update(
+            {do.Perform: self._perform, do.Send: self._send, do.Reply: self._reply},
+        )
 
     def run(self) -> None:
         """Run the server until `stop` is called from another thread; once.
@@ -113,11 +101,6 @@ class ReplicationDriver:
             self.take(do.Started())
             while not self._stopping.is_set():
                 self.turn(self.wait())
-
-    def stop(self) -> None:
-        """Let `run` return after its current work."""
-        self._stopping.set()
-        self._events.put(None)
 
     def status(self) -> ServerStatus:
         """Return the current state of partitions and neighbours; from any thread."""
@@ -156,10 +139,6 @@ class ReplicationDriver:
         """Take a message from the queue instead of the receiver's thread; True if there was one."""
         return self._receiver.turn(inbox, 0.0)
 
-    def wait(self) -> float | None:
-        """Return the seconds until a timer expires; None if no timer runs."""
-        return self._timers.wait(self._clock())
-
     def turn(self, timeout_s: float | None) -> bool:
         """Process one event and one expired timer.
 
@@ -169,28 +148,15 @@ class ReplicationDriver:
         Returns:
             True if there was an event or a timer.
         """
-        event = None
-        with suppress(Empty):
-            event = self._events.get(timeout=timeout_s) if timeout_s != 0 else self._events.get_nowait()
-        if isinstance(event, Exception):
-            raise event
-        if event is not None:
-            self._receiver.taken(event)
-            self.take(event)
-        name = self._timers.take_due(self._clock())
-        if name is not None:
-            self.take(TimerFired(name=name))
-        return event is not None or name is not None
+        had_event = self.take_next(timeout_s)
+        had_timer = self.take_timer()
+        return had_event or had_timer
 
     def take(self, event: do.Event) -> None:
         """Pass an event to the engine and perform its actions."""
-        for action in self._engine.step(event, self._clock()):
-            self.perform(action)
+        self._receiver.taken(event)
+        super().take(event)
         self._receiver.settled(self._engine.messages_waiting)
-
-    def perform(self, action: do.Action) -> None:
-        """Perform one action of the engine."""
-        self._performers[type(action)](action)
 
     def _perform(self, action: do.Perform) -> None:
         self._store.submit(
@@ -230,7 +196,3 @@ class ReplicationDriver:
         outcome = ObjectOutcome(status=action.status, identifier=action.identifier)
         if not self._clients.reply(action.request, outcome):
             self.counts.add("reply to nobody")
-
-    def _note(self, action: Note) -> None:
-        self.counts.add(action.what)
-        log.log(logging.WARNING if action.is_warning else logging.INFO, "%s: %s", action.what, action.detail)

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Final, Self, TypeAlias
 from uuid import UUID
 
-from mqdssm.drivers.counts import EventCounts
+from mqdssm.drivers.threads import EventCounts
 from mqdssm.model.owned import (
     OwnedQueue,
     OwnedQueueManager,

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
-from mqdssm.drivers.counts import EventCounts
 from mqdssm.drivers.notifier import Notifier
+from mqdssm.drivers.threads import EventCounts
 from mqdssm.errors import DirectoryError, TransportError
 from mqdssm.events.facade import Directory
 from mqdssm.events.watching.watch import Pauses, Watch, is_for_people

@@ -137,10 +137,9 @@ class TestReceiving:
         ends.start()
         ends.held.defect = ZeroDivisionError("ours")
         ends.driver.refresh()
-        wait_until(lambda: ends.receiver.open(NOTIFICATION).is_closed or not ends.driver._thread.is_alive())
+        wait_until(lambda: ends.receiver.open(NOTIFICATION).is_closed or not ends.driver._thread.is_alive)
         with pytest.raises(ZeroDivisionError):
             ends.driver.stop()
-        ends.driver._failure = None
 
 
 @pytest.mark.spec("MS-MQCN 3.2.1.2")

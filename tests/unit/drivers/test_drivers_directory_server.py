@@ -48,7 +48,7 @@ def test_a_second_server_of_the_same_machine_is_refused():
 def test_closing_raises_the_defect_that_stopped_it():
     network = InProcessNetwork()
     server = start(network, BrokenStore())
-    wait_until(lambda: not server._thread.is_alive())
+    wait_until(lambda: not server._thread.is_alive)
     with pytest.raises(ZeroDivisionError, match="LoadState"):
         server.close()
     network.close()
@@ -59,7 +59,7 @@ def test_closing_says_that_the_queue_manager_has_stopped():
     server = start(network, MemoryStore())
     wait_until(lambda: server.driver.status().partitions)
     server.queue_manager.close()
-    wait_until(lambda: not server._thread.is_alive())
+    wait_until(lambda: not server._thread.is_alive)
     with pytest.raises(TransportError, match="stopped"):
         server.close()
     network.close()

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.replication.queue_managers import guid_of
 
-from mqdssm.drivers.counts import EventCounts
 from mqdssm.drivers.outgoing import Outgoing, OutgoingLimits
+from mqdssm.drivers.threads import EventCounts
 from mqdssm.model.transport import INFINITE, Message, MessageClass
 
 LIMITS = OutgoingLimits(messages_max=5, bytes_max=100, acknowledgements_max=3, acknowledgement_bytes_max=30)

@@ -362,7 +362,7 @@ def test_a_defect_stops_a_queue_manager_and_is_told(world, hosts, caplog):
     left.send(signed("LEFT"), RIGHT)
     assert inbox.receive(10) is None
     assert inbox.is_closed
-    assert "RIGHT stops" in caplog.text
+    assert "RIGHT has stopped" in caplog.text
     with pytest.raises(TransportError, match="closed"):
         right.send(signed("RIGHT"), replication_queue("LEFT"))
     third = world.add("THIRD").open(REPLICATION)
@@ -377,12 +377,12 @@ def test_a_network_closes_all_hosts_whatever_one_of_them_raises(world, hosts):
     left, right = hosts
     queues = [one.open(REPLICATION) for one in hosts]
     for host in hosts:
-        host._failure = RuntimeError(host.machine_name)
+        host._thread._failure = RuntimeError(host.machine_name)
     with pytest.raises(RuntimeError):
         world.network.close()
     assert all(one.is_closed for one in queues)
-    assert not left._thread.is_alive()
-    assert not right._thread.is_alive()
+    assert not left._thread.is_alive
+    assert not right._thread.is_alive
 
 
 def test_names_and_identifiers_are_taken_once(world, hosts):

@@ -2,7 +2,7 @@
 
 import time
 
-from mqdssm.drivers.timers import Timers, steady_clock
+from mqdssm.drivers.engine_driver import Timers, steady_clock
 
 
 def test_first_out_first_and_each_once():
