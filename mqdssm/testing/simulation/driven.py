@@ -194,7 +194,8 @@ class DrivenServer(SimulatedServer):
             case Perform():
                 self._see_operation()
             case Send():
-                self.say(f"> {action.destination} {describe(action.message)}")
+                if self._world.trace is not None:
+                    self.say(f"> {action.destination} {describe(action.message)}")
                 return self._world.sent(self, action)
             case StartTimer(name=name):
                 self._timers[name] = 0
