@@ -76,7 +76,7 @@ class SparkRunner:
         results = Results(count)
         try:
             with deferred(stop), stop_file(str(self.spark.sparkContext.master), self._shared) as path:
-                with self._observed(on_done, StopFile(path, stop), count, tasks):
+                with self._observed(on_done, stop, path, count, tasks):
                     rows = numbers.mapInArrow(_worker(work, path), _OUTCOME).collect()
                 for row in sorted(rows, key=lambda row: row["number"]):
                     results.add(row["number"], bytes(row["answer"]))
@@ -114,7 +114,9 @@ class SparkRunner:
         return SparkJoin(self.spark)
 
     @contextlib.contextmanager
-    def _observed(self, on_done: OnDone | None, stop: "StopFile", count: int, tasks: int) -> Iterator[None]:
+    def _observed(
+        self, on_done: OnDone | None, stop: StopRequest, path: str | None, count: int, tasks: int
+    ) -> Iterator[None]:
         """Report progress and pass a stop on to the workers, while a job runs.
 
         Raises:
@@ -130,7 +132,7 @@ class SparkRunner:
             while not ended.wait(_POLL_S):
                 if stop.is_set:
                     if deadline is None:
-                        deadline = time.monotonic() + (GRACE_S if stop.write() else 0.0)
+                        deadline = time.monotonic() + (GRACE_S if StopFile(path).write() else 0.0)
                     if time.monotonic() >= deadline:
                         context.cancelJobGroup(group)
                 if on_done is not None:
@@ -166,13 +168,11 @@ class StopFile(StopRequest):
 
     Args:
         path: of the file, which exists when the stop is requested; None: the request is not shared.
-        own: another request that counts, too.
     """
 
-    def __init__(self, path: str | None, own: StopRequest | None = None) -> None:
+    def __init__(self, path: str | None) -> None:
         super().__init__()
         self._path = path
-        self._own = own
         self._next_s = 0.0
 
     def set(self) -> None:
@@ -197,7 +197,7 @@ class StopFile(StopRequest):
             self._next_s = now + _POLL_S
             if os.path.exists(self._path):  # noqa: PTH110  cheaper: it stands in the loops of workers
                 super().set()
-        return super().is_set or (self._own is not None and self._own.is_set)
+        return super().is_set
 
 
 @contextlib.contextmanager

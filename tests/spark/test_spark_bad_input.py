@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -14,9 +15,20 @@ from mqdssm.cli.main import app
 pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.xdist_group("spark")]
 
 
+@pytest.fixture(autouse=True, params=["local", "spark"])
+def engine(request, monkeypatch) -> None:
+    """Each of the engines: the commands use it."""
+    if request.param == "spark":
+        request.getfixturevalue("spark")
+    monkeypatch.setattr(sys.modules[__name__], "ENGINE", ("--engine", request.param))
+
+
+ENGINE: tuple[str, ...] = ()
+
+
 def refused(code: int, *words: str, **environment: str) -> str:
     """Run a command that fails; gives what it says."""
-    result = CliRunner().invoke(app, words, env=environment)
+    result = CliRunner().invoke(app, [*words, *ENGINE], env=environment)
     assert result.exit_code == code, result.output
     assert "Traceback" not in result.output
     assert result.stderr.splitlines()[-1].startswith("error: ")
@@ -36,7 +48,7 @@ def test_a_directory_without_the_schema(tmp_path) -> None:
             assert "mqdssm schema ldif" in said
 
 
-def test_a_naming_context_that_is_not_there(spark, enterprise, login, tmp_path) -> None:
+def test_a_naming_context_that_is_not_there(enterprise, login, tmp_path) -> None:
     """An export without queues, or no finding about any, would look like an enterprise without them."""
     for command in commands(tmp_path):
         said = refused(4, *command, "--naming-context", "OU=mistyped,DC=example,DC=com", **login)
@@ -64,7 +76,7 @@ def test_wrong_credentials_and_a_server_that_is_gone(enterprise, login, tmp_path
         assert enterprise.server.url in refused(3, *command, **login)
 
 
-def test_a_full_disk(spark, enterprise, login, tmp_path, monkeypatch) -> None:
+def test_a_full_disk(enterprise, login, tmp_path, monkeypatch) -> None:
     with small_disk(tmp_path / "small") as disk:
         (disk / "filler").write_bytes(bytes(1_000_000))
         said = refused(6, "export", "--to", str(disk / "out"), **login)
@@ -72,7 +84,7 @@ def test_a_full_disk(spark, enterprise, login, tmp_path, monkeypatch) -> None:
         assert "No space left on device; when that is mended, go on with --resume" in said
         (disk / "filler").unlink()
         result = CliRunner().invoke(
-            app, ["export", "--to", str(disk / "out"), "--resume", "-o", "json"], env=login
+            app, ["export", "--to", str(disk / "out"), "--resume", "-o", "json", *ENGINE], env=login
         )
         assert result.exit_code == 0, result.output
         rows = {name: one["rows"] for name, one in json.loads(result.stdout)["types"].items()}

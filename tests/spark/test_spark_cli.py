@@ -3,10 +3,12 @@
 import hashlib
 import json
 import re
+import sys
 import tempfile
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from support.spark.sarif_model import KINDS, kinds_in
 from typer.testing import CliRunner
 
@@ -21,14 +23,26 @@ from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.pipeline.migrate.report import MigrationReport
 
 
+@pytest.fixture(params=["local", "spark"])
+def engine(request, monkeypatch) -> str:
+    """Each of the engines: the commands use it."""
+    if request.param == "spark":
+        request.getfixturevalue("spark")
+    monkeypatch.setattr(sys.modules[__name__], "ENGINE", ("--engine", request.param))
+    return str(request.param)
+
+
+ENGINE: tuple[str, ...] = ()
+
+
 def invoke(*args, code=0, **environment):
-    result = CliRunner().invoke(app, args, env=environment)
+    result = CliRunner().invoke(app, [*args, *ENGINE], env=environment)
     assert result.exit_code == code, result.output
     assert "Traceback" not in result.output
     return result
 
 
-def test_export_and_validate(spark, enterprise, login, tmp_path):
+def test_export_and_validate(engine, enterprise, login, tmp_path):
     folder = tmp_path / "export"
     result = invoke("export", "--type", "all", "--to", str(folder), **login)
     rows = [line.split() for line in result.stdout.splitlines()]
@@ -46,11 +60,12 @@ def test_export_and_validate(spark, enterprise, login, tmp_path):
     assert (folder / "manifest.json").is_file()
     fine = invoke("validate", str(folder))
     assert fine.stdout == "no findings\n"
-    assert re.search(r"^0 findings of \d+ rules about 13 objects, engine: spark$", fine.stderr, re.MULTILINE)
+    pattern = rf"^0 findings of \d+ rules about 13 objects, engine: {engine}$"
+    assert re.search(pattern, fine.stderr, re.MULTILINE)
     assert invoke("validate", str(folder), "-o", "json").stdout == ""
 
 
-def test_all_is_what_is_exported_when_nothing_is_named(spark, enterprise, login, tmp_path):
+def test_all_is_what_is_exported_when_nothing_is_named(engine, enterprise, login, tmp_path):
     made = invoke("export", "--to", str(tmp_path / "out"), "--format", "csv", "-o", "json", **login)
     manifest = json.loads(made.stdout)
     assert manifest["format"] == "csv"
@@ -58,7 +73,7 @@ def test_all_is_what_is_exported_when_nothing_is_named(spark, enterprise, login,
     assert "ldap" not in manifest["types"]
 
 
-def test_ldif_and_its_dialect(spark, enterprise, login, tmp_path):
+def test_ldif_and_its_dialect(engine, enterprise, login, tmp_path):
     options = ["--type", "ldap", "--format", "ldif", "--dialect", "ad"]
     result = invoke("export", *options, "--to", str(tmp_path / "out"), **login)
     assert result.stdout.split()[:4] == ["type", "objects", "files", "ldap"]
@@ -66,7 +81,7 @@ def test_ldif_and_its_dialect(spark, enterprise, login, tmp_path):
     assert text.count(b"changetype: add") == int(result.stdout.split()[4])
 
 
-def test_findings_are_exit_code_1(spark, enterprise, login, tmp_path):
+def test_findings_are_exit_code_1(engine, enterprise, login, tmp_path):
     with enterprise.connect() as directory:
         link = next(directory.search(mqdssm.RoutingLink, attributes=["FullPath"]))
         directory.session.modify(link.full_path, {"mSMQCost": [b"0"]})
@@ -110,7 +125,7 @@ def test_findings_are_exit_code_1(spark, enterprise, login, tmp_path):
     assert "switched off by the file of rules" in page.read_text()
 
 
-def test_a_directory_is_validated_as_its_export_is(spark, enterprise, login, tmp_path, monkeypatch):
+def test_a_directory_is_validated_as_its_export_is(engine, enterprise, login, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with enterprise.connect() as directory:
         link = next(directory.search(mqdssm.RoutingLink, attributes=["FullPath"]))
@@ -174,7 +189,7 @@ def test_the_rules_are_listed(spark):
     assert "SARIF is for findings" in invoke("validate", "--list-rules", "-o", "sarif", code=2).stderr
 
 
-def test_an_export_needs_a_folder_of_its_own(spark, enterprise, login, tmp_path):
+def test_an_export_needs_a_folder_of_its_own(engine, enterprise, login, tmp_path):
     (tmp_path / "mine").write_text("x")
     said = invoke("export", "--type", "site", "--to", str(tmp_path), code=6, **login).stderr
     assert "is not empty: an export needs a folder of its own" in said

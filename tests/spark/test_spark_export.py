@@ -2,8 +2,10 @@
 
 import json
 import pickle
+import sys
 import tempfile
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -27,6 +29,17 @@ from mqdssm.spark.source import spark_schema
 pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.xdist_group("spark")]
 
 
+@pytest.fixture(params=["local", "spark"])
+def engine(request, monkeypatch) -> str:
+    """Each of the engines: `export` and `validation` use it."""
+    if request.param == "spark":
+        request.getfixturevalue("spark")
+    for function in (export, validation):
+        chosen = partial(function, engine=request.param)
+        monkeypatch.setattr(sys.modules[__name__], function.__name__, chosen)
+    return str(request.param)
+
+
 def run(enterprise, folder: Path, *types: str) -> Manifest:
     return export(enterprise.server.url, types or tuple(FRAME_TYPES), folder, **enterprise.access)
 
@@ -39,7 +52,7 @@ def rows(folder: Path, manifest: dict, name: str) -> list[dict]:
     ]
 
 
-def test_the_whole_directory_and_back(spark, enterprise, tmp_path) -> None:
+def test_the_whole_directory_and_back(engine, enterprise, tmp_path) -> None:
     folder = tmp_path / "new" / "export"
     before = datetime.now(UTC).replace(microsecond=0)
     run(enterprise, folder)
@@ -49,6 +62,7 @@ def test_the_whole_directory_and_back(spark, enterprise, tmp_path) -> None:
     started, ended = (datetime.fromisoformat(manifest[name]) for name in ("started", "ended"))
     assert before <= started <= ended <= datetime.now(UTC)
     assert manifest["versions"]["pyspark"].startswith("4.")
+    assert manifest["engine"] == engine
     assert manifest["consistent"] is True
     assert manifest["changed"] == []
     assert list(manifest["types"]) == list(FRAME_TYPES)
@@ -61,7 +75,7 @@ def test_the_whole_directory_and_back(spark, enterprise, tmp_path) -> None:
             assert found
 
 
-def test_files_are_as_the_manifest_says_and_no_others_are_left(spark, enterprise, tmp_path) -> None:
+def test_files_are_as_the_manifest_says_and_no_others_are_left(engine, enterprise, tmp_path) -> None:
     folder = tmp_path / "out"
     manifest = run(enterprise, folder, "queue", "queue")
     (part,) = manifest.types["queue"].files
@@ -74,7 +88,7 @@ def test_files_are_as_the_manifest_says_and_no_others_are_left(spark, enterprise
     assert Manifest.load(folder) == manifest
 
 
-def test_compressed(spark, enterprise, tmp_path) -> None:
+def test_compressed(engine, enterprise, tmp_path) -> None:
     options = {"compression": "zstd", **enterprise.access}
     (part,) = export(enterprise.server.url, ["queue"], tmp_path / "out", **options).types["queue"].files
     assert pq.read_metadata(tmp_path / "out" / part.path).row_group(0).column(0).compression == "ZSTD"
@@ -104,7 +118,7 @@ def test_spark_reads_csv_as_the_documentation_says(spark, enterprise, tmp_path) 
     assert {(row["OriginalIdentifier"], row["MulticastAddress"]) for row in found.values()} == {(None, "")}
 
 
-def test_over_the_local_socket_without_a_password(spark, enterprise, tmp_path) -> None:
+def test_over_the_local_socket_without_a_password(engine, enterprise, tmp_path) -> None:
     assert export(enterprise.server.ldapi_url, ["site"], tmp_path / "out").types["site"].rows == 2
 
 
@@ -168,26 +182,26 @@ def test_without_java_nothing_is_done(tmp_path, monkeypatch) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def before_spark(monkeypatch, step) -> None:
-    """Do something when all is prepared, and before Spark begins."""
+def before_reading(monkeypatch, engine: str, step) -> None:
+    """Do something when all is prepared, and before the workers begin."""
     real = export_module._read
 
-    def stepping(task, engine, **more) -> None:
-        assert not engine.is_local
+    def stepping(task, chosen, **more) -> None:
+        assert chosen.kind == engine
         step(task)
-        real(task, engine, **more)
+        real(task, chosen, **more)
 
     monkeypatch.setattr(export_module, "_read", stepping)
 
 
-def test_a_server_that_goes_away_leaves_no_export(spark, enterprise, tmp_path, monkeypatch) -> None:
-    before_spark(monkeypatch, lambda _: enterprise.server.kill())
-    with pytest.raises(DirectoryNotConnected, match="go on with --resume"):
-        run(enterprise, tmp_path / "out", "site", "queue")
+def test_a_server_that_goes_away_leaves_no_export(engine, enterprise, tmp_path, monkeypatch) -> None:
+    with monkeypatch.context() as patch:
+        before_reading(patch, engine, lambda _: enterprise.server.kill())
+        with pytest.raises(DirectoryNotConnected, match="go on with --resume"):
+            run(enterprise, tmp_path / "out", "site", "queue")
     with pytest.raises(ConfigError, match="is no export, or one that did not end"):
         Manifest.load(tmp_path / "out")
     enterprise.server.start()
-    monkeypatch.undo()
     found = export(
         enterprise.server.url, ["site", "queue"], tmp_path / "out", resume=True, **enterprise.access
     )
@@ -198,13 +212,13 @@ def test_a_failure_of_sparks_own_leaves_no_export(spark, enterprise, tmp_path, m
     def crash(*_) -> None:
         raise ValueError("unforeseen")
 
-    monkeypatch.setattr(runner_module, "_worker", lambda _: crash)
+    monkeypatch.setattr(runner_module, "_worker", lambda *_: crash)
     with pytest.raises(SparkFailed, match=r"Spark failed: .*unforeseen"):
         run(enterprise, tmp_path / "out", "site")
     assert not (tmp_path / "out" / MANIFEST_NAME).exists()
 
 
-def test_the_password_is_in_no_file(spark, enterprise, tmp_path, monkeypatch) -> None:
+def test_the_password_is_in_no_file(engine, enterprise, tmp_path, monkeypatch) -> None:
     private = tmp_path / "private"
     private.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(private))
@@ -216,7 +230,7 @@ def test_the_password_is_in_no_file(spark, enterprise, tmp_path, monkeypatch) ->
         plan = tmp_path / "out" / ".export" / "plan.json"
         assert enterprise.server.password not in plan.read_text()
 
-    before_spark(monkeypatch, look)
+    before_reading(monkeypatch, engine, look)
     run(enterprise, tmp_path / "out", "site")
     assert seen == [([], enterprise.server.password)]
     assert list(private.iterdir()) == []
@@ -234,14 +248,14 @@ def validate(folder: Path) -> tuple[ValidationSummary, list[Finding]]:
         return found.summary, list(found.findings)
 
 
-def test_a_sound_directory_has_no_finding(spark, enterprise, tmp_path) -> None:
+def test_a_sound_directory_has_no_finding(engine, enterprise, tmp_path) -> None:
     run(enterprise, tmp_path / "out")
     summary, findings = validate(tmp_path / "out")
     assert findings == []
     assert {"guid-unique", "queue-manager-exists", "link-gates-exist"} <= {one.id for one in summary.rules}
 
 
-def test_rules_that_need_other_types_are_skipped_and_named(spark, enterprise, tmp_path) -> None:
+def test_rules_that_need_other_types_are_skipped_and_named(engine, enterprise, tmp_path) -> None:
     run(enterprise, tmp_path / "out", "queue")
     summary, _ = validate(tmp_path / "out")
     assert {"guid-unique", "security-required"} <= {one.id for one in summary.rules}
@@ -250,7 +264,7 @@ def test_rules_that_need_other_types_are_skipped_and_named(spark, enterprise, tm
     assert skipped.isdisjoint(one.id for one in summary.rules)
 
 
-def test_planted_defects_are_found_and_nothing_else(spark, enterprise, tmp_path) -> None:
+def test_planted_defects_are_found_and_nothing_else(engine, enterprise, tmp_path) -> None:
     with enterprise.connect() as directory:
         planted = plant(directory)
     run(enterprise, tmp_path / "out")
@@ -295,7 +309,7 @@ def test_what_is_no_export_is_refused(tmp_path) -> None:
         validate(tmp_path)
 
 
-def test_a_truncated_file_is_refused(spark, enterprise, tmp_path) -> None:
+def test_a_truncated_file_is_refused(engine, enterprise, tmp_path) -> None:
     manifest = run(enterprise, tmp_path / "out", "site")
     part = tmp_path / "out" / manifest.types["site"].files[0].path
     part.write_bytes(part.read_bytes()[:-100])

@@ -61,7 +61,9 @@ def test_stopping_from_another_thread(runner, tmp_path, spark) -> None:
     assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
 
 
-def test_a_piece_that_fails_stops_the_others(runner, tmp_path) -> None:
+def test_a_piece_that_fails_stops_the_others(runner, tmp_path, monkeypatch) -> None:
+    """The program hears of the failure, not of a stop: it cancels nothing, however long the others take."""
+    monkeypatch.setattr(spark_runner, "GRACE_S", 0.0)
     started = time.monotonic()
     with pytest.raises(GenericDirectoryError, match="refused"):
         runner.run(job(TestWork(tmp_path, "fail"), 4))
