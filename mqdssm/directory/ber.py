@@ -149,14 +149,14 @@ class BerReader:
         position = self.position
         if position >= self.end:
             raise DecodeError(self.section, field, position, "is missing")
-        found = self.buffer[position]
-        if found != tag:
-            raise DecodeError(self.section, field, position, f"tag 0x{found:02x} instead of 0x{tag:02x}")
+        tag_found = self.buffer[position]
+        if tag_found != tag:
+            raise DecodeError(self.section, field, position, f"tag 0x{tag_found:02x} instead of 0x{tag:02x}")
         size, start = read_length(self.buffer, position + 1, field, self.section)
         stop = start + size
         if stop > self.end:
-            left = max(self.end - start, 0)
-            raise DecodeError(self.section, field, position, f"needs {size} octets, {left} left")
+            octets_left = max(self.end - start, 0)
+            raise DecodeError(self.section, field, position, f"needs {size} octets, {octets_left} left")
         self.position = stop
         return start, stop
 
@@ -203,5 +203,5 @@ class BerReader:
     def finish(self, field: str) -> None:
         """Raise DecodeError if elements follow the last specified one."""
         if self.position != self.end:
-            left = self.end - self.position
-            raise DecodeError(self.section, field, self.position, f"{left} octets too many")
+            octets_left = self.end - self.position
+            raise DecodeError(self.section, field, self.position, f"{octets_left} octets too many")

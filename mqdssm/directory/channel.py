@@ -243,12 +243,12 @@ class Channel:
         return buffer, messages
 
     def _answers(self, waiting: Mapping[int, int], deadline: float) -> list[tuple[int, LdapResult]]:
-        found: dict[int, LdapResult] = {}
+        results: dict[int, LdapResult] = {}
         try:
-            while not found:
+            while not results:
                 buffer, messages = self._splitter.feed(self._more(deadline))
                 for message in messages:
-                    if message.id in found or message.id not in waiting:
+                    if message.id in results or message.id not in waiting:
                         if message.id == 0 and message.tag in RESULT_TAGS:
                             raise self._said_goodbye(decode_result(buffer, message))
                         raise self._confused(f"an answer to message {message.id}, which nobody sent")
@@ -257,10 +257,10 @@ class Channel:
                         raise self._confused(
                             f"an answer of the kind 0x{message.tag:02x} instead of 0x{expected:02x}"
                         )
-                    found[message.id] = decode_result(buffer, message)
+                    results[message.id] = decode_result(buffer, message)
         except DecodeError as error:
             raise self._confused(str(error)) from error
-        return list(found.items())
+        return list(results.items())
 
     def _receive(self, message_id: int, deadline: float, expected: int) -> Page:
         parts: list[tuple[bytes, list[MessageBounds]]] = []
@@ -300,16 +300,16 @@ class Channel:
                 continue  # references are counted and never followed
             if message.tag not in RESULT_TAGS:
                 raise self._confused(f"an answer of the unknown kind 0x{message.tag:02x}")
-            found = decode_result(buffer, message)
+            late_result = decode_result(buffer, message)
             if message.id == 0:
-                raise self._said_goodbye(found)
+                raise self._said_goodbye(late_result)
             if message.id != message_id:
                 raise self._confused(f"an answer to message {message.id}, not to {message_id}")
             if message.tag != expected:
                 raise self._confused(f"an answer of the kind 0x{message.tag:02x} instead of 0x{expected:02x}")
             if result is not None:
                 raise self._confused("two results to one request")
-            result = found
+            result = late_result
         return result
 
     def _finished(self, result: LdapResult, last: MessageBounds, message_id: int) -> LdapResult:
@@ -372,10 +372,10 @@ class Channel:
 
 def _left(deadline: float) -> float:
     """Return the seconds until the deadline; raise TimeoutError instead of returning 0."""
-    left = deadline - time.monotonic()
-    if left <= 0:
+    remaining_s = deadline - time.monotonic()
+    if remaining_s <= 0:
         raise TimeoutError("the time is up")
-    return left
+    return remaining_s
 
 
 def _words(error: OSError) -> str:

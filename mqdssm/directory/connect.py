@@ -39,7 +39,7 @@ def trust(options: ConnectionOptions) -> ssl.SSLContext:
         ConfigError: the CA file cannot be used.
     """
     try:
-        if options.ca_file is None and all(one.tls == "none" for one in options.endpoints):
+        if options.ca_file is None and all(endpoint.tls == "none" for endpoint in options.endpoints):
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # it trusts nobody
         else:
             context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=options.ca_file)
@@ -64,10 +64,10 @@ class _HurriedSocket:
         self._received = 0
 
     def _hurry(self) -> None:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
+        remaining_s = self._deadline - time.monotonic()
+        if remaining_s <= 0:
             raise TimeoutError("timed out")
-        self.raw.settimeout(left)
+        self.raw.settimeout(remaining_s)
 
     def recv(self, size: int) -> bytes:
         self._hurry()
@@ -121,10 +121,10 @@ def _addresses(endpoint: Endpoint) -> "Iterator[_Address]":
         yield _Address(endpoint.address, loopback=is_loopback(endpoint.address) is True)
         return
     try:
-        found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise failures.cannot_resolve(endpoint, error) from error
-    for text in dict.fromkeys(str(entry[4][0]) for entry in found):
+    for text in dict.fromkeys(str(entry[4][0]) for entry in addresses):
         yield _Address(text, loopback=is_loopback(text) is True)
 
 
@@ -291,6 +291,6 @@ def _take_over(
 def _abandon(connection: ldap3.Connection) -> None:
     """Close the socket that ldap3 leaves open when connecting fails, and remove the password."""
     connection.password = None  # ldap3 shows it in the connection's repr
-    left, connection.socket, connection.closed = connection.socket, None, True
-    if left is not None:
-        left.close()
+    open_socket, connection.socket, connection.closed = connection.socket, None, True
+    if open_socket is not None:
+        open_socket.close()

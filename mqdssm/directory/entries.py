@@ -118,10 +118,10 @@ def decode_entry(buffer: bytes, start: int, end: int, stop: int | None = None) -
     attributes: dict[str, list[bytes]] = {}
     for description, values in pairs:
         key, next_index = _keys.get(description) or attribute_key(description)
-        found: list[bytes] = PartialValues(values, next_index) if next_index else values
+        raws: list[bytes] = PartialValues(values, next_index) if next_index else values
         if key in attributes:
-            found = merged_values(attributes[key], found)
-        attributes[key] = found
+            raws = merged_values(attributes[key], raws)
+        attributes[key] = raws
     controls = () if stop is None or stop == end else decode_controls(buffer, end, stop)
     return Entry(decode_dn(name, start), attributes, controls)
 
@@ -253,8 +253,8 @@ def attribute_key(description: bytes) -> tuple[str, int]:
     next_index = 0
     kept = [name]
     for option in options:
-        if found := _RANGE.fullmatch(option):
-            next_index = 0 if found.group(2) == "*" else int(found.group(2)[:10]) + 1
+        if match := _RANGE.fullmatch(option):
+            next_index = 0 if match.group(2) == "*" else int(match.group(2)[:10]) + 1
         elif option != "binary":
             kept.append(option)
     key = (";".join(kept), next_index)
@@ -265,8 +265,8 @@ def attribute_key(description: bytes) -> tuple[str, int]:
     return key
 
 
-def merged_values(one: list[bytes], other: list[bytes]) -> list[bytes]:
+def merged_values(first_values: list[bytes], second_values: list[bytes]) -> list[bytes]:
     """Merge the values of an attribute that occurs twice: Active Directory sends it empty and as a range."""
-    next_index = max(getattr(one, "next_index", 0), getattr(other, "next_index", 0))
-    both = [*one, *other]
+    next_index = max(getattr(first_values, "next_index", 0), getattr(second_values, "next_index", 0))
+    both = [*first_values, *second_values]
     return PartialValues(both, next_index) if next_index else both

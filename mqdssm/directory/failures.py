@@ -70,8 +70,8 @@ LOG_IN: Final[Mapping[int, tuple[str, str]]] = {
 
 def log_in_failure(text: str) -> tuple[str, str] | None:
     """Return the reason for a refused log-in and a hint, from the server's text; None if unknown."""
-    found = _DATA.search(text)
-    return LOG_IN.get(int(found.group(1), 16)) if found else None
+    match = _DATA.search(text)
+    return LOG_IN.get(int(match.group(1), 16)) if match else None
 
 
 INVALID_CREDENTIALS: Final = 49
@@ -156,19 +156,19 @@ def _no_starttls(endpoint: "Endpoint", code: int, text: str) -> DirectoryNotConn
 def _bind_error(
     endpoint: "Endpoint", options: "ConnectionOptions", code: int, text: str
 ) -> DirectoryNotConnected:
-    who = f"user {options.user!r}" if options.user is not None else "an anonymous user"
+    user = f"user {options.user!r}" if options.user is not None else "an anonymous user"
     if options.user is None and options.seals:
-        who = "the user of this process"
+        user = "the user of this process"
     if options.user is None and endpoint.is_local_socket:
-        who = "the user of this process (SASL EXTERNAL)"
+        user = "the user of this process (SASL EXTERNAL)"
     hint = _HINTS.get(code, "")
-    message = f"{endpoint.url} did not let {who} in: {name_of(code)}"
-    told = log_in_failure(text)
-    if told is not None:
-        message = f"{endpoint.url} did not let {who} in: {told[0]}"
-        hint = told[1]
+    message = f"{endpoint.url} did not let {user} in: {name_of(code)}"
+    reason_and_hint = log_in_failure(text)
+    if reason_and_hint is not None:
+        message = f"{endpoint.url} did not let {user} in: {reason_and_hint[0]}"
+        hint = reason_and_hint[1]
     elif code == INVALID_CREDENTIALS:
-        message = f"{endpoint.url} did not let {who} in: unknown user or wrong password"
+        message = f"{endpoint.url} did not let {user} in: unknown user or wrong password"
         hint = "servers do not tell which of the two: check the user's DN and the password"
     elif code == STRONGER_AUTH_REQUIRED and options.seals and endpoint.tls != "none":
         hint = "this server takes no GSS-SPNEGO over TLS: leave TLS out (tls='none'), the log-in seals itself"
@@ -256,15 +256,15 @@ _KERBEROS: Final = (
 def no_ticket(endpoint: "Endpoint", options: "ConnectionOptions", error: Exception) -> DirectoryNotConnected:
     """Return the error for a GSS-SPNEGO log-in that failed locally or could not authenticate the server."""
     words = " ".join(str(error).split())
-    who = f"user {options.user!r}" if options.user is not None else "the user of this process"
+    user = f"user {options.user!r}" if options.user is not None else "the user of this process"
     meaning, hint = next(
-        ((told, cure) for part, told, cure in _KERBEROS if part in words.lower()),
+        ((reason, cure) for part, reason, cure in _KERBEROS if part in words.lower()),
         ("no security context", "is this a domain controller of the user's domain, or of a trusted one?"),
     )
     if options.keytab is not None and "@" not in (options.user or ""):
         hint = f"{hint}; give the user of the keytab with its realm, user@REALM"
     return DirectoryNotConnected(
-        f"{endpoint.url}: the log-in of {who} failed: {meaning} ({words})",
+        f"{endpoint.url}: the log-in of {user} failed: {meaning} ({words})",
         # so that the next server is not asked with the same wrong password: that could lock the account
         ldap_code=INVALID_CREDENTIALS if meaning == _MISMATCH else None,
         hint=hint,

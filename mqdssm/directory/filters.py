@@ -337,9 +337,9 @@ def escape(value: bytes) -> str:
     inner = text.strip(" ")
     if not inner:
         return "\\20" * len(text)
-    left = len(text) - len(text.lstrip(" "))
-    right = len(text) - len(inner) - left
-    return "\\20" * left + inner.translate(_ESCAPES) + "\\20" * right
+    leading_blanks = len(text) - len(text.lstrip(" "))
+    right = len(text) - len(inner) - leading_blanks
+    return "\\20" * leading_blanks + inner.translate(_ESCAPES) + "\\20" * right
 
 
 def _plain(octet: int) -> bool:
@@ -410,17 +410,17 @@ def _parse_list(text: str, position: int, depth: int) -> tuple[tuple[LdapFilter,
 
 
 def _parse_item(text: str, position: int) -> tuple[LdapFilter, int]:
-    if found := _ITEM.match(text, position):
-        attribute, operator = found.group(1, 2)
+    if match := _ITEM.match(text, position):
+        attribute, operator = match.group(1, 2)
         if operator == "=":
-            return _parse_equality(text, found.end(), attribute)
-        value, position = _parse_value(text, found.end())
+            return _parse_equality(text, match.end(), attribute)
+        value, position = _parse_value(text, match.end())
         return _COMPARISONS[operator](attribute, value), position
-    if found := _EXTENSIBLE_ITEM.match(text, position):
-        name, dn, rule = found.group(1, 2, 3)
+    if match := _EXTENSIBLE_ITEM.match(text, position):
+        name, dn, rule = match.group(1, 2, 3)
         if name is None and rule is None:
             raise _error(text, position, "neither an attribute nor a matching rule")
-        value, end = _parse_value(text, found.end())
+        value, end = _parse_value(text, match.end())
         return Extensible(name, rule, value, dn is not None), end
     raise _error(text, position, "no attribute, or no comparison behind it")
 
@@ -443,8 +443,8 @@ def _parse_equality(text: str, position: int, attribute: str) -> tuple[LdapFilte
 
 
 def _parse_value(text: str, position: int) -> tuple[bytes, int]:
-    found = _VALUE_TEXT.match(text, position)
-    end = position if found is None else found.end()
+    match = _VALUE_TEXT.match(text, position)
+    end = position if match is None else match.end()
     if text.startswith("\\", end):
         raise _error(text, end, "a backslash is followed by two hex digits")
     octets = text[position:end].encode()

@@ -93,9 +93,9 @@ class Identities:
         own = session.profile.guid_target(session.naming, identifier)
         if own.otherwise is None:
             return
-        wanted = any_of(own.filter, own.otherwise.filter)
+        search_filter = any_of(own.filter, own.otherwise.filter)
         for base in own.otherwise.bases:
-            for entry in session.find(base, wanted, ["1.1"]):
+            for entry in session.find(base, search_filter, ["1.1"]):
                 raise ObjectAlreadyExists(
                     f"add failed: another object has, or had, the GUID {identifier}",
                     dn=dn,

@@ -237,7 +237,7 @@ class ConnectionOptions:
             kerberos_host=kerberos_host,
             forest=forest,
             catalogs=_catalogs(catalog, endpoints, tls, plain),
-            part_only=any(one.is_catalog for one in endpoints),
+            part_only=any(endpoint.is_catalog for endpoint in endpoints),
         )
         options._check()
         return options
@@ -293,11 +293,13 @@ class ConnectionOptions:
         kind = self.authentication
         if kind == "simple" and self.user is None:
             raise ConfigError("authentication='simple' needs a user and a password")
-        if kind == "external" and (self.user or not all(one.is_local_socket for one in self.endpoints)):
+        if kind == "external" and (
+            self.user or not all(endpoint.is_local_socket for endpoint in self.endpoints)
+        ):
             raise ConfigError("authentication='external' is for ldapi:// and takes no user")
         if kind == "ntlm" and self.user is None:
             raise ConfigError("authentication='ntlm' needs a user and a password")
-        if self.seals and any(one.is_local_socket for one in self.endpoints):
+        if self.seals and any(endpoint.is_local_socket for endpoint in self.endpoints):
             raise ConfigError(f"authentication={kind!r} is not for ldapi://: use ldap:// or ldaps://")
         if self.seals and self.user is not None and "=" in self.user:
             raise ConfigError(
@@ -344,4 +346,4 @@ def _catalogs(
     urls = (named,) if isinstance(named, str) else tuple(named or ())
     if urls:
         return tuple(Endpoint.parse(url.strip(), tls, plain=plain, ports=CATALOG_PORTS) for url in urls)
-    return tuple(one.catalog for one in servers if not one.is_local_socket)
+    return tuple(server.catalog for server in servers if not server.is_local_socket)

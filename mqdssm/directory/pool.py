@@ -166,8 +166,8 @@ class Pool:
             self._forget_parent()
         with self._changed:
             while self._references >= CHANNELS_MAX and not self._closed:
-                left = deadline - time.monotonic()
-                if left <= 0 or not self._changed.wait(left):
+                remaining_s = deadline - time.monotonic()
+                if remaining_s <= 0 or not self._changed.wait(remaining_s):
                     raise DirectoryNotConnected(
                         f"all {CHANNELS_MAX} connections of this session are in use",
                         hint="close iterators that are not read to their end",
@@ -252,8 +252,8 @@ class Pool:
     def _drop_idle_of_others(self) -> None:
         """Close idle connections to other servers than the current one: reads must see earlier changes."""
         with self._changed:
-            others = [one for one in self._idle if one[0] != self._current]
-            self._idle = [one for one in self._idle if one[0] == self._current]
+            others = [idle for idle in self._idle if idle[0] != self._current]
+            self._idle = [idle for idle in self._idle if idle[0] == self._current]
         for _, channel in others:
             channel.close()
 
@@ -261,11 +261,15 @@ class Pool:
         """Return the server in use, then the others of the list, then those that failed recently."""
         with self._changed:
             now = time.monotonic()
-            resting = {one for one, since in self._failed.items() if now - since < FAILED_SERVER_REST_S}
+            resting = {
+                endpoint for endpoint, since in self._failed.items() if now - since < FAILED_SERVER_REST_S
+            }
             first = [] if self._current is None or self._current in resting else [self._current]
-        listed = [one for one in self._options.endpoints if one not in first]
+        listed = [endpoint for endpoint in self._options.endpoints if endpoint not in first]
         return (
-            first + [one for one in listed if one not in resting] + [one for one in listed if one in resting]
+            first
+            + [endpoint for endpoint in listed if endpoint not in resting]
+            + [endpoint for endpoint in listed if endpoint in resting]
         )
 
     def _mark_failed(self, endpoint: Endpoint) -> None:

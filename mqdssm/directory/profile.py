@@ -145,7 +145,7 @@ class Naming:
         if dn == base:
             return True
         return dn.is_below(base) and not any(
-            (dn == one or dn.is_below(one)) and one.is_below(base) for one in self.apart
+            (dn == context or dn.is_below(context)) and context.is_below(base) for context in self.apart
         )
 
 
@@ -389,14 +389,14 @@ class Profile(ABC):
             return {self.original_guid: (guid.bytes_le,)}
         return {}
 
-    def holds(self, found: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence[bytes]]) -> bool:
+    def holds(self, stored: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence[bytes]]) -> bool:
         """Return True if an entry has the values of a replacement.
 
         Args:
-            found: lower-case attribute -> values, as read.
+            stored: lower-case attribute -> values, as read.
             sent: attribute -> values, as replaced; none removes the attribute.
         """
-        return has_values(found, sent)
+        return has_values(stored, sent)
 
     def brought(
         self,
@@ -433,7 +433,7 @@ class Profile(ABC):
         """Return the SID of the bound identity; None if it has none (decision M22)."""
 
 
-def choose(root_dse: "Entry", wanted: str, profiles: Mapping[str, Profile]) -> Profile:
+def choose(root_dse: "Entry", profile_name: str, profiles: Mapping[str, Profile]) -> Profile:
     """Choose the profile of a server.
 
     Raises:
@@ -441,16 +441,16 @@ def choose(root_dse: "Entry", wanted: str, profiles: Mapping[str, Profile]) -> P
         GenericDirectoryError: the root DSE fits none.
     """
     recognised = next((profile for profile in profiles.values() if profile.recognises(root_dse)), None)
-    if wanted != AUTO:
+    if profile_name != AUTO:
         try:
-            chosen = profiles[wanted.lower()]
+            chosen = profiles[profile_name.lower()]
         except KeyError:
             known = ", ".join(repr(name) for name in (AUTO, *profiles))
-            raise ConfigError(f"profile={wanted!r} is unknown: use one of {known}") from None
+            raise ConfigError(f"profile={profile_name!r} is unknown: use one of {known}") from None
         if recognised is not None and not chosen.recognises(root_dse):
             # with the names of another kind of server every list would be empty
             raise ConfigError(
-                f"profile={wanted!r}, but the server is {recognised.title}: "
+                f"profile={profile_name!r}, but the server is {recognised.title}: "
                 f"leave it out, or use {recognised.name!r}"
             )
         return chosen
@@ -464,12 +464,12 @@ def choose(root_dse: "Entry", wanted: str, profiles: Mapping[str, Profile]) -> P
 
 def describe(root_dse: "Entry") -> str:
     """Return a description of a server from its root DSE, for people."""
-    found = []
+    facts = []
     for attribute in ("vendorName", "vendorVersion", "objectClass", "namingContexts"):
         values = root_dse.all(attribute)
         if values:
-            found.append(f"{attribute}={', '.join(value.decode(errors='replace') for value in values)}")
-    return "; ".join(found) or "its root DSE shows nothing to this user"
+            facts.append(f"{attribute}={', '.join(value.decode(errors='replace') for value in values)}")
+    return "; ".join(facts) or "its root DSE shows nothing to this user"
 
 
 def context(root_dse: "Entry", attribute: str) -> DN | None:

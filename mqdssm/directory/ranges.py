@@ -59,12 +59,12 @@ class RangeReader:
         """Yield rows with all their values: the first item is the DN, the others are the columns."""
         lists = [(place, name) for place, name in enumerate(columns, 1) if name in multi]
         for row in rows:
-            found = row
+            completed = row
             for place, name in lists:
                 if type(row[place]) is PartialValues:
                     whole = self.values(row[0], name, row[place])
-                    found = (*found[:place], whole, *found[place + 1 :])
-            yield found
+                    completed = (*completed[:place], whole, *completed[place + 1 :])
+            yield completed
 
     def values(self, dn: str, name: str, some: PartialValues) -> list[bytes]:
         """Return all values of an attribute, or those seen before if the object was deleted meanwhile.
@@ -78,7 +78,7 @@ class RangeReader:
         server = self.server()
         for _ in range(ATTEMPTS):
             try:
-                found = self._all(server.read, dn, name)
+                values = self._all(server.read, dn, name)
             except ObjectNotFound:
                 return list(some)
             except DirectoryNotConnected:
@@ -86,29 +86,29 @@ class RangeReader:
                 if server.url == lost.url:
                     raise
                 continue
-            if found is not None:
-                return found
+            if values is not None:
+                return values
         raise GenericDirectoryError(
             f"{name} changes faster than its values can be read", dn=dn, hint="try again later"
         )
 
     def _all(self, read: Read, dn: str, name: str) -> list[bytes] | None:
         """Return all values; None if the object changed while they were read."""
-        found: list[bytes] = []
+        all_values: list[bytes] = []
         before: bytes | None = None
         start = 0
         for number in range(RANGES_MAX):
-            asked = [f"{name};range={start}-*", *([] if self.counter is None else [self.counter])]
-            entry = read(dn, asked)
+            requested = [f"{name};range={start}-*", *([] if self.counter is None else [self.counter])]
+            entry = read(dn, requested)
             count = None if self.counter is None else entry.first(self.counter)
             if number and count != before:
                 return None
             before = count
             values = entry.all(name)
-            found += values
+            all_values += values
             start = getattr(values, "next_index", 0)
             if not start:
-                return found
-            if start != len(found):
+                return all_values
+            if start != len(all_values):
                 return None  # a server that counts otherwise than it sends: begin again
         raise GenericDirectoryError(f"the values of {name} do not come to an end", dn=dn)

@@ -37,10 +37,10 @@ def spelt_entry(buffer: bytes, start: int, end: int) -> Spelt:
         description = written.decode("ascii")
         if _RANGE_OPTION in description.lower():
             description = _without_range(description)
-        found: list[bytes] = PartialValues(values, next_index) if next_index else values
+        raws: list[bytes] = PartialValues(values, next_index) if next_index else values
         if description in attributes:
-            found = merged_values(attributes[description], found)
-        attributes[description] = found
+            raws = merged_values(attributes[description], raws)
+        attributes[description] = raws
     return decode_dn(name, start), {name: values for name, values in attributes.items() if values}
 
 
@@ -57,24 +57,24 @@ def spelt_entries(
     Raises:
         DirectoryError: while iterating; a search that breaks off never looks like a short one.
     """
-    asked, added = with_identity(attributes)
-    search = begin(asked)
+    requested, added = with_identity(attributes)
+    search = begin(requested)
     for page in search.pages():
         for buffer, messages in page.parts:
             for message in messages:
                 try:
-                    dn, found = spelt_entry(buffer, message.start, message.end)
+                    dn, raws = spelt_entry(buffer, message.start, message.end)
                 except DecodeError as error:
                     raise unreadable(error) from error
-                identity = next((name for name in found if name.lower() == IDENTITY.lower()), IDENTITY)
-                if not search.delivered.is_new(dn, found.get(identity)):
+                identity = next((name for name in raws if name.lower() == IDENTITY.lower()), IDENTITY)
+                if not search.delivered.is_new(dn, raws.get(identity)):
                     continue
                 if added:
-                    found.pop(identity, None)
-                for name, values in found.items():
+                    raws.pop(identity, None)
+                for name, values in raws.items():
                     if isinstance(values, PartialValues):
-                        found[name] = ranges().values(dn, name, values)
-                yield dn, found
+                        raws[name] = ranges().values(dn, name, values)
+                yield dn, raws
 
 
 def _without_range(description: str) -> str:

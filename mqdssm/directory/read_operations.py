@@ -100,24 +100,24 @@ class ReadOperations:
         controls = profile.read_controls(attributes)
         limit = self.new_deadline() if deadline is None else deadline
 
-        def read(base: str, scope: SearchScope, wanted: LdapFilter) -> list[Entry]:
+        def read(base: str, scope: SearchScope, search_filter: LdapFilter) -> list[Entry]:
             below = () if scope is SearchScope.BASE else profile.search_controls()
-            search = Search(base, scope, encode(wanted), tuple(attributes), (*controls, *below))
+            search = Search(base, scope, encode(search_filter), tuple(attributes), (*controls, *below))
             return self._search_once(search, target_name(target), limit, url)
 
         if not isinstance(target, UUID):
             return read(str(target), SearchScope.BASE, object_filter)
         place: GuidTarget | None = profile.guid_target(self._knowledge.naming, target)
-        found: list[Entry] = []
-        while place is not None and not found:
+        entries: list[Entry] = []
+        while place is not None and not entries:
             wanted = place.filter if object_filter == TRUE else all_of(place.filter, object_filter)
             for base in place.bases:
                 try:
-                    found += read(base, place.scope, wanted)
+                    entries += read(base, place.scope, wanted)
                 except ObjectNotFound:
                     continue  # there is no such base, so nothing is below it
             place = None if only_own else place.otherwise
-        return found
+        return entries
 
     @property
     def ranges(self) -> RangeReader:

@@ -82,32 +82,32 @@ class ReadBack:
             pause = min(2 * pause, LONGEST_PAUSE_S)
 
 
-def has_values(found: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence[bytes]]) -> bool:
+def has_values(stored: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence[bytes]]) -> bool:
     """Return True if an entry has the values of a replacement.
 
     Args:
-        found: lower-case attribute -> values, as read.
+        stored: lower-case attribute -> values, as read.
         sent: attribute -> values, as replaced; none removes the attribute.
     """
     return all(
-        _same_values(name.lower(), found.get(name.lower(), ()), values) for name, values in sent.items()
+        _same_values(name.lower(), stored.get(name.lower(), ()), values) for name, values in sent.items()
     )
 
 
-def is_as_sent(found: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence[bytes]]) -> bool:
+def is_as_sent(stored: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence[bytes]]) -> bool:
     """Return True if an entry can be the one that was added, by all attributes that can be compared.
 
     A server may complete the classes, and the security descriptor with what is inherited.
 
     Args:
-        found: lower-case attribute -> values, as read.
+        stored: lower-case attribute -> values, as read.
         sent: attribute -> values, as added.
     """
     compared = {name: values for name, values in sent.items() if not _is_completed(name.lower())}
     classes = {
         value.lower() for name, values in sent.items() if name.lower() == "objectclass" for value in values
     }
-    return has_values(found, compared) and classes.issubset(map(bytes.lower, found.get("objectclass", ())))
+    return has_values(stored, compared) and classes.issubset(map(bytes.lower, stored.get("objectclass", ())))
 
 
 def _is_completed(name: str) -> bool:
@@ -115,14 +115,14 @@ def _is_completed(name: str) -> bool:
     return name == "objectclass" or (known is not None and known.syntax is adsyntax.SECURITY_DESCRIPTOR)
 
 
-def _same_values(name: str, found: Sequence[bytes], sent: Sequence[bytes]) -> bool:
-    if sorted(found) == sorted(sent):
+def _same_values(name: str, stored: Sequence[bytes], sent: Sequence[bytes]) -> bool:
+    if sorted(stored) == sorted(sent):
         return True
     known = ATTRIBUTES.get(name)
     if known is None or known.syntax is not adsyntax.DN:
         return False
     # servers respell distinguished names: CN=a becomes cn=a
-    return sorted(map(_dn_key, found)) == sorted(map(_dn_key, sent))
+    return sorted(map(_dn_key, stored)) == sorted(map(_dn_key, sent))
 
 
 def _dn_key(value: bytes) -> str:

@@ -178,8 +178,8 @@ def new_entry(classes: Sequence[str], values: Mapping[str, Sequence[bytes]]) -> 
         classes: of the entry, the structural class first; the server adds those above them.
         values: the other attributes. The server takes those of the name from the DN.
     """
-    given = {name: tuple(raws) for name, raws in values.items()}
-    return {OBJECT_CLASS: tuple(name.encode() for name in classes), **given}
+    attributes = {name: tuple(raws) for name, raws in values.items()}
+    return {OBJECT_CLASS: tuple(name.encode() for name in classes), **attributes}
 
 
 def encode_add(
@@ -285,8 +285,8 @@ def deref_control(references: Mapping[str, Sequence[str]]) -> LdapControl:
             a server without it answers without.
     """
     parts = []
-    for attribute, wanted in references.items():
-        names = b"".join([_type(name) for name in wanted])
+    for attribute, attributes_of_reference in references.items():
+        names = b"".join([_type(name) for name in attributes_of_reference])
         parts.append(
             tlv(SEQUENCE, tlv(OCTET_STRING, attribute_description(attribute)) + tlv(SEQUENCE, names))
         )
@@ -317,9 +317,9 @@ def _message_id(value: int) -> int:
     return value
 
 
-def _number(value: int, what: str) -> bytes:
+def _number(value: int, field: str) -> bytes:
     if not 0 <= value <= MESSAGE_ID_MAX:
-        raise ValueError(f"{what} {value} is not in 0..{MESSAGE_ID_MAX}")
+        raise ValueError(f"{field} {value} is not in 0..{MESSAGE_ID_MAX}")
     return integer(value, INTEGER)
 
 

@@ -235,10 +235,10 @@ class MessageSplitter:
             return b"", []
         buffer = data if len(self._pieces) == 1 else b"".join(self._pieces)
         messages, position = split_messages(buffer)
-        rest = buffer[position:]
-        self._pieces = [rest] if rest else []
-        self.pending = len(rest)
-        self._needed = _size_of_first(rest)
+        remainder = buffer[position:]
+        self._pieces = [remainder] if remainder else []
+        self.pending = len(remainder)
+        self._needed = _size_of_first(remainder)
         return (buffer, messages) if messages else (b"", [])
 
 
@@ -302,11 +302,11 @@ def decode_controls(buffer: bytes, position: int, stop: int) -> tuple[LdapContro
     while reader.more():
         if len(controls) == CONTROLS_MAX:
             raise DecodeError(_CONTROL, "controls", reader.position, f"more than {CONTROLS_MAX}")
-        one = reader.enter(SEQUENCE, "control")
-        oid = one.name("controlType")
-        critical = one.boolean("criticality") if one.at(0x01) else False
-        value = one.octets("controlValue") if one.more() else None
-        one.finish("control")
+        item = reader.enter(SEQUENCE, "control")
+        oid = item.name("controlType")
+        critical = item.boolean("criticality") if item.at(0x01) else False
+        value = item.octets("controlValue") if item.more() else None
+        item.finish("control")
         controls.append(LdapControl(oid, critical, value))
     return tuple(controls)
 
@@ -339,7 +339,7 @@ def decode_deref(controls: tuple[LdapControl, ...]) -> dict[str, list[Dereferenc
     Raises:
         DecodeError: the value of the control breaks its grammar.
     """
-    found: dict[str, list[Dereferenced]] = {}
+    by_attribute: dict[str, list[Dereferenced]] = {}
     for control in controls:
         if control.oid != DEREF_OID or control.value is None:
             continue
@@ -351,15 +351,15 @@ def decode_deref(controls: tuple[LdapControl, ...]) -> dict[str, list[Dereferenc
             count += 1
             if count > DEREFERENCED_MAX:
                 raise DecodeError(_DEREF, "controlValue", results.position, f"more than {DEREFERENCED_MAX}")
-            one = results.enter(SEQUENCE, "DerefRes")
-            attribute = one.name("derefAttr").lower()
-            dn = one.name("derefVal")
+            item = results.enter(SEQUENCE, "DerefRes")
+            attribute = item.name("derefAttr").lower()
+            dn = item.name("derefVal")
             attributes: dict[str, list[bytes]] = {}
-            if one.more():
-                _partial_attributes(one.enter(_ATTRIBUTES_TAG, "attrVals"), attributes)
-            one.finish("DerefRes")
-            found.setdefault(attribute, []).append(Dereferenced(dn, attributes))
-    return found
+            if item.more():
+                _partial_attributes(item.enter(_ATTRIBUTES_TAG, "attrVals"), attributes)
+            item.finish("DerefRes")
+            by_attribute.setdefault(attribute, []).append(Dereferenced(dn, attributes))
+    return by_attribute
 
 
 def _partial_attributes(reader: BerReader, attributes: dict[str, list[bytes]]) -> None:

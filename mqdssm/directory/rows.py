@@ -143,10 +143,10 @@ class RowDecoder:
         for start, end in spans:
             size = end - start
             if size <= SHAPE_ENTRY_BYTES_MAX:
-                found = match(buffer, start, end)
-                if found is not None:
+                match_of_row = match(buffer, start, end)
+                if match_of_row is not None:
                     try:
-                        row = make(found.groups(), size)
+                        row = make(match_of_row.groups(), size)
                     except (ValueError, IndexError):  # the generic decoder raises the right error
                         row = None
                     if row is not None:
@@ -190,8 +190,8 @@ class RowDecoder:
             number = self._index.get(key)
             if number is None:
                 continue
-            found = PartialValues(values, next_index) if next_index else values
-            row[number + 1] = found if row[number + 1] is None else merged_values(row[number + 1], found)
+            raws = PartialValues(values, next_index) if next_index else values
+            row[number + 1] = raws if row[number + 1] is None else merged_values(row[number + 1], raws)
         for number in range(len(self._index)):
             if number not in self._multi and row[number + 1] is not None:
                 row[number + 1] = row[number + 1][0] if row[number + 1] else None
@@ -208,7 +208,7 @@ class RowDecoder:
         seen = self._candidates[shape] = self._candidates.get(shape, 0) + 1
         if seen < SHAPE_SEEN_MIN or not _is_plain(shape):
             return
-        known = next((one for one in self._shapes if one[0] == shape), None)
+        known = next((entry for entry in self._shapes if entry[0] == shape), None)
         if known is not None:
             self._shapes.remove(known)
         elif len(self._shapes) >= SHAPES_MAX:

@@ -110,8 +110,10 @@ class SaslLogIn:
             extra = "kerberos" if self.options.authentication == "kerberos" else "ad"
             raise MissingPackageError("spnego", extra=extra) from error
         flags = spnego.ContextReq
-        wanted = flags.mutual_auth | flags.sequence_detect | flags.replay_detect
-        wanted |= flags.integrity | flags.confidentiality if self.certificate is None else flags.no_integrity
+        required_flags = flags.mutual_auth | flags.sequence_detect | flags.replay_detect
+        required_flags |= (
+            flags.integrity | flags.confidentiality if self.certificate is None else flags.no_integrity
+        )
         options = self.options
         try:
             return spnego.client(
@@ -120,7 +122,7 @@ class SaslLogIn:
                 hostname=options.kerberos_host or self.endpoint.host or "",
                 service="ldap",
                 protocol=_PROTOCOLS[str(options.authentication)],
-                context_req=wanted,
+                context_req=required_flags,
                 channel_bindings=None if self.certificate is None else channel_binding(self.certificate),
             )
         except ImportError as error:
@@ -200,12 +202,12 @@ class _ContextLayer:
 
     def open(self, data: bytes) -> bytes:
         try:
-            found = self._context.unwrap(data)
+            unwrapped = self._context.unwrap(data)
         except Exception as error:
             raise OSError(f"what was received is not what was sealed: {error}") from error
-        if not found.encrypted:
+        if not unwrapped.encrypted:
             raise OSError("the server sends what is not sealed")
-        opened: bytes = found.data
+        opened: bytes = unwrapped.data
         return opened
 
 
@@ -248,10 +250,10 @@ class SealedTransport:
 
     def _hurry(self) -> None:
         if self._deadline is not None:
-            left = self._deadline - time.monotonic()
-            if left <= 0:
+            remaining_s = self._deadline - time.monotonic()
+            if remaining_s <= 0:
                 raise TimeoutError("timed out")
-            self._raw.settimeout(left)
+            self._raw.settimeout(remaining_s)
 
     def _next_buffer(self) -> bytes | None:
         while True:

@@ -39,7 +39,7 @@ def differences_of(session: "Session") -> list[SchemaDifference]:
     """
     attributes, classes = _published(session)
     # a server that publishes no matching rules has them nevertheless
-    rules = any(" EQUALITY " in one for one in attributes)
+    rules = any(" EQUALITY " in definition for definition in attributes)
     return compare(attributes, classes, matching_rules=rules)
 
 
@@ -77,7 +77,7 @@ def _no_msmq(session: "Session", services: DN) -> GenericDirectoryError:
             classes = session.get(subschema.decode(), ["objectClasses"]).all("objectClasses")
         except ObjectNotFound:
             classes = []
-    if classes and not any(b"'mSMQEnterpriseSettings'" in one for one in classes):
+    if classes and not any(b"'mSMQEnterpriseSettings'" in definition for definition in classes):
         return GenericDirectoryError(
             "the MSMQ schema is not loaded on this server", hint=session.profile.schema_hint
         )

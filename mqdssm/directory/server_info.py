@@ -90,15 +90,15 @@ class ServerInfo:
             )
         if self._options.from_the_top:
             naming = naming.of_catalog
-        found = _Directory(profile, naming, root_dse)
+        directory = _Directory(profile, naming, root_dse)
         with self._lock:
             known = self._directory
             if known is None:
-                self._directory = found
-        if known is not None and (known.profile, known.naming) != (found.profile, found.naming):
+                self._directory = directory
+        if known is not None and (known.profile, known.naming) != (directory.profile, directory.naming):
             raise GenericDirectoryError(
                 f"{endpoint.url} holds another directory than the other servers of the list: "
-                f"{found.profile.title} {found.naming.forest} instead of "
+                f"{directory.profile.title} {directory.naming.forest} instead of "
                 f"{known.profile.title} {known.naming.forest}",
                 hint="one session is for the servers of one directory",
             )

@@ -217,17 +217,17 @@ class Session:
             DirectoryError: anything else that went wrong.
         """
         self._known()
-        found = self._reading.get_all(target, attributes, object_filter or TRUE, only_own=only_own)
+        entries = self._reading.get_all(target, attributes, object_filter or TRUE, only_own=only_own)
         name = target_name(target)
-        if not found:
+        if not entries:
             raise ObjectNotFound("there is no such object", dn=name, hint=self.profile.hidden_hint)
-        if len(found) > 1:
+        if len(entries) > 1:
             raise GenericDirectoryError(
-                f"{len(found)} objects are found by one GUID",
+                f"{len(entries)} objects are found by one GUID",
                 dn=name,
-                hint=f"{self.profile.twins_hint} " + "; ".join(one.dn for one in found[:5]),
+                hint=f"{self.profile.twins_hint} " + "; ".join(entry.dn for entry in entries[:5]),
             )
-        return self._reading.ranges.complete(found[0])
+        return self._reading.ranges.complete(entries[0])
 
     def find(
         self,
@@ -307,10 +307,16 @@ class Session:
         return rows.stream(self._paging(base, search_filter, scope, page_size, controls=bring))
 
     def portions(
-        self, base: str | DN, wanted: LdapFilter, columns: Sequence[str], decoder: streams.Decoder[streams.P]
+        self,
+        base: str | DN,
+        search_filter: LdapFilter,
+        columns: Sequence[str],
+        decoder: streams.Decoder[streams.P],
     ) -> Iterator[streams.P]:
         """Search as `rows`, page by page, decoded by the caller: see `streams.portions`."""
-        return streams.portions(self._paging(base, wanted, SearchScope.SUBTREE, None), columns, decoder)
+        return streams.portions(
+            self._paging(base, search_filter, SearchScope.SUBTREE, None), columns, decoder
+        )
 
     def spelt(self, base: str | DN, search_filter: LdapFilter, attributes: Sequence[str]) -> Iterator[Spelt]:
         """Search as `find`, for copies: DN and attributes keep the server's spelling and order."""

@@ -31,8 +31,8 @@ def entries(begin: Begin, attributes: Sequence[str], ranges: Callable[[], RangeR
         ValueError: an attribute name that is none.
         DirectoryError: while iterating.
     """
-    asked, added = with_identity(attributes)
-    search = begin(asked)
+    requested, added = with_identity(attributes)
+    search = begin(requested)
 
     def stream() -> Iterator[Entry]:
         for page in search.pages():
@@ -76,11 +76,11 @@ class RowOptions:
             ValueError: an attribute name that is none.
             DirectoryError: while iterating.
         """
-        asked, added = with_identity(self.columns)
-        decoder = RowDecoder(asked if added else self.columns, multi=self.multi)
+        requested, added = with_identity(self.columns)
+        decoder = RowDecoder(requested if added else self.columns, multi=self.multi)
         keys = [name.partition(";")[0].lower() for name in decoder.columns]
         place = keys.index(IDENTITY.lower()) + 1
-        search = begin(asked)
+        search = begin(requested)
 
         def rows() -> Iterator[tuple[Any, ...]]:
             for page in search.pages():
@@ -100,7 +100,7 @@ class RowOptions:
     def _decoded(self, decoder: RowDecoder, page: Page, *, added: bool) -> Iterator["_Part"]:
         for buffer, messages in page.parts:
             try:
-                all_columns = decoder.rows(buffer, [(one.start, one.end) for one in messages])
+                all_columns = decoder.rows(buffer, [(message.start, message.end) for message in messages])
                 rows = [row[:-1] for row in all_columns] if added else all_columns
                 if self.brings:
                     rows = self.profile.brought(rows, self.columns, buffer, messages)
@@ -158,9 +158,9 @@ def portions(begin: Begin, columns: Sequence[str], decoder: Decoder[P]) -> Itera
         ValueError: an attribute name that is none.
         DirectoryError: while iterating.
     """
-    asked, _ = with_identity(columns)
-    decode = decoder(asked)
-    search = begin(asked)
+    requested, _ = with_identity(columns)
+    decode = decoder(requested)
+    search = begin(requested)
 
     def stream() -> Iterator[P]:
         for page in search.pages():

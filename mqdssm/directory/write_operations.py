@@ -134,10 +134,10 @@ class Changing:
         naming = self._knowledge.naming
         entry = places.replication_server_dn(naming.forest, naming.configuration)
         try:
-            found = self._reading.get_all(str(entry), (_MACHINE_NAME,), TRUE)
+            entries = self._reading.get_all(str(entry), (_MACHINE_NAME,), TRUE)
         except ObjectNotFound:
             return ""
-        return (found[0].first(_MACHINE_NAME) or b"?").decode(errors="replace") if found else ""
+        return (entries[0].first(_MACHINE_NAME) or b"?").decode(errors="replace") if entries else ""
 
     def modify(
         self, target: str | DN | Entry, replacements: Mapping[str, Sequence[bytes]], unchanged: Sequence[str]
@@ -293,24 +293,24 @@ class Changing:
         """
         guid = next((values[0] for name, values in attributes.items() if name.lower() == "objectguid"), None)
         if guid is not None and len(guid) == 16:
-            wanted = UUID(bytes_le=bytes(guid))
-            found = self._reading.get_all(
-                wanted, tuple(attributes), deadline=deadline, url=url, only_own=True
+            object_guid = UUID(bytes_le=bytes(guid))
+            entries = self._reading.get_all(
+                object_guid, tuple(attributes), deadline=deadline, url=url, only_own=True
             )
-            for one in found:
-                if one.name == DN.parse(dn):
-                    return _made_as_sent(one, attributes, dn)
-            if found:  # a GUID that the caller brought, and that another object has
+            for entry in entries:
+                if entry.name == DN.parse(dn):
+                    return _made_as_sent(entry, attributes, dn)
+            if entries:  # a GUID that the caller brought, and that another object has
                 raise ObjectAlreadyExists(
                     "add failed: another object has the same objectGUID",
                     dn=dn,
-                    hint=f"it is {found[0].dn}, which was there before or has been renamed since",
+                    hint=f"it is {entries[0].dn}, which was there before or has been renamed since",
                 )
-        there = self._entry_at(dn, tuple(attributes), deadline, url)
-        if there is None:
+        stored = self._entry_at(dn, tuple(attributes), deadline, url)
+        if stored is None:
             return False
         if guid is None:
-            return _made_as_sent(there, attributes, dn)
+            return _made_as_sent(stored, attributes, dn)
         raise ObjectAlreadyExists(
             "add failed: an object of that name exists already", dn=dn, hint="it has another objectGUID"
         )
@@ -323,10 +323,10 @@ class Changing:
         Raises:
             ObjectNotFound: there is no such object.
         """
-        there = self._entry_at(dn, tuple(replacements), deadline, url)
-        if there is None:
+        stored = self._entry_at(dn, tuple(replacements), deadline, url)
+        if stored is None:
             raise ObjectNotFound("modify failed: there is no such object", dn=dn)
-        return self._knowledge.profile.holds(there.attributes, replacements)
+        return self._knowledge.profile.holds(stored.attributes, replacements)
 
     def was_deleted(self, dn: str, deadline: float, url: str | None) -> bool:
         """Return True if the object does not exist any more."""
@@ -334,17 +334,17 @@ class Changing:
 
     def was_renamed(self, old: str, new: DN, deadline: float, url: str | None) -> bool:
         """Return True if the object has exactly its new name, and the old name does not exist."""
-        there = self._entry_at(str(new), ("1.1",), deadline, url)
-        if there is None or there.name.name != new.name:
+        stored = self._entry_at(str(new), ("1.1",), deadline, url)
+        if stored is None or stored.name.name != new.name:
             return False
         return DN.parse(old) == new or self._entry_at(old, ("1.1",), deadline, url) is None
 
     def _entry_at(self, dn: str, attributes: Sequence[str], deadline: float, url: str | None) -> Entry | None:
         try:
-            found = self._reading.get_all(dn, attributes, deadline=deadline, url=url)
+            entries = self._reading.get_all(dn, attributes, deadline=deadline, url=url)
         except ObjectNotFound:
             return None
-        return found[0] if found else None
+        return entries[0] if entries else None
 
 
 def name_of(target: str | DN | Entry) -> str:
@@ -364,9 +364,9 @@ def changes_of(guard: Guard, replacements: Mapping[str, Sequence[bytes]]) -> lis
     return changes
 
 
-def _made_as_sent(there: Entry, sent: Mapping[str, Sequence[bytes]], dn: str) -> bool:
+def _made_as_sent(stored: Entry, sent: Mapping[str, Sequence[bytes]], dn: str) -> bool:
     """Return True if an object has the sent values; raise ObjectAlreadyExists otherwise."""
-    if is_as_sent(there.attributes, sent):
+    if is_as_sent(stored.attributes, sent):
         return True
     raise ObjectAlreadyExists(
         "add failed: an object of that name exists, with other values",

@@ -60,7 +60,7 @@ def resolve_distribution_list(ctx: Context, format_name: str) -> list[str]:
     identifier = _list_identifier(format_name)
     of_class = ctx.session.profile.class_filter(GROUP_CLASS)
     group = ctx.session.get(identifier, [GROUP_MEMBER], object_filter=of_class)
-    found: dict[str, None] = {}
+    format_names: dict[str, None] = {}
     seen = {key_of(group.dn)}
     # not recursion: nested lists may be as deep as there are groups
     pending: list[Iterator[Entry]] = [_members(ctx, group)]
@@ -74,8 +74,8 @@ def resolve_distribution_list(ctx: Context, format_name: str) -> list[str]:
                 seen.add(key)
                 pending.append(_members(ctx, member))
         else:
-            found[_queue_format_name(member)] = None
-    return list(found)
+            format_names[_queue_format_name(member)] = None
+    return list(format_names)
 
 
 def _list_identifier(format_name: str) -> UUID:
@@ -92,12 +92,12 @@ def _members(ctx: Context, group: Entry) -> Iterator[Entry]:
     One search reads them all if the server supports it (decision M76); the rest is read in batches by name.
     """
     names = [value.decode(errors="replace") for value in group.all(GROUP_MEMBER)]
-    told = _told(ctx, group) if names else {}
+    entries_by_name = _told(ctx, group) if names else {}
     for batch in batched(names, BATCH_TERMS):
-        others = _entries(ctx, [name for name in batch if key_of(name) not in told])
+        others = _entries(ctx, [name for name in batch if key_of(name) not in entries_by_name])
         for name in batch:
             key = key_of(name)
-            entry = told.get(key) or others.get(key)
+            entry = entries_by_name.get(key) or others.get(key)
             if entry is None:
                 log.warning("%s: member %s does not exist any more", group.dn, name)
             else:
@@ -106,34 +106,34 @@ def _members(ctx: Context, group: Entry) -> Iterator[Entry]:
 
 def _told(ctx: Context, group: Entry) -> dict[str, Entry]:
     """Read the members that the server returns in one search."""
-    told: dict[str, Entry] = {}
+    entries_by_name: dict[str, Entry] = {}
     try:
         for entry in ctx.session.named_by(group.dn, GROUP_MEMBER, _MEMBER_ATTRIBUTES) or ():
             if not forest.is_elsewhere(ctx, entry.dn):
-                told[key_of(entry.dn)] = entry
+                entries_by_name[key_of(entry.dn)] = entry
     except GenericDirectoryError as error:
         if error.ldap_code is None:
             raise
         # members of another domain can cause this error: they are found by name
         log.info("%s: its members are looked up by name: %s", group.dn, error)
-    return told
+    return entries_by_name
 
 
 def _entries(ctx: Context, names: Sequence[str]) -> dict[str, Entry]:
     if not names:
         return {}
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     elsewhere = [name for name in names if forest.is_elsewhere(ctx, name)]
-    here = [name for name in names if name not in elsewhere]
-    for session, listed in ((ctx.session, here), (ctx.session.catalog, elsewhere)):
+    own = [name for name in names if name not in elsewhere]
+    for session, listed in ((ctx.session, own), (ctx.session.catalog, elsewhere)):
         if session is None or not listed:
             continue
-        wanted = any_of(*(session.profile.dn_filter(name) for name in listed))
+        search_filter = any_of(*(session.profile.dn_filter(name) for name in listed))
         for base in session.naming.guid_bases:
-            for entry in session.find(base, wanted, _MEMBER_ATTRIBUTES):
-                found[key_of(entry.dn)] = entry
+            for entry in session.find(base, search_filter, _MEMBER_ATTRIBUTES):
+                entries[key_of(entry.dn)] = entry
     for name in elsewhere:
-        member = found.get(key_of(name))
+        member = entries.get(key_of(name))
         if member is not None and not _is(member, QUEUE_CLASS):
             raise GenericDirectoryError(
                 "a member of the distribution list is in another domain and no queue: a global catalog does "
@@ -141,7 +141,7 @@ def _entries(ctx: Context, names: Sequence[str]) -> dict[str, Entry]:
                 dn=member.dn,
                 hint="connect to a domain controller of that domain",
             )
-    return found
+    return entries
 
 
 def _is(entry: Entry, ldap_class: str) -> bool:

@@ -123,14 +123,14 @@ class Needs:
         Objects that the server returned with the entries are used; all others are looked up.
         """
         references.make_room()
-        wanted: dict[str, dict[str, None]] = {}
+        dns_by_class: dict[str, dict[str, None]] = {}
         for name, of_class in self._others:
-            column, dns = self._columns[name], wanted.setdefault(of_class, {})
-            told = (brought.get(name.lower(), ()) for *_, brought in entries if brought)
-            references.learn(chain.from_iterable(told), of_class)
+            column, dns = self._columns[name], dns_by_class.setdefault(of_class, {})
+            dereferenced = (brought.get(name.lower(), ()) for *_, brought in entries if brought)
+            references.learn(chain.from_iterable(dereferenced), of_class)
             for _, values, _ in entries:
                 dns.update((raw.decode(errors="replace"), None) for raw in as_list(values[column]))
-        for of_class, dns in wanted.items():
+        for of_class, dns in dns_by_class.items():
             references.fetch_identifiers(dns, of_class)
         if self._of_computer:
             references.fetch_computers(dict.fromkeys(self._computers_of(dn for dn, *_ in entries)))

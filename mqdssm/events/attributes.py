@@ -182,5 +182,5 @@ def left_by_create(table: ElementTable, obj: DirectoryObject, created: frozenset
 
 def left_by_write(table: ElementTable, obj: DirectoryObject, written: frozenset[str]) -> frozenset[str]:
     """Return the assigned attributes not written yet, so that a write without a list sends them (M62)."""
-    left = obj.assigned - written - _only_forgotten(table, obj)
-    return left if obj.was_read else left - KEYS[table.name]
+    unwritten = obj.assigned - written - _only_forgotten(table, obj)
+    return unwritten if obj.was_read else unwritten - KEYS[table.name]

@@ -158,8 +158,8 @@ def _service_bits(source: EntrySource) -> int:
 def _directory_server_type(_: Row, source: EntrySource) -> Any:
     raw = source.first("mSMQDsServices")
     serves = raw is not None and BOOLEAN.load(raw)
-    found = compute.directory_server_type(directory_server=serves, service=_service_bits(source))
-    return UNSET if found is None else found
+    server_type = compute.directory_server_type(directory_server=serves, service=_service_bits(source))
+    return UNSET if server_type is None else server_type
 
 
 def _remote_access_server(_: Row, source: EntrySource) -> bool:
@@ -169,14 +169,14 @@ def _remote_access_server(_: Row, source: EntrySource) -> bool:
 def _queue_managers(row: Row, source: EntrySource) -> tuple[UUID, ...]:
     # gates and routing servers that are gone are skipped (3.1.6.11.1.3, decision M40)
     of_class = REFERRED_CLASSES[Computed.QUEUE_MANAGERS]
-    found = []
+    guids = []
     for raw in source.all(row.ldap[0]):
         guid = source.references.identifier_of(text_of(raw), of_class)
         if guid is None:
             source.skipped.append(f"{row.ldap[0]} names {text_of(raw)!r}, where no queue manager is")
         else:
-            found.append(guid)
-    return tuple(found)
+            guids.append(guid)
+    return tuple(guids)
 
 
 def _site(row: Row, source: EntrySource) -> Any:

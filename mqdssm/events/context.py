@@ -42,13 +42,13 @@ class Machines:
     def get(self, name: str) -> Machine | None:
         """Return the computer with a name, if it was found recently."""
         with self._lock:
-            found = self._known.get(name)
-            if found is None:
+            machine = self._known.get(name)
+            if machine is None:
                 return None
-            if time.monotonic() - found[0] > MACHINE_REMEMBERED_S:
+            if time.monotonic() - machine[0] > MACHINE_REMEMBERED_S:
                 del self._known[name]
                 return None
-            return found[1]
+            return machine[1]
 
     def put(self, name: str, machine: Machine) -> None:
         """Add a computer, and remove the oldest ones if there are too many."""

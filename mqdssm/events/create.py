@@ -67,9 +67,9 @@ def create(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None)
     _check_required(obj, attributes)
     dns_of = look_up(ctx)
     work = CreateContext(ctx, Maker(_target(ctx, obj), dns_of, from_elsewhere=False), dns_of, names)
-    made = _create(work, obj)
-    _mark(work, obj, made)
-    return made.identifier
+    created = _create(work, obj)
+    _mark(work, obj, created)
+    return created.identifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +104,15 @@ class Created:
     original: UUID | None = None
 
 
-def _mark(work: CreateContext, obj: DirectoryObject, made: Created) -> None:
+def _mark(work: CreateContext, obj: DirectoryObject, created: Created) -> None:
     """Mark an element as created, and unset attributes that servers made for an earlier object."""
     table = TABLES[type(obj)]
-    stored = made.stored - incomplete_names(obj, table.ldap_class, made.stored, work.dns_of)
+    stored = created.stored - incomplete_names(obj, table.ldap_class, created.stored, work.dns_of)
     obj.mark_created(
-        made.identifier,
+        created.identifier,
         outdated=made_by_servers(table),
         left=left_by_create(table, obj, stored),
-        original_identifier=made.original,
+        original_identifier=created.original,
     )
 
 
@@ -155,16 +155,16 @@ def _check_required(obj: DirectoryObject, attributes: Sequence[str] | None) -> N
         raise GenericDirectoryError(f"{obj.element_name}.{', '.join(empty)} must be set to create it")
 
 
-def _add(work: CreateContext, made: MadeEntry, obj: DirectoryObject) -> Created:
+def _add(work: CreateContext, entry: MadeEntry, obj: DirectoryObject) -> Created:
     """Create an object (Create Object Using LDAP, 3.1.6.12), in few round trips (M30).
 
     The GUID that the object brings is kept where the server lets us (M37).
     """
     session = work.ctx.session
     brought = obj.identifier if "Identifier" in work.names else None
-    identifier = session.create(made.dn, made.ldap_class, made.values, brought)
-    identifier = identifier or _guid_of_new(work.ctx, made.dn)
-    kept_beside = brought != identifier and made.ldap_class in session.profile.original_guid_classes
+    identifier = session.create(entry.dn, entry.ldap_class, entry.values, brought)
+    identifier = identifier or _guid_of_new(work.ctx, entry.dn)
+    kept_beside = brought != identifier and entry.ldap_class in session.profile.original_guid_classes
     return Created(identifier, work.names, brought if kept_beside else None)
 
 
@@ -191,9 +191,9 @@ def _create_queue(work: CreateContext, queue: Queue) -> Created:
     path = new_path(queue.pathname or "")
 
     def below(machine: Machine) -> Created:
-        made = work.maker.queue(queue, machine.dn, machine.sid, work.names)
+        entry = work.maker.queue(queue, machine.dn, machine.sid, work.names)
         try:
-            return _add(work, made, queue)
+            return _add(work, entry, queue)
         except ObjectNotFound as error:
             error.hint = (
                 f"{path.computer} has no queue manager, or this user may not see it: create that first"
@@ -213,8 +213,8 @@ def _create_queue_manager(work: CreateContext, manager: QueueManager) -> Created
     keys = keys_of(manager, names)
 
     def below(machine: Machine) -> Created:
-        made = work.maker.queue_manager(manager, machine.dn, machine.sid, names=names)
-        created = _add_unless_there(work, made, manager)
+        entry = work.maker.queue_manager(manager, machine.dn, machine.sid, names=names)
+        created = _add_unless_there(work, entry, manager)
         if isinstance(created, Entry):
             # 3.1.6.1.1.2 step 4: the existing object's GUID, and processing goes on (M4)
             existing = Created(guid_of(created), names & {KEYS_NAME})
@@ -222,15 +222,15 @@ def _create_queue_manager(work: CreateContext, manager: QueueManager) -> Created
             postprocess(ctx, "there already", machine.dn, keys, Served.of(created))
             return existing
         _mark(work, manager, replace(created, stored=names - {KEYS_NAME}))
-        values = made.values | {"objectGUID": (created.identifier.bytes_le,)}
-        served = Served.of(Entry(str(made.dn), {name.lower(): list(raws) for name, raws in values.items()}))
+        values = entry.values | {"objectGUID": (created.identifier.bytes_le,)}
+        served = Served.of(Entry(str(entry.dn), {name.lower(): list(raws) for name, raws in values.items()}))
         postprocess(ctx, "created", machine.dn, keys, served if served.is_server else None, new=True)
         return created
 
     return with_machine(ctx, manager.computer_name or "", below)
 
 
-def _add_unless_there(work: CreateContext, made: MadeEntry, manager: QueueManager) -> Created | Entry:
+def _add_unless_there(work: CreateContext, entry: MadeEntry, manager: QueueManager) -> Created | Entry:
     """Add a queue manager, or return the existing entry.
 
     Returns:
@@ -241,10 +241,10 @@ def _add_unless_there(work: CreateContext, made: MadeEntry, manager: QueueManage
     """
     for attempt in range(1, ADD_ATTEMPTS_MAX + 1):
         try:
-            return _add(work, made, manager)
+            return _add(work, entry, manager)
         except ObjectAlreadyExists:
             with suppress(ObjectNotFound):  # another program may have deleted it since
-                return work.ctx.session.get(made.dn, settings.ATTRIBUTES)
+                return work.ctx.session.get(entry.dn, settings.ATTRIBUTES)
             if attempt == ADD_ATTEMPTS_MAX:
                 raise
     raise AssertionError("unreachable")

@@ -96,7 +96,7 @@ def to_residual(table: ElementTable, expression: Filter) -> Residual:
         ValueError: a value that the attribute cannot have.
     """
     row = table.row(expression.attribute)
-    wanted = checked_value(table, row, expression.value)
+    expected = checked_value(table, row, expression.value)
     compare = _COMPARE[expression.operator]
     membership = row.multi and not _is_list(expression.value)
 
@@ -107,8 +107,8 @@ def to_residual(table: ElementTable, expression: Filter) -> Residual:
         if actual is None:
             return False
         if membership and expression.operator in {"==", "!="}:
-            return (wanted[0] in actual) == (expression.operator == "==")
-        return compare(_key(row, actual), _key(row, wanted))
+            return (expected[0] in actual) == (expression.operator == "==")
+        return compare(_key(row, actual), _key(row, expected))
 
     return Residual(row.adm, holds)
 
@@ -278,16 +278,16 @@ def _time_test(row: Row, attribute: str, sign: str, value: int) -> LdapFilter:
             return FALSE
         return GreaterOrEqual(attribute, row.syntax.dump(seconds))
 
-    there, before, after = Present(attribute), Not(at_least(value)), at_least(value + 1)
+    present, before, after = Present(attribute), Not(at_least(value)), at_least(value + 1)
     match sign:
         case "==":
             return And((at_least(value), Not(after)))
         case "!=":
-            return And((there, Or((before, after))))
+            return And((present, Or((before, after))))
         case "<":
-            return And((there, before))
+            return And((present, before))
         case "<=":
-            return And((there, Not(after)))
+            return And((present, Not(after)))
         case ">":
             return after
         case _:

@@ -37,12 +37,12 @@ class ElementDecoder:
         names: Iterable[str],
         session: Session,
         *,
-        asked: frozenset[str] = frozenset(),
+        requested: frozenset[str] = frozenset(),
         strict: bool,
     ) -> None:
         self._table = table
         self._session = session
-        self._asked = asked
+        self._asked = requested
         self._strict = strict
         self._original: int | None = None
         self._unknown: list[Row] = []
@@ -116,7 +116,7 @@ class ElementDecoder:
         Raises:
             GenericDirectoryError: strict, and a value is missing that must be there or cannot be understood.
         """
-        made: dict[str, Any] = {}
+        values_by_field: dict[str, Any] = {}
         if self._unknown:
             self._leave_out(dn)
         for row, column in self._needs.plain:
@@ -132,14 +132,14 @@ class ElementDecoder:
             except MappingError as error:
                 value = self._refused(row, dn, error)
             if value is not UNSET:
-                made[row.field] = value
+                values_by_field[row.field] = value
         if self._needs.made:
-            self._compute(made, dn, self._needs.source(dn, values, references))
+            self._compute(values_by_field, dn, self._needs.source(dn, values, references))
         if self._original is None or values[self._original] is None:
-            return self._table.element.from_directory(made)
-        return self._table.element.from_directory(made, guid_of(values[self._original]))
+            return self._table.element.from_directory(values_by_field)
+        return self._table.element.from_directory(values_by_field, guid_of(values[self._original]))
 
-    def _compute(self, made: dict[str, Any], dn: str, source: EntrySource) -> None:
+    def _compute(self, values_by_field: dict[str, Any], dn: str, source: EntrySource) -> None:
         for row, make in self._needs.made:
             try:
                 value = make(row, source)
@@ -148,16 +148,16 @@ class ElementDecoder:
             except (MappingError, DecodeError, ValueError) as error:
                 value = self._refused(row, dn, error)
             if value is not UNSET:
-                made[row.field] = value
+                values_by_field[row.field] = value
         for words in source.skipped:
             log.warning("%s: %s", dn, words)
 
     def _leave_out(self, dn: str) -> None:
         """Log once, or raise, that a global catalog does not hold some attributes."""
-        asked = self._asked & self.unknown
-        if asked and self._strict:
+        requested = self._asked & self.unknown
+        if requested and self._strict:
             raise GenericDirectoryError(
-                f"{self._table.name}.{', '.join(sorted(asked))} cannot be read: "
+                f"{self._table.name}.{', '.join(sorted(requested))} cannot be read: "
                 "a global catalog does not hold it",
                 dn=dn,
                 hint=ASK_ITS_DOMAIN,

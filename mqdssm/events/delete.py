@@ -110,14 +110,14 @@ def _look_below(ctx: Context, entry: Entry) -> _Below:
     """Return the objects below an entry, as far as this user may see them."""
     queue_class, top = TABLES[Queue].ldap_class.lower().encode(), entry.name
     below = _Below()
-    for one in ctx.session.find(top, Present("objectClass"), ["objectClass"], SearchScope.SUBTREE):
-        dn = one.name
+    for child in ctx.session.find(top, Present("objectClass"), ["objectClass"], SearchScope.SUBTREE):
+        dn = child.name
         if dn == top:
             continue
         direct = dn.parent == top
         below.direct += direct
-        is_queue = direct and any(name.lower() == queue_class for name in one.all("objectClass"))
-        (below.queues if is_queue else below.others).append(one.dn)
+        is_queue = direct and any(name.lower() == queue_class for name in child.all("objectClass"))
+        (below.queues if is_queue else below.others).append(child.dn)
     return below
 
 

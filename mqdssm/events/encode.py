@@ -46,8 +46,8 @@ def look_up(ctx: Context) -> DnsOf:
 
     def dns_of(identifiers: Sequence[UUID], ldap_class: str) -> Mapping[UUID, str]:
         if unknown := [guid for guid in identifiers if (guid, ldap_class) not in known]:
-            found = References(ctx.session).dns_of(unknown, ldap_class)
-            known.update({(guid, ldap_class): found.get(guid) for guid in unknown})
+            known_dns = References(ctx.session).dns_of(unknown, ldap_class)
+            known.update({(guid, ldap_class): known_dns.get(guid) for guid in unknown})
         dns = ((guid, known[guid, ldap_class]) for guid in identifiers)
         return {guid: dn for guid, dn in dns if dn is not None}
 
@@ -65,14 +65,14 @@ def incomplete_names(
         names: the attributes that were stored.
         dns_of: where the objects are that it refers to.
     """
-    found = set()
+    incomplete = set()
     for reference in REFERENCES.get(ldap_class, {}).values():
         if reference.form is ReferenceForm.DN and reference.adm in names and obj.is_populated(reference.adm):
             value = getattr(obj, obj.field_name(reference.adm))
             guids = value if isinstance(value, tuple) else () if value is None else (value,)
             if len(dns_of(guids, reference.ldap_class)) < len(set(guids)):
-                found.add(reference.adm)
-    return frozenset(found)
+                incomplete.add(reference.adm)
+    return frozenset(incomplete)
 
 
 def values_of(
@@ -210,11 +210,11 @@ def _queue_managers(dns_of: DnsOf, identifiers: Sequence[UUID]) -> tuple[bytes, 
     """Return the DNs of existing queue managers; others are skipped ([MS-MQDSSM] 3.1.6.1.1.6)."""
     if not identifiers:
         return ()
-    found = dns_of(identifiers, TABLES[QueueManager].ldap_class)
+    dns = dns_of(identifiers, TABLES[QueueManager].ldap_class)
     for guid in identifiers:
-        if guid not in found:
+        if guid not in dns:
             log.warning("there is no queue manager %s: it is left out of the list that is written", guid)
-    return tuple(found[guid].encode() for guid in dict.fromkeys(identifiers) if guid in found)
+    return tuple(dns[guid].encode() for guid in dict.fromkeys(identifiers) if guid in dns)
 
 
 def _site(dns_of: DnsOf, row: Row, identifier: UUID | None) -> bytes:
@@ -224,9 +224,9 @@ def _site(dns_of: DnsOf, row: Row, identifier: UUID | None) -> bytes:
         GenericDirectoryError: there is no such site.
     """
     if identifier is not None:
-        found = dns_of([identifier], TABLES[Site].ldap_class)
-        if identifier in found:
-            return found[identifier].encode()
+        dns = dns_of([identifier], TABLES[Site].ldap_class)
+        if identifier in dns:
+            return dns[identifier].encode()
     raise GenericDirectoryError(f"{row.adm}: there is no site {identifier}")
 
 

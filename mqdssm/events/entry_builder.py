@@ -106,11 +106,11 @@ class EntryTarget:
         Raises:
             ConfigError: no such kind.
         """
-        found = PROFILES.get(profile)
-        if found is None:
+        known_profile = PROFILES.get(profile)
+        if known_profile is None:
             raise ConfigError(f"there is no profile {profile!r}: {', '.join(PROFILES)} are known")
-        keeps = found.makes_guid if keeps_guids is None else keeps_guids
-        return cls(profile=found, root=root, forest_root=root, keeps_guids=keeps)
+        keeps = known_profile.makes_guid if keeps_guids is None else keeps_guids
+        return cls(profile=known_profile, root=root, forest_root=root, keeps_guids=keeps)
 
 
 class Maker:
@@ -152,11 +152,11 @@ class Maker:
 
     def site(self, obj: Site, names: frozenset[str] | None = None) -> MadeEntry:
         """Make the entry of a site."""
-        made = self._entry("site", obj, places.site_dn(self._target.forest_root, obj.name or ""), names)
+        entry = self._entry("site", obj, places.site_dn(self._target.forest_root, obj.name or ""), names)
         if self._complete:
             image = security.site_descriptor(supplied=_supplied(obj, names), bound=self._target.owner)
-            self._put_descriptor(made, image)
-        return made
+            self._put_descriptor(entry, image)
+        return entry
 
     def link(self, obj: RoutingLink, names: frozenset[str] | None = None) -> MadeEntry:
         """Make the entry of a routing link."""
@@ -167,9 +167,9 @@ class Maker:
         values: Values = {"sAMAccountName": (name.encode(),), "userAccountControl": (NORMAL_ACCOUNT,)}
         if obj.security_identifier is not None:
             values["objectSid"] = (SID.dump(obj.security_identifier),)
-        made = self._entry("user", obj, places.user_dn(self._target.root, name))
-        made.values = values | made.values
-        return made
+        entry = self._entry("user", obj, places.user_dn(self._target.root, name))
+        entry.values = values | entry.values
+        return entry
 
     def user_there(self, obj: User, dn: DN) -> MadeEntry:
         """Make the changes for an existing user account: certificates and their digests."""
@@ -191,19 +191,19 @@ class Maker:
         """
         path = stored_path(obj.pathname or "")
         cn, extension = rdn_of(path.queue)
-        made = self._entry("queue", obj, places.queue_manager_of(computer).child("CN", cn), names)
+        entry = self._entry("queue", obj, places.queue_manager_of(computer).child("CN", cn), names)
         if extension is not None:
-            made.values["mSMQQueueNameExt"] = (extension.encode(),)
-        if self._complete and DESCRIPTOR not in made.values and self._target.profile.writes_default_security:
-            self._put_descriptor(made, security.queue_descriptor(machine=sid, bound=self._target.owner))
-        return made
+            entry.values["mSMQQueueNameExt"] = (extension.encode(),)
+        if self._complete and DESCRIPTOR not in entry.values and self._target.profile.writes_default_security:
+            self._put_descriptor(entry, security.queue_descriptor(machine=sid, bound=self._target.owner))
+        return entry
 
     def queue_manager(
         self,
         obj: QueueManager,
         computer: DN,
         sid: Sid | None = None,
-        there: Entry | None = None,
+        existing: Entry | None = None,
         names: frozenset[str] | None = None,
     ) -> MadeEntry:
         """Make the entry of a queue manager; `computer_keys` returns the values for its computer.
@@ -212,15 +212,15 @@ class Maker:
             obj: the queue manager.
             computer: where its computer is.
             sid: of the computer, for a descriptor that we have to make.
-            there: the entry that there is, with its roles: those that `obj` does not say stay.
+            existing: the entry that there is, with its roles: those that `obj` does not say stay.
             names: see above.
         """
         names = obj.populated if names is None else names
-        made = self._entry("queue-manager", obj, places.queue_manager_of(computer), names)
-        if there is None:
-            made.values |= service_values(obj, names)
+        entry = self._entry("queue-manager", obj, places.queue_manager_of(computer), names)
+        if existing is None:
+            entry.values |= service_values(obj, names)
         elif not names.isdisjoint(SERVICE_NAMES):
-            made.values["mSMQServiceType"] = service_type_of(obj, names, there)
+            entry.values["mSMQServiceType"] = service_type_of(obj, names, existing)
         if self._complete:
             # on every server: with the default of Active Directory's schema the machine could not make queues
             image = security.machine_descriptor(
@@ -229,8 +229,8 @@ class Maker:
                 bound=self._target.owner,
                 foreign="ForeignSystem" in names and obj.foreign_system,
             )
-            self._put_descriptor(made, image)
-        return made
+            self._put_descriptor(entry, image)
+        return entry
 
     # -- objects that queue managers need
 
@@ -291,10 +291,10 @@ class Maker:
                 values[copied.settings] = (GUID.dump(original),)
             elif raws := manager.values.get(copied.configuration):
                 values[copied.settings] = raws
-        made = MadeEntry("settings", dn, SETTINGS_CLASS, values, original=guid)
+        entry = MadeEntry("settings", dn, SETTINGS_CLASS, values, original=guid)
         (reference,) = REFERENCES[SETTINGS_CLASS].values()
-        made.refers[reference.attribute] = (original,)
-        return made
+        entry.refers[reference.attribute] = (original,)
+        return entry
 
     def companion(
         self, type_name: str, ldap_class: str, rows: Mapping[str, Row], values: Mapping[str, Any]
@@ -336,13 +336,13 @@ class Maker:
             own |= self._times(obj)
         stored = {name: raws for name, raws in values.items() if raws}
         values = own | translated(self._target.profile, table.ldap_class, stored)
-        made = MadeEntry(type_name, dn, table.ldap_class, values, original=obj.identifier)
+        entry = MadeEntry(type_name, dn, table.ldap_class, values, original=obj.identifier)
         for reference in REFERENCES.get(table.ldap_class, {}).values():
             if self._from_elsewhere or (reference.form is ReferenceForm.DN and reference.attribute in values):
-                self._note(made, reference, obj)
-        return made
+                self._note(entry, reference, obj)
+        return entry
 
-    def _note(self, made: MadeEntry, reference: AttributeReference, obj: DirectoryObject) -> None:
+    def _note(self, entry: MadeEntry, reference: AttributeReference, obj: DirectoryObject) -> None:
         """Record the references of an entry, and the missing ones."""
         if not obj.is_populated(reference.adm):
             return
@@ -350,10 +350,10 @@ class Maker:
         guids = tuple(dict.fromkeys(value if isinstance(value, tuple) else () if value is None else (value,)))
         if not guids:
             return
-        made.refers[reference.attribute] = guids
-        found = self._dns_of(guids, reference.ldap_class)
-        if missing := tuple(guid for guid in guids if guid not in found):
-            made.missing[reference.attribute] = missing
+        entry.refers[reference.attribute] = guids
+        dns = self._dns_of(guids, reference.ldap_class)
+        if missing := tuple(guid for guid in guids if guid not in dns):
+            entry.missing[reference.attribute] = missing
 
     def _times(self, obj: DirectoryObject) -> Values:
         """Return the creation and modification times that a client can write."""
@@ -381,8 +381,8 @@ class Maker:
         values = self._identity(ldap_class, dn, guid, derived=True)
         return MadeEntry("", dn, ldap_class, values | {"description": (MADE_BY_US.encode(),)}, original=guid)
 
-    def _put_descriptor(self, made: MadeEntry, image: bytes) -> None:
-        made.values |= translated(self._target.profile, made.ldap_class, {DESCRIPTOR: (image,)})
+    def _put_descriptor(self, entry: MadeEntry, image: bytes) -> None:
+        entry.values |= translated(self._target.profile, entry.ldap_class, {DESCRIPTOR: (image,)})
 
 
 def _supplied(obj: Site | QueueManager, names: frozenset[str] | None) -> bytes | None:

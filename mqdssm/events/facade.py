@@ -152,7 +152,7 @@ class Directory:
             DirectoryError: while iterating; a search that breaks off never looks like a short list.
         """
         keys = _all_of(SortKey, "sort", sort)
-        found = lookup.search(
+        objects = lookup.search(
             self._context,
             element_table(kind, "read"),
             _filters(filters),
@@ -160,7 +160,7 @@ class Directory:
             keys,
             below=_place(below),
         )
-        return cast("Generator[E, None, None]", found)
+        return cast("Generator[E, None, None]", objects)
 
     def write(self, obj: DirectoryObject, *, attributes: Sequence[str] | None = None) -> None:
         """Write attributes of an object ([MS-MQDSSM] 3.1.6.7).
@@ -433,17 +433,21 @@ def _filters(filters: Filter | Iterable[Filter]) -> tuple[Filter, ...]:
     return _all_of(Filter, "filters", filters)
 
 
-def _all_of(kind: type[T], name: str, given: T | Iterable[T]) -> tuple[T, ...]:
+def _all_of(kind: type[T], name: str, given_items: T | Iterable[T]) -> tuple[T, ...]:
     """Return one or several things as a tuple.
 
     Raises:
         TypeError: something else is given.
     """
-    if isinstance(given, kind):
-        return (given,)
-    items = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else None
+    if isinstance(given_items, kind):
+        return (given_items,)
+    items = (
+        tuple(given_items)
+        if isinstance(given_items, Iterable) and not isinstance(given_items, str | bytes)
+        else None
+    )
     if items is None or not all(isinstance(item, kind) for item in items):
-        raise TypeError(f"{name}={given!r}: give a {kind.__name__}, or a list of them")
+        raise TypeError(f"{name}={given_items!r}: give a {kind.__name__}, or a list of them")
     return items
 
 

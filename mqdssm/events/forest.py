@@ -56,7 +56,7 @@ def get(ctx: Context, target: str | DN | UUID, attributes: Sequence[str], object
         return ctx.session.get(target, attributes, object_filter=object_filter, only_own=True)
     except ObjectNotFound:
         catalog = ctx.session.catalog or ctx.session
-        found = catalog.get(target, attributes, object_filter=object_filter)
-    if is_elsewhere(ctx, found.dn):
-        return found
-    return ctx.session.get(found.dn, attributes, object_filter=object_filter)
+        entry = catalog.get(target, attributes, object_filter=object_filter)
+    if is_elsewhere(ctx, entry.dn):
+        return entry
+    return ctx.session.get(entry.dn, attributes, object_filter=object_filter)

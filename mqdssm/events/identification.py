@@ -89,12 +89,12 @@ def _disagreement(key: Key, entry: Entry) -> str | None:
         if key.is_of(entry):
             return None
         # only the server knows whether two spellings are equal
-        other = key.find(NO_ATTRIBUTES)
+        other_entry = key.find(NO_ATTRIBUTES)
     except (ObjectNotFound, ValueError):
         return f"{key.name} {key.value} is no object"
     except GenericDirectoryError as error:
         return f"of {key.name} {key.value}: {error.message}"
-    return None if other.name == entry.name else f"{key.name} {key.value} is {other.dn}"
+    return None if other_entry.name == entry.name else f"{key.name} {key.value} is {other_entry.dn}"
 
 
 def _keys_of(ctx: Context, table: ElementTable, obj: DirectoryObject) -> Iterator[Key]:
@@ -156,5 +156,5 @@ def _is_named(entry: Entry, pathname: str) -> bool:
     return compute.pathname(place.computer, place.cn, text) == lower_each(pathname)
 
 
-def _same(one: str, other: str) -> bool:
-    return folded(one) == folded(other)
+def _same(first: str, second: str) -> bool:
+    return folded(first) == folded(second)

@@ -32,13 +32,13 @@ class Iterators:
     def __len__(self) -> int:
         return len(self._running)
 
-    def begin(self, found: Iterator[E_co]) -> Handle[E_co]:
+    def begin(self, results: Iterator[E_co]) -> Handle[E_co]:
         """Add a search and fetch its first object, so that errors are raised here (3.1.6.4)."""
-        first = next(found, None)
-        objects = found if first is None else chain((first,), found)
+        first = next(results, None)
+        objects = results if first is None else chain((first,), results)
         with self._lock:
             handle = Handle[E_co](next(self._numbers))
-            self._running[handle] = (Lock(), _Closing(objects, found))
+            self._running[handle] = (Lock(), _Closing(objects, results))
         return handle
 
     def next(self, handle: Handle[E_co]) -> E_co:
@@ -54,10 +54,10 @@ class Iterators:
             raise self._unknown(handle)
         busy, objects = state
         with busy:
-            found = next(objects, None)
-        if found is None:
+            obj = next(objects, None)
+        if obj is None:
             raise EndOfData(f"iterator {handle} has no further objects")
-        return cast("E_co", found)
+        return cast("E_co", obj)
 
     def end(self, handle: int) -> None:
         """Discard an iterator ([MS-MQDSSM] 3.1.6.6).

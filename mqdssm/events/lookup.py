@@ -92,25 +92,29 @@ def search(
         needed.update(dict.fromkeys(read_with(table, name)))
     if searched is not ctx.session:
         needed["Identifier"] = None  # for reading the objects again in their own domain
-    asked = frozenset(attributes or ())
-    view = ServerView.of(table, needed, searched, asked, strict=strict)
-    own = view if searched is ctx.session else ServerView.of(table, needed, ctx.session, asked, strict=strict)
+    requested = frozenset(attributes or ())
+    view = ServerView.of(table, needed, searched, requested, strict=strict)
+    own = (
+        view
+        if searched is ctx.session
+        else ServerView.of(table, needed, ctx.session, requested, strict=strict)
+    )
     extra = tuple(name for name in needed if name not in names)
-    found = _elements(ctx, table, criteria, view, own)
+    objects = _elements(ctx, table, criteria, view, own)
     if keys:
-        found = iter(_sorted(table, found, keys))
-    return _without(found, extra)
+        objects = iter(_sorted(table, objects, keys))
+    return _without(objects, extra)
 
 
 def find_one(
     ctx: Context, table: ElementTable, filters: Sequence[Filter], attributes: Sequence[str] | None
 ) -> DirectoryObject | None:
     """Return the first object that satisfies all filters, or None ([MS-MQDSSM] 3.1.6.3.1, M18)."""
-    found = search(ctx, table, filters, attributes, strict=True)
+    objects = search(ctx, table, filters, attributes, strict=True)
     try:
-        return next(found, None)
+        return next(objects, None)
     finally:
-        found.close()
+        objects.close()
 
 
 def _criteria(ctx: Context, table: ElementTable, filters: Sequence[Filter], *, part_only: bool) -> Criteria:
@@ -175,9 +179,9 @@ def _elements(
             return  # 3.1.6.4.x.2: nothing found is an empty list
         if criteria.below is not None and not entry.name.is_at_or_below(criteria.below):
             return
-        there = view if forest.is_elsewhere(ctx, entry.dn) else own
-        values = [entry.all(column) or None for column in there.decoder.columns]
-        yield from there.elements([(entry.dn, values, None)], criteria.residuals)
+        view_of_entry = view if forest.is_elsewhere(ctx, entry.dn) else own
+        values = [entry.all(column) or None for column in view_of_entry.decoder.columns]
+        yield from view_of_entry.elements([(entry.dn, values, None)], criteria.residuals)
         return
     size = min(BATCH_ENTRIES, ctx.session.options.page_size)
     for batch in batched(_entries(table, criteria, view), size):
@@ -219,10 +223,10 @@ def _by_domain(ctx: Context, batch: Sequence[Found], view: ServerView) -> tuple[
 def _read_again(ctx: Context, criteria: Criteria, own: ServerView, guids: Sequence[UUID]) -> list[Found]:
     """Read objects that the catalog found from the domain controller, which is authoritative."""
     decoder = own.decoder
-    wanted = all_of(criteria.wanted, any_of(*(Equal("objectGUID", guid.bytes_le) for guid in guids)))
+    search_filter = all_of(criteria.wanted, any_of(*(Equal("objectGUID", guid.bytes_le) for guid in guids)))
     rows = ctx.session.rows(
         ctx.session.naming.default,
-        wanted,
+        search_filter,
         decoder.columns,
         multi=decoder.multi,
         references=decoder.referring,
@@ -236,17 +240,17 @@ def _entry_of(
     value = place.value
     match table.row(place.attribute).computed:
         case Computed.FULL_PATH:
-            found = entry_at(ctx, table, value, columns)
+            entry = entry_at(ctx, table, value, columns)
         case Computed.DIRECTORY_PATH:
-            found = entry_at(ctx, table, compute.dn_of_directory_path(value), columns)
+            entry = entry_at(ctx, table, compute.dn_of_directory_path(value), columns)
         case Computed.PATHNAME:
-            found = queue_at(ctx, table, value, columns)
+            entry = queue_at(ctx, table, value, columns)
         case _:
-            found = queue_manager_at(ctx, table, value, columns)
+            entry = queue_manager_at(ctx, table, value, columns)
     if criteria.wanted == class_filter(ctx, table):
-        return found
+        return entry
     # the server tests the other filters: read the object once more with all of them
-    return forest.get(ctx, found.dn, columns, criteria.wanted)
+    return forest.get(ctx, entry.dn, columns, criteria.wanted)
 
 
 def _sort_keys(table: ElementTable, sort: Sequence[SortKey]) -> list[SortKey]:
@@ -260,10 +264,10 @@ def _sort_keys(table: ElementTable, sort: Sequence[SortKey]) -> list[SortKey]:
 
 
 def _sorted(
-    table: ElementTable, found: Iterable[DirectoryObject], keys: Sequence[SortKey]
+    table: ElementTable, objects: Iterable[DirectoryObject], keys: Sequence[SortKey]
 ) -> list[DirectoryObject]:
     """Sort objects by several keys, the least significant first: Python's sort is stable."""
-    ordered = list(found)
+    ordered = list(objects)
     for key in reversed(keys):
         row = table.row(key.attribute)
         ordered.sort(key=partial(_key_of, row), reverse=not key.ascending)
@@ -275,10 +279,10 @@ def _key_of(row: Row, obj: DirectoryObject) -> tuple[bool, object]:
 
 
 def _without(
-    found: Iterator[DirectoryObject], extra: Sequence[str]
+    objects: Iterator[DirectoryObject], extra: Sequence[str]
 ) -> Generator[DirectoryObject, None, None]:
     """Unset attributes that only the filters or the sort needed."""
-    for obj in found:
+    for obj in objects:
         for name in extra:
             obj.forget(name)
         yield obj
@@ -299,20 +303,22 @@ def read(
     """
     target = _direct_target(table, filters)
     if target is None:
-        found = find_one(ctx, table, filters, attributes)
-        if found is None:
-            wanted = " and ".join(f"{one.attribute} {one.operator} {one.value!r}" for one in filters)
+        obj = find_one(ctx, table, filters, attributes)
+        if obj is None:
+            conditions = " and ".join(
+                f"{expression.attribute} {expression.operator} {expression.value!r}" for expression in filters
+            )
             raise EndOfData(
-                f"there is no {table.name}{' with ' if wanted else ''}{wanted}",
+                f"there is no {table.name}{' with ' if conditions else ''}{conditions}",
                 hint=ctx.session.profile.hidden_hint,
             )
-        return found
+        return obj
     names = names_to_read(table, attributes)
-    asked = frozenset(attributes or ())
-    decoder = ElementDecoder(table, names, ctx.session, asked=asked, strict=True)
+    requested = frozenset(attributes or ())
+    decoder = ElementDecoder(table, names, ctx.session, requested=requested, strict=True)
     entry = forest.get(ctx, target, decoder.columns, class_filter(ctx, table))
     if (session := forest.holder(ctx, entry.dn)) is not ctx.session:
-        decoder = ElementDecoder(table, names, session, asked=asked, strict=True)
+        decoder = ElementDecoder(table, names, session, requested=requested, strict=True)
     return decoder.from_entry(entry)
 
 

@@ -80,20 +80,20 @@ def _at_its_place(ctx: Context, name: str) -> Entry | None:
 def _by_search(ctx: Context, name: str, place: Entry | None) -> Entry:
     """Return the computer with this account name, else the one at the place, else the one with this cn."""
     session = forest.searched(ctx, COMPUTER_CLASS)
-    wanted = session.profile.computer_filter(name)
-    found = list(session.find(session.naming.root, wanted, _attributes(ctx)))
-    accounts = [entry for entry in found if _has_account(ctx, entry, name)]
-    found = accounts or ([place] if place is not None else found)
-    if not found:
+    search_filter = session.profile.computer_filter(name)
+    entries = list(session.find(session.naming.root, search_filter, _attributes(ctx)))
+    accounts = [entry for entry in entries if _has_account(ctx, entry, name)]
+    entries = accounts or ([place] if place is not None else entries)
+    if not entries:
         raise ObjectNotFound(
             f"there is no computer named {name!r}",
             dn=str(computer_dn(ctx.root, name)),
             hint="create the computer object first; it belongs to the domain, not to MSMQ",
         )
-    if len(found) > 1:
-        places = "; ".join(entry.dn for entry in found)
-        raise GenericDirectoryError(f"{len(found)} computers are named {name!r}: {places}")
-    return found[0]
+    if len(entries) > 1:
+        places = "; ".join(entry.dn for entry in entries)
+        raise GenericDirectoryError(f"{len(entries)} computers are named {name!r}: {places}")
+    return entries[0]
 
 
 def _has_account(ctx: Context, entry: Entry, name: str) -> bool:
@@ -128,24 +128,24 @@ def names_of_computers(session: Session, names: Iterable[str]) -> tuple[frozense
         a warning.
     """
     ctx = Context(session)
-    found: set[str] = set()
+    computers: set[str] = set()
     warnings: dict[str, str] = {}
     for name in names:
         try:
-            found.add(find_machine(ctx, name).dn.name.lower())
+            computers.add(find_machine(ctx, name).dn.name.lower())
         except ObjectNotFound:
             warnings[name] = _warning(session, name)
         except GenericDirectoryError as error:
             if error.ldap_code is not None:
                 raise  # a refusal of the server
             log.info("%s: only its name counts", error)
-    return frozenset(found), warnings
+    return frozenset(computers), warnings
 
 
 def _warning(session: Session, name: str) -> str:
     alike = _names_alike(session, name)
-    other = f"; did you mean {' or '.join(alike)}?" if alike else ""
-    return f"there is no computer named {name!r}: nothing is told of it until there is one{other}"
+    suggestion = f"; did you mean {' or '.join(alike)}?" if alike else ""
+    return f"there is no computer named {name!r}: nothing is told of it until there is one{suggestion}"
 
 
 def _names_alike(session: Session, name: str) -> list[str]:
@@ -155,6 +155,6 @@ def _names_alike(session: Session, name: str) -> list[str]:
     if label:
         longer = label + b"."
         tests += [Equal("cn", label), Substrings("cn", longer), Substrings("dNSHostName", longer)]
-    wanted = And((session.profile.class_filter(COMPUTER_CLASS), any_of(*tests)))
-    found = list(session.find(session.naming.root, wanted, ["cn"]))
-    return [entry.name.name for entry in found[:_ALIKE_MAX]]
+    search_filter = And((session.profile.class_filter(COMPUTER_CLASS), any_of(*tests)))
+    entries = list(session.find(session.naming.root, search_filter, ["cn"]))
+    return [entry.name.name for entry in entries[:_ALIKE_MAX]]

@@ -69,8 +69,8 @@ class MadeEntry:
         """
         later = {}
         for name in attributes:
-            gone = self.missing.get(name, ())
-            if found := tuple(guid for guid in self.refers.get(name, ()) if guid not in gone):
-                later[name] = found
+            absent = self.missing.get(name, ())
+            if present := tuple(guid for guid in self.refers.get(name, ()) if guid not in absent):
+                later[name] = present
                 self.values.pop(name, None)
         return later

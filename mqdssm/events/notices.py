@@ -63,8 +63,8 @@ class Notices:
     def created(self, obj: DirectoryObject, identifier: UUID) -> None:
         """Send a notice for a created queue; none for queue managers ([MS-MQDMPR] 3.1.7.1.18)."""
         if self._notify is not None and type(obj) is Queue:
-            wanted = Filter("Identifier", "==", identifier)
-            for queue in self._found(Queue, wanted):
+            by_identifier = Filter("Identifier", "==", identifier)
+            for queue in self._found(Queue, by_identifier):
                 self._raise(NotifiedOperation.QUEUE_CREATION, queue)
 
     @contextmanager
@@ -81,20 +81,20 @@ class Notices:
             return
         changed = names_to_write(TABLES[type(obj)], obj, names)
         yield
-        for found in self._found(type(obj), self._place(obj)):
-            self._raise(operation, found, changed)
+        for element in self._found(type(obj), self._place(obj)):
+            self._raise(operation, element, changed)
 
     @contextmanager
     def deleting(self, obj: DirectoryObject, *, recursive: bool) -> Iterator[None]:
         """Send notices for a queue that the block deletes, or for those of a queue manager (3.1.7.1.19)."""
-        found: list[DirectoryObject] = []
+        elements: list[DirectoryObject] = []
         notices: list[Notice] = []
         if self._notify is not None and type(obj) is Queue:
-            found = self._found(Queue, self._place(obj))
+            elements = self._found(Queue, self._place(obj))
         elif self._notify is not None and type(obj) is QueueManager and recursive:
             for manager in self._found(QueueManager, self._place(obj)):
-                found += self._found(Queue, None, below=parse_name(str(getattr(manager, "full_path", ""))))
-        for queue in found:  # its owner may be gone afterwards
+                elements += self._found(Queue, None, below=parse_name(str(getattr(manager, "full_path", ""))))
+        for queue in elements:  # its owner may be gone afterwards
             notice = self._notice(NotifiedOperation.QUEUE_DELETION, queue, frozenset())
             notices += [] if notice is None else [notice]
         yield
@@ -115,13 +115,15 @@ class Notices:
             return None
         operation = _SEEN[kind, change.event]
         if change.event is ChangeEvent.DELETED:
-            gone = Queue.from_directory({"identifier": guid, "full_path": change.dn})
-            return self._of_owner(operation, gone, frozenset())
-        told = change.changes or _READ[kind]  # something was written, nobody knows what (decision C29)
-        names = frozenset(name for name in told if not name.startswith(LDAP_MARK))
-        wanted = (Filter("Identifier", "==", guid),)
-        for found in lookup.search(self._ctx, TABLES[kind], wanted, _READ[kind]):
-            return self._of_owner(operation, found, names)
+            queue = Queue.from_directory({"identifier": guid, "full_path": change.dn})
+            return self._of_owner(operation, queue, frozenset())
+        changed_names = (
+            change.changes or _READ[kind]
+        )  # something was written, nobody knows what (decision C29)
+        names = frozenset(name for name in changed_names if not name.startswith(LDAP_MARK))
+        filters = (Filter("Identifier", "==", guid),)
+        for element in lookup.search(self._ctx, TABLES[kind], filters, _READ[kind]):
+            return self._of_owner(operation, element, names)
         return None
 
     def _place(self, obj: DirectoryObject) -> Filter | None:
@@ -134,57 +136,57 @@ class Notices:
         return Filter("FullPath", "==", dn)
 
     def _found(
-        self, kind: type[DirectoryObject], wanted: Filter | None, *, below: DN | None = None
+        self, kind: type[DirectoryObject], expression: Filter | None, *, below: DN | None = None
     ) -> list[DirectoryObject]:
         """Read objects from the directory; return none on an error, which is logged."""
-        if wanted is None and below is None:
+        if expression is None and below is None:
             return []
-        filters = () if wanted is None else (wanted,)
+        filters = () if expression is None else (expression,)
         try:
             return list(lookup.search(self._ctx, TABLES[kind], filters, _READ[kind], below=below))
         except (DirectoryError, ValueError) as error:
-            log.warning("nobody is notified of a change of %s: %s", wanted or below, error)
+            log.warning("nobody is notified of a change of %s: %s", expression or below, error)
             return []
 
     def _raise(
-        self, operation: NotifiedOperation, found: DirectoryObject, changed: frozenset[str] = frozenset()
+        self, operation: NotifiedOperation, element: DirectoryObject, changed: frozenset[str] = frozenset()
     ) -> None:
-        notice = self._notice(operation, found, changed)
+        notice = self._notice(operation, element, changed)
         if notice is not None:
             self._tell(notice)
 
     def _notice(
-        self, operation: NotifiedOperation, found: DirectoryObject, changed: frozenset[str]
+        self, operation: NotifiedOperation, element: DirectoryObject, changed: frozenset[str]
     ) -> Notice | None:
         """Return the notice of a change with its owner; None on an error, which is logged."""
         try:
-            return self._of_owner(operation, found, changed)
+            return self._of_owner(operation, element, changed)
         except DirectoryError as error:
-            _not_told(operation, found, error)
+            _not_told(operation, element, error)
             return None
 
     def _of_owner(
-        self, operation: NotifiedOperation, found: DirectoryObject, changed: frozenset[str]
+        self, operation: NotifiedOperation, element: DirectoryObject, changed: frozenset[str]
     ) -> Notice | None:
         """Return the notice of a change with its owner; None if there is no owner.
 
         Raises:
             DirectoryError: the directory could not be read.
         """
-        if not isinstance(found, Queue | QueueManager) or found.full_path is None:
+        if not isinstance(element, Queue | QueueManager) or element.full_path is None:
             return None
-        place = parse_name(found.full_path)
-        owner = place.parent if isinstance(found, Queue) else place
+        place = parse_name(element.full_path)
+        owner = place.parent if isinstance(element, Queue) else place
         manager = class_filter(self._ctx, TABLES[QueueManager])
         try:
             entry = self._ctx.session.get(owner, ["objectGUID"], object_filter=manager)
             identifier, machine = guid_of(entry), compute.computer_name(str(owner))
         except (ObjectNotFound, ValueError) as error:
-            _not_told(operation, found, error)
+            _not_told(operation, element, error)
             return None
         return Notice(
             operation=operation,
-            element=found,
+            element=element,
             owner=identifier,
             machine=machine,
             server=self._server(),
@@ -209,6 +211,6 @@ class Notices:
             log.exception("%s of %s was done, but not notified", notice.operation, where)
 
 
-def _not_told(operation: NotifiedOperation, found: DirectoryObject, error: Exception) -> None:
-    where = getattr(found, "full_path", None) or found.identifier
+def _not_told(operation: NotifiedOperation, element: DirectoryObject, error: Exception) -> None:
+    where = getattr(element, "full_path", None) or element.identifier
     log.warning("nobody is notified of %s of %s: %s", operation, where, error)

@@ -66,8 +66,8 @@ class References:
             key = key_of(dn)
         if key not in self._computers:
             self.fetch_computers([dn])
-        found = self._as_written[dn] = self._computers.get(key)
-        return found
+        computer = self._as_written[dn] = self._computers.get(key)
+        return computer
 
     def make_room(self) -> None:
         """Clear caches that are too large; call it before a batch, never within one."""
@@ -87,18 +87,18 @@ class References:
             ldap_class: what they have to be.
         """
         known = self._identifiers.setdefault(ldap_class, {})
-        wanted = ldap_class.lower().encode()
-        for one in brought:
-            key = key_of(one.dn)
+        class_name = ldap_class.lower().encode()
+        for dereferenced in brought:
+            key = key_of(dereferenced.dn)
             if key in known or key.startswith(_NO_DN):
                 continue
-            classes = one.attributes.get("objectclass", ())
-            if not one.attributes:  # nothing is there, or nothing that may be seen
+            classes = dereferenced.attributes.get("objectclass", ())
+            if not dereferenced.attributes:  # nothing is there, or nothing that may be seen
                 known[key] = None
-            elif any(name.lower() == wanted for name in classes) or (
-                one.identity_only and stands_in_its_place(ldap_class, one.dn)
+            elif any(name.lower() == class_name for name in classes) or (
+                dereferenced.identity_only and stands_in_its_place(ldap_class, dereferenced.dn)
             ):
-                known[key] = _guid(next(iter(one.attributes.get("objectguid", ())), None))
+                known[key] = _guid(next(iter(dereferenced.attributes.get("objectguid", ())), None))
 
     def fetch_identifiers(self, dns: Iterable[str], ldap_class: str) -> None:
         """Look up the objectGUID of many objects of a class at once."""
@@ -118,22 +118,22 @@ class References:
         Returns:
             Normalised DN -> entry; what is not there is left out.
         """
-        found = self._fetch(dns, {}, attributes, ldap_class)
-        return {key: entry for key, entry in found if entry is not None}
+        entries = self._fetch(dns, {}, attributes, ldap_class)
+        return {key: entry for key, entry in entries if entry is not None}
 
     def dns_of(self, identifiers: Sequence[UUID], ldap_class: str) -> dict[UUID, str]:
         """Return the DNs of existing objects of a class by objectGUID."""
-        found: dict[UUID, str] = {}
+        dns: dict[UUID, str] = {}
         of_class = self._session.profile.class_filter(ldap_class)
         for batch in batched(dict.fromkeys(identifiers), BATCH_TERMS):
-            wanted = And((of_class, any_of(*(Equal("objectGUID", guid.bytes_le) for guid in batch))))
+            search_filter = And((of_class, any_of(*(Equal("objectGUID", guid.bytes_le) for guid in batch))))
             session, bases = self._place_of(ldap_class)
             for base in bases:
-                for entry in session.find(base, wanted, ["objectGUID"]):
+                for entry in session.find(base, search_filter, ["objectGUID"]):
                     guid = _guid(entry.first("objectGUID"))
                     if guid is not None:
-                        found[guid] = entry.dn
-        return found
+                        dns[guid] = entry.dn
+        return dns
 
     def _place_of(self, ldap_class: str) -> tuple[Session, tuple[DN, ...]]:
         """Return session and bases for searches of a class: the global catalog for other domains (M73)."""
@@ -160,12 +160,12 @@ class References:
         of_class = profile.class_filter(ldap_class)
         for batch in batched(unknown.items(), DN_TERMS_MAX):
             missing = dict(batch)
-            wanted = And((of_class, any_of(*(profile.dn_filter(dn) for dn in missing.values()))))
+            search_filter = And((of_class, any_of(*(profile.dn_filter(dn) for dn in missing.values()))))
             session, bases = self._place_of(ldap_class)
             for base in bases:
                 if not missing:
                     break
-                for entry in session.find(base, wanted, attributes):
+                for entry in session.find(base, search_filter, attributes):
                     key = key_of(entry.dn)
                     if missing.pop(key, None) is not None:
                         yield key, entry

@@ -36,15 +36,15 @@ def machine_descriptor(
     Raises:
         DecodeError: the supplied descriptor is none.
     """
-    given = _given(supplied)
-    if supplied is not None and given.dacl_form is not AclForm.ABSENT:
+    descriptor = _given(supplied)
+    if supplied is not None and descriptor.dacl_form is not AclForm.ABSENT:
         return supplied
-    owner = given.owner or bound
+    owner = descriptor.owner or bound
     world = MachineAccess.GENERIC_WRITE if foreign else MachineAccess.WORLD_RIGHTS
     aces = [allow(EVERYONE, world)]
     # step 9 (MQSEC_MACHINE_SELF_RIGHTS) could add nothing to this entry of the same SID: decision M43
     aces += [allow(sid, MachineAccess.GENERIC_ALL) for sid in _distinct(machine, owner)]
-    return _completed(given, owner, aces)
+    return _completed(descriptor, owner, aces)
 
 
 def site_descriptor(*, supplied: bytes | None, bound: Sid | None) -> bytes:
@@ -56,24 +56,24 @@ def site_descriptor(*, supplied: bytes | None, bound: Sid | None) -> bytes:
     Raises:
         DecodeError: the supplied descriptor is none.
     """
-    given = _given(supplied)
-    if supplied is not None and given.dacl_form is not AclForm.ABSENT:
+    descriptor = _given(supplied)
+    if supplied is not None and descriptor.dacl_form is not AclForm.ABSENT:
         return supplied
-    owner = given.owner or bound
+    owner = descriptor.owner or bound
     aces = [allow(EVERYONE, SiteAccess.GENERIC_READ)]
     if owner is not None and owner != ANONYMOUS and not _is_guest(owner):
         aces.append(allow(owner, SiteAccess.GENERIC_ALL))
-    return _completed(given, owner, aces)
+    return _completed(descriptor, owner, aces)
 
 
 def _given(supplied: bytes | None) -> SecurityDescriptor:
     return SecurityDescriptor() if supplied is None else SecurityDescriptor.from_bytes(supplied)
 
 
-def _completed(given: SecurityDescriptor, owner: Sid | None, aces: list[Ace]) -> bytes:
+def _completed(descriptor: SecurityDescriptor, owner: Sid | None, aces: list[Ace]) -> bytes:
     """Complete a descriptor with a DACL and an owner."""
-    sacl = None if given.sacl is None else given.sacl.aces
-    return bytes(SecurityDescriptor.build(owner=owner, group=given.group, sacl=sacl, dacl=aces))
+    sacl = None if descriptor.sacl is None else descriptor.sacl.aces
+    return bytes(SecurityDescriptor.build(owner=owner, group=descriptor.group, sacl=sacl, dacl=aces))
 
 
 def queue_descriptor(*, machine: Sid | None, bound: Sid | None) -> bytes:

@@ -95,10 +95,10 @@ def guid_of(entry: Entry) -> UUID:
     Raises:
         GenericDirectoryError: it has none.
     """
-    found = _guid(entry, "objectGUID")
-    if found is None:
+    guid = _guid(entry, "objectGUID")
+    if guid is None:
         raise GenericDirectoryError("the object has no objectGUID", dn=entry.dn)
-    return found
+    return guid
 
 
 def _guid(entry: Entry, attribute: str) -> UUID | None:
@@ -168,13 +168,13 @@ def _reconcile(ctx: Context, served: Served, sites: Sequence[UUID], *, new: bool
         new: as for `settle`.
     """
     dns = _places(ctx, sites, served.computer)
-    wanted = [dns[site] for site in served.sites if site in dns] if served.is_server else []
-    found = {} if new else _existing(ctx, served, list(dns.values()))
-    for dn, entry in found.items():
-        if dn not in wanted:
+    expected = [dns[site] for site in served.sites if site in dns] if served.is_server else []
+    stored = {} if new else _existing(ctx, served, list(dns.values()))
+    for dn, entry in stored.items():
+        if dn not in expected:
             delete_one(ctx, entry)
-    for dn in wanted:
-        _put(ctx, dn, served, found.get(dn), new=new)
+    for dn in expected:
+        _put(ctx, dn, served, stored.get(dn), new=new)
 
 
 def remove_all(ctx: Context, served: Served) -> None:
@@ -191,8 +191,8 @@ def remove_all(ctx: Context, served: Served) -> None:
         except GenericDirectoryError as error:
             failures[dn] = error
     for failure in failures.values():
-        left = "left over: " + "; ".join(map(str, failures))
-        failure.hint = f"{failure.hint}; {left}" if failure.hint else left
+        left_over = "left over: " + "; ".join(map(str, failures))
+        failure.hint = f"{failure.hint}; {left_over}" if failure.hint else left_over
         raise failure
 
 
@@ -200,11 +200,11 @@ def _places(ctx: Context, sites: Sequence[UUID], computer: str) -> dict[UUID, DN
     """Return the places of the settings objects; sites that do not exist are skipped."""
     if not sites:
         return {}
-    found = References(ctx.session).dns_of(sites, TABLES[Site].ldap_class)
+    dns = References(ctx.session).dns_of(sites, TABLES[Site].ldap_class)
     return {
-        guid: places.settings_dn(ctx.forest_root, parse_name(found[guid]).name, computer)
+        guid: places.settings_dn(ctx.forest_root, parse_name(dns[guid]).name, computer)
         for guid in dict.fromkeys(sites)
-        if guid in found
+        if guid in dns
     }
 
 
@@ -214,21 +214,21 @@ def _existing(ctx: Context, served: Served, likely: Sequence[DN]) -> dict[DN, En
     Those of another queue manager, on a computer of the same name elsewhere, are left out (M59).
     """
     session = ctx.session
-    found: dict[DN, Entry] = {}
+    entries: dict[DN, Entry] = {}
     if served.identifier is not None:
         own = Equal("mSMQQMID", served.identifier.bytes_le)
-        wanted = And((session.profile.class_filter(SETTINGS_CLASS), own))
+        search_filter = And((session.profile.class_filter(SETTINGS_CLASS), own))
         try:
-            for entry in session.find(places.sites_dn(ctx.forest_root), wanted, SETTINGS_ATTRIBUTES):
-                found[entry.name] = entry
+            for entry in session.find(places.sites_dn(ctx.forest_root), search_filter, SETTINGS_ATTRIBUTES):
+                entries[entry.name] = entry
         except ObjectNotFound:
             return {}
     for dn in likely:
-        if dn not in found:
-            there = _entry_at(ctx, dn)
-            if there is not None and _other_owner(ctx, there, served) is None:
-                found[dn] = there
-    return found
+        if dn not in entries:
+            entry_at_place = _entry_at(ctx, dn)
+            if entry_at_place is not None and _other_owner(ctx, entry_at_place, served) is None:
+                entries[dn] = entry_at_place
+    return entries
 
 
 def _entry_at(ctx: Context, dn: DN) -> Entry | None:
@@ -256,14 +256,14 @@ def _changes(entry: Entry, served: Served) -> dict[str, tuple[bytes, ...]]:
     return {name: values for name, values in _values(served).items() if tuple(entry.all(name)) != values}
 
 
-def _put(ctx: Context, dn: DN, served: Served, there: Entry | None, *, new: bool) -> None:
+def _put(ctx: Context, dn: DN, served: Served, existing: Entry | None, *, new: bool) -> None:
     """Create or change one settings object, also while other programs change it.
 
     Args:
         ctx: the surroundings.
         dn: its place.
         served: the queue manager.
-        there: what was found at its place, if anything was.
+        existing: what was found at its place, if anything was.
         new: the queue manager is new: what stands there is of an earlier one, also without mSMQQMID.
 
     Raises:
@@ -272,19 +272,19 @@ def _put(ctx: Context, dn: DN, served: Served, there: Entry | None, *, new: bool
     """
     for attempt in range(1, PLACES_ATTEMPTS_MAX + 1):
         try:
-            if there is None:
+            if existing is None:
                 _create(ctx, dn, served)
-            elif _is_left_over(there, served, new=new):
+            elif _is_left_over(existing, served, new=new):
                 # not changed in place: a program that deletes left-over objects must not delete the new one
-                ctx.session.delete(there)
+                ctx.session.delete(existing)
                 _create(ctx, dn, served)
             else:
-                ctx.session.modify(there, _changes(there, served))
+                ctx.session.modify(existing, _changes(existing, served))
         except (ObjectAlreadyExists, ObjectChanged, ObjectNotFound) as error:
-            if attempt == PLACES_ATTEMPTS_MAX or (there is None and isinstance(error, ObjectNotFound)):
+            if attempt == PLACES_ATTEMPTS_MAX or (existing is None and isinstance(error, ObjectNotFound)):
                 raise
-            there = _entry_at(ctx, dn)
-            owner = None if there is None else _other_owner(ctx, there, served)
+            existing = _entry_at(ctx, dn)
+            owner = None if existing is None else _other_owner(ctx, existing, served)
             if owner is not None:
                 raise GenericDirectoryError(
                     "the settings of another queue manager stand where those of this one belong",
@@ -295,9 +295,9 @@ def _put(ctx: Context, dn: DN, served: Served, there: Entry | None, *, new: bool
             return
 
 
-def _is_left_over(there: Entry, served: Served, *, new: bool) -> bool:
+def _is_left_over(existing: Entry, served: Served, *, new: bool) -> bool:
     """Return True if a settings object was left by another or an earlier queue manager."""
-    owner = _guid(there, "mSMQQMID")
+    owner = _guid(existing, "mSMQQMID")
     return owner != served.identifier and (new or owner is not None)
 
 

@@ -85,10 +85,10 @@ def _queue_below(
     ctx: Context, table: ElementTable, machine: DN, path: PathName, attributes: Sequence[str]
 ) -> Entry:
     parent = queue_manager_of(machine)
-    wanted = [*attributes, "mSMQQueueNameExt"]
+    columns = [*attributes, "mSMQQueueNameExt"]
     for rdn in rdn_candidates(path.queue):
         try:
-            entry = entry_at(ctx, table, parent.child("CN", rdn.cn), wanted)
+            entry = entry_at(ctx, table, parent.child("CN", rdn.cn), columns)
         except ObjectNotFound:
             continue
         # two long names may share their first 55 units and the hash: the rest decides which queue it is
@@ -114,10 +114,10 @@ def user_of(ctx: Context, table: ElementTable, sid: str, attributes: Sequence[st
     Raises:
         GenericDirectoryError: no user, or several, have that SID.
     """
-    wanted = And((class_filter(ctx, table), Equal("objectSid", bytes(Sid.parse(sid)))))
+    search_filter = And((class_filter(ctx, table), Equal("objectSid", bytes(Sid.parse(sid)))))
     session = forest.searched(ctx, table.ldap_class)
-    found: Iterator[Entry] = session.find(session.naming.root, wanted, attributes)
-    entries = list(found)
+    users: Iterator[Entry] = session.find(session.naming.root, search_filter, attributes)
+    entries = list(users)
     if len(entries) != 1:
         count = "no user has" if not entries else f"{len(entries)} users have"
         raise GenericDirectoryError(f"{count} the SID {sid}")

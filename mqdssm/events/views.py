@@ -36,7 +36,7 @@ class ServerView:
         table: ElementTable,
         names: Iterable[str],
         session: Session,
-        asked: frozenset[str],
+        requested: frozenset[str],
         *,
         strict: bool,
     ) -> Self:
@@ -46,24 +46,24 @@ class ServerView:
             table: of the element.
             names: the attributes to set.
             session: whose entries they are.
-            asked: attributes that the caller asked for by name.
+            requested: attributes that the caller asked for by name.
             strict: a value of a found object that is missing or damaged is an error.
         """
         names = tuple(names)
-        decoder = ElementDecoder(table, names, session, asked=asked, strict=False)
-        severe = ElementDecoder(table, names, session, asked=asked, strict=True) if strict else None
+        decoder = ElementDecoder(table, names, session, requested=requested, strict=False)
+        severe = ElementDecoder(table, names, session, requested=requested, strict=True) if strict else None
         return cls(table, decoder, severe, decoder.references())
 
     def elements(self, entries: Sequence[Found], residuals: Sequence[Residual]) -> Iterator[DirectoryObject]:
         """Yield the elements of entries that pass all tests."""
         self.decoder.prefetch(entries, self.references)
         for dn, values, _ in entries:
-            found = self.decoder.element(dn, values, self.references)
-            if not self._passes(found, dn, residuals):
+            element = self.decoder.element(dn, values, self.references)
+            if not self._passes(element, dn, residuals):
                 continue
-            yield found if self.severe is None else self.severe.element(dn, values, self.references)
+            yield element if self.severe is None else self.severe.element(dn, values, self.references)
 
-    def _passes(self, found: DirectoryObject, dn: str, residuals: Sequence[Residual]) -> bool:
+    def _passes(self, element: DirectoryObject, dn: str, residuals: Sequence[Residual]) -> bool:
         """Return True if an element passes all tests.
 
         Raises:
@@ -71,7 +71,7 @@ class ServerView:
                 wrong (decision M73).
         """
         unknown = self.decoder.unknown
-        if not all(one.holds(found) for one in residuals if one.attribute not in unknown):
+        if not all(test.holds(element) for test in residuals if test.attribute not in unknown):
             return False
         for residual in residuals:
             if residual.attribute in unknown:

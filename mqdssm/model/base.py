@@ -105,9 +105,11 @@ class DirectoryObject(BaseModel):
         from difflib import get_close_matches  # noqa: PLC0415  only needed for a mistake
 
         names = list(cls._fields_by_adm if known is None else known)
-        wanted = name.lower().replace("_", "")
+        plain_name = name.lower().replace("_", "")
         plain = {each.lower().replace("_", ""): each for each in names}
-        close = [each for each in plain if wanted and wanted in each] or get_close_matches(wanted, plain, 1)
+        close = [each for each in plain if plain_name and plain_name in each] or get_close_matches(
+            plain_name, plain, 1
+        )
         hint = f": did you mean {plain[min(close, key=len)]}?" if close else f"; it has {', '.join(names)}"
         return f"{cls.element_name} has no attribute {name!r}{hint}"
 
@@ -154,8 +156,8 @@ class DirectoryObject(BaseModel):
         """
         if (memory := Memory.in_json(text)) is None:
             return cls.model_validate_json(text)
-        made = cls.model_validate_json(memory.rest, context=memory)
-        values = {name: made.__dict__[name] for name in made.model_fields_set}
+        obj = cls.model_validate_json(memory.rest, context=memory)
+        values = {name: obj.__dict__[name] for name in obj.model_fields_set}
         read = cls.from_directory(values, memory.original_identifier)
         read.mark_written(memory.assigned)
         return read

@@ -178,6 +178,6 @@ def check_netbios_name(name: str) -> str:
     """
     if not 1 <= len(name) <= NETBIOS_CHARS_MAX:
         raise ValueError(f"{name!r} is no NetBIOS name: it has {len(name)} characters, not 1 to 15")
-    if found := _NETBIOS_FORBIDDEN.intersection(name):
-        raise ValueError(f"{name!r} is no NetBIOS name: it has {''.join(sorted(found))!r}")
+    if forbidden := _NETBIOS_FORBIDDEN.intersection(name):
+        raise ValueError(f"{name!r} is no NetBIOS name: it has {''.join(sorted(forbidden))!r}")
     return name

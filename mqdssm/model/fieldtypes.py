@@ -76,7 +76,7 @@ def refusal(problem: str) -> PydanticCustomError:
 
 def problems_in(error: ValidationError) -> str:
     """Return the problems of a validation error in one line, without pydantic's own words."""
-    return "; ".join(one["msg"] for one in error.errors(include_url=False, include_input=False))
+    return "; ".join(problem["msg"] for problem in error.errors(include_url=False, include_input=False))
 
 
 @lru_cache(maxsize=64, typed=True)  # typed: members of different enumerations are equal as numbers

@@ -95,7 +95,7 @@ class NotificationUpdate:
 
     def get(self, propid: Propid) -> PropertyValue | None:
         """Return the value of a property; None if the update does not hold the property."""
-        return next((value for one, value in self.properties if one == propid), None)
+        return next((value for name, value in self.properties if name == propid), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ def check_domain_controller(name: str) -> str:
     if not 1 <= len(name) <= DOMAIN_CONTROLLER_CHARS_MAX:
         limits = f"1 to {DOMAIN_CONTROLLER_CHARS_MAX} are allowed"
         raise ValueError(f"the name of a directory server has {len(name)} characters: {limits}")
-    if not all("!" <= one <= "~" and one not in "<>&" for one in name):
+    if not all("!" <= character <= "~" and character not in "<>&" for character in name):
         raise ValueError(
             f"the name of a directory server, {name!r}, holds other than visible ASCII, or <, > or &"
         )

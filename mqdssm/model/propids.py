@@ -93,11 +93,11 @@ class Propid(IntEnum):
 
     def __new__(cls, number: int, variant: Variant, section: str) -> Self:
         """Make a member from its number, variant and section of [MS-MQMQ]."""
-        made = int.__new__(cls, number)
-        made._value_ = number
-        made.variant = variant
-        made.section = f"[MS-MQMQ] {section}"
-        return made
+        prop = int.__new__(cls, number)
+        prop._value_ = number
+        prop.variant = variant
+        prop.section = f"[MS-MQMQ] {section}"
+        return prop
 
     # queues, MQDS_QUEUE
     Q_INSTANCE = 101, Variant.CLSID, "2.3.1.1"
@@ -286,10 +286,10 @@ def propid(name: str) -> Propid:
     Raises:
         ValueError: an unknown name.
     """
-    found = Propid.__members__.get(name.upper().removeprefix(PREFIX))
-    if found is None:
+    member = Propid.__members__.get(name.upper().removeprefix(PREFIX))
+    if member is None:
         raise ValueError(f"{name!r} is no property of directory objects")
-    return found
+    return member
 
 
 PROPIDS: Final[Mapping[int, Propid]] = MappingProxyType({int(one): one for one in Propid})

@@ -16,7 +16,7 @@ def visible(text: str) -> str:
     """Return a text in one line, with escapes for invisible characters (controls, C1, bidi)."""
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() else _escape(one) for one in text)
+    return "".join(character if character.isprintable() else _escape(character) for character in text)
 
 
 def visible_lines(text: str) -> str:

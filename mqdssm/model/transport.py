@@ -241,8 +241,8 @@ def acknowledgement(message: Message, message_class: MessageClass) -> Message | 
     negative = message_class >= MessageClass.NACK_BAD_DEST_QUEUE
     receiving = message_class >= MessageClass.NACK_QUEUE_DELETED
     kind = Acknowledgements.NEGATIVE_RECEIVE if receiving else Acknowledgements.NACK_REACH_QUEUE
-    asked = message.acknowledgements & _ASKED_FOR.get(message_class, kind)
-    if not asked or message.administration_queue is None:
+    requested = message.acknowledgements & _ASKED_FOR.get(message_class, kind)
+    if not requested or message.administration_queue is None:
         return None
     return Message(
         message_class=message_class,

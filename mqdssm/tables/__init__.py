@@ -42,7 +42,7 @@ def table_of(element: type[DirectoryObject] | str) -> ElementTable:
         ValueError: an element that the directory cannot hold, as ConnectedNetwork (decision M44).
     """
     name = element if isinstance(element, str) else element.element_name
-    found = _BY_NAME.get(name)
-    if found is None:
+    table = _BY_NAME.get(name)
+    if table is None:
         raise ValueError(f"{name} is not kept in the directory; {', '.join(_BY_NAME)} are")
-    return found
+    return table

@@ -264,7 +264,7 @@ def _rebuilt(
 
 
 def _aces_to_directory(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
-    return [made for ace in aces if not ace.inherited for made in ace_to_directory(ace, kind)]
+    return [translated for ace in aces if not ace.inherited for translated in ace_to_directory(ace, kind)]
 
 
 def ace_to_directory(ace: Ace, kind: AccessKind) -> list[Ace]:
@@ -282,14 +282,14 @@ def ace_to_directory(ace: Ace, kind: AccessKind) -> list[Ace]:
     if ace.type not in _ALLOW:  # deny and audit only the right itself, not listing
         plain |= int(AdRight.READ_PROPERTY) if mask & _GET else 0
         plain |= int(AdRight.WRITE_PROPERTY) if mask & _SET else 0
-    made = [Ace(ace.type, ace.flags, plain, ace.sid)] if plain else []
+    translated = [Ace(ace.type, ace.flags, plain, ace.sid)] if plain else []
     for carrier in kind.carriers:
         if mask & carrier.bit:
             right = int(carrier.right)
             if ace.type in _ALLOW and carrier.brings & ~mask:
                 right |= int(AdRight.SELF)  # no meaning there: marks this bit without the implied ones
-            made.append(Ace(object_form, ace.flags, right, ace.sid, carrier.object_type))
-    return made
+            translated.append(Ace(object_form, ace.flags, right, ace.sid, carrier.object_type))
+    return translated
 
 
 # -- from Active Directory
@@ -301,26 +301,28 @@ def _aces_from_directory(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
     Entries for the same SID are joined unless an entry of the other type is between them: the order of
     entries of one type does not matter, the order of deny and allow entries does.
     """
-    made: list[Ace] = []
+    translated: list[Ace] = []
     joinable: dict[tuple[int, int, str], int] = {}
     refusing = False
     for ace in aces:
-        found = None if ace.inherited else ace_from_directory(ace, kind)
-        if found is None:
+        original = None if ace.inherited else ace_from_directory(ace, kind)
+        if original is None:
             continue
-        if refusing is not (found.type in _REFUSALS):
+        if refusing is not (original.type in _REFUSALS):
             joinable, refusing = {}, not refusing
-        if found.sid is None or found.type not in _OBJECT_OF or found.data:
-            made.append(found)
+        if original.sid is None or original.type not in _OBJECT_OF or original.data:
+            translated.append(original)
             continue
-        key = (found.type, found.flags, found.sid.text)
+        key = (original.type, original.flags, original.sid.text)
         place = joinable.get(key)
         if place is None:
-            joinable[key] = len(made)
-            made.append(found)
+            joinable[key] = len(translated)
+            translated.append(original)
         else:
-            made[place] = Ace(found.type, found.flags, made[place].mask | found.mask, found.sid)
-    return made
+            translated[place] = Ace(
+                original.type, original.flags, translated[place].mask | original.mask, original.sid
+            )
+    return translated
 
 
 def ace_from_directory(ace: Ace, kind: AccessKind) -> Ace | None:
@@ -352,13 +354,13 @@ def _plain_from_directory(ace: Ace, kind: AccessKind) -> int:
         mask = map_generic(mask, AdRight)
     if mask & AdRight.GENERIC_ALL == AdRight.GENERIC_ALL:
         return kind.all | (mask & STANDARD_RIGHTS)
-    made = mask & STANDARD_RIGHTS
-    made |= _GET if mask & AdRight.READ_PROPERTY else 0
-    made |= _SET if mask & AdRight.WRITE_PROPERTY else 0
+    rights = mask & STANDARD_RIGHTS
+    rights |= _GET if mask & AdRight.READ_PROPERTY else 0
+    rights |= _SET if mask & AdRight.WRITE_PROPERTY else 0
     for carrier in kind.carriers:
         if mask & carrier.right:
-            made |= carrier.bit
-    return made
+            rights |= carrier.bit
+    return rights
 
 
 def parts_present(descriptor: SecurityDescriptor) -> int:
@@ -390,20 +392,20 @@ def grants(
     """
     if descriptor.dacl is None:
         return True  # absent or NULL: everything is allowed
-    left = right
+    missing_rights = right
     if descriptor.owner in sids:
-        left &= ~(READ_CONTROL | WRITE_DAC)
+        missing_rights &= ~(READ_CONTROL | WRITE_DAC)
     for ace in descriptor.dacl.aces:
-        if not left:
+        if not missing_rights:
             break
         if not _applies(ace, sids, object_types):
             continue
         mask = map_generic(ace.mask, AdRight) if ace.mask & GENERIC_BITS else ace.mask
         if ace.type in _ALLOWED:
-            left &= ~mask
-        elif mask & left:
+            missing_rights &= ~mask
+        elif mask & missing_rights:
             return False
-    return not left
+    return not missing_rights
 
 
 def _applies(ace: Ace, sids: Collection[Sid], object_types: Collection[UUID]) -> bool:

@@ -175,10 +175,10 @@ def dn_of_directory_path(path: str) -> DN:
     Raises:
         ValueError: another form, or no DN in it.
     """
-    found = _LDAP_URL.fullmatch(path)
-    if found is None or not found["dn"]:
+    match = _LDAP_URL.fullmatch(path)
+    if match is None or not match["dn"]:
         raise ValueError(f"{path!r} is no DirectoryPath: LDAP://<DN> is expected")
-    return DN.parse(found["dn"])
+    return DN.parse(match["dn"])
 
 
 def link_name(site1: UUID, site2: UUID) -> str:

@@ -52,7 +52,7 @@ def _defaults(object_type: ObjectType) -> Mapping[Propid, PropertyValue]:
     for propid in CHANGED[object_type]:
         if propid in RESERVED:
             known[propid] = b"" if propid.variant in BLOBS else 0
-    return MappingProxyType({one: known[one] for one in CHANGED[object_type] if one in known})
+    return MappingProxyType({propid: known[propid] for propid in CHANGED[object_type] if propid in known})
 
 
 DEFAULTS: Final[Mapping[ObjectType, Mapping[Propid, PropertyValue]]] = MappingProxyType(

@@ -54,9 +54,9 @@ class ElementTable:
         Raises:
             ValueError: the element has no such attribute, or the directory cannot hold it.
         """
-        found = self.by_adm.get(adm)
-        if found is not None:
-            return found
+        row = self.by_adm.get(adm)
+        if row is not None:
+            return row
         if adm in self.unsupported:
             raise ValueError(f"{self.name}.{adm} cannot be kept in the directory ([MS-MQDSSM] 3.1.6.20)")
         raise ValueError(f"{self.name} has no attribute {adm!r}; it has {', '.join(self.by_adm)}")
@@ -79,11 +79,11 @@ class ElementTable:
         Args:
             names: ADM names; those without an attribute in the entry are ignored, as specified.
         """
-        asked = frozenset(names)
+        requested = frozenset(names)
         return tuple(
             (row.adm, ldap)
             for row in self.rows
-            if row.adm in asked and row.holder is Holder.OWN
+            if row.adm in requested and row.holder is Holder.OWN
             for ldap in row.ldap
         )
 
@@ -93,12 +93,12 @@ class ElementTable:
 
     def computer_attributes(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the LDAP attributes of the computer from which some attributes are read, each once."""
-        asked = frozenset(names)
+        requested = frozenset(names)
         return tuple(
             dict.fromkeys(
                 ldap
                 for row in self.rows
-                if row.adm in asked
+                if row.adm in requested
                 for ldap in (*(row.ldap if row.holder is Holder.COMPUTER else ()), *row.computer_ldap)
             )
         )

@@ -50,16 +50,16 @@ def keys_of(attribute: str, values: Iterable[bytes]) -> frozenset[Hashable]:
     return frozenset([key_of(attribute, raw) for raw in values])
 
 
-def equal(attribute: str, one: Collection[bytes], other: Collection[bytes]) -> bool:
+def equal(attribute: str, left_values: Collection[bytes], right_values: Collection[bytes]) -> bool:
     """Return True if two lists of values of an attribute are the same set, by its matching rule."""
-    if len(one) == len(other) == 1:  # the usual case, and usually the same octets
-        (a,), (b,) = one, other
+    if len(left_values) == len(right_values) == 1:  # the usual case, and usually the same octets
+        (a,), (b,) = left_values, right_values
         return a == b or key_of(attribute, a) == key_of(attribute, b)
-    return keys_of(attribute, one) == keys_of(attribute, other)
+    return keys_of(attribute, left_values) == keys_of(attribute, right_values)
 
 
 def holds(
-    attribute: str, wanted: Collection[bytes], found: Collection[bytes], *, hides_sacls: bool = False
+    attribute: str, expected: Collection[bytes], stored: Collection[bytes], *, hides_sacls: bool = False
 ) -> bool:
     """Return True if an object holds the given values, like `equal`; a server may complete a descriptor.
 
@@ -67,68 +67,76 @@ def holds(
 
     Args:
         attribute: its LDAP name, in any case.
-        wanted: the values that were written.
-        found: the values that were read.
+        expected: the values that were written.
+        stored: the values that were read.
         hides_sacls: the server shows SACLs only to auditors: a SACL that is not shown may exist.
     """
-    if equal(attribute, wanted, found):
+    if equal(attribute, expected, stored):
         return True
     known = ATTRIBUTES.get(attribute.lower())
-    if known is None or known.syntax is not ad.SECURITY_DESCRIPTOR or len(wanted) != 1 or len(found) != 1:
+    if known is None or known.syntax is not ad.SECURITY_DESCRIPTOR or len(expected) != 1 or len(stored) != 1:
         return False
     try:
-        given, there = (SecurityDescriptor.from_bytes(next(iter(raws))) for raws in (wanted, found))
+        expected_descriptor, stored_descriptor = (
+            SecurityDescriptor.from_bytes(next(iter(raws))) for raws in (expected, stored)
+        )
     except DecodeError:
         return False
     return (
-        given.owner in {None, there.owner}
-        and given.group in {None, there.group}
-        and (not given.control & DescriptorControl.DACL_PRESENT or _dacl_key(given) == _dacl_key(there))
-        and (_sacl_key(given) in {None, _sacl_key(there)} or (hides_sacls and not _has_sacl(there)))
+        expected_descriptor.owner in {None, stored_descriptor.owner}
+        and expected_descriptor.group in {None, stored_descriptor.group}
+        and (
+            not expected_descriptor.control & DescriptorControl.DACL_PRESENT
+            or _dacl_key(expected_descriptor) == _dacl_key(stored_descriptor)
+        )
+        and (
+            _sacl_key(expected_descriptor) in {None, _sacl_key(stored_descriptor)}
+            or (hides_sacls and not _has_sacl(stored_descriptor))
+        )
     )
 
 
 def differing(
-    wanted: Values, found: Values, ldap_class: str | None = None, *, hides_sacls: bool = False
+    expected: Values, stored: Values, ldap_class: str | None = None, *, hides_sacls: bool = False
 ) -> tuple[str, ...]:
     """Return the names of the attributes whose values in an object are not the wanted ones.
 
     Args:
-        wanted: attribute -> values; no values: the attribute must be absent. Other attributes are ignored.
-        found: attribute -> values, as read.
+        expected: attribute -> values; no values: the attribute must be absent. Other attributes are ignored.
+        stored: attribute -> values, as read.
         ldap_class: class of the object. An absent attribute then equals the default of the abstract model:
             both have the same meaning ([MS-MQDSSM] 3.1.6.11).
         hides_sacls: as in `holds`.
     """
-    there = {name.lower(): values for name, values in found.items()}
+    stored_by_name = {name.lower(): values for name, values in stored.items()}
     defaults = DEFAULTS.get(ldap_class or "", {})
     return tuple(
         name
-        for name, values in wanted.items()
-        if not holds(name, values, there.get(name.lower(), ()), hides_sacls=hides_sacls)
-        and not _both_default(defaults.get(name.lower()), name, values, there.get(name.lower(), ()))
+        for name, values in expected.items()
+        if not holds(name, values, stored_by_name.get(name.lower(), ()), hides_sacls=hides_sacls)
+        and not _both_default(defaults.get(name.lower()), name, values, stored_by_name.get(name.lower(), ()))
     )
 
 
 def _both_default(
-    default: tuple[bytes, ...] | None, name: str, wanted: Collection[bytes], found: Collection[bytes]
+    default: tuple[bytes, ...] | None, name: str, expected: Collection[bytes], stored: Collection[bytes]
 ) -> bool:
-    if default is None or (wanted and found):
+    if default is None or (expected and stored):
         return False
-    return equal(name, wanted or found, default)
+    return equal(name, expected or stored, default)
 
 
 def _defaults() -> Mapping[str, Mapping[str, tuple[bytes, ...]]]:
-    made: dict[str, Mapping[str, tuple[bytes, ...]]] = {}
+    by_class: dict[str, Mapping[str, tuple[bytes, ...]]] = {}
     for table in TABLES.values():
-        made[table.ldap_class] = MappingProxyType(
+        by_class[table.ldap_class] = MappingProxyType(
             {
                 row.ldap[0].lower(): row.encode(row.default)
                 for row in table.rows
                 if row.has_default and row.computed is None and row.encode(row.default)
             }
         )
-    return MappingProxyType(made)
+    return MappingProxyType(by_class)
 
 
 DEFAULTS: Final = _defaults()

@@ -155,7 +155,7 @@ Entries of class `{structural}` with `{beside}`.
 def _property_line(source: PropertyTable, row: PropertyRow) -> list[str]:
     attribute = f"`{row.ldap}`" if row.ldap else f"*{EXACT}*"
     besides = [also.ldap for also in row.also]
-    besides += [one.ldap for one in source.references if one.propid is row.propid]
+    besides += [reference.ldap for reference in source.references if reference.propid is row.propid]
     how = [_ROLES.get(row.role), row.carrier.about if row.carrier else None]
     if besides:
         how.append(f"besides, for the adapter: {', '.join(f'`{name}`' for name in besides)}")
@@ -175,6 +175,12 @@ def _replication_class_lines() -> Iterable[list[str]]:
 
 
 def _replication_attribute_lines() -> Iterable[list[str]]:
-    for one in schema_mqis.ATTRIBUTES:
-        values = "single" if one.single else "multi"
-        yield [f"`{one.name}`", one.oid, one.syntax.name, values, "indexed" if one.indexed else ""]
+    for attribute in schema_mqis.ATTRIBUTES:
+        values = "single" if attribute.single else "multi"
+        yield [
+            f"`{attribute.name}`",
+            attribute.oid,
+            attribute.syntax.name,
+            values,
+            "indexed" if attribute.indexed else "",
+        ]

@@ -88,17 +88,17 @@ class MqisTable:
         Raises:
             ValueError: the table has no such column.
         """
-        wanted = name.upper()
+        upper_name = name.upper()
         for column in self.columns:
-            if column.name == wanted:
+            if column.name == upper_name:
                 return column
         raise ValueError(f"table {self.name} of MQIS has no column {name!r}")
 
     def holding(self, adm: str) -> tuple[MqisColumn, ...]:
         """Return the columns of an attribute, first that with the row's own PROPID."""
-        found = [column for column in self.columns if column.adm == adm and not column.bits]
+        columns = [column for column in self.columns if column.adm == adm and not column.bits]
         return tuple(
-            sorted(found, key=lambda column: column.row is None or column.propid != column.row.propid)
+            sorted(columns, key=lambda column: column.row is None or column.propid != column.row.propid)
         )
 
 
@@ -120,7 +120,7 @@ def _table(
     rows = () if element is None else TABLES[element].rows
     by_propid = {row.propid: row for row in rows if row.propid is not None}
     by_adm = {row.adm: row for row in rows}
-    made = []
+    table_columns = []
     key = ""
     for propid, more in columns:
         if propid.object_type is not object_type:
@@ -139,9 +139,14 @@ def _table(
             row=row,
             **more,
         )
-        made.append(column)
+        table_columns.append(column)
     return MqisTable(
-        name=name, type_name=type_name, element=element, object_type=object_type, key=key, columns=tuple(made)
+        name=name,
+        type_name=type_name,
+        element=element,
+        object_type=object_type,
+        key=key,
+        columns=tuple(table_columns),
     )
 
 

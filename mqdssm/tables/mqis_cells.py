@@ -43,7 +43,7 @@ def value_of(column: MqisColumn, cell: str) -> Any:
     if column.first:
         return (value,)
     if column.variant is Variant.CLSIDS and kind is Kind.BYTES:
-        return tuple(one.bytes_le for one in value)  # digests stand in GUIDs ([MS-MQMQ] 2.3.6.5)
+        return tuple(digest.bytes_le for digest in value)  # digests stand in GUIDs ([MS-MQMQ] 2.3.6.5)
     if kind is Kind.SID:
         return _sid(value)
     return value
@@ -84,7 +84,7 @@ def plain(column: MqisColumn, cell: str) -> Any:
     if variant in BLOBS:
         return _octets(cell)
     if variant in LISTS:
-        return tuple(_guid(one) if variant in GUIDS else one for one in _items(cell))
+        return tuple(_guid(item) if variant in GUIDS else item for item in _items(cell))
     return _guid(cell) if variant in GUIDS else cell
 
 
@@ -129,14 +129,14 @@ def _guid(cell: Any) -> UUID:
 
 def _items(cell: str) -> list[str]:
     try:
-        found = json.loads(cell)
+        items = json.loads(cell)
     except (ValueError, RecursionError):
         raise CellError(f"{_shown(cell)} is no JSON array") from None
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
         raise CellError(f"{_shown(cell)} is no JSON array of texts")
-    if len(found) > LIST_ITEMS_MAX:
-        raise CellError(f"a list of {len(found)} items: at most {LIST_ITEMS_MAX} are read")
-    return found
+    if len(items) > LIST_ITEMS_MAX:
+        raise CellError(f"a list of {len(items)} items: at most {LIST_ITEMS_MAX} are read")
+    return items
 
 
 def _meaning(column: MqisColumn, number: int) -> Any:

@@ -89,13 +89,13 @@ class PropertyTable:
     @property
     def references(self) -> tuple[PropertyReference, ...]:
         """The properties of the type whose GUIDs the adapter also needs as DNs."""
-        return tuple(one for one in REFERENCES if one.propid in self.by_propid)
+        return tuple(reference for reference in REFERENCES if reference.propid in self.by_propid)
 
     @property
     def looked_up(self) -> tuple[Propid, ...]:
         """LookupPropID: the properties for a synchronization ([MC-MQDSRP] 3.2.7.8), number and GUID first."""
         number = next(row.propid for row in self.rows if row.role is PropertyRole.SEQNUM)
-        changed = (one for one in CHANGED[self.object_type] if one not in RESERVED)
+        changed = (propid for propid in CHANGED[self.object_type] if propid not in RESERVED)
         return (number, self.identity, *changed)
 
     @property
@@ -105,7 +105,7 @@ class PropertyTable:
         An entry that existed before its object (the enterprise, a user) loses those without a given value.
         """
         names = (name for row in self.rows for name in (row.ldap, *(also.ldap for also in row.also)))
-        dns = (one.ldap for one in self.references)
+        dns = (reference.ldap for reference in self.references)
         return tuple(dict.fromkeys((*filter(None, names), *dns, *numbering.ATTRIBUTES, EXACT)))
 
 
@@ -124,8 +124,8 @@ def _problems(table: PropertyTable) -> Iterator[str]:
         yield f"{name} keeps two properties"
     for name in sorted({*kept, *numbering.ATTRIBUTES, EXACT} - allowed):
         yield f"the schema does not allow {name}"
-    missing = {one for one in CHANGED.get(table.object_type, ()) if one not in table.by_propid}
-    yield from (f"{one.spec_name} has no row" for one in missing)
+    missing = {propid for propid in CHANGED.get(table.object_type, ()) if propid not in table.by_propid}
+    yield from (f"{propid.spec_name} has no row" for propid in missing)
 
 
 def _allowed(classes: Iterable[str]) -> frozenset[str]:
@@ -150,9 +150,9 @@ def _table(source: mqis.MqisTable) -> PropertyTable:
     """Make the table of a type; replicated properties get their attributes first."""
     object_type = ObjectType(source.object_type)
     changed = CHANGED.get(object_type, ())
-    taken = {one.ldap for one in REFERENCES if one.propid.object_type is object_type}
+    taken = {reference.ldap for reference in REFERENCES if reference.propid.object_type is object_type}
     rows: dict[Propid, PropertyRow] = {}
-    for column in sorted(source.columns, key=lambda one: PROPIDS[one.propid] not in changed):
+    for column in sorted(source.columns, key=lambda reference: PROPIDS[reference.propid] not in changed):
         row = _row(column, taken, is_identity=column.name == source.key)
         taken.update(filter(None, (row.ldap, *(also.ldap for also in row.also))))
         rows[row.propid] = row
@@ -229,16 +229,16 @@ def entry_of(object_type: ObjectType, properties: Pairs, numbers: Numbering | No
     """
     table = PROPERTY_TABLES[object_type]
     values = dict(properties)
-    made, exact = _kept(table, values.items())
+    attributes, exact = _kept(table, values.items())
     for row in table.rows:
         if row.stand_in and row.propid not in values:
-            made[row.ldap] = row.stand_in
+            attributes[row.ldap] = row.stand_in
             exact[row.propid] = NONE
     if exact:
-        made[EXACT] = _exact_values(exact)
+        attributes[EXACT] = _exact_values(exact)
     if numbers is not None:
-        made.update(numbers.values())
-    return {name: raws for name, raws in made.items() if raws}
+        attributes.update(numbers.values())
+    return {name: raws for name, raws in attributes.items() if raws}
 
 
 def changes_of(
@@ -261,22 +261,22 @@ def changes_of(
     """
     table = PROPERTY_TABLES[object_type]
     values = dict(properties)
-    given = values.pop(table.identity, None)
-    if given is not None and given != identity_of(object_type, entry):
-        raise MappingError(f"{table.identity.spec_name} cannot become {given!r}: an object keeps its GUID")
-    made, exact = _kept(table, values.items())
+    identity = values.pop(table.identity, None)
+    if identity is not None and identity != identity_of(object_type, entry):
+        raise MappingError(f"{table.identity.spec_name} cannot become {identity!r}: an object keeps its GUID")
+    attributes, exact = _kept(table, values.items())
     before, _ = _exact_of(entry)
-    after = {one: octets for one, octets in before.items() if one not in values} | exact
+    after = {propid: octets for propid, octets in before.items() if propid not in values} | exact
     if after != before:
-        made[EXACT] = _exact_values(after)
+        attributes[EXACT] = _exact_values(after)
     if numbers is not None:
-        made.update(numbers.values())
-    return {name: raws for name, raws in made.items() if set(raws) != set(values_in(entry, name))}
+        attributes.update(numbers.values())
+    return {name: raws for name, raws in attributes.items() if set(raws) != set(values_in(entry, name))}
 
 
 def _kept(table: PropertyTable, properties: Pairs) -> tuple[dict[str, Raws], dict[Propid, bytes]]:
     """Return the attributes of some properties, and the octets of those that need ``mqisExact``."""
-    made: dict[str, Raws] = {}
+    attributes: dict[str, Raws] = {}
     exact: dict[Propid, bytes] = {}
     for propid, value in dict(properties).items():
         row = table.by_propid.get(propid)
@@ -284,16 +284,16 @@ def _kept(table: PropertyTable, properties: Pairs) -> tuple[dict[str, Raws], dic
             continue  # [MS-MQDS] 3.1.6.3
         raws, octets = row.kept(value)
         if row.ldap:
-            made[row.ldap] = raws
+            attributes[row.ldap] = raws
         for also in row.also:
-            made[also.ldap] = also.dump(value)
+            attributes[also.ldap] = also.dump(value)
         if octets is not None:
             exact[propid] = octets
-    return made, exact
+    return attributes, exact
 
 
 def readable_of(
-    object_type: ObjectType, entry: Entry, wanted: Iterable[Propid] | None = None
+    object_type: ObjectType, entry: Entry, propids: Iterable[Propid] | None = None
 ) -> tuple[dict[Propid, PropertyValue], list[str]]:
     """Return the properties of an entry, and the problems of its invalid values (decision R67).
 
@@ -302,8 +302,8 @@ def readable_of(
     """
     table = PROPERTY_TABLES[object_type]
     exact, problems = _exact_of(entry)
-    found: dict[Propid, PropertyValue] = {}
-    for propid in table.by_propid if wanted is None else wanted:
+    values: dict[Propid, PropertyValue] = {}
+    for propid in table.by_propid if propids is None else propids:
         row = table.by_propid.get(propid)
         if row is None:
             continue
@@ -313,14 +313,14 @@ def readable_of(
             problems.append(str(error))
         else:
             if value is not None:
-                found[propid] = value
-    return found, problems
+                values[propid] = value
+    return values, problems
 
 
-def attributes_of(object_type: ObjectType, wanted: Iterable[Propid]) -> tuple[str, ...]:
+def attributes_of(object_type: ObjectType, propids: Iterable[Propid]) -> tuple[str, ...]:
     """Return the LDAP attributes that contain some properties."""
     rows = PROPERTY_TABLES[object_type].by_propid
-    names = (rows[propid].ldap for propid in wanted if propid in rows)
+    names = (rows[propid].ldap for propid in propids if propid in rows)
     return tuple(dict.fromkeys((*filter(None, names), EXACT)))
 
 
@@ -333,13 +333,13 @@ def references_of(
     out; if the reference is required, a DN without an entry is added (M40).
     """
     values = dict(properties)
-    found = []
+    references = []
     for reference in PROPERTY_TABLES[object_type].references:
         value = values.get(reference.propid)
         if value is not None:
             guids = value if isinstance(value, tuple) else (value,)
-            found.append((reference, tuple(Guid(one) for one in guids if isinstance(one, bytes))))
-    return tuple(found)
+            references.append((reference, tuple(Guid(guid) for guid in guids if isinstance(guid, bytes))))
+    return tuple(references)
 
 
 def identity_of(object_type: ObjectType, entry: Entry) -> Guid | None:
@@ -360,12 +360,12 @@ def _exact_values(exact: Mapping[Propid, bytes]) -> Raws:
 
 def _exact_of(entry: Entry) -> tuple[dict[Propid, bytes], list[str]]:
     """Return the octets that an entry keeps of properties, and the problems of invalid values."""
-    found: dict[Propid, bytes] = {}
+    exact: dict[Propid, bytes] = {}
     problems: list[str] = []
     for raw in values_in(entry, EXACT):
         propid = PROPIDS.get(int.from_bytes(raw[:_KEY_BYTES], "big"))
         if propid is None:
             problems.append(f"{EXACT} holds a value of no property: {raw[:_KEY_BYTES]!r}")
         else:
-            found[propid] = raw[_KEY_BYTES:]
-    return found, problems
+            exact[propid] = raw[_KEY_BYTES:]
+    return exact, problems

@@ -303,8 +303,8 @@ class PropertyRow:
         if not raws or self.carrier is None:
             return None
         try:
-            found: PropertyValue = self.carrier.load(raws)
+            value: PropertyValue = self.carrier.load(raws)
         except ValueError as error:
             raise MappingError(f"{self.propid.spec_name}: {self.ldap} {error}") from None
-        packed(self.propid, found)  # the attribute may hold more than the variant
-        return found
+        packed(self.propid, value)  # the attribute may hold more than the variant
+        return value

@@ -74,24 +74,24 @@ def references_in(
 
 
 def _of_tables() -> Mapping[str, Mapping[str, AttributeReference]]:
-    found: dict[str, dict[str, AttributeReference]] = {}
+    by_class: dict[str, dict[str, AttributeReference]] = {}
     for table in TABLES.values():
-        of_class = found.setdefault(table.ldap_class, {})
+        of_class = by_class.setdefault(table.ldap_class, {})
         for row in table.rows:
             if row.computed is not None and row.computed in REFERRED_CLASSES:
                 referred = REFERRED_CLASSES[row.computed]
                 of_class[row.ldap[0]] = AttributeReference(row.ldap[0], row.adm, referred, ReferenceForm.DN)
     sites = TABLES[QueueManager].row("SiteIdentifierList")
-    found[TABLES[QueueManager].ldap_class][sites.ldap[0]] = AttributeReference(
+    by_class[TABLES[QueueManager].ldap_class][sites.ldap[0]] = AttributeReference(
         sites.ldap[0], sites.adm, TABLES[Site].ldap_class, ReferenceForm.GUID
     )
     owner = next(copied for copied in COPIED if copied.configuration == "objectGUID")
-    found[SETTINGS_CLASS] = {
+    by_class[SETTINGS_CLASS] = {
         owner.settings: AttributeReference(
             owner.settings, owner.adm, TABLES[QueueManager].ldap_class, ReferenceForm.GUID
         )
     }
-    return MappingProxyType({name: MappingProxyType(of_class) for name, of_class in found.items()})
+    return MappingProxyType({name: MappingProxyType(of_class) for name, of_class in by_class.items()})
 
 
 REFERENCES: Final = _of_tables()

@@ -128,29 +128,29 @@ def _made(element: str, ldap_class: str, parent: str, section: str) -> tuple[Nee
 
 
 def _kept(element: str, ldap_class: str, section: str, *, security: bool = False) -> tuple[Need, ...]:
-    found = (
+    needs = (
         Need(element, Event.READ, Where.OBJECT, ldap_class, READ, section),
         Need(element, Event.WRITE, Where.OBJECT, ldap_class, WRITE, section),
     )
     if not security:
-        return found
+        return needs
     dac = Need(element, Event.WRITE, Where.OBJECT, ldap_class, WRITE_DAC, _ADTS_DACL, condition=_SECURITY)
-    return (*found, dac)
+    return (*needs, dac)
 
 
-def _settings(event: Event, new: str, left: str) -> tuple[Need, ...]:
+def _settings(event: Event, new: str, old: str) -> tuple[Need, ...]:
     """Return the rights on settings objects of a queue manager that an event creates or deletes."""
     qm, s = "QueueManager", "5.1.1"
-    made = (
+    creations = (
         Need(qm, event, Where.SERVER, "server", CREATE_CHILD, s, "mSMQSettings", new),
         Need(qm, event, Where.SERVERS, "serversContainer", CREATE_CHILD, s, "server", _NO_SERVER),
         Need(qm, event, Where.SITE, "site", CREATE_CHILD, s, "serversContainer", _NO_SERVER),
     )
-    gone = (
-        Need(qm, event, Where.SETTINGS, "mSMQSettings", DELETE, s, condition=left, either="settings"),
-        Need(qm, event, Where.SERVER, "server", DELETE_CHILD, s, "mSMQSettings", left, "settings"),
+    deletions = (
+        Need(qm, event, Where.SETTINGS, "mSMQSettings", DELETE, s, condition=old, either="settings"),
+        Need(qm, event, Where.SERVER, "server", DELETE_CHILD, s, "mSMQSettings", old, "settings"),
     )
-    return (*(made if new else ()), *(gone if left else ()))
+    return (*(creations if new else ()), *(deletions if old else ()))
 
 
 def _queue_manager() -> tuple[Need, ...]:

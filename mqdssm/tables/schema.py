@@ -50,16 +50,16 @@ def attribute(name: str) -> AttributeType:
     Raises:
         ValueError: the schema has no such attribute.
     """
-    found = ATTRIBUTES.get(name.lower())
-    if found is None:
+    definition = ATTRIBUTES.get(name.lower())
+    if definition is None:
         raise ValueError(f"the schema has no attribute {name!r}")
-    return found
+    return definition
 
 
 def in_catalog(name: str) -> bool:
     """Return True if Active Directory's global catalogs hold an attribute; False for unknown ones."""
-    found = ATTRIBUTES.get(name.lower())
-    return found is not None and found.catalog
+    definition = ATTRIBUTES.get(name.lower())
+    return definition is not None and definition.catalog
 
 
 def object_class(name: str) -> ObjectClass:
@@ -68,10 +68,10 @@ def object_class(name: str) -> ObjectClass:
     Raises:
         ValueError: the schema has no such class.
     """
-    found = CLASSES.get(name.lower())
-    if found is None:
+    definition = CLASSES.get(name.lower())
+    if definition is None:
         raise ValueError(f"the schema has no class {name!r}")
-    return found
+    return definition
 
 
 def superiors(name: str) -> tuple[ObjectClass, ...]:

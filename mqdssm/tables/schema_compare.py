@@ -130,12 +130,12 @@ def compare(
     attributes = _by_name(map(parse_description, attribute_types))
     classes = _by_name(map(parse_description, object_classes))
     needed = needed_attributes()
-    wanted = frozenset().union(*needed.values())
-    found = [
-        *_attribute_differences(attributes, wanted, matching_rules=matching_rules),
+    names = frozenset().union(*needed.values())
+    differences = [
+        *_attribute_differences(attributes, names, matching_rules=matching_rules),
         *_class_differences(classes, needed),
     ]
-    return sorted(found, key=lambda difference: not difference.serious)
+    return sorted(differences, key=lambda difference: not difference.serious)
 
 
 def compare_replication(
@@ -150,7 +150,7 @@ def compare_replication(
     """
     attributes = _by_name(map(parse_description, attribute_types))
     classes = _by_name(map(parse_description, object_classes))
-    found = []
+    differences = []
     for attribute in schema_mqis.ATTRIBUTES:
         theirs = attributes.get(attribute.name.lower())
         problems = (
@@ -158,15 +158,15 @@ def compare_replication(
             if theirs is None
             else _definition_problems(attribute, theirs, attributes, matching_rules=True)
         )
-        found += [SchemaDifference(f"attribute {attribute.name}", problem) for problem in problems]
+        differences += [SchemaDifference(f"attribute {attribute.name}", problem) for problem in problems]
     for cls in schema_mqis.CLASSES:
         allowed = _named(cls.name, classes, "MUST", "MAY")
         if cls.name.lower() not in classes:
-            found.append(SchemaDifference(f"class {cls.name}", "is missing"))
+            differences.append(SchemaDifference(f"class {cls.name}", "is missing"))
             continue
         lacking = (name for name in (*cls.must, *cls.may) if name.lower() not in allowed)
-        found += [SchemaDifference(f"class {cls.name}", f"does not allow {name}") for name in lacking]
-    return found
+        differences += [SchemaDifference(f"class {cls.name}", f"does not allow {name}") for name in lacking]
+    return differences
 
 
 def _by_name(descriptions: Iterable[Description]) -> dict[str, Description]:
@@ -174,11 +174,11 @@ def _by_name(descriptions: Iterable[Description]) -> dict[str, Description]:
 
 
 def _attribute_differences(
-    server: Mapping[str, Description], wanted: frozenset[str], *, matching_rules: bool
+    server: Mapping[str, Description], names: frozenset[str], *, matching_rules: bool
 ) -> Iterator[SchemaDifference]:
     writable = written_attributes()
     for attribute in schema.ATTRIBUTES.values():
-        serious = attribute.name in wanted
+        serious = attribute.name in names
         subject = f"attribute {attribute.name}"
         theirs = server.get(attribute.name.lower())
         if theirs is None:
@@ -212,8 +212,8 @@ def _syntax(theirs: Description, server: Mapping[str, Description]) -> str | Non
     current: Description | None = theirs
     while current is not None and current.oid not in seen:
         seen.add(current.oid)
-        if said := current.fields.get("SYNTAX"):
-            return said[0].partition("{")[0].strip("'")
+        if syntax := current.fields.get("SYNTAX"):
+            return syntax[0].partition("{")[0].strip("'")
         above = current.fields.get("SUP", ())
         current = server.get(above[0].lower()) if above else None
     return None
@@ -221,10 +221,10 @@ def _syntax(theirs: Description, server: Mapping[str, Description]) -> str | Non
 
 def _syntaxes(attribute: AttributeType) -> frozenset[str]:
     """Return the OIDs of syntaxes that fit the attribute's values."""
-    found = {attribute.syntax.ldap_oid, attribute.syntax.ad_oid or attribute.syntax.ldap_oid}
+    oids = {attribute.syntax.ldap_oid, attribute.syntax.ad_oid or attribute.syntax.ldap_oid}
     if attribute.builtin and attribute.syntax.ldap_oid in _TEXT:  # core.schema is stricter with some texts
-        found |= _TEXT
-    return frozenset(found)
+        oids |= _TEXT
+    return frozenset(oids)
 
 
 def written_attributes() -> frozenset[str]:
@@ -263,11 +263,11 @@ def _class_problems(
     superior = " and ".join(theirs.fields.get("SUP", ("top",)))
     if superior.lower() not in {cls.superior.lower(), cls.ad_superior.lower()}:
         yield f"is derived from {superior}, not from {cls.ad_superior}"
-    given = {
+    published = {
         *schema.required_attributes(cls.name),
         *(a for c in schema.superiors(cls.name) for a in c.filled_in),
     }
-    known = {name.lower() for name in given} | _ALWAYS_FILLED_IN
+    known = {name.lower() for name in published} | _ALWAYS_FILLED_IN
     for name in sorted(_named(cls.name, server, "MUST")):
         if name not in known:
             yield f"demands {name}, which nobody gives"

@@ -188,10 +188,10 @@ def _seconds_of_day(digits: bytes) -> int:
 
 @lru_cache(maxsize=CACHED_VALUES)
 def _load_time(raw: bytes) -> int:
-    found = _TIME.fullmatch(raw)
-    if found is None:
+    match = _TIME.fullmatch(raw)
+    if match is None:
         raise _no("GeneralizedTime", raw)
-    day, hour, minute, second, fraction, sign, hours, minutes = found.groups(default=b"")
+    day, hour, minute, second, fraction, sign, hours, minutes = match.groups(default=b"")
     try:
         seconds = _seconds_of_day(day) + int(hour) * 3600 + int(minute or 0) * 60 + int(second or 0)
     except ValueError:

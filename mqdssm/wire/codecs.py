@@ -192,10 +192,10 @@ def enum_of(number: Scalar, kind: type[IntEnum], *, keep_unknown: bool = False) 
     members: dict[int, int] = {int(member): member for member in kind}
 
     def load(value: int) -> int:
-        found = members.get(value)
-        if found is None and not keep_unknown:
+        member = members.get(value)
+        if member is None and not keep_unknown:
             raise ValueError(f"is {value}, which is no {kind.__name__}")
-        return value if found is None else found
+        return value if member is None else member
 
     def dump(value: int) -> int:
         if value not in members and not keep_unknown:
@@ -292,21 +292,21 @@ class Counted:
         if count > self.high:
             raise DecodeError(section, field, offset, f"has {count} elements, at most {self.high}")
         element = self.element
-        made = []
+        items = []
         if isinstance(element, Scalar):
             behind = at + count * element.size
             need(section, field, at, behind - at, end)
-            for (found,) in struct.iter_unpack(f"<{element.code}", data[at:behind]):
+            for (item,) in struct.iter_unpack(f"<{element.code}", data[at:behind]):
                 try:
-                    made.append(found if element.load is None else element.load(found))
+                    items.append(item if element.load is None else element.load(item))
                 except ValueError as error:
-                    raise DecodeError(section, field, at + len(made) * element.size, str(error)) from None
-            return tuple(made), behind
+                    raise DecodeError(section, field, at + len(items) * element.size, str(error)) from None
+            return tuple(items), behind
         need(section, field, at, count * element.least, end)
         for _ in range(count):
             value, at = element.read(data, at, end, section, field)
-            made.append(value)
-        return tuple(made), at
+            items.append(value)
+        return tuple(items), at
 
     def write(self, value: tuple[Any, ...]) -> bytes:
         """Encode the number and the values.
@@ -321,9 +321,9 @@ class Counted:
             raise ValueError(f"has {len(value)} elements, at most {self.high}")
         element = self.element
         if isinstance(element, Scalar):
-            packed = [pack_one(element, one) for one in value]
+            packed = [pack_one(element, item) for item in value]
         else:
-            packed = [element.write(one) for one in value]
+            packed = [element.write(item) for item in value]
         return pack_one(self.size, len(value)) + b"".join(packed)
 
 

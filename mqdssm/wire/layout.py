@@ -148,7 +148,9 @@ class Layout(Generic[T]):
         self.section: Final = section
         fields = tuple(flat(declared))
         self.plan: Final[LayoutPlan] = make_plan(cls, section, [field for field, _ in fields])
-        self.groups: Final = {label(one): path for field, path in fields if path for one, _ in each([field])}
+        self.groups: Final = {
+            label(leaf): path for field, path in fields if path for leaf, _ in each([field])
+        }
         self.bodies: Final = _bodies(self.plan.steps)
         self.least: Final = self.plan.least
         self.source, namespace = make_source(self)
@@ -166,9 +168,9 @@ class Layout(Generic[T]):
             DecodeError: with section, field, offset and problem.
         """
         data = bytes(data)
-        made, end = self.read(data, 0, len(data))
+        structure, end = self.read(data, 0, len(data))
         finish(self.section, end, len(data))
-        return made
+        return structure
 
     def read(self, data: bytes, offset: int, end: int) -> tuple[T, int]:
         """Decode the structure that begins at `offset`; return the object and the offset behind it.
@@ -183,7 +185,7 @@ class Layout(Generic[T]):
         walk.read(self, data, offset, end)
         raise AssertionError(f"{self!r}: compiled and interpreted form disagree")
 
-    def encode(self, made: T) -> bytes:
+    def encode(self, structure: T) -> bytes:
         """Encode an object.
 
         Raises:
@@ -191,10 +193,10 @@ class Layout(Generic[T]):
             TypeError: when it is no object of this layout's class.
         """
         try:
-            return self._write(made)
+            return self._write(structure)
         except ENCODING_FAILURES:
             pass  # the interpreted form explains it
-        walk.write(self, made)
+        walk.write(self, structure)
         raise AssertionError(f"{self!r}: compiled and interpreted form disagree")
 
     def decode_interpreted(self, data: bytes) -> T:
@@ -204,29 +206,29 @@ class Layout(Generic[T]):
             DecodeError: as in `decode`.
         """
         data = bytes(data)
-        made: T
-        made, end = walk.read(self, data, 0, len(data))
+        structure: T
+        structure, end = walk.read(self, data, 0, len(data))
         finish(self.section, end, len(data))
-        return made
+        return structure
 
-    def encode_interpreted(self, made: T) -> bytes:
+    def encode_interpreted(self, structure: T) -> bytes:
         """Encode like `encode`, without compiled code: the reference.
 
         Raises:
             ValueError: as in `encode`.
         """
-        return walk.write(self, made)
+        return walk.write(self, structure)
 
 
 def _bodies(steps: tuple[Step, ...]) -> dict[str, Any]:
     """Find the text and byte fields by name."""
-    found: dict[str, Any] = {}
+    bodies: dict[str, Any] = {}
     for step in steps:
         if isinstance(step, Branch):
-            found.update(_bodies(step.steps))
+            bodies.update(_bodies(step.steps))
         elif isinstance(step, Bytes | Text16):
-            found[step.name] = step
-    return found
+            bodies[step.name] = step
+    return bodies
 
 
 def encode_one(

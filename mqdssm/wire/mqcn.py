@@ -144,7 +144,7 @@ def _behind(texts: tuple[str, ...], data: bytes, at: int, end: int) -> int | Non
 
 
 def _load_event(text: str) -> NotificationEvent:
-    events = {str(int(one)): one for one in NotificationEvent}
+    events = {str(int(event)): event for event in NotificationEvent}
     if text not in events:
         raise ValueError(f"is {text!r}, must be one of {', '.join(events)}")
     return events[text]
@@ -252,10 +252,10 @@ def decode(data: bytes) -> ChangeNotification:
     """
     data = bytes(data)
     layout = layout_of(data)
-    made: ChangeNotification
-    made, end = layout.read(data, 0, len(data))
+    notification: ChangeNotification
+    notification, end = layout.read(data, 0, len(data))
     _finish(layout, data, end)
-    return made
+    return notification
 
 
 def _finish(layout: Layout[Any], data: bytes, offset: int) -> None:

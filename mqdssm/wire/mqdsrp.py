@@ -258,8 +258,8 @@ def decode(data: bytes) -> ReplicationMessage:
         DecodeError: with section, field, offset and problem.
     """
     data = bytes(data)
-    made: ReplicationMessage = layout_of(data).decode(data)
-    return made
+    message: ReplicationMessage = layout_of(data).decode(data)
+    return message
 
 
 def encode(message: ReplicationMessage) -> bytes:

@@ -181,8 +181,8 @@ def decode(data: bytes) -> TopologyPacket:
         DecodeError: with section, field, offset and problem.
     """
     layout, counts = _packet(bytes(data))
-    made: TopologyPacket = layout.decode(counts)
-    return made
+    packet: TopologyPacket = layout.decode(counts)
+    return packet
 
 
 def encode(packet: TopologyPacket) -> bytes:

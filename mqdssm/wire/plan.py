@@ -220,11 +220,11 @@ def _prove_ends(section: str, walked: Sequence[tuple[Field, Path]], guards: Mapp
 
 def flat(declared: Sequence[Declared], path: tuple[str, ...] = ()) -> Iterator[tuple[Field, tuple[str, ...]]]:
     """Yield the declared fields without their groups, each with the names of the groups around it."""
-    for one in declared:
-        if isinstance(one, Group):
-            yield from flat(one.fields, (*path, one.spec))
+    for field in declared:
+        if isinstance(field, Group):
+            yield from flat(field.fields, (*path, field.spec))
         else:
-            yield one, path
+            yield field, path
 
 
 def make_plan(cls: type, section: str, declared: Sequence[Field]) -> LayoutPlan:

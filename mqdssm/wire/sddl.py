@@ -248,14 +248,14 @@ def _parse_acl(letter: str, body: str, domain: Sid | None) -> tuple[int, Acl | N
     return bits, Acl.of(aces) if has_list else None
 
 
-def _parse_names(text: str, names: Mapping[str, int], what: str) -> int:
+def _parse_names(text: str, names: Mapping[str, int], kind: str) -> int:
     """Add up the bits of names that follow each other without a separator."""
     bits = 0
     at = 0
     while at < len(text):
         name = next((name for name in names if text.startswith(name, at)), None)
         if name is None:
-            raise ValueError(f"SDDL: unknown {what} at {text[at : at + 20]!r}; known: {', '.join(names)}")
+            raise ValueError(f"SDDL: unknown {kind} at {text[at : at + 20]!r}; known: {', '.join(names)}")
         bits |= names[name]
         at += len(name)
     return bits

@@ -119,9 +119,9 @@ class _Tracer(StructureReader):
 
     def items(self, step: Items) -> None:
         """Decode the elements of a tuple into a list."""
-        made: list[Any] = []
-        self.keep(label(step), made)
-        self._keep = lambda _, value: made.append(value)
+        items: list[Any] = []
+        self.keep(label(step), items)
+        self._keep = lambda _, value: items.append(value)
         self.cut(step.codec, label(step), self.numbers.get(step.name, 0) * size_of(step.codec))
         StructureReader.items(self, step)
         self._keep = None
@@ -183,7 +183,7 @@ def plain(name: str, value: Any) -> Any:
         value: a value of a tree, or a tree.
     """
     if isinstance(value, Mapping):
-        return {key: plain(key, one) for key, one in value.items()}
+        return {key: plain(key, item) for key, item in value.items()}
     if isinstance(value, Guid):
         return str(value)
     if isinstance(value, bytes):
@@ -192,7 +192,7 @@ def plain(name: str, value: Any) -> Any:
     if isinstance(value, int):
         return int(value)
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(name, one) for one in value]
+        return [plain(name, item) for item in value]
     return value
 
 

@@ -244,7 +244,7 @@ class _ReadWriter(_Writer):
         self.line("offset += size")
 
     def keyed(self, step: Keyed) -> None:
-        keys = self.bind("keys", {int(key): (key, *_unpacking(one)) for key, one in step.codecs.items()})
+        keys = self.bind("keys", {int(key): (key, *_unpacking(codec)) for key, codec in step.codecs.items()})
         self.line(f"size = g_{step.name} * {step.key.size}")
         self.refuse_if("size > end - offset")
         iterate = self.bind("iterate", struct.Struct(f"<{step.key.code}").iter_unpack)
@@ -405,7 +405,7 @@ class _WriteWriter(_Writer):
         self.line(f"parts.extend([{pack}({raw}) for x in v_{step.name}])")
 
     def keyed(self, step: Keyed) -> None:
-        writers = self.bind("writers", {int(key): writer(one) for key, one in step.codecs.items()})
+        writers = self.bind("writers", {int(key): writer(codec) for key, codec in step.codecs.items()})
         raw = f"{self.bind('dump', step.key.dump)}(key)" if step.key.dump is not None else "key"
         pack = self.bind("pack", struct.Struct(f"<{step.key.code}").pack)
         self.refuse_if(f"len(dict(v_{step.name})) != len(v_{step.name})")

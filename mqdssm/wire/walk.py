@@ -78,17 +78,17 @@ class StructureReader:
         if plan.total is not None and self.offset != self.end:
             self.refuse("end", self.offset, f"{self.end - self.offset} bytes left over")
         try:
-            made = self.layout.cls(**self.values)
+            structure = self.layout.cls(**self.values)
         except FieldError as error:
             self.refuse(*self.places.get(error.name, (error.name, self.start)), error.problem)
         except ValueError as error:
             self.refuse(self.layout.cls.__name__, self.start, str(error))
         for name, guard in plan.guards.items():
             if isinstance(guard, Flag) and not isinstance(guard.yes, int) and self.numbers.get(name):
-                expected = guard.yes(made)
+                expected = guard.yes(structure)
                 if self.numbers[name] != expected:
                     self.refuse(label(guard), self.start, f"is {self.numbers[name]}, must be {expected}")
-        return made, self.offset
+        return structure, self.offset
 
     def steps(self, steps: Sequence[Step]) -> None:
         """Decode steps in order."""
@@ -169,17 +169,17 @@ class StructureReader:
     def items(self, step: Items) -> None:
         """Decode the elements of a tuple."""
         size = step.codec.size if isinstance(step.codec, Scalar) else step.codec.least
-        made: list[Any] = []
+        items: list[Any] = []
         if step.name in self.numbers:
             need(self.layout.section, label(step), self.offset, self.numbers[step.name] * size, self.end)
             for _ in range(self.numbers[step.name]):
-                made.append(self.one(step.codec, label(step)))  # noqa: PERF401  self.one advances the offset
+                items.append(self.one(step.codec, label(step)))  # noqa: PERF401  self.one advances the offset
         else:
             while self.offset < self.end:
-                if step.high is not None and len(made) == step.high:
+                if step.high is not None and len(items) == step.high:
                     self.refuse(label(step), self.offset, f"more than {step.high} elements")
-                made.append(self.one(step.codec, label(step)))
-        self.values[step.name] = tuple(made)
+                items.append(self.one(step.codec, label(step)))
+        self.values[step.name] = tuple(items)
 
     def keyed(self, step: Keyed) -> None:
         """Decode all keys, then the value of each."""
@@ -193,8 +193,8 @@ class StructureReader:
             if number in keys:
                 self.refuse(name, at, f"is {step.key_name(number)} a second time")
             keys.append(step.known[number])
-        made = [(key, self.one(step.codecs[key], f"{label(step)} {step.key_name(key)}")) for key in keys]
-        self.values[step.name] = tuple(made)
+        items = [(key, self.one(step.codecs[key], f"{label(step)} {step.key_name(key)}")) for key in keys]
+        self.values[step.name] = tuple(items)
 
     def sized(self, step: Bytes | Text16) -> None:
         """Decode bytes or text of announced size, or bytes up to the end."""
@@ -390,10 +390,10 @@ class Writer:
                 self.refuse(name, f"cannot be sent {other} {branch.when.name}")
 
 
-def write(layout: "Layout[Any]", made: Any) -> bytes:
+def write(layout: "Layout[Any]", structure: Any) -> bytes:
     """Encode an object.
 
     Raises:
         ValueError: naming the field that cannot be encoded.
     """
-    return Writer(layout, made).write()
+    return Writer(layout, structure).write()

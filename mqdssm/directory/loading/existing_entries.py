@@ -33,22 +33,22 @@ def entries_at(session: "Session", dns: Sequence[str], attributes: Iterable[str]
     """
     if not dns:
         return {}
-    wanted = any_of(*(session.profile.dn_filter(dn) for dn in dns))
+    search_filter = any_of(*(session.profile.dn_filter(dn) for dn in dns))
     names = tuple(dict.fromkeys((*attributes, GUID)))
-    return {normalize(entry.dn): entry for entry in _found(session, wanted, names)}
+    return {normalize(entry.dn): entry for entry in _found(session, search_filter, names)}
 
 
 def owners_of(session: "Session", guids: Sequence[UUID]) -> dict[UUID, str]:
     """Return the DNs of the objects with the given objectGUIDs."""
     if not guids:
         return {}
-    wanted = any_of(*(Equal(GUID, guid.bytes_le) for guid in guids))
-    found = {}
-    for entry in _found(session, wanted, (GUID,)):
+    search_filter = any_of(*(Equal(GUID, guid.bytes_le) for guid in guids))
+    owners = {}
+    for entry in _found(session, search_filter, (GUID,)):
         guid = guid_of(entry.attributes)
         if guid is not None:
-            found[guid] = entry.dn
-    return found
+            owners[guid] = entry.dn
+    return owners
 
 
 def guid_of(attributes: Mapping[str, Sequence[bytes]]) -> UUID | None:
@@ -59,9 +59,9 @@ def guid_of(attributes: Mapping[str, Sequence[bytes]]) -> UUID | None:
     return None
 
 
-def _found(session: "Session", wanted: LdapFilter, attributes: Sequence[str]) -> Iterable[Entry]:
+def _found(session: "Session", search_filter: LdapFilter, attributes: Sequence[str]) -> Iterable[Entry]:
     for base in session.naming.guid_bases:
         try:
-            yield from session.find(base, wanted, attributes)
+            yield from session.find(base, search_filter, attributes)
         except ObjectNotFound:
             continue  # there is no such base, so nothing is below it

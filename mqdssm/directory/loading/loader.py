@@ -214,9 +214,9 @@ class _Load:
 
     def _take_items(self) -> Iterator[Outcome]:
         """Fill the queue with as many items as one step can send."""
-        wanted = max(self._options.window, self._transactions.size)
-        at_once = min(AT_ONCE, wanted)
-        while self._items is not None and len(self._queue) < wanted and not self._is_enough():
+        items_max = max(self._options.window, self._transactions.size)
+        at_once = min(AT_ONCE, items_max)
+        while self._items is not None and len(self._queue) < items_max and not self._is_enough():
             some = list(islice(self._items, at_once))
             if not some:
                 self._items = None

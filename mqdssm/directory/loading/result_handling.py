@@ -74,9 +74,9 @@ class ResultHandler:
                 outcomes.append(refused(item, str(error)))
         compared = [task for task in tasks if task.item.before is not None and task.action is not Action.ADD]
         names = {name for task in compared for name in (*task.attributes, *(task.item.before or ()))}
-        there = entries_at(self._session, [task.item.dn for task in compared], names)
+        stored_entries = entries_at(self._session, [task.item.dn for task in compared], names)
         for task in tasks:
-            outcome = self._changed_since(task, there.get(task.key)) if task in compared else None
+            outcome = self._changed_since(task, stored_entries.get(task.key)) if task in compared else None
             if outcome is None:
                 self._queue.put(task)
             else:
@@ -101,9 +101,9 @@ class ResultHandler:
             item, Effect.CONFLICT, text="it was changed since this was planned", attributes=changed
         )
 
-    def _differing(self, wanted: Values, entry: Entry, ldap_class: str | None = None) -> tuple[str, ...]:
+    def _differing(self, expected: Values, entry: Entry, ldap_class: str | None = None) -> tuple[str, ...]:
         hides_sacls = self._session.profile.hides_sacls
-        return differing(wanted, entry.attributes, ldap_class, hides_sacls=hides_sacls)
+        return differing(expected, entry.attributes, ldap_class, hides_sacls=hides_sacls)
 
     # -- answers
 
@@ -210,14 +210,14 @@ class ResultHandler:
         Changes whose object changed after the first comparison are compared again.
         """
         names = {name for task in tasks for name in (*task.attributes, *(task.item.before or ()))}
-        there = entries_at(self._session, [task.item.dn for task in tasks], names)
-        absent = [task for task in tasks if task.key not in there]
+        stored_entries = entries_at(self._session, [task.item.dn for task in tasks], names)
+        absent = [task for task in tasks if task.key not in stored_entries]
         guids = [guid for task in absent if (guid := guid_of(task.attributes)) is not None]
         owners = owners_of(self._session, guids)
         outcomes = []
         for task in tasks:
             self._queue.done(task)
-            entry = there.get(task.key)
+            entry = stored_entries.get(task.key)
             if task.read is not None:
                 outcome = self._again(task, entry)
             elif entry is not None:
@@ -239,8 +239,8 @@ class ResultHandler:
 
     def _met(self, task: ChangeTask, entry: Entry) -> Outcome | None:
         item, guid = task.item, guid_of(entry.attributes)
-        wanted = {name: raws for name, raws in task.attributes.items() if name.lower() != "objectclass"}
-        changes = self._differing(wanted, entry, item.ldap_class)
+        expected = {name: raws for name, raws in task.attributes.items() if name.lower() != "objectclass"}
+        changes = self._differing(expected, entry, item.ldap_class)
         classes = {raw.lower() for raw in entry.all("objectClass")}
         foreign = not {raw.lower() for raw in task.attributes.get("objectClass", ())} <= classes
         if not changes and not foreign:
@@ -248,7 +248,7 @@ class ResultHandler:
         if foreign or not self._options.update:
             text = "an object of another class has that name" if foreign else "other values are there"
             return _outcome(item, Effect.CONFLICT, text=text, attributes=changes, guid=guid)
-        replacements = {name: wanted[name] for name in changes}
+        replacements = {name: expected[name] for name in changes}
         self._queue.put(
             ChangeTask(item, Action.MODIFY, replacements, task.key, task.parent, order=task.order)
         )
@@ -265,13 +265,13 @@ class ResultHandler:
         return _outcome(task.item, Effect.CONFLICT, text=text)
 
     def _identified(self, outcomes: list[Outcome]) -> list[Outcome]:
-        there = entries_at(self._session, [one.dn for one in outcomes], ())
-        found = []
-        for one in outcomes:
-            entry = there.get(normalize(one.dn))
+        stored_entries = entries_at(self._session, [outcome.dn for outcome in outcomes], ())
+        identified = []
+        for outcome in outcomes:
+            entry = stored_entries.get(normalize(outcome.dn))
             guid = None if entry is None else guid_of(entry.attributes)
-            found.append(Outcome(row=one.row, dn=one.dn, effect=one.effect, guid=guid))
-        return found
+            identified.append(Outcome(row=outcome.row, dn=outcome.dn, effect=outcome.effect, guid=guid))
+        return identified
 
 
 def named_in(text: str, attributes: Values) -> tuple[str, ...]:

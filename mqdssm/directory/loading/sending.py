@@ -57,11 +57,11 @@ class ChannelSender:
                 may have been done, or not.
             ValueError: a change that cannot be encoded; others may have been sent.
         """
-        rest = iter(requests)
+        pending = iter(requests)
         with self._pool.lease(time.monotonic() + self._limit_s) as channel:
             conversation = _Conversation(self._session, channel, self._limit_s)
             try:
-                for request, result in conversation.run(rest):
+                for request, result in conversation.run(pending):
                     if result.code == 0:
                         self._pool.changed_on(channel.url)
                     yield request, result
@@ -93,13 +93,13 @@ class _Conversation:
         """True if answers are outstanding."""
         return bool(self._under_way)
 
-    def run(self, rest: Iterator[ChangeInFlight]) -> Iterator[tuple[ChangeInFlight, LdapResult]]:
+    def run(self, pending: Iterator[ChangeInFlight]) -> Iterator[tuple[ChangeInFlight, LdapResult]]:
         """Send and receive until all are answered.
 
         The caller makes the next changes while the server works on earlier ones.
         """
         while True:
-            taken = self._take(rest)
+            taken = self._take(pending)
             self._fill()
             if taken and len(self._under_way) < WINDOW:
                 continue
@@ -111,9 +111,9 @@ class _Conversation:
                 self._queue.done(task)
                 yield self._requests.pop(task.order), result
 
-    def _take(self, rest: Iterator[ChangeInFlight]) -> bool:
+    def _take(self, pending: Iterator[ChangeInFlight]) -> bool:
         """Take some more changes from the caller; False if there is no room or no change."""
-        some = list(islice(rest, max(0, min(AT_ONCE, QUEUED_MAX - len(self._queue)))))
+        some = list(islice(pending, max(0, min(AT_ONCE, QUEUED_MAX - len(self._queue)))))
         for request in some:
             task = ChangeTask.of(request.item)
             self._queue.put(task)
@@ -150,8 +150,8 @@ def results(
     sent: Iterable[tuple[ChangeInFlight, LdapResult]], requests: Sequence[ChangeInFlight]
 ) -> list[LdapResult]:
     """Return the results in the order of the requests."""
-    found = {id(request): result for request, result in sent}
-    return [found[id(request)] for request in requests]
+    by_request = {id(request): result for request, result in sent}
+    return [by_request[id(request)] for request in requests]
 
 
 BURST_S: Final = 0.1
@@ -181,6 +181,6 @@ class Pace:
 
     def wait(self) -> None:
         """Sleep until the next change may be sent."""
-        left = self._next - time.monotonic()
-        if self._rate is not None and left > 0:
-            time.sleep(left)
+        remaining_s = self._next - time.monotonic()
+        if self._rate is not None and remaining_s > 0:
+            time.sleep(remaining_s)

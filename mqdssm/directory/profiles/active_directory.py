@@ -219,12 +219,13 @@ class ActiveDirectory(Profile):
         # without the Add-GUID right (50), or a server that never accepts a GUID (53; Samba always)
         return error.ldap_code in {19, 50, 53}
 
-    def holds(self, found: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence[bytes]]) -> bool:  # noqa: D102  see Profile
+    def holds(self, stored: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence[bytes]]) -> bool:  # noqa: D102  see Profile
         others = {name: values for name, values in sent.items() if name.lower() != _DESCRIPTOR}
         images = [values for name, values in sent.items() if name.lower() == _DESCRIPTOR]
-        there = found.get(_DESCRIPTOR, ())
-        return has_values(found, others) and all(
-            len(there) == len(image) == 1 and _has_parts(there[0], image[0]) for image in images
+        stored_descriptors = stored.get(_DESCRIPTOR, ())
+        return has_values(stored, others) and all(
+            len(stored_descriptors) == len(image) == 1 and _has_parts(stored_descriptors[0], image[0])
+            for image in images
         )
 
     def explain(self, result: "LdapResult", operation: str, dn: str | None) -> DirectoryError | None:  # noqa: D102  see Profile
@@ -236,10 +237,10 @@ class ActiveDirectory(Profile):
         accounts = [sid for sid in token if sid.domain is not None]
         if not accounts:
             return None
-        wanted = And(
+        search_filter = And(
             (Equal("objectClass", b"user"), any_of(*(Equal("objectSid", bytes(sid)) for sid in accounts)))
         )
-        for entry in session.find(session.naming.default, wanted, ["objectSid"]):
+        for entry in session.find(session.naming.default, search_filter, ["objectSid"]):
             value = entry.first("objectSid")
             if value is not None:
                 return str(Sid.from_bytes(value))
@@ -251,12 +252,12 @@ def _sd_flags(parts: int) -> LdapControl:
     return LdapControl(SD_FLAGS_OID, critical=True, value=sequence(integer(parts)))
 
 
-def _has_parts(there: bytes, sent: bytes) -> bool:
+def _has_parts(stored_image: bytes, sent: bytes) -> bool:
     """Return True if a descriptor has all parts of the sent one; the server adds inherited entries."""
-    found, wanted = SecurityDescriptor.from_bytes(there), SecurityDescriptor.from_bytes(sent)
-    parts = parts_present(wanted)
+    stored, expected = SecurityDescriptor.from_bytes(stored_image), SecurityDescriptor.from_bytes(sent)
+    parts = parts_present(expected)
     return (
-        (not parts & 1 or found.owner == wanted.owner)
-        and (not parts & 2 or found.group == wanted.group)
-        and (not parts & 4 or set(found.explicit_aces()) == set(wanted.explicit_aces()))
+        (not parts & 1 or stored.owner == expected.owner)
+        and (not parts & 2 or stored.group == expected.group)
+        and (not parts & 4 or set(stored.explicit_aces()) == set(expected.explicit_aces()))
     )

@@ -68,8 +68,8 @@ _RESULTS: Final[Mapping[int, _Meaning]] = {
 
 def windows_code(text: str) -> int | None:
     """Return the Windows error code at the start of a server's text; None if there is none."""
-    found = _NUMBER.match(text)
-    return int(found.group(1), 16) if found else None
+    match = _NUMBER.match(text)
+    return int(match.group(1), 16) if match else None
 
 
 def is_other_value(result: "LdapResult") -> bool:

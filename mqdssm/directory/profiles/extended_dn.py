@@ -35,10 +35,10 @@ def control() -> LdapControl:
 
 def split(value: bytes) -> tuple[UUID | None, bytes]:
     """Split an extended name into its objectGUID, None if there is none, and the plain name."""
-    found = _EXTENDED.match(value)
-    if found is None:
+    match = _EXTENDED.match(value)
+    if match is None:
         return None, value
-    return UUID(found.group(1).decode("ascii")), value[found.end() :]
+    return UUID(match.group(1).decode("ascii")), value[match.end() :]
 
 
 def plain_row(row: tuple[Any, ...], columns: Sequence[str]) -> tuple[Any, ...]:
@@ -48,14 +48,14 @@ def plain_row(row: tuple[Any, ...], columns: Sequence[str]) -> tuple[Any, ...]:
         DecodeError: a name is no UTF-8.
     """
     cells: list[Any] = [split(row[0].encode())[1].decode()]
-    told: dict[str, list[Dereferenced]] = {}
+    dereferenced: dict[str, list[Dereferenced]] = {}
     for name, cell in zip(columns, row[1:], strict=True):
         known = ATTRIBUTES.get(name.lower())
         if cell is None or known is None or known.syntax is not adsyntax.DN:
             cells.append(cell)
             continue
         pairs = [split(value) for value in ([cell] if isinstance(cell, bytes) else cell)]
-        told[name.lower()] = [
+        dereferenced[name.lower()] = [
             _told(guid, value) for guid, value in pairs if guid is not None or _DELETED in value
         ]
         names = [value for _, value in pairs]
@@ -63,7 +63,7 @@ def plain_row(row: tuple[Any, ...], columns: Sequence[str]) -> tuple[Any, ...]:
             cells.append(PartialValues(names, cell.next_index))
         else:
             cells.append(names[0] if isinstance(cell, bytes) else names)
-    return (*cells, told)
+    return (*cells, dereferenced)
 
 
 def _told(guid: UUID | None, value: bytes) -> Dereferenced:

@@ -93,8 +93,8 @@ class OpenLdap(Profile):
         )
 
     def guid_target(self, naming: Naming, guid: UUID) -> GuidTarget:  # noqa: D102  see Profile
-        wanted = Equal("objectGUID", guid.bytes_le)
-        return GuidTarget(tuple(str(base) for base in naming.guid_bases), SearchScope.SUBTREE, wanted)
+        search_filter = Equal("objectGUID", guid.bytes_le)
+        return GuidTarget(tuple(str(base) for base in naming.guid_bases), SearchScope.SUBTREE, search_filter)
 
     def dn_filter(self, dn: str) -> LdapFilter:  # noqa: D102  see Profile
         # never distinguishedName: to slapd that is the parent type of member, and finds groups

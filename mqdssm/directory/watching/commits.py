@@ -39,8 +39,8 @@ _TIME_LENGTH: Final = 14
 
 def csns_in(cookie: str) -> tuple[str, ...]:
     """Return the sequence numbers in slapd's cookie, one for each server that accepts writes."""
-    found = _CSNS.search(cookie)
-    return tuple(filter(None, found[1].split(";"))) if found else ()
+    match = _CSNS.search(cookie)
+    return tuple(filter(None, match[1].split(";"))) if match else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +94,10 @@ class Commits:
     def tell(self, touched: Iterable[Touched]) -> None:
         """Take reported changes."""
         now = time.monotonic()
-        for one in touched:
-            before = self._held.pop(one.key, None) or self._new.get(one.key)
-            is_behind = self._give(one.version)
-            self._new[one.key] = _Told(one, now if before is None else before.since, is_behind)
+        for change in touched:
+            before = self._held.pop(change.key, None) or self._new.get(change.key)
+            is_behind = self._give(change.version)
+            self._new[change.key] = _Told(change, now if before is None else before.since, is_behind)
 
     def cover(self, csns: Sequence[str], known: Sequence[str] = ()) -> None:
         """Take sequence numbers from the server.
@@ -133,16 +133,18 @@ class Commits:
         """
         new, self._new = self._new, {}
         free = self._committed(new.values())
-        touched = [told.touched for key, told in new.items() if key in free]
+        touched = [held_change.touched for key, held_change in new.items() if key in free]
         if len(free) < len(new):
-            self._held |= {key: told for key, told in new.items() if key not in free}
+            self._held |= {key: held_change for key, held_change in new.items() if key not in free}
             self._begin(time.monotonic())
         if not self.is_clear and time.monotonic() >= self._due:
             touched += self._look_again()
         released, is_over = self._release(time.monotonic())
         if len(self._held) > HELD_MAX:
-            is_behind = any(told.is_behind for told in self._held.values())
-            self.cover(["" if is_behind else max(told.touched.version for told in self._held.values())])
+            is_behind = any(held_change.is_behind for held_change in self._held.values())
+            self.cover(
+                ["" if is_behind else max(held_change.touched.version for held_change in self._held.values())]
+            )
             self._held.clear()
         return (*touched, *released), is_over
 
@@ -165,8 +167,9 @@ class Commits:
         began = now - TRANSACTION_S_MAX
         over = [
             key
-            for key, told in self._held.items()
-            if told.since < began or (not told.is_behind and self._is_over(told.touched.version))
+            for key, held_change in self._held.items()
+            if held_change.since < began
+            or (not held_change.is_behind and self._is_over(held_change.touched.version))
         ]
         was_covered = bool(self._covered)
         # A number of long ago is over at once. Where the server's clock is that much behind, a transaction
@@ -179,19 +182,23 @@ class Commits:
 
     def _committed(self, changes: Iterable[_Told]) -> set[str]:
         """Return the keys of the changes that can be read, as reported or newer."""
-        told = {one.touched.key: one for one in changes}
-        keys = list(told)
+        by_key = {change.touched.key: change for change in changes}
+        keys = list(by_key)
         versions: dict[str, str] = {}
         for start in range(0, len(keys), _SEARCH_KEYS):
             named = any_of(*(Equal(KEY, key.encode()) for key in keys[start : start + _SEARCH_KEYS]))
             for entry in self._link.find(self._base, named, (KEY, VERSION)):
                 key = (entry.first(KEY) or b"").decode(errors="replace").lower()
                 versions[key] = self._note(entry)
-        return {key for key, one in told.items() if one.is_committed(versions.get(key))}
+        return {key for key, change in by_key.items() if change.is_committed(versions.get(key))}
 
     def _find_newest(self) -> None:
         """Search entries that are newer than the changes held back."""
-        csns = list(filter(None, (*self._covered, *(one.touched.version for one in self._held.values()))))
+        csns = list(
+            filter(
+                None, (*self._covered, *(held_change.touched.version for held_change in self._held.values()))
+            )
+        )
         if csns:
             newer = GreaterOrEqual(VERSION, min(csns).encode())
             for entry in self._link.find(self._base, newer, (VERSION,)):
@@ -201,8 +208,8 @@ class Commits:
         """Record and return the sequence number of an entry that was read."""
         csn = (entry.first(VERSION) or b"").decode(errors="replace")
         server = _server_of(csn)
-        given = self._given.get(server)
-        if given and not _is_far_ahead(csn, given):
+        newest_given = self._given.get(server)
+        if newest_given and not _is_far_ahead(csn, newest_given):
             self._readable[server] = max(csn, self._readable.get(server, ""))
         return csn
 
@@ -211,16 +218,16 @@ class Commits:
         return bool(csn) and self._readable.get(_server_of(csn), "") >= csn
 
 
-def _is_far_ahead(csn: str, given: str) -> bool:
+def _is_far_ahead(csn: str, reference: str) -> bool:
     """Return True if a number is too far ahead of a given one: it was imported and proves nothing."""
-    made, before = _time_of(csn), _time_of(given)
-    return made is not None and before is not None and made - before > TRANSACTION_S_MAX
+    written, before = _time_of(csn), _time_of(reference)
+    return written is not None and before is not None and written - before > TRANSACTION_S_MAX
 
 
 def _is_long_ago(csn: str) -> bool:
     """Return True if a number is older than the longest transaction, by the clocks of server and watcher."""
-    made = _time_of(csn)
-    return made is not None and time.time() - made > TRANSACTION_S_MAX
+    written = _time_of(csn)
+    return written is not None and time.time() - written > TRANSACTION_S_MAX
 
 
 def _time_of(csn: str) -> float | None:

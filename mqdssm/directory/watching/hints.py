@@ -44,7 +44,7 @@ class Touched:
 
 def version_of(values: Iterable[bytes | None]) -> str:
     """Return the values of `Profile.watch_versions` as one text; empty if none can be read."""
-    return " ".join(one.decode(errors="replace") for one in values if one is not None)
+    return " ".join(value.decode(errors="replace") for value in values if value is not None)
 
 
 def classes_in(entry: Entry) -> frozenset[str]:

@@ -99,14 +99,18 @@ class Link:
         return entries[0]
 
     def find(
-        self, base: str, wanted: LdapFilter, attributes: Sequence[str], controls: Sequence[LdapControl] = ()
+        self,
+        base: str,
+        search_filter: LdapFilter,
+        attributes: Sequence[str],
+        controls: Sequence[LdapControl] = (),
     ) -> Iterator[Entry]:
         """Search below an entry, page by page.
 
         Raises:
             DirectoryError: while iterating.
         """
-        search = Search(base, SearchScope.SUBTREE, encode(wanted), tuple(attributes), tuple(controls))
+        search = Search(base, SearchScope.SUBTREE, encode(search_filter), tuple(attributes), tuple(controls))
         paged = PagedSearch(
             self._pool,
             search,
@@ -166,7 +170,9 @@ def end_of(buffer: bytes, messages: Sequence[MessageBounds]) -> LdapResult | Non
         GenericDirectoryError: it is no LDAP.
     """
     try:
-        return next((decode_result(buffer, one) for one in messages if one.tag == SEARCH_DONE), None)
+        return next(
+            (decode_result(buffer, message) for message in messages if message.tag == SEARCH_DONE), None
+        )
     except DecodeError as error:
         raise unreadable(error) from error
 

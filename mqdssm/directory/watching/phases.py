@@ -31,46 +31,46 @@ class Phases:
         self._cookie = cookie
         self._newest = ""
 
-    def entry(self, dn: str, classes: frozenset[str], said: SyncState, version: str = "") -> None:
+    def entry(self, dn: str, classes: frozenset[str], sync_state: SyncState, version: str = "") -> None:
         """Take the sync state of an entry ([RFC4533] 3.3.1, 3.3.2, 3.4).
 
         Args:
             dn: of the entry.
             classes: its object classes in lower case.
-            said: the state control.
+            sync_state: the state control.
             version: its entryCSN; empty: none came.
         """
-        self._take_cookie(said.cookie)
+        self._take_cookie(sync_state.cookie)
         if self.refreshing and not self._has_cookie:
             return
-        if said.state is EntryState.PRESENT:
+        if sync_state.state is EntryState.PRESENT:
             return
-        gone = said.state is EntryState.DELETE
+        is_deleted = sync_state.state is EntryState.DELETE
         # an entry of a refresh was read as it is; all else is told, perhaps before the commit
-        kept = self._touched if self.refreshing and not gone else self._told
-        kept.append(Touched(said.key, dn, classes, gone, version or self._newest))
+        kept = self._touched if self.refreshing and not is_deleted else self._told
+        kept.append(Touched(sync_state.key, dn, classes, is_deleted, version or self._newest))
 
-    def info(self, said: Info) -> None:
+    def info(self, info_message: Info) -> None:
         """Take a sync info message on the refresh or on many entries."""
-        self._take_cookie(said.cookie)
-        if isinstance(said, NewCookie):
+        self._take_cookie(info_message.cookie)
+        if isinstance(info_message, NewCookie):
             return
-        if isinstance(said, PhaseEnds):
-            self._was_present_phase = self._was_present_phase or said.present
-            self.refreshing = self.refreshing and not said.done
+        if isinstance(info_message, PhaseEnds):
+            self._was_present_phase = self._was_present_phase or info_message.present
+            self.refreshing = self.refreshing and not info_message.done
             return
         if self.refreshing and not self._has_cookie:
             return
-        self._many(said)
+        self._many(info_message)
 
     def _take_cookie(self, cookie: bytes | None) -> None:
         if cookie is not None:
             self._cookie = cookie
             self._newest = max(csns_in(cookie.decode("latin-1")), default="")
 
-    def _many(self, said: IdSet) -> None:
-        if said.deletes:
-            self._told.extend(Touched(key, gone=True, version=self._newest) for key in said.keys)
+    def _many(self, id_set: IdSet) -> None:
+        if id_set.deletes:
+            self._told.extend(Touched(key, gone=True, version=self._newest) for key in id_set.keys)
 
     def take(self) -> Hints:
         """Return the hints that can be acted on now; none during a refresh."""
@@ -87,6 +87,8 @@ class Phases:
         """Return the changes that have to be confirmed by reading; none during a refresh."""
         if self.refreshing:
             return ()
-        told, self._told = self._told, []
+        changes, self._told = self._told, []
         # what was deleted before the refresh is told without its number: the newest one is not older
-        return tuple(one if one.version else replace(one, version=self._newest) for one in told)
+        return tuple(
+            change if change.version else replace(change, version=self._newest) for change in changes
+        )

@@ -123,7 +123,7 @@ def decode_state(controls: tuple[LdapControl, ...]) -> SyncState:
         DecodeError: there is none, or it breaks its grammar.
     """
     section = "[RFC4533] 2.3"
-    value = next((one.value for one in controls if one.oid == STATE_OID), None)
+    value = next((control.value for control in controls if control.oid == STATE_OID), None)
     if value is None:
         raise DecodeError(section, "syncStateValue", 0, "an entry comes without it")
     outer = BerReader.of(value, section)
@@ -168,10 +168,10 @@ def decode_info(buffer: bytes, message: MessageBounds) -> Info | None:
     present = reader.at(_REFRESH_PRESENT)
     inner = reader.enter(_REFRESH_PRESENT if present else _REFRESH_DELETE, "refresh")
     reader.finish("syncInfoValue")
-    found = _cookie(inner)
+    new_cookie = _cookie(inner)
     done = inner.boolean("refreshDone") if inner.at(BOOLEAN) else True
     inner.finish("refresh")
-    return PhaseEnds(present=present, done=done, cookie=found)
+    return PhaseEnds(present=present, done=done, cookie=new_cookie)
 
 
 def _id_set(reader: BerReader) -> IdSet:

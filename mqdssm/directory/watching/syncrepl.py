@@ -150,8 +150,8 @@ class Syncrepl:
     def _list(self) -> Iterator[Touched]:
         """List all existing entries."""
         began = time.monotonic()
-        wanted = (KEY, VERSION, "objectClass")
-        for entry in self._link.find(str(self._link.naming.forest), self._listed, wanted):
+        attributes = (KEY, VERSION, "objectClass")
+        for entry in self._link.find(str(self._link.naming.forest), self._listed, attributes):
             key = (entry.first(KEY) or b"").decode(errors="replace").lower()
             yield Touched(key, entry.dn, classes_in(entry), version=version_of((entry.first(VERSION),)))
         ended = time.monotonic()
@@ -166,9 +166,9 @@ class Syncrepl:
                     version = version_of((entry.first(VERSION),))
                     phases.entry(entry.dn, classes_in(entry), decode_state(entry.controls), version)
                 elif message.tag == INTERMEDIATE_RESPONSE:
-                    said = decode_info(buffer, message)
-                    if said is not None:
-                        phases.info(said)
+                    info = decode_info(buffer, message)
+                    if info is not None:
+                        phases.info(info)
         except DecodeError as error:
             raise unreadable(error) from error
 

@@ -115,7 +115,8 @@ class UpdateNumbers:
         self._rhythm = rhythm
         naming = link.naming
         places = {
-            naming.configuration if is_in_configuration(one) else naming.default: None for one in classes
+            naming.configuration if is_in_configuration(class_name) else naming.default: None
+            for class_name in classes
         }
         self._contexts = tuple(places)
         offered = SHOW_RECYCLED_OID.encode() in link.root_dse.all("supportedControl")
@@ -168,19 +169,23 @@ class UpdateNumbers:
         self._listing_is_due = time.monotonic() + self._rhythm.compare_s
 
     def _found(
-        self, context: DN, wanted: LdapFilter, attributes: Sequence[str], controls: Sequence[LdapControl]
+        self,
+        context: DN,
+        search_filter: LdapFilter,
+        attributes: Sequence[str],
+        controls: Sequence[LdapControl],
     ) -> Iterator[Touched]:
         versions = self._link.profile.watch_versions
-        for entry in self._link.find(str(context), wanted, (*attributes, *versions), controls):
+        for entry in self._link.find(str(context), search_filter, (*attributes, *versions), controls):
             guid = entry.first("objectGUID")
             if guid is None or len(guid) != GUID_BYTES:
                 continue  # hidden from this user
-            gone = (entry.first("isDeleted") or b"").upper() == b"TRUE"
+            is_deleted = (entry.first("isDeleted") or b"").upper() == b"TRUE"
             yield Touched(
                 key=str(UUID(bytes_le=guid)),
-                dn=None if gone else entry.dn,  # a deleted object has another name than before
+                dn=None if is_deleted else entry.dn,  # a deleted object has another name than before
                 classes=classes_in(entry),
-                gone=gone,
+                gone=is_deleted,
                 version=version_of(map(entry.first, versions)),
             )
 
@@ -267,8 +272,8 @@ class _Bell:
         end = time.monotonic() + wait_s
         if time.monotonic() - self._hung >= self._rhythm.renew_s:
             self.hang()
-        while (left := end - time.monotonic()) > 0:
-            if self._rang(min(left, self._rhythm.tick_s)):
+        while (remaining_s := end - time.monotonic()) > 0:
+            if self._rang(min(remaining_s, self._rhythm.tick_s)):
                 return
             yield
 

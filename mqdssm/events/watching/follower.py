@@ -114,7 +114,7 @@ class Follower:
             yield from self._compare_all()
             self._note_others(others)
             return
-        is_referred = any(self._is_referred(one) for one in touched)
+        is_referred = any(self._is_referred(change) for change in touched)
         self._is_unseen = self._is_unseen or any(map(self._may_be_unseen, touched))
         yield from self._look_again(self._keys(touched), all_writes=self._all_writes)
         for dn in below:
@@ -134,43 +134,47 @@ class Follower:
         """
         if hints.listing is None:
             return []
-        found: list[Touched] = []
-        hinted = {one.key for one in hints.touched}
+        changes: list[Touched] = []
+        hinted = {change.key for change in hints.touched}
         listed: set[str] = set()
-        for one in hints.listing():
-            listed.add(one.key)
-            if one.key not in hinted and not self._is_as_known(one):
-                found.append(one)
+        for change in hints.listing():
+            listed.add(change.key)
+            if change.key not in hinted and not self._is_as_known(change):
+                changes.append(change)
         passed = (*(key for key, _ in self._mirror), *self._mirror.others)
-        found += [Touched(key, gone=True) for key in passed if key not in listed and key not in hinted]
-        return found
+        changes += [Touched(key, gone=True) for key in passed if key not in listed and key not in hinted]
+        return changes
 
-    def _is_as_known(self, one: Touched) -> bool:
-        known = self._mirror.get(one.key)
+    def _is_as_known(self, change: Touched) -> bool:
+        known = self._mirror.get(change.key)
         if known is None:
-            return self._mirror.others.get(one.key) == one.version
-        return (known.version, known.dn) == (one.version, one.dn)
+            return self._mirror.others.get(change.key) == change.version
+        return (known.version, known.dn) == (change.version, change.dn)
 
-    def _is_other(self, one: Touched) -> bool:
+    def _is_other(self, change: Touched) -> bool:
         """Return True if the version of an entry that is not watched has to be recorded."""
-        return one.gone or one.key in self._mirror.others or bool(one.classes & (_ANCESTORS | _REFERRED))
+        return (
+            change.gone
+            or change.key in self._mirror.others
+            or bool(change.classes & (_ANCESTORS | _REFERRED))
+        )
 
     def _others_in(self, hints: Hints) -> Iterator[Touched]:
         if hints.listing is not None:
             listed = set()
-            for one in hints.listing():
-                listed.add(one.key)
-                yield one
+            for change in hints.listing():
+                listed.add(change.key)
+                yield change
             yield from [Touched(key, gone=True) for key in self._mirror.others if key not in listed]
 
     def _note_others(self, touched: Iterable[Touched]) -> None:
         """Record the versions of entries that are not watched."""
-        for one in touched:
-            version = None if one.gone else one.version
-            if self._mirror.get(one.key) is None and self._mirror.others.get(one.key) != version:
+        for change in touched:
+            version = None if change.gone else change.version
+            if self._mirror.get(change.key) is None and self._mirror.others.get(change.key) != version:
                 known = None if version is None else other_of(version)
-                self._note(one.key, known, None)
-                self._mirror.put(one.key, known)
+                self._note(change.key, known, None)
+                self._mirror.put(change.key, known)
 
     def tell_again(self, doubts: deque[ObjectNote]) -> Iterator[tuple[ObjectNote, ObjectChange]]:
         """Yield unacknowledged changes again, and remove them from the doubts.
@@ -195,52 +199,56 @@ class Follower:
 
     def _as_read(self, notes: Sequence[ObjectNote]) -> Mapping[str, Seen]:
         """Read the objects of notes that have a digest."""
-        wanted: dict[str, list[str]] = {}
+        keys_by_type: dict[str, list[str]] = {}
         for note in notes:
             known = note.known
             if note.is_change and known is not None and known.type in self._types and has_digest(known.body):
-                wanted.setdefault(known.type, []).append(note.key)
-        return {seen.key: seen for name, keys in wanted.items() for seen in self._reader.some(name, keys)}
+                keys_by_type.setdefault(known.type, []).append(note.key)
+        return {
+            seen.key: seen for name, keys in keys_by_type.items() for seen in self._reader.some(name, keys)
+        }
 
     def _compare_all(self) -> Iterator[ObjectChange]:
-        found: set[str] = set()
+        seen_keys: set[str] = set()
         for seen in self._reader.all():
-            found.add(seen.key)
+            seen_keys.add(seen.key)
             yield from self._settle(seen.key, seen)
         # a listing may miss objects that change meanwhile: each missing object is read by its key
-        yield from self._look_again([(known.type, key) for key, known in self._mirror if key not in found])
+        yield from self._look_again(
+            [(known.type, key) for key, known in self._mirror if key not in seen_keys]
+        )
         self._mirror.is_complete = True
 
     def _keys(self, touched: Iterable[Touched]) -> list[tuple[str, str]]:
         """Return type and key of the objects that have to be read again."""
-        wanted: dict[tuple[str, str], None] = {}
-        for one in touched:
-            known = self._mirror.get(one.key)
-            wanted.update(((name, one.key), None) for name in self._types_of(one, known))
-        return list(wanted)
+        pairs: dict[tuple[str, str], None] = {}
+        for change in touched:
+            known = self._mirror.get(change.key)
+            pairs.update(((name, change.key), None) for name in self._types_of(change, known))
+        return list(pairs)
 
-    def _types_of(self, one: Touched, known: KnownObject | None) -> tuple[str, ...]:
+    def _types_of(self, change: Touched, known: KnownObject | None) -> tuple[str, ...]:
         if known is not None:
             return (known.type,)
-        if one.gone:
+        if change.gone:
             return ()
-        return tuple(name for name in self._types if CLASS_OF[name].lower() in one.classes)
+        return tuple(name for name in self._types if CLASS_OF[name].lower() in change.classes)
 
-    def _may_be_unseen(self, one: Touched) -> bool:
+    def _may_be_unseen(self, change: Touched) -> bool:
         """Return True if a deleted entry was never read, and may have been a watched object."""
-        if not one.gone or self._mirror.get(one.key) is not None:
+        if not change.gone or self._mirror.get(change.key) is not None:
             return False
-        return not one.classes or any(CLASS_OF[name].lower() in one.classes for name in self._types)
+        return not change.classes or any(CLASS_OF[name].lower() in change.classes for name in self._types)
 
     def _look_again(
-        self, wanted: Iterable[tuple[str, str]], *, all_writes: bool = False
+        self, pairs_to_read: Iterable[tuple[str, str]], *, all_writes: bool = False
     ) -> Iterator[ObjectChange]:
-        for type_name, pairs in groupby(wanted, key=lambda pair: pair[0]):
-            rest = (key for _, key in pairs)
-            while keys := list(islice(rest, BATCH_KEYS)):
-                found = {seen.key: seen for seen in self._reader.some(type_name, keys)}
+        for type_name, pairs in groupby(pairs_to_read, key=lambda pair: pair[0]):
+            keys_left = (key for _, key in pairs)
+            while keys := list(islice(keys_left, BATCH_KEYS)):
+                seen_by_key = {seen.key: seen for seen in self._reader.some(type_name, keys)}
                 for key in keys:
-                    seen = found.get(key)
+                    seen = seen_by_key.get(key)
                     if seen is None and self._mirror.get(key) is None:
                         self._is_unseen = True
                     yield from self._settle(key, seen, all_writes=all_writes)
@@ -250,15 +258,15 @@ class Follower:
         if key in self._out_of_turn:
             seen = self._read(key, seen)  # it was read after this batch
         waiting = [(key, seen)]
-        asked = {key}
+        requested = {key}
         while waiting:
             key, seen = waiting[-1]
             holder = None if seen is None else self._mirror.holder(seen.dn)
-            if holder is None or holder in asked:
+            if holder is None or holder in requested:
                 waiting.pop()
                 yield from self._tell(key, seen, all_writes=all_writes)
             else:
-                asked.add(holder)
+                requested.add(holder)
                 self._out_of_turn.add(holder)
                 waiting.append((holder, self._read(holder, None)))
 
@@ -286,14 +294,14 @@ class Follower:
 
     def _moved(self, touched: Iterable[Touched]) -> list[str]:
         """Return the entries below which objects may have new names or attributes, without a hint."""
-        found: dict[str, None] = {}
-        for one in touched:
-            if one.gone or one.dn is None or not one.classes & _ANCESTORS:
+        keys: dict[str, None] = {}
+        for change in touched:
+            if change.gone or change.dn is None or not change.classes & _ANCESTORS:
                 continue
-            known = self._mirror.get(one.key)
-            if known is None or known.dn != one.dn or _LENDING in one.classes:
-                found[one.dn] = None
-        return list(found)
+            known = self._mirror.get(change.key)
+            if known is None or known.dn != change.dn or _LENDING in change.classes:
+                keys[change.dn] = None
+        return list(keys)
 
     def _is_called_otherwise(self, seen: Seen) -> bool:
         """Return True if an object is a renamed queue manager: references to it have to be read again."""
@@ -301,9 +309,9 @@ class Follower:
         is_renamed = known is not None and known.dn != seen.dn and not seen.is_damaged
         return is_renamed and seen.type == _MACHINE
 
-    def _is_referred(self, one: Touched) -> bool:
+    def _is_referred(self, change: Touched) -> bool:
         """Return True if references to an entry may have another meaning now."""
-        known = self._mirror.get(one.key)
+        known = self._mirror.get(change.key)
         if known is None:
-            return bool(one.classes & _REFERRED) or (one.gone and not one.classes)
-        return CLASS_OF[known.type].lower() in _REFERRED and (one.gone or known.dn != one.dn)
+            return bool(change.classes & _REFERRED) or (change.gone and not change.classes)
+        return CLASS_OF[known.type].lower() in _REFERRED and (change.gone or known.dn != change.dn)

@@ -130,11 +130,11 @@ class WatchJournal:
         lines = self._lines()
         if next(lines, None) != {"state": digest}:
             return False
-        for said in lines:
-            if "key" in said:
+        for record in lines:
+            if "key" in record:
                 self.noted += 1
-                self.changes = self.noted if said.get("id") else self.changes
-            self.acknowledged = max(self.acknowledged, said.get("acknowledged", 0))
+                self.changes = self.noted if record.get("id") else self.changes
+            self.acknowledged = max(self.acknowledged, record.get("acknowledged", 0))
         self._handle = os.open(self._path, os.O_WRONLY | os.O_APPEND)
         if os.fstat(self._handle).st_size > self.size:
             log.warning("%s: its end is damaged: what it held is told again", self._path)
@@ -149,14 +149,16 @@ class WatchJournal:
             OSError: the file cannot be read.
         """
         number, end, self.size = 0, self.size, 0
-        for said in self._lines():
+        for record in self._lines():
             try:
-                if "key" in said:
+                if "key" in record:
                     number += 1
-                    yield _note_in(said, number)
-                elif "place" in said:
-                    place = None if said["place"] is None else str(said["place"])
-                    yield WatchPlace(server=str(said["server"]), place=place, is_first=said["first"] is True)
+                    yield _note_in(record, number)
+                elif "place" in record:
+                    place = None if record["place"] is None else str(record["place"])
+                    yield WatchPlace(
+                        server=str(record["server"]), place=place, is_first=record["first"] is True
+                    )
             except (KeyError, TypeError, ValueError):
                 raise ConfigError(f"{self._path}: a line lacks something: remove this file") from None
         self.size = end
@@ -170,11 +172,14 @@ class WatchJournal:
         Raises:
             OSError: it cannot be written; then it counts for nothing.
         """
-        said: dict[str, Any] = {"key": note.key, "known": None if note.known is None else asdict(note.known)}
+        record: dict[str, Any] = {
+            "key": note.key,
+            "known": None if note.known is None else asdict(note.known),
+        }
         if note.is_change:
             event = None if note.event is None else note.event.value
-            said = {"id": note.id, "time": note.time, "event": event, **said}
-        self._append(said)
+            record = {"id": note.id, "time": note.time, "event": event, **record}
+        self._append(record)
         self.noted += 1
         if note.is_change:
             self.changes = self.noted
@@ -214,15 +219,15 @@ class WatchJournal:
             with contextlib.suppress(OSError):  # write errors were raised before
                 os.close(handle)
 
-    def _append(self, said: dict[str, Any]) -> None:
+    def _append(self, record: dict[str, Any]) -> None:
         if self._handle is None:
             raise ValueError(f"{self._path} is closed")
-        left = memoryview(_line(said))
-        size = self.size + len(left)
+        unwritten = memoryview(_line(record))
+        size = self.size + len(unwritten)
         self._is_synced = False
         try:
-            while left:
-                left = left[os.write(self._handle, left) :]
+            while unwritten:
+                unwritten = unwritten[os.write(self._handle, unwritten) :]
         except OSError:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._handle, self.size)  # half a line would hide those behind it
@@ -237,15 +242,15 @@ class WatchJournal:
             return
         with file:
             for line in iter(lambda: file.readline(LINE_BYTES_MAX), b""):
-                said = _parsed(line)
-                if said is None:
+                record = _parsed(line)
+                if record is None:
                     return
                 self.size += len(line)
-                yield said
+                yield record
 
 
-def _line(said: dict[str, Any]) -> bytes:
-    text = json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")
+def _line(record: dict[str, Any]) -> bytes:
+    text = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")
     return b"%08x %s\n" % (zlib.crc32(text), text)
 
 
@@ -254,22 +259,22 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     text = line[_CHECKSUM_CHARS + 1 : -1]
     if line != b"%08x %s\n" % (zlib.crc32(text), text):
         return None
-    said = json.loads(text)
-    return said if isinstance(said, dict) else None
+    record = json.loads(text)
+    return record if isinstance(record, dict) else None
 
 
-def _note_in(said: dict[str, Any], number: int) -> ObjectNote:
+def _note_in(record: dict[str, Any], number: int) -> ObjectNote:
     """Make a note from a parsed line.
 
     Raises:
         KeyError, TypeError, ValueError: something else.
     """
-    known, event = said["known"], said.get("event")
+    known, event = record["known"], record.get("event")
     return ObjectNote(
-        key=str(said["key"]),
+        key=str(record["key"]),
         known=None if known is None else KnownObject(**known),
         number=number,
-        id=str(said.get("id", "")),
-        time=float(said.get("time", 0.0)),
+        id=str(record.get("id", "")),
+        time=float(record.get("time", 0.0)),
         event=None if event is None else ChangeEvent(event),
     )

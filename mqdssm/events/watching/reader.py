@@ -90,7 +90,7 @@ class WatchedObjectReader:
         """Read the objects of a type that have these keys and exist."""
         kind = self._kinds[type_name]
         key = self._session.profile.watch_key
-        named = any_of(*(Equal(key, _key_value(key, one)) for one in keys))
+        named = any_of(*(Equal(key, _key_value(key, value)) for value in keys))
         yield from self._read(kind, kind.base, all_of(kind.wanted, named))
 
     def below(self, dn: str) -> Iterator[Seen]:
@@ -112,10 +112,12 @@ class WatchedObjectReader:
                 named = (any_of(*map(Present, marks)),) if marks else ()
                 yield from self._read(kind, kind.base, all_of(kind.wanted, *named))
 
-    def _read(self, kind: _Kind, base: DN, wanted: LdapFilter) -> Iterator[Seen]:
+    def _read(self, kind: _Kind, base: DN, search_filter: LdapFilter) -> Iterator[Seen]:
         decoder = kind.view.decoder
         references = decoder.references()  # anew: computers change, too
-        rows = self._session.rows(base, wanted, kind.columns, multi=kind.multi, references=decoder.referring)
+        rows = self._session.rows(
+            base, search_filter, kind.columns, multi=kind.multi, references=decoder.referring
+        )
         try:
             for batch in batched(rows, min(BATCH_ENTRIES, self._session.options.page_size)):
                 yield from self._seen(kind, batch, references)
@@ -154,17 +156,17 @@ class WatchedObjectReader:
         table = table_of(WATCHED_TYPES[name])
         view = ServerView.of(table, table.names(Access.READ), session, frozenset(), strict=False)
         decoder = view.decoder
-        asked = {column.lower() for column in decoder.columns}
+        requested = {column.lower() for column in decoder.columns}
         others = tuple(
             sorted(
-                one
-                for one in schema.allowed_attributes(table.ldap_class)
-                if one.lower().startswith(_MSMQ) and one.lower() not in asked
+                attribute
+                for attribute in schema.allowed_attributes(table.ldap_class)
+                if attribute.lower().startswith(_MSMQ) and attribute.lower() not in requested
             )
         )
         key, versions = session.profile.watch_key, session.profile.watch_versions
         # a column may be named once: objectGUID, the key of some servers, is among the decoder's anyway
-        own = [name for name in (key, *versions) if name.lower() not in asked]
+        own = [name for name in (key, *versions) if name.lower() not in requested]
         columns = (*decoder.columns, *others, *own)
         places = [column.lower() for column in columns]
         return _Kind(

@@ -43,9 +43,9 @@ class Selection:
             ConfigError: an unknown type, attribute or event; a computer without a name; one text, which
                 would be taken for many letters.
         """
-        for name, given in (("ignore", ignore), ("events", events), ("computers", computers)):
-            if isinstance(given, str):
-                raise ConfigError(f"{name} is a list of names: [{given!r}], not {given!r}")
+        for name, names in (("ignore", ignore), ("events", events), ("computers", computers)):
+            if isinstance(names, str):
+                raise ConfigError(f"{name} is a list of names: [{names!r}], not {names!r}")
         unknown = set(types) - set(WATCHED_TYPES)
         if unknown:
             raise ConfigError(
@@ -77,7 +77,7 @@ def _ignored(names: Collection[str], types: Collection[str]) -> frozenset[str]:
     Raises:
         ConfigError: names that nothing of these types has.
     """
-    known = {name for one in types for name in WATCHED_TYPES[one].adm_names()}
+    known = {name for type_name in types for name in WATCHED_TYPES[type_name].adm_names()}
     for name in names:
         if name not in known and not name.startswith(LDAP_MARK):
             raise ConfigError(

@@ -85,9 +85,9 @@ class StateFile:
 
     def __init__(self, path: str | Path) -> None:
         """Initialize without opening the file."""
-        given = Path(path)
+        state_path = Path(path)
         # the target of a symbolic link is the state, so that two names share one lock
-        self.path = given.resolve() if given.is_symlink() else given
+        self.path = state_path.resolve() if state_path.is_symlink() else state_path
         self._stack = contextlib.ExitStack()
         self._size = 0
         self.journal = WatchJournal(self._beside(".journal"))
@@ -194,40 +194,42 @@ class StateFile:
             for number, line in enumerate(iter(lambda: file.readline(LINE_BYTES_MAX), b"")):
                 if number == 0 and not line.startswith(_BEGINNING):
                     raise ConfigError(f"{self.path}: this is no state of mqdssm watch: name another file")
-                said = self._parsed(line)
+                record = self._parsed(line)
                 if number == 0:
-                    self._begin(state, said)
-                elif "sha256" in said:
-                    if (said["sha256"], said.get("objects")) != (digest.hexdigest(), count) or file.read(1):
+                    self._begin(state, record)
+                elif "sha256" in record:
+                    if (record["sha256"], record.get("objects")) != (digest.hexdigest(), count) or file.read(
+                        1
+                    ):
                         raise self._damaged("its digest is another one")
                     state.mirror.is_complete = True
                     self._size = file.tell()
                     self._go_on(state, digest.hexdigest())
                     return state
                 else:
-                    self._put(state.mirror, said)
+                    self._put(state.mirror, record)
                     count += 1
                 digest.update(line)
         raise self._damaged("its end is missing")
 
-    def _begin(self, state: WatchState, said: dict[str, Any]) -> None:
-        if said.get("format") != FORMAT:
+    def _begin(self, state: WatchState, record: dict[str, Any]) -> None:
+        if record.get("format") != FORMAT:
             raise ConfigError(f"{self.path}: this is no state of mqdssm watch: name another file")
-        version = said.get("version")
+        version = record.get("version")
         if version not in {_VERSION_1, VERSION}:
             raise ConfigError(
                 f"{self.path}: its version is {version!r}, not {VERSION}: "
                 "go on with that one, or remove the file to begin anew"
             )
         try:
-            subject = said["subject"]
+            subject = record["subject"]
             state.subject = Subject(
                 directory=str(subject["directory"]), root=str(subject["root"]), types=tuple(subject["types"])
             )
-            state.server, state.place = str(said["server"]), said["place"]
-            state.is_first = version == VERSION and said["first"] is True
-            if version == _VERSION_1 and said["told"] is not None:
-                state.doubts.append(_told(said["told"]))
+            state.server, state.place = str(record["server"]), record["place"]
+            state.is_first = version == VERSION and record["first"] is True
+            if version == _VERSION_1 and record["told"] is not None:
+                state.doubts.append(_told(record["told"]))
         except (KeyError, TypeError, ValueError):
             raise self._damaged("its first line lacks something") from None
         if state.place is not None and not isinstance(state.place, str):
@@ -235,20 +237,20 @@ class StateFile:
         if version == _VERSION_1:
             state.place = None
 
-    def _put(self, mirror: Mirror, said: dict[str, Any]) -> None:
+    def _put(self, mirror: Mirror, record: dict[str, Any]) -> None:
         try:
-            if said.keys() == _OTHER:
-                mirror.others[_key_in(said)] = str(said["version"])
+            if record.keys() == _OTHER:
+                mirror.others[_key_in(record)] = str(record["version"])
             else:
-                mirror.put(*_known_in(said))
+                mirror.put(*_known_in(record))
         except (KeyError, TypeError, ValueError):
             raise self._damaged("an object lacks something") from None
 
     def _go_on(self, state: WatchState, digest: str) -> None:
         """Apply the journal to a state, and resume it."""
         if not self.journal.resume(digest):
-            told = [*state.doubts, *self._told_since(digest)]
-            self.journal.begin(digest, told, acknowledged=max(0, len(told) - 1))
+            doubts = [*state.doubts, *self._told_since(digest)]
+            self.journal.begin(digest, doubts, acknowledged=max(0, len(doubts) - 1))
         self._beside(".told").unlink(missing_ok=True)
         self.is_begun = True
         state.doubts.clear()
@@ -279,12 +281,12 @@ class StateFile:
 
     def _parsed(self, line: bytes) -> dict[str, Any]:
         try:
-            said = json.loads(line)
+            record = json.loads(line)
         except (ValueError, RecursionError):
             raise self._damaged("a line is no JSON") from None
-        if not isinstance(said, dict):
+        if not isinstance(record, dict):
             raise self._damaged("a line is no object")
-        return said
+        return record
 
     def _damaged(self, words: str) -> ConfigError:
         return ConfigError(
@@ -293,13 +295,13 @@ class StateFile:
         )
 
 
-def _told(said: dict[str, Any]) -> ObjectNote:
+def _told(record: dict[str, Any]) -> ObjectNote:
     """Make a note from a change of version 1.
 
     Raises:
         KeyError, TypeError, ValueError: something else.
     """
-    key, known = _known_in(said)
+    key, known = _known_in(record)
     return ObjectNote(key=key, known=known, id=str(uuid4()), time=time.time())
 
 
@@ -323,25 +325,27 @@ def _with_key(key: str, known: KnownObject | None) -> dict[str, Any]:
     return {"key": key} if known is None else {"key": key, **asdict(known)}
 
 
-def _known_in(said: dict[str, Any]) -> tuple[str, KnownObject | None]:
+def _known_in(record: dict[str, Any]) -> tuple[str, KnownObject | None]:
     """Make an object from a parsed line.
 
     Raises:
         KeyError, TypeError, ValueError: something else.
     """
-    key = _key_in(said)
-    return key, KnownObject(**said) if said else None
+    key = _key_in(record)
+    return key, KnownObject(**record) if record else None
 
 
-def _key_in(said: dict[str, Any]) -> str:
-    key = said.pop("key")
+def _key_in(record: dict[str, Any]) -> str:
+    key = record.pop("key")
     if not isinstance(key, str) or not _KEY.fullmatch(key):
         raise ValueError(f"{key!r} is no key")
     return key
 
 
-def _line(said: dict[str, Any]) -> bytes:
-    return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass") + b"\n"
+def _line(record: dict[str, Any]) -> bytes:
+    return (
+        json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass") + b"\n"
+    )
 
 
 def _private(path: str, flags: int) -> int:

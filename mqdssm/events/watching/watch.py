@@ -260,8 +260,8 @@ class Watch:
                 if is_for_people(error) or (not ever and failures >= len(endpoints)):
                     raise
                 pause_s = self._pauses.after(failures)
-                told = logging.WARNING if self._on_trouble is None else logging.INFO  # nobody wants it twice
-                log.log(told, "%s; trying again in %.1f s", error, pause_s)
+                level = logging.WARNING if self._on_trouble is None else logging.INFO  # nobody wants it twice
+                log.log(level, "%s; trying again in %.1f s", error, pause_s)
                 if self._on_trouble is not None:
                     self._on_trouble(error, pause_s)
                 self._stopped.wait(pause_s)
@@ -332,10 +332,10 @@ class Watch:
 
     def _find_computers(self, session: Session) -> None:
         """Select the changes of the named computers; log a warning for each missing one, once."""
-        wanted = self._selection.computers
-        if wanted:
-            names, warnings = names_of_computers(session, wanted)
-            self._delivery.selection = replace(self._selection, computers=wanted | names)
+        wanted_names = self._selection.computers
+        if wanted_names:
+            names, warnings = names_of_computers(session, wanted_names)
+            self._delivery.selection = replace(self._selection, computers=wanted_names | names)
             for name in sorted(warnings.keys() - self._warned):
                 log.warning("%s", warnings[name])
             self._warned |= warnings.keys()
@@ -401,10 +401,10 @@ class _Doubts:
         self._due = None
         return Hints(full=True, place=self._place)
 
-    def _is_outside(self, one: Touched) -> bool:
-        if one.dn is None:
+    def _is_outside(self, change: Touched) -> bool:
+        if change.dn is None:
             return False
-        return not is_name(one.dn) or not parse_name(one.dn).is_at_or_below(self._root)
+        return not is_name(change.dn) or not parse_name(change.dn).is_at_or_below(self._root)
 
 
 def _in_thread(step: Callable[[], T]) -> Future[T]:
@@ -431,12 +431,12 @@ def is_for_people(error: DirectoryError) -> bool:
 
 def classes_of(types: Collection[str]) -> tuple[str, ...]:
     """Return the object classes of all entries that matter to some types (decision W4)."""
-    wanted = {CLASS_OF[name]: None for name in types}
-    if wanted.keys() & {"mSMQQueue", "mSMQConfiguration", "user", "mSMQSiteLink"}:
-        wanted |= dict.fromkeys(ANCESTORS)
-    if "mSMQSiteLink" in wanted:
-        wanted |= dict.fromkeys(("site", "mSMQConfiguration"))
-    return tuple(wanted)
+    classes = {CLASS_OF[name]: None for name in types}
+    if classes.keys() & {"mSMQQueue", "mSMQConfiguration", "user", "mSMQSiteLink"}:
+        classes |= dict.fromkeys(ANCESTORS)
+    if "mSMQSiteLink" in classes:
+        classes |= dict.fromkeys(("site", "mSMQConfiguration"))
+    return tuple(classes)
 
 
 def _subject_of(link: Link, types: tuple[str, ...]) -> Subject:

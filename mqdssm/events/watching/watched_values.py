@@ -57,15 +57,15 @@ class Seen:
 def body_of(element: DirectoryObject) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the body of an element, and the values that the body has as digests (decision W5)."""
     populated = element.model_fields_set
-    told = {
+    shown = {
         field: (name, octets)
         for field, name, default, octets in _fields_of(element.element_name)
         if field in populated and getattr(element, field) != default
     }
-    plain = element.model_dump(mode="json", include=set(told))
+    plain = element.model_dump(mode="json", include=set(shown))
     body: dict[str, Any] = {}
     whole: dict[str, Any] = {}
-    for own, (name, octets) in told.items():
+    for own, (name, octets) in shown.items():
         if octets:
             body[name] = _digest_of(json.dumps(plain[own]).encode())
             whole[name] = getattr(element, own)
@@ -77,10 +77,10 @@ def body_of(element: DirectoryObject) -> tuple[dict[str, Any], dict[str, Any]]:
 @cache
 def _fields_of(table: str) -> tuple[tuple[str, str, Any, bool], ...]:
     """Return field, name, default, and True for digests, of each attribute of a body."""
-    found = table_of(table)
+    element_table = table_of(table)
     return tuple(
-        (row.field, row.adm, _default_of(found.element, row.adm), row.kind is Kind.BYTES)
-        for row in found.rows
+        (row.field, row.adm, _default_of(element_table.element, row.adm), row.kind is Kind.BYTES)
+        for row in element_table.rows
         if row.adm not in BESIDE_THE_BODY
     )
 
