@@ -50,9 +50,9 @@ def decode(
         data = stream.read(largest + 1)
     shown = show(data)
     if run.output.is_json:
-        from mqdssm.wire.show import plain
+        from mqdssm.wire.show import to_json_value
 
-        run.output.document(plain("", shown.fields))
+        run.output.document(to_json_value("", shown.fields))
     else:
         run.output.pairs(_pairs("", shown.fields))
     if shown.error is None:

@@ -212,10 +212,10 @@ def read_password(file: Path) -> str:
     Raises:
         UsageProblem: it cannot be read, or holds none.
     """
-    from mqdssm.directory.secret import password_in
+    from mqdssm.directory.secret import read_password
 
     try:
-        return password_in(file)
+        return read_password(file)
     except ConfigError as error:
         raise UsageProblem(str(error)) from None
 

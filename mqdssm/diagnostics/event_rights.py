@@ -19,7 +19,7 @@ from mqdssm.directory.session import Session
 from mqdssm.errors import DecodeError, ObjectNotFound
 from mqdssm.model.dn import DN
 from mqdssm.tables import TABLES, rights
-from mqdssm.tables.access import grants
+from mqdssm.tables.access import is_granted
 from mqdssm.tables.dependent_objects import COPIED, SETTINGS_CLASS
 from mqdssm.tables.rights import Event, Need
 from mqdssm.tables.row import Access, Holder
@@ -139,7 +139,9 @@ class RightsChecker:
 
         own = entry.first("objectSid")
         is_self = own is not None and str(Sid.from_bytes(own)) == self._session.bound_sid()
-        return grants(descriptor, self.token | {Sid.parse(_SELF)} if is_self else self.token, right, kinds)
+        return is_granted(
+            descriptor, self.token | {Sid.parse(_SELF)} if is_self else self.token, right, kinds
+        )
 
     # -- the directory
 
@@ -286,7 +288,7 @@ def _identifiers(session: Session, judge: RightsChecker) -> CheckFinding:
         descriptor = judge.descriptor_at(dn)
         if descriptor is None:
             missing.append(f"the descriptor of {dn} is not shown, so the right Add-GUID is not known")
-        elif not grants(descriptor, judge.token, rights.CONTROL.decides, {rights.ADD_GUID}):
+        elif not is_granted(descriptor, judge.token, rights.CONTROL.decides, {rights.ADD_GUID}):
             missing.append(f"the right Add-GUID ({rights.ADD_GUID}) on {dn}")
     if not missing:
         return ok(name, "new objects may bring their GUID along, if this is a domain controller of Windows")

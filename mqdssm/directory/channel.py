@@ -147,12 +147,12 @@ class Channel:
             ConnectionBroken: not all of it has left, so that the server cannot carry it out.
         """
         try:
-            self._transport.settimeout(_left(deadline))
+            self._transport.settimeout(_remaining_s(deadline))
             self._transport.sendall(request)
         except OSError as error:
             self.broken = True
             late = isinstance(error, TimeoutError)
-            words = "the server does not take the request" if late else _words(error)
+            words = "the server does not take the request" if late else _describe_error(error)
             raise ConnectionBroken(words, request_left=False, timed_out=late) from error
         except BaseException:
             self.broken = True
@@ -200,7 +200,7 @@ class Channel:
             ConnectionBroken: as `receive`; what came before it was returned by earlier calls.
         """
         try:
-            return self._answers(waiting, deadline)
+            return self._read_answers(waiting, deadline)
         except BaseException:
             self.broken = True
             raise
@@ -219,14 +219,14 @@ class Channel:
             ConnectionBroken: the connection ended.
         """
         try:
-            return self._some(message_id, deadline)
+            return self._wait_for_some(message_id, deadline)
         except BaseException:
             self.broken = True
             raise
 
-    def _some(self, message_id: int, deadline: float) -> tuple[bytes, list[MessageBounds]]:
+    def _wait_for_some(self, message_id: int, deadline: float) -> tuple[bytes, list[MessageBounds]]:
         try:
-            data = self._more(deadline)
+            data = self._receive_more(deadline)
         except ConnectionBroken as broken:
             if broken.timed_out:
                 return b"", []
@@ -235,31 +235,33 @@ class Channel:
             buffer, messages = self._splitter.feed(data)
             for message in messages:
                 if message.id == 0 and message.tag in RESULT_TAGS:
-                    raise self._said_goodbye(decode_result(buffer, message))
+                    raise self._make_goodbye_error(decode_result(buffer, message))
                 if message.id != message_id:
-                    raise self._confused(f"an answer to message {message.id}, not to {message_id}")
+                    raise self._make_confused_error(f"an answer to message {message.id}, not to {message_id}")
         except DecodeError as error:
-            raise self._confused(str(error)) from error
+            raise self._make_confused_error(str(error)) from error
         return buffer, messages
 
-    def _answers(self, waiting: Mapping[int, int], deadline: float) -> list[tuple[int, LdapResult]]:
+    def _read_answers(self, waiting: Mapping[int, int], deadline: float) -> list[tuple[int, LdapResult]]:
         results: dict[int, LdapResult] = {}
         try:
             while not results:
-                buffer, messages = self._splitter.feed(self._more(deadline))
+                buffer, messages = self._splitter.feed(self._receive_more(deadline))
                 for message in messages:
                     if message.id in results or message.id not in waiting:
                         if message.id == 0 and message.tag in RESULT_TAGS:
-                            raise self._said_goodbye(decode_result(buffer, message))
-                        raise self._confused(f"an answer to message {message.id}, which nobody sent")
+                            raise self._make_goodbye_error(decode_result(buffer, message))
+                        raise self._make_confused_error(
+                            f"an answer to message {message.id}, which nobody sent"
+                        )
                     if message.tag != waiting[message.id]:
                         expected = waiting[message.id]
-                        raise self._confused(
+                        raise self._make_confused_error(
                             f"an answer of the kind 0x{message.tag:02x} instead of 0x{expected:02x}"
                         )
                     results[message.id] = decode_result(buffer, message)
         except DecodeError as error:
-            raise self._confused(str(error)) from error
+            raise self._make_confused_error(str(error)) from error
         return list(results.items())
 
     def _receive(self, message_id: int, deadline: float, expected: int) -> Page:
@@ -267,10 +269,12 @@ class Channel:
         received = references = count = 0
         try:
             while True:
-                data = self._more(deadline)
+                data = self._receive_more(deadline)
                 received += len(data)
                 if received > ANSWER_BYTES_MAX:
-                    raise self._confused(f"an answer of more than {ANSWER_BYTES_MAX} bytes (smaller pages?)")
+                    raise self._make_confused_error(
+                        f"an answer of more than {ANSWER_BYTES_MAX} bytes (smaller pages?)"
+                    )
                 buffer, messages = self._splitter.feed(data)
                 if not messages:
                     continue
@@ -279,17 +283,19 @@ class Channel:
                 if entries:
                     count += len(entries)
                     if count > ANSWER_ENTRIES_MAX:
-                        raise self._confused(f"an answer of more than {ANSWER_ENTRIES_MAX:,} entries")
+                        raise self._make_confused_error(
+                            f"an answer of more than {ANSWER_ENTRIES_MAX:,} entries"
+                        )
                     parts.append((buffer, entries))
                 if len(entries) != len(messages):
                     result = self._look_at_others(buffer, messages, message_id, expected)
                     references += sum(message.tag == SEARCH_REFERENCE for message in messages)
                     if result is not None:
-                        return Page(parts, self._finished(result, last, message_id), references)
+                        return Page(parts, self._finish_search(result, last, message_id), references)
                 if last.id not in {message_id, 0}:
-                    raise self._confused(f"an answer to message {last.id}, not to {message_id}")
+                    raise self._make_confused_error(f"an answer to message {last.id}, not to {message_id}")
         except DecodeError as error:
-            raise self._confused(str(error)) from error
+            raise self._make_confused_error(str(error)) from error
 
     def _look_at_others(
         self, buffer: bytes, messages: list[MessageBounds], message_id: int, expected: int
@@ -299,43 +305,45 @@ class Channel:
             if message.tag == SEARCH_ENTRY or message.tag in {SEARCH_REFERENCE, INTERMEDIATE_RESPONSE}:
                 continue  # references are counted and never followed
             if message.tag not in RESULT_TAGS:
-                raise self._confused(f"an answer of the unknown kind 0x{message.tag:02x}")
+                raise self._make_confused_error(f"an answer of the unknown kind 0x{message.tag:02x}")
             late_result = decode_result(buffer, message)
             if message.id == 0:
-                raise self._said_goodbye(late_result)
+                raise self._make_goodbye_error(late_result)
             if message.id != message_id:
-                raise self._confused(f"an answer to message {message.id}, not to {message_id}")
+                raise self._make_confused_error(f"an answer to message {message.id}, not to {message_id}")
             if message.tag != expected:
-                raise self._confused(f"an answer of the kind 0x{message.tag:02x} instead of 0x{expected:02x}")
+                raise self._make_confused_error(
+                    f"an answer of the kind 0x{message.tag:02x} instead of 0x{expected:02x}"
+                )
             if result is not None:
-                raise self._confused("two results to one request")
+                raise self._make_confused_error("two results to one request")
             result = late_result
         return result
 
-    def _finished(self, result: LdapResult, last: MessageBounds, message_id: int) -> LdapResult:
+    def _finish_search(self, result: LdapResult, last: MessageBounds, message_id: int) -> LdapResult:
         if last.id != message_id or last.tag not in RESULT_TAGS or self._splitter.pending:
-            raise self._confused("more answers behind the last one")
+            raise self._make_confused_error("more answers behind the last one")
         return result
 
-    def _more(self, deadline: float) -> bytes:
+    def _receive_more(self, deadline: float) -> bytes:
         try:
-            self._transport.settimeout(_left(deadline))
+            self._transport.settimeout(_remaining_s(deadline))
             data = self._transport.recv(RECEIVE_BYTES)
         except TimeoutError as error:
             raise ConnectionBroken(
                 "the server did not answer in time", request_left=True, timed_out=True
             ) from error
         except OSError as error:
-            raise ConnectionBroken(_words(error), request_left=True) from error
+            raise ConnectionBroken(_describe_error(error), request_left=True) from error
         if not data:
             raise ConnectionBroken("the server closed the connection", request_left=True)
         return data
 
-    def _said_goodbye(self, result: LdapResult) -> ConnectionBroken:
+    def _make_goodbye_error(self, result: LdapResult) -> ConnectionBroken:
         words = f"the server ended the connection (LDAP result {result.code} {result.text!r})"
         return ConnectionBroken(words, request_left=True)
 
-    def _confused(self, problem: str) -> ConnectionBroken:
+    def _make_confused_error(self, problem: str) -> ConnectionBroken:
         return ConnectionBroken(
             f"the server broke the LDAP protocol: {problem}", request_left=True, garbled=True
         )
@@ -370,7 +378,7 @@ class Channel:
         self._transport.close()
 
 
-def _left(deadline: float) -> float:
+def _remaining_s(deadline: float) -> float:
     """Return the seconds until the deadline; raise TimeoutError instead of returning 0."""
     remaining_s = deadline - time.monotonic()
     if remaining_s <= 0:
@@ -378,5 +386,5 @@ def _left(deadline: float) -> float:
     return remaining_s
 
 
-def _words(error: OSError) -> str:
+def _describe_error(error: OSError) -> str:
     return f"the connection broke: {error.strerror or error}"

@@ -19,7 +19,7 @@ from mqdssm.directory import failures
 from mqdssm.directory.channel import Channel, ThreadSafeCounter
 from mqdssm.directory.options import ConnectionOptions, Endpoint, is_loopback
 from mqdssm.directory.sasl import LEGS_MAX, Layer, SaslLogIn, SealedTransport
-from mqdssm.directory.secret import without_frames
+from mqdssm.directory.secret import remove_frames
 from mqdssm.errors import ConfigError, DirectoryNotConnected, MqdssmError
 
 if TYPE_CHECKING:
@@ -63,14 +63,14 @@ class _HurriedSocket:
         self._deadline = deadline
         self._received = 0
 
-    def _hurry(self) -> None:
+    def _shorten_timeout(self) -> None:
         remaining_s = self._deadline - time.monotonic()
         if remaining_s <= 0:
             raise TimeoutError("timed out")
         self.raw.settimeout(remaining_s)
 
     def recv(self, size: int) -> bytes:
-        self._hurry()
+        self._shorten_timeout()
         data = self.raw.recv(size)
         self._received += len(data)
         if self._received > BIND_ANSWER_BYTES_MAX:
@@ -78,7 +78,7 @@ class _HurriedSocket:
         return data
 
     def sendall(self, data: bytes) -> None:
-        self._hurry()
+        self._shorten_timeout()
         self.raw.sendall(data)
 
     def __getattr__(self, name: str) -> Any:
@@ -113,7 +113,7 @@ class _Address:
     loopback: bool
 
 
-def _addresses(endpoint: Endpoint) -> "Iterator[_Address]":
+def _resolve_addresses(endpoint: Endpoint) -> "Iterator[_Address]":
     if endpoint.host is None:
         yield _Address(endpoint.path or "", loopback=True)
         return
@@ -123,7 +123,7 @@ def _addresses(endpoint: Endpoint) -> "Iterator[_Address]":
     try:
         addresses = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise failures.cannot_resolve(endpoint, error) from error
+        raise failures.make_not_resolved(endpoint, error) from error
     for text in dict.fromkeys(str(entry[4][0]) for entry in addresses):
         yield _Address(text, loopback=is_loopback(text) is True)
 
@@ -157,7 +157,7 @@ def open_channel(attempt: Attempt, counter: ThreadSafeCounter) -> Channel:
         ConfigError: the password would travel in clear text to another machine.
     """
     failure: DirectoryNotConnected | None = None
-    for address in _addresses(attempt.endpoint):
+    for address in _resolve_addresses(attempt.endpoint):
         if not address.loopback:
             attempt.options.refuse_clear_text(attempt.endpoint)
         if time.monotonic() >= attempt.deadline:
@@ -171,7 +171,7 @@ def open_channel(attempt: Attempt, counter: ThreadSafeCounter) -> Channel:
         else:
             channel.address = address.text
             return channel
-    raise failure or failures.out_of_time(attempt.endpoint)
+    raise failure or failures.make_out_of_time(attempt.endpoint)
 
 
 def _open(attempt: Attempt, address: _Address, counter: ThreadSafeCounter) -> Channel:
@@ -180,7 +180,7 @@ def _open(attempt: Attempt, address: _Address, counter: ThreadSafeCounter) -> Ch
     try:
         connection = _ldap3_connection(attempt, address, tls)
     except LDAPException as error:  # an address that ldap3 does not take for one
-        raise failures.cannot_connect(endpoint, error) from error
+        raise failures.make_not_connected(endpoint, error) from error
     try:
         connection.open(read_server_info=False)
         if not endpoint.is_local_socket:
@@ -194,22 +194,22 @@ def _open(attempt: Attempt, address: _Address, counter: ThreadSafeCounter) -> Ch
             return _log_in(attempt, connection, counter)
         bound = connection.bind(read_server_info=False, controls=None)
     except MqdssmError:
-        _abandon(connection)
+        _close_abandoned_socket(connection)
         raise
     except LDAPOperationResult as error:
-        _abandon(connection)
-        raise failures.refused(endpoint, attempt.options, error) from without_frames(error)
+        _close_abandoned_socket(connection)
+        raise failures.make_refusal(endpoint, attempt.options, error) from remove_frames(error)
     except (LDAPException, OSError) as error:
-        _abandon(connection)
-        raise failures.cannot_connect(endpoint, tls.failure or error) from without_frames(error)
+        _close_abandoned_socket(connection)
+        raise failures.make_not_connected(endpoint, tls.failure or error) from remove_frames(error)
     except Exception as error:  # noqa: BLE001  ldap3's decoder lets KeyError and more out of odd answers
-        _abandon(connection)
-        raise failures.not_understood(endpoint, error) from without_frames(error)
+        _close_abandoned_socket(connection)
+        raise failures.make_not_understood(endpoint, error) from remove_frames(error)
     except BaseException:
-        _abandon(connection)
+        _close_abandoned_socket(connection)
         raise
     if not bound:
-        _abandon(connection)
+        _close_abandoned_socket(connection)
         raise failures.bind_refused(endpoint, attempt.options, connection.result)
     return _take_over(connection, endpoint, counter)
 
@@ -288,7 +288,7 @@ def _take_over(
     return Channel(transport, endpoint.url, first_id, counter)
 
 
-def _abandon(connection: ldap3.Connection) -> None:
+def _close_abandoned_socket(connection: ldap3.Connection) -> None:
     """Close the socket that ldap3 leaves open when connecting fails, and remove the password."""
     connection.password = None  # ldap3 shows it in the connection's repr
     open_socket, connection.socket, connection.closed = connection.socket, None, True

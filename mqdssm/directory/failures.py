@@ -125,14 +125,14 @@ def error_of(result: "LdapResult", operation: str, dn: str | None) -> DirectoryE
     return kind(message, dn=dn, ldap_code=result.code, server_text=result.text, hint=hint)
 
 
-def refused(
+def make_refusal(
     endpoint: "Endpoint", options: "ConnectionOptions", error: "LDAPOperationResult"
 ) -> DirectoryNotConnected:
     """Return the error for a refused StartTLS or bind."""
     code, text = int(error.result or 0), str(error.message or "")
     starttls = endpoint.tls == "starttls" and error.type == "extendedResp"
     if starttls:
-        return _no_starttls(endpoint, code, text)
+        return _make_no_starttls(endpoint, code, text)
     return _bind_error(endpoint, options, code, text)
 
 
@@ -144,7 +144,7 @@ def bind_refused(
     return _bind_error(endpoint, options, int(answer.get("result", 0)), str(answer.get("message", "")))
 
 
-def _no_starttls(endpoint: "Endpoint", code: int, text: str) -> DirectoryNotConnected:
+def _make_no_starttls(endpoint: "Endpoint", code: int, text: str) -> DirectoryNotConnected:
     return DirectoryNotConnected(
         f"{endpoint.url} refuses StartTLS",
         ldap_code=code,
@@ -179,7 +179,7 @@ def _bind_error(
     return DirectoryNotConnected(message, ldap_code=code, server_text=text, hint=hint)
 
 
-def cannot_resolve(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnected:
+def make_not_resolved(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnected:
     """Return the error for a host name without an address."""
     return DirectoryNotConnected(
         f"{endpoint.url}: the host name {endpoint.host!r} has no address ({error})",
@@ -187,17 +187,17 @@ def cannot_resolve(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnec
     )
 
 
-def out_of_time(endpoint: "Endpoint") -> DirectoryNotConnected:
+def make_out_of_time(endpoint: "Endpoint") -> DirectoryNotConnected:
     """Return the error for a server that was not tried before the deadline."""
     return DirectoryNotConnected(
         f"{endpoint.url}: no answer within the time limit", hint="is it the right host and port?"
     )
 
 
-def cannot_connect(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnected:
+def make_not_connected(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnected:
     """Return the error for a failed connection, failed TLS, or a missing answer to the bind."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return _not_trusted(endpoint, error)
+        return _make_not_trusted(endpoint, error)
     words = str(error)
     if isinstance(error, ssl.SSLError):
         return DirectoryNotConnected(
@@ -253,7 +253,9 @@ _KERBEROS: Final = (
 """Texts of Kerberos errors, their meanings, and hints."""
 
 
-def no_ticket(endpoint: "Endpoint", options: "ConnectionOptions", error: Exception) -> DirectoryNotConnected:
+def make_no_ticket(
+    endpoint: "Endpoint", options: "ConnectionOptions", error: Exception
+) -> DirectoryNotConnected:
     """Return the error for a GSS-SPNEGO log-in that failed locally or could not authenticate the server."""
     words = " ".join(str(error).split())
     user = f"user {options.user!r}" if options.user is not None else "the user of this process"
@@ -271,7 +273,7 @@ def no_ticket(endpoint: "Endpoint", options: "ConnectionOptions", error: Excepti
     )
 
 
-def not_understood(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnected:
+def make_not_understood(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnected:
     """Return the error for an answer to StartTLS or the bind that cannot be read, or a referral."""
     return DirectoryNotConnected(
         f"{endpoint.url}: its answer to the log-in cannot be read ({type(error).__name__}: {error})",
@@ -295,7 +297,7 @@ _CERTIFICATE_HINTS: Final[Mapping[int, str]] = MappingProxyType(
 """Hints by error code of OpenSSL (X509_V_ERR_…): not yet valid, expired, weak key, authority, digest."""
 
 
-def _not_trusted(endpoint: "Endpoint", error: ssl.SSLCertVerificationError) -> DirectoryNotConnected:
+def _make_not_trusted(endpoint: "Endpoint", error: ssl.SSLCertVerificationError) -> DirectoryNotConnected:
     reason = getattr(error, "verify_message", "") or str(error)
     mismatch = "mismatch" in reason.lower()
     if mismatch:

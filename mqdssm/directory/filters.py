@@ -333,7 +333,7 @@ def escape(value: bytes) -> str:
     except UnicodeDecodeError:
         text = ""
     if not text.isprintable() or not text:  # octets: a stray letter of another script would only confuse
-        return "".join([chr(octet) if _plain(octet) else f"\\{octet:02x}" for octet in value])
+        return "".join([chr(octet) if _is_plain(octet) else f"\\{octet:02x}" for octet in value])
     inner = text.strip(" ")
     if not inner:
         return "\\20" * len(text)
@@ -342,7 +342,7 @@ def escape(value: bytes) -> str:
     return "\\20" * leading_blanks + inner.translate(_ESCAPES) + "\\20" * right
 
 
-def _plain(octet: int) -> bool:
+def _is_plain(octet: int) -> bool:
     return 0x20 < octet < 0x7F and octet not in b"()*\\"
 
 

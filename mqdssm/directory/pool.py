@@ -95,7 +95,7 @@ class Pool:
             if not operation.depth:
                 operation.url = None
 
-    def changed_on(self, url: str) -> None:
+    def note_change_on(self, url: str) -> None:
         """Record the server that made a change: the current operation stays there, if there is one."""
         if self._operation.depth:
             self._operation.url = url
@@ -129,11 +129,13 @@ class Pool:
         stays = self._operation.url if only is None else None
         self._take_reference(deadline)
         try:
-            endpoint, channel = self._idle_channel(only or stays) or self._connect(deadline, only or stays)
+            endpoint, channel = self._take_idle_channel(only or stays) or self._connect(
+                deadline, only or stays
+            )
         except BaseException as error:
             self._give_reference()
             if stays is not None and isinstance(error, DirectoryNotConnected):
-                raise _half_done(stays, error) from error
+                raise _make_half_done(stays, error) from error
             raise
         try:
             yield channel
@@ -189,7 +191,7 @@ class Pool:
             channel.broken = True  # no unbind: it would end the parent's connection
             channel.close()
 
-    def _idle_channel(self, only: str | None) -> tuple[Endpoint, Channel] | None:
+    def _take_idle_channel(self, only: str | None) -> tuple[Endpoint, Channel] | None:
         while True:
             with self._changed:
                 if not self._idle or (only is not None and self._idle[-1][0].url != only):
@@ -216,7 +218,7 @@ class Pool:
 
     def _connect(self, deadline: float, only: str | None) -> tuple[Endpoint, Channel]:
         failures: list[DirectoryNotConnected] = []
-        for endpoint in self._in_order():
+        for endpoint in self._order_endpoints():
             if only is not None and endpoint.url != only:
                 continue
             if failures and time.monotonic() >= deadline:
@@ -225,7 +227,7 @@ class Pool:
             try:
                 attempt = Attempt(self._options, endpoint, self._context, limit)
                 channel = self._open_channel(attempt, self.counter)
-                self._greet(endpoint, channel, deadline)
+                self._welcome_server(endpoint, channel, deadline)
             except DirectoryNotConnected as error:
                 with self._changed:
                     self._mark_failed(endpoint)
@@ -234,9 +236,9 @@ class Pool:
                 failures.append(error)
             else:
                 return endpoint, channel
-        raise _none_of_them(failures)
+        raise _make_none_reachable(failures)
 
-    def _greet(self, endpoint: Endpoint, channel: Channel, deadline: float) -> None:
+    def _welcome_server(self, endpoint: Endpoint, channel: Channel, deadline: float) -> None:
         try:
             if endpoint not in self._known:
                 self._welcome(channel, endpoint, deadline)
@@ -257,7 +259,7 @@ class Pool:
         for _, channel in others:
             channel.close()
 
-    def _in_order(self) -> list[Endpoint]:
+    def _order_endpoints(self) -> list[Endpoint]:
         """Return the server in use, then the others of the list, then those that failed recently."""
         with self._changed:
             now = time.monotonic()
@@ -278,7 +280,7 @@ class Pool:
             self._current = None
 
 
-def _half_done(url: str, error: DirectoryNotConnected) -> DirectoryNotConnected:
+def _make_half_done(url: str, error: DirectoryNotConnected) -> DirectoryNotConnected:
     return DirectoryNotConnected(
         f"the operation stopped in the middle: {error}",
         ldap_code=error.ldap_code,
@@ -286,7 +288,7 @@ def _half_done(url: str, error: DirectoryNotConnected) -> DirectoryNotConnected:
     )
 
 
-def _none_of_them(failures: list[DirectoryNotConnected]) -> DirectoryNotConnected:
+def _make_none_reachable(failures: list[DirectoryNotConnected]) -> DirectoryNotConnected:
     if len(failures) == 1:
         return failures[0]
     code = next((error.ldap_code for error in failures if error.ldap_code is not None), None)

@@ -14,7 +14,7 @@ from mqdssm.directory.filters import And, Equal, any_of
 from mqdssm.directory.recovery import has_values
 from mqdssm.directory.responses import decode_controls, decode_deref
 from mqdssm.errors import ConfigError, DirectoryError, GenericDirectoryError
-from mqdssm.model.dn import DN, folded
+from mqdssm.model.dn import DN, fold_case
 
 if TYPE_CHECKING:
     from mqdssm.directory.entries import Entry
@@ -106,7 +106,7 @@ class Naming:
         """Bases that must be searched to find any object; no base is reached from another one."""
         bases: list[DN] = [self.forest]
         for dn in (self.root, self.configuration):
-            if not any(self._reaches(base, dn) for base in bases):
+            if not any(self._is_reached(base, dn) for base in bases):
                 bases.append(dn)
         return tuple(bases)
 
@@ -117,7 +117,7 @@ class Naming:
             configuration: whether they are in the configuration naming context, or in the domains.
         """
         if configuration:
-            return tuple(base for base in self.guid_bases if self._reaches(base, self.configuration))
+            return tuple(base for base in self.guid_bases if self._is_reached(base, self.configuration))
         return tuple(base for base in self.guid_bases if base != self.configuration)
 
     @property
@@ -140,7 +140,7 @@ class Naming:
         domain = DN(rdns[first:])
         return None if domain == self.default else domain
 
-    def _reaches(self, base: DN, dn: DN) -> bool:
+    def _is_reached(self, base: DN, dn: DN) -> bool:
         """Return True if a search below `base` reaches `dn`."""
         if dn == base:
             return True
@@ -166,7 +166,7 @@ class GuidTarget:
     otherwise: "GuidTarget | None" = None
 
 
-def never(_: "LdapResult") -> bool:
+def never_shows_change(_: "LdapResult") -> bool:
     """Return False: `Guard.shows_change` of a change that depends on nothing."""
     return False
 
@@ -187,7 +187,7 @@ class Guard:
     identity: bytes | None = None
     controls: "tuple[LdapControl, ...]" = ()
     old: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
-    shows_change: "Callable[[LdapResult], bool]" = never
+    shows_change: "Callable[[LdapResult], bool]" = never_shows_change
 
 
 class Identity(Protocol):
@@ -269,7 +269,7 @@ class Profile(ABC):
 
     def name_key(self, name: str) -> str:
         """Return the comparison key of a name: names with equal keys are equal to the server (M64)."""
-        return folded(name)
+        return fold_case(name)
 
     @abstractmethod
     def recognises(self, root_dse: "Entry") -> bool:
@@ -494,7 +494,7 @@ def context_dn(value: bytes, attribute: str) -> DN:
         raise GenericDirectoryError(f"the root DSE's {attribute} is no distinguished name: {error}") from None
 
 
-def chosen_root(override: str | None, root: DN) -> DN:
+def choose_root(override: str | None, root: DN) -> DN:
     """Return the base of computers and users: the override, or else the root.
 
     Raises:

@@ -78,7 +78,7 @@ class RangeReader:
         server = self.server()
         for _ in range(ATTEMPTS):
             try:
-                values = self._all(server.read, dn, name)
+                values = self._read_all_values(server.read, dn, name)
             except ObjectNotFound:
                 return list(some)
             except DirectoryNotConnected:
@@ -92,7 +92,7 @@ class RangeReader:
             f"{name} changes faster than its values can be read", dn=dn, hint="try again later"
         )
 
-    def _all(self, read: Read, dn: str, name: str) -> list[bytes] | None:
+    def _read_all_values(self, read: Read, dn: str, name: str) -> list[bytes] | None:
         """Return all values; None if the object changed while they were read."""
         all_values: list[bytes] = []
         before: bytes | None = None

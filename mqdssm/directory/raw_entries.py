@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 
 from mqdssm.directory.entries import PartialValues, attribute_key, decode_dn, merged_values, parse_entry
 from mqdssm.directory.ranges import RangeReader
-from mqdssm.directory.read_operations import unreadable
-from mqdssm.directory.seen_entries import IDENTITY, with_identity
+from mqdssm.directory.read_operations import make_unreadable
+from mqdssm.directory.seen_entries import IDENTITY, add_identity
 from mqdssm.directory.streams import Begin
 from mqdssm.errors import DecodeError
 
@@ -19,7 +19,7 @@ Spelt: TypeAlias = tuple[str, dict[str, list[bytes]]]
 _RANGE_OPTION: Final = "range="
 
 
-def spelt_entry(buffer: bytes, start: int, end: int) -> Spelt:
+def decode_raw_entry(buffer: bytes, start: int, end: int) -> Spelt:
     """Decode the content of a SearchResultEntry, keeping the spelling of the attribute descriptions.
 
     Args:
@@ -36,7 +36,7 @@ def spelt_entry(buffer: bytes, start: int, end: int) -> Spelt:
         _, next_index = attribute_key(written)  # also refuses what is no description
         description = written.decode("ascii")
         if _RANGE_OPTION in description.lower():
-            description = _without_range(description)
+            description = _remove_range(description)
         raws: list[bytes] = PartialValues(values, next_index) if next_index else values
         if description in attributes:
             raws = merged_values(attributes[description], raws)
@@ -44,7 +44,7 @@ def spelt_entry(buffer: bytes, start: int, end: int) -> Spelt:
     return decode_dn(name, start), {name: values for name, values in attributes.items() if values}
 
 
-def spelt_entries(
+def read_raw_entries(
     begin: Begin, attributes: Sequence[str], ranges: Callable[[], RangeReader]
 ) -> Iterator[Spelt]:
     """Read a search to its end, each object once (decision M72).
@@ -57,15 +57,15 @@ def spelt_entries(
     Raises:
         DirectoryError: while iterating; a search that breaks off never looks like a short one.
     """
-    requested, added = with_identity(attributes)
+    requested, added = add_identity(attributes)
     search = begin(requested)
     for page in search.pages():
         for buffer, messages in page.parts:
             for message in messages:
                 try:
-                    dn, raws = spelt_entry(buffer, message.start, message.end)
+                    dn, raws = decode_raw_entry(buffer, message.start, message.end)
                 except DecodeError as error:
-                    raise unreadable(error) from error
+                    raise make_unreadable(error) from error
                 identity = next((name for name in raws if name.lower() == IDENTITY.lower()), IDENTITY)
                 if not search.delivered.is_new(dn, raws.get(identity)):
                     continue
@@ -77,6 +77,6 @@ def spelt_entries(
                 yield dn, raws
 
 
-def _without_range(description: str) -> str:
+def _remove_range(description: str) -> str:
     kept = [part for part in description.split(";") if not part.lower().startswith(_RANGE_OPTION)]
     return ";".join(kept)

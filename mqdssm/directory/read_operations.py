@@ -36,13 +36,13 @@ def entries_of(page: Page) -> list[Entry]:
         GenericDirectoryError: one of them is no LDAP.
     """
     return [
-        decoded_entry(buffer, message.start, message.end, message.stop)
+        decode_whole_entry(buffer, message.start, message.end, message.stop)
         for buffer, messages in page.parts
         for message in messages
     ]
 
 
-def decoded_entry(buffer: bytes, start: int, end: int, stop: int) -> Entry:
+def decode_whole_entry(buffer: bytes, start: int, end: int, stop: int) -> Entry:
     """Decode an entry.
 
     Raises:
@@ -51,10 +51,10 @@ def decoded_entry(buffer: bytes, start: int, end: int, stop: int) -> Entry:
     try:
         return decode_entry(buffer, start, end, stop)
     except DecodeError as error:
-        raise unreadable(error) from error
+        raise make_unreadable(error) from error
 
 
-def unreadable(error: DecodeError) -> GenericDirectoryError:
+def make_unreadable(error: DecodeError) -> GenericDirectoryError:
     """Return the error for an answer that cannot be decoded."""
     return GenericDirectoryError(f"the server sent what is no LDAP: {error}")
 

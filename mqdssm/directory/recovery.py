@@ -90,7 +90,7 @@ def has_values(stored: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequenc
         sent: attribute -> values, as replaced; none removes the attribute.
     """
     return all(
-        _same_values(name.lower(), stored.get(name.lower(), ()), values) for name, values in sent.items()
+        _are_same_values(name.lower(), stored.get(name.lower(), ()), values) for name, values in sent.items()
     )
 
 
@@ -115,7 +115,7 @@ def _is_completed(name: str) -> bool:
     return name == "objectclass" or (known is not None and known.syntax is adsyntax.SECURITY_DESCRIPTOR)
 
 
-def _same_values(name: str, stored: Sequence[bytes], sent: Sequence[bytes]) -> bool:
+def _are_same_values(name: str, stored: Sequence[bytes], sent: Sequence[bytes]) -> bool:
     if sorted(stored) == sorted(sent):
         return True
     known = ATTRIBUTES.get(name)

@@ -152,15 +152,15 @@ class RowDecoder:
                     if row is not None:
                         append(row)
                         continue
-                row = self._other_shape(buffer, start, end)
-                append(self.generic_row(buffer, start, end) if row is None else row)
+                row = self._try_other_shapes(buffer, start, end)
+                append(self.decode_generic_row(buffer, start, end) if row is None else row)
                 if shapes:  # another shape may have come to the front
                     _, match, make = shapes[0]
             else:
-                append(self.generic_row(buffer, start, end))
+                append(self.decode_generic_row(buffer, start, end))
         return rows
 
-    def _other_shape(self, buffer: bytes, start: int, end: int) -> Row | None:
+    def _try_other_shapes(self, buffer: bytes, start: int, end: int) -> Row | None:
         """Decode a row by another shape than the first, which then becomes the first; None if none fits."""
         shapes = self._shapes
         for number in range(1, min(len(shapes), SHAPES_TRIED_MAX)):
@@ -177,7 +177,7 @@ class RowDecoder:
                 return row
         return None
 
-    def generic_row(self, buffer: bytes, start: int, end: int) -> Row:
+    def decode_generic_row(self, buffer: bytes, start: int, end: int) -> Row:
         """Decode a row with the generic decoder, and count the shape of the entry.
 
         Raises:
@@ -214,9 +214,9 @@ class RowDecoder:
         elif len(self._shapes) >= SHAPES_MAX:
             forgotten, _, _ = self._shapes.pop()
             self._candidates.pop(forgotten, None)
-        self._shapes.insert(0, known or self._compiled(shape))
+        self._shapes.insert(0, known or self._compile_shape(shape))
 
-    def _compiled(self, shape: _Shape) -> tuple[_Shape, _Match, _Make]:
+    def _compile_shape(self, shape: _Shape) -> tuple[_Shape, _Match, _Make]:
         return shape, re.compile(_pattern(shape), re.DOTALL).match, self._function(shape)
 
     def _is_multi(self, description: bytes) -> bool:
@@ -279,20 +279,20 @@ def _pattern(shape: _Shape) -> bytes:
         headers.append(_LENGTH + name + rb"1" + _LENGTH + (rb"\x04" + _LENGTH if single else b""))
     # The header of the list is followed by that of the first attribute, or by the end.
     list_header = _LENGTH + (rb"0" + beginnings[0] if shape else rb"\Z")
-    pattern = [rb"(\x04", _LENGTH, rb")", _up_to(list_header), rb"(0", _LENGTH, rb")"]
+    pattern = [rb"(\x04", _LENGTH, rb")", _pattern_up_to(list_header), rb"(0", _LENGTH, rb")"]
     for number, header in enumerate(headers, 1):
         pattern += [rb"(0", header, rb")"]
-        pattern.append(rb"(.*)" if number == len(shape) else _up_to(beginnings[number]))
+        pattern.append(rb"(.*)" if number == len(shape) else _pattern_up_to(beginnings[number]))
     return b"".join(pattern)
 
 
-def _up_to(beginning: bytes) -> bytes:
+def _pattern_up_to(beginning: bytes) -> bytes:
     # an atomic group: possessive quantifiers around groups never match in Python 3.11.2 (Debian 12)
     return rb"((?>[^0]*(?:0(?!" + beginning + rb")[^0]*)*))"
 
 
-def _never(*_: object) -> None:
+def _match_nothing(*_: object) -> None:
     """Match nothing, while no shape is known."""
 
 
-_NO_SHAPE: Final[tuple[_Shape, _Match, _Make]] = ((), _never, _never)
+_NO_SHAPE: Final[tuple[_Shape, _Match, _Make]] = ((), _match_nothing, _match_nothing)

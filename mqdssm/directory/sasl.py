@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from mqdssm.directory import failures
 from mqdssm.directory.requests import encode_sasl_bind
 from mqdssm.directory.responses import BIND_RESPONSE, LdapResult, MessageSplitter, decode_result
-from mqdssm.directory.secret import without_frames
+from mqdssm.directory.secret import remove_frames
 from mqdssm.errors import ConfigError, DecodeError, DirectoryNotConnected, MissingPackageError
 
 if TYPE_CHECKING:
@@ -126,9 +126,9 @@ class SaslLogIn:
                 channel_bindings=None if self.certificate is None else channel_binding(self.certificate),
             )
         except ImportError as error:
-            raise _no_kerberos(error) from without_frames(error)
+            raise _no_kerberos(error) from remove_frames(error)
         except Exception as error:  # noqa: BLE001  pyspnego lets errors of GSS-API and SSPI through
-            raise failures.no_ticket(self.endpoint, self.options, error) from without_frames(error)
+            raise failures.make_no_ticket(self.endpoint, self.options, error) from remove_frames(error)
 
     def _credential(self, spnego: Any) -> Any:
         user = self.options.user
@@ -143,9 +143,9 @@ class SaslLogIn:
         try:
             return context.step(answer) or b""
         except ImportError as error:
-            raise _no_kerberos(error) from without_frames(error)
+            raise _no_kerberos(error) from remove_frames(error)
         except Exception as error:  # noqa: BLE001  as above
-            raise failures.no_ticket(self.endpoint, self.options, error) from without_frames(error)
+            raise failures.make_no_ticket(self.endpoint, self.options, error) from remove_frames(error)
 
     def _layer(self, context: Any) -> Layer | None:
         if self.certificate is not None:
@@ -226,7 +226,7 @@ class SealedTransport:
         """Seal octets and send them."""
         for start in range(0, len(data), PLAIN_BYTES_MAX):
             sealed = self._layer.seal(data[start : start + PLAIN_BYTES_MAX])
-            self._hurry()
+            self._shorten_timeout()
             self._raw.sendall(struct.pack(">I", len(sealed)) + sealed)
 
     def recv(self, size: int, /) -> bytes:
@@ -248,7 +248,7 @@ class SealedTransport:
         """Close the socket."""
         self._raw.close()
 
-    def _hurry(self) -> None:
+    def _shorten_timeout(self) -> None:
         if self._deadline is not None:
             remaining_s = self._deadline - time.monotonic()
             if remaining_s <= 0:
@@ -265,7 +265,7 @@ class SealedTransport:
                     buffer = bytes(self._sealed[4 : 4 + size])
                     del self._sealed[: 4 + size]
                     return buffer
-            self._hurry()
+            self._shorten_timeout()
             data = self._raw.recv(RECEIVE_BYTES)
             if not data:
                 return None

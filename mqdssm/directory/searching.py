@@ -145,13 +145,13 @@ class PagedSearch:
                     failures, deadline = 0, self._deadline()
                 failures += 1
                 if broken.is_final or not self._may_begin_again(failures, deadline):
-                    raise self._broke_off(broken.words) from broken
+                    raise self._make_broken_search(broken.words) from broken
             except _NoServerError as error:
                 failures += 1
                 if not self.delivered.count:
                     raise error.reason from None
                 if error.is_final or not self._may_begin_again(failures, deadline):
-                    raise self._broke_off(f"then {error.reason}") from error.reason
+                    raise self._make_broken_search(f"then {error.reason}") from error.reason
             else:
                 return
             self.delivered.begin_again()
@@ -180,7 +180,7 @@ class PagedSearch:
                 raise _NoServerError(error, is_final=self._pool.is_closed) from error
             self._url = channel.url
             first = self._first(channel, deadline)
-            last = yield from self._all_but_last(channel, first)
+            last = yield from self._read_all_but_last(channel, first)
         yield last
 
     def _first(self, channel: Channel, deadline: float) -> Page:
@@ -193,7 +193,7 @@ class PagedSearch:
         channel.send(self._search.encode(message_id, paging), deadline)
         return message_id
 
-    def _all_but_last(self, channel: Channel, page: Page) -> Generator[Page, None, Page]:
+    def _read_all_but_last(self, channel: Channel, page: Page) -> Generator[Page, None, Page]:
         fast, cookie = True, b""
         finished = False
         try:
@@ -245,7 +245,7 @@ class PagedSearch:
             )
         return error
 
-    def _broke_off(self, words: str) -> DirectoryNotConnected:
+    def _make_broken_search(self, words: str) -> DirectoryNotConnected:
         return DirectoryNotConnected(
             f"the search below {self._search.base!r} broke off after {self.delivered.count} entries on "
             f"{self._url}: {words}",

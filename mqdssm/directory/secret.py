@@ -44,7 +44,7 @@ class Secret:
         return hash((Secret, self._text))
 
 
-def password_in(file: Path) -> str:
+def read_password(file: Path) -> str:
     """Read the password from a file, without its line end.
 
     Raises:
@@ -64,7 +64,7 @@ def password_in(file: Path) -> str:
     return text
 
 
-def without_frames(error: Exception) -> Exception:
+def remove_frames(error: Exception) -> Exception:
     """Return an error and its causes without tracebacks, whose variables may hold the password.
 
     Programs that log tracebacks with variables would log the password.

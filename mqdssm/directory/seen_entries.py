@@ -19,7 +19,7 @@ NOTHING: Final = frozenset({"1.1"})
 T = TypeVar("T")
 
 
-def with_identity(attributes: Sequence[str]) -> tuple[tuple[str, ...], bool]:
+def add_identity(attributes: Sequence[str]) -> tuple[tuple[str, ...], bool]:
     """Return the attributes to request, and True if `IDENTITY` was added.
 
     Args:
@@ -84,7 +84,7 @@ class Delivered:
             dns: their names, as the server wrote them.
             guids: the objectGUID of each, or what came instead of it.
         """
-        keys = _all_keys(dns, guids)
+        keys = _make_keys(dns, guids)
         if self._before:
             pairs = [pair for pair in zip(items, keys, strict=True) if pair[1] not in self._before]
             items = [item for item, _ in pairs]
@@ -93,7 +93,7 @@ class Delivered:
         return items
 
 
-def _all_keys(dns: Iterable[str], guids: Sequence[object]) -> list[bytes]:
+def _make_keys(dns: Iterable[str], guids: Sequence[object]) -> list[bytes]:
     if set(map(type, guids)) <= {bytes} and set(map(len, guids)) <= {KEY_BYTES}:  # type: ignore[arg-type]  # all are bytes
         return list(guids)  # type: ignore[arg-type]  # as above
     return [key_of(dn, guid) for dn, guid in zip(dns, guids, strict=True)]

@@ -47,19 +47,19 @@ class ServerInfo:
     @property
     def profile(self) -> Profile:
         """Profile of this kind of server."""
-        return self._there().profile
+        return self._require_directory().profile
 
     @property
     def naming(self) -> Naming:
         """Naming contexts."""
-        return self._there().naming
+        return self._require_directory().naming
 
     @property
     def root_dse(self) -> Entry:
         """Root DSE of the first server."""
-        return self._there().root_dse
+        return self._require_directory().root_dse
 
-    def _there(self) -> _Directory:
+    def _require_directory(self) -> _Directory:
         directory = self._directory
         if directory is None:
             raise DirectoryNotConnected("no server of this directory has been reached yet")

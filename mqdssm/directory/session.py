@@ -17,7 +17,7 @@ from mqdssm.directory.loading.loader import Loader
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Opener, Pool
 from mqdssm.directory.profile import Naming, Profile
-from mqdssm.directory.raw_entries import Spelt, spelt_entries
+from mqdssm.directory.raw_entries import Spelt, read_raw_entries
 from mqdssm.directory.read_operations import ReadOperations, target_name
 from mqdssm.directory.recovery import ReadBack
 from mqdssm.directory.requests import LdapControl, SearchScope, encode_add, encode_extended, encode_modify_dn
@@ -82,7 +82,7 @@ class Session:
         Raises:
             DirectoryError: as `open`.
         """
-        self._known()
+        self._connect_if_needed()
 
     def close(self) -> None:
         """Unbind all connections ([MS-MQDSSM] 3.1.6.21); a later operation is DirectoryNotConnected."""
@@ -111,17 +111,17 @@ class Session:
     @property
     def profile(self) -> Profile:
         """Profile of this kind of server."""
-        return self._known().profile
+        return self._connect_if_needed().profile
 
     @property
     def naming(self) -> Naming:
         """Naming contexts; `Naming.configuration` is CachedConfigurationNamingContext (3.1.1.5)."""
-        return self._known().naming
+        return self._connect_if_needed().naming
 
     @property
     def root_dse(self) -> Entry:
         """Root DSE, as it was read when connecting."""
-        return self._known().root_dse
+        return self._connect_if_needed().root_dse
 
     @property
     def brings_references(self) -> bool:
@@ -154,7 +154,7 @@ class Session:
             GenericDirectoryError: it is one, and `allow_replicated` is not set.
             DirectoryError: the server cannot be asked.
         """
-        self._known()
+        self._connect_if_needed()
         self._changing.refuse_if_replicated(operation, "")
 
     def refuse_elsewhere(self, operation: str, dn: str) -> None:
@@ -216,7 +216,7 @@ class Session:
             ObjectNotFound: no such object, or it does not satisfy the filter.
             DirectoryError: anything else that went wrong.
         """
-        self._known()
+        self._connect_if_needed()
         entries = self._reading.get_all(target, attributes, object_filter or TRUE, only_own=only_own)
         name = target_name(target)
         if not entries:
@@ -300,7 +300,7 @@ class Session:
             ValueError: an attribute name that is none.
             DirectoryError: while iterating, as `find`.
         """
-        profile = self._known().profile
+        profile = self._connect_if_needed().profile
         bring = profile.references_control(self.root_dse, references or {})
         brings = None if references is None else bool(bring)
         rows = streams.RowOptions(tuple(columns), multi, profile, brings, lambda: self._reading.ranges)
@@ -321,7 +321,7 @@ class Session:
     def spelt(self, base: str | DN, search_filter: LdapFilter, attributes: Sequence[str]) -> Iterator[Spelt]:
         """Search as `find`, for copies: DN and attributes keep the server's spelling and order."""
         begin = self._paging(base, search_filter, SearchScope.SUBTREE, None)
-        return spelt_entries(begin, attributes, lambda: self._reading.ranges)
+        return read_raw_entries(begin, attributes, lambda: self._reading.ranges)
 
     # changing
 
@@ -341,7 +341,7 @@ class Session:
         """
         name = str(dn)
         self._changing.refuse_if_read_only("add", name)
-        profile = self._known().profile
+        profile = self._connect_if_needed().profile
         profile.check_name(name)
         controls = profile.write_controls(attributes)
         self._changing.send(
@@ -398,7 +398,7 @@ class Session:
         if not replacements:
             return
         self._changing.refuse_if_read_only("modify", name_of(target))
-        self._known()
+        self._connect_if_needed()
         self._changing.modify(target, replacements, unchanged)
 
     def delete(self, target: str | DN | Entry) -> None:
@@ -411,7 +411,7 @@ class Session:
             OutcomeUnknown: the answer was lost, and reading back did not work.
         """
         self._changing.refuse_if_read_only("delete", name_of(target))
-        self._known()
+        self._connect_if_needed()
         self._changing.delete(target)
 
     def rename(self, dn: str | DN, new_rdn: str, new_parent: str | DN | None = None) -> None:
@@ -433,7 +433,7 @@ class Session:
         parent = DN.parse(superior) if superior is not None else DN.parse(name).parent
         target = DN.parse(f"{new_rdn},{parent}")
         self._changing.refuse_if_read_only("rename", name)
-        self._known()
+        self._connect_if_needed()
         self._changing.send(
             "rename",
             name,
@@ -466,7 +466,7 @@ class Session:
         """
         check_msmq(self)
 
-    def _known(self) -> ServerInfo:
+    def _connect_if_needed(self) -> ServerInfo:
         """Connect if no server was reached yet, and return the server information."""
         if not self._knowledge.is_there:
             connecting = 2 * len(self._options.endpoints) * self._options.connect_timeout_s
@@ -484,7 +484,7 @@ class Session:
         controls: tuple[LdapControl, ...] = (),
     ) -> streams.Begin:
         name = str(base)
-        knowledge = self._known()
+        knowledge = self._connect_if_needed()
         profile = knowledge.profile
 
         def begin(attributes: tuple[str, ...]) -> PagedSearch:

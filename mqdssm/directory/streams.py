@@ -8,11 +8,11 @@ from mqdssm.directory.channel import Page
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.profile import Profile
 from mqdssm.directory.ranges import RangeReader
-from mqdssm.directory.read_operations import decoded_entry, unreadable
+from mqdssm.directory.read_operations import decode_whole_entry, make_unreadable
 from mqdssm.directory.responses import MessageBounds
 from mqdssm.directory.rows import RowDecoder
 from mqdssm.directory.searching import PagedSearch
-from mqdssm.directory.seen_entries import IDENTITY, with_identity
+from mqdssm.directory.seen_entries import IDENTITY, add_identity
 from mqdssm.errors import DecodeError
 
 Begin = Callable[[tuple[str, ...]], PagedSearch]
@@ -31,14 +31,14 @@ def entries(begin: Begin, attributes: Sequence[str], ranges: Callable[[], RangeR
         ValueError: an attribute name that is none.
         DirectoryError: while iterating.
     """
-    requested, added = with_identity(attributes)
+    requested, added = add_identity(attributes)
     search = begin(requested)
 
     def stream() -> Iterator[Entry]:
         for page in search.pages():
             for buffer, messages in page.parts:
                 for message in messages:
-                    entry = decoded_entry(buffer, message.start, message.end, message.stop)
+                    entry = decode_whole_entry(buffer, message.start, message.end, message.stop)
                     if not search.delivered.is_new(entry.dn, entry.all(IDENTITY)):
                         continue
                     if added:
@@ -76,7 +76,7 @@ class RowOptions:
             ValueError: an attribute name that is none.
             DirectoryError: while iterating.
         """
-        requested, added = with_identity(self.columns)
+        requested, added = add_identity(self.columns)
         decoder = RowDecoder(requested if added else self.columns, multi=self.multi)
         keys = [name.partition(";")[0].lower() for name in decoder.columns]
         place = keys.index(IDENTITY.lower()) + 1
@@ -84,11 +84,11 @@ class RowOptions:
 
         def rows() -> Iterator[tuple[Any, ...]]:
             for page in search.pages():
-                for decoded in self._decoded(decoder, page, added=added):
+                for decoded in self._decode_page(decoder, page, added=added):
                     new = search.delivered.new(
                         decoded.rows,
-                        (row[0] for row in decoded.with_identity),
-                        [row[place] for row in decoded.with_identity],
+                        (row[0] for row in decoded.rows_with_identity),
+                        [row[place] for row in decoded.rows_with_identity],
                     )
                     if self.multi:
                         yield from self.ranges().complete_rows(new, self.columns, self.multi)
@@ -97,7 +97,7 @@ class RowOptions:
 
         return rows()
 
-    def _decoded(self, decoder: RowDecoder, page: Page, *, added: bool) -> Iterator["_Part"]:
+    def _decode_page(self, decoder: RowDecoder, page: Page, *, added: bool) -> Iterator["_Part"]:
         for buffer, messages in page.parts:
             try:
                 all_columns = decoder.rows(buffer, [(message.start, message.end) for message in messages])
@@ -107,7 +107,7 @@ class RowOptions:
                 elif self.brings is not None:
                     rows = [(*row, None) for row in rows]
             except DecodeError as error:
-                raise unreadable(error) from error
+                raise make_unreadable(error) from error
             yield _Part(all_columns, rows)
 
 
@@ -116,11 +116,11 @@ class _Part:
     """Part of a page.
 
     Attributes:
-        with_identity: its rows as they were decoded.
+        rows_with_identity: its rows as they were decoded.
         rows: these rows as the caller gets them.
     """
 
-    with_identity: list[tuple[Any, ...]]
+    rows_with_identity: list[tuple[Any, ...]]
     rows: list[tuple[Any, ...]]
 
 
@@ -158,7 +158,7 @@ def portions(begin: Begin, columns: Sequence[str], decoder: Decoder[P]) -> Itera
         ValueError: an attribute name that is none.
         DirectoryError: while iterating.
     """
-    requested, _ = with_identity(columns)
+    requested, _ = add_identity(columns)
     decode = decoder(requested)
     search = begin(requested)
 
@@ -169,7 +169,7 @@ def portions(begin: Begin, columns: Sequence[str], decoder: Decoder[P]) -> Itera
             try:
                 portion = decode(page.parts)
             except DecodeError as error:
-                raise unreadable(error) from error
+                raise make_unreadable(error) from error
             new = search.delivered.new(list(range(len(portion))), *portion.identities())
             yield portion if len(new) == len(portion) else portion.only(new)
 

@@ -13,7 +13,7 @@ from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import TRUE
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
-from mqdssm.directory.profile import Guard, never
+from mqdssm.directory.profile import Guard, never_shows_change
 from mqdssm.directory.read_operations import ReadOperations
 from mqdssm.directory.recovery import Fate, ReadBack, is_as_sent
 from mqdssm.directory.requests import ChangeType, Modification, encode_delete, encode_modify
@@ -178,7 +178,7 @@ class Changing:
         dn: str,
         encoded: Callable[[int], bytes],
         look: Look,
-        shows_change: Callable[[LdapResult], bool] = never,
+        shows_change: Callable[[LdapResult], bool] = never_shows_change,
     ) -> None:
         """Send a change to a server, and read it back if the answer is lost.
 
@@ -199,7 +199,7 @@ class Changing:
         self.refuse_if_read_only(operation, dn)
         self.refuse_elsewhere(operation, dn)
         self.refuse_if_replicated(operation, dn)
-        result = self._hand_over(operation, dn, encoded, look)
+        result = self._send_change(operation, dn, encoded, look)
         if result is not None and shows_change(result):
             raise ObjectChanged(
                 f"{operation} failed: another program changed the object after it was read",
@@ -211,7 +211,7 @@ class Changing:
         if result is not None and result.code != 0:
             raise self._knowledge.error_of(result, operation, dn)
 
-    def _hand_over(
+    def _send_change(
         self, operation: str, dn: str, encoded: Callable[[int], bytes], look: Look
     ) -> LdapResult | None:
         """Return the server's result; None if the answer was lost, but the change was found made."""
@@ -228,7 +228,7 @@ class Changing:
                     lost, url = broken, channel.url
                 else:
                     if result.code == 0:
-                        self._pool.changed_on(channel.url)
+                        self._pool.note_change_on(channel.url)
                     return result
             if lost.timed_out:
                 self._pool.suspect(url)
@@ -299,18 +299,18 @@ class Changing:
             )
             for entry in entries:
                 if entry.name == DN.parse(dn):
-                    return _made_as_sent(entry, attributes, dn)
+                    return _is_made_as_sent(entry, attributes, dn)
             if entries:  # a GUID that the caller brought, and that another object has
                 raise ObjectAlreadyExists(
                     "add failed: another object has the same objectGUID",
                     dn=dn,
                     hint=f"it is {entries[0].dn}, which was there before or has been renamed since",
                 )
-        stored = self._entry_at(dn, tuple(attributes), deadline, url)
+        stored = self._read_entry(dn, tuple(attributes), deadline, url)
         if stored is None:
             return False
         if guid is None:
-            return _made_as_sent(stored, attributes, dn)
+            return _is_made_as_sent(stored, attributes, dn)
         raise ObjectAlreadyExists(
             "add failed: an object of that name exists already", dn=dn, hint="it has another objectGUID"
         )
@@ -323,23 +323,25 @@ class Changing:
         Raises:
             ObjectNotFound: there is no such object.
         """
-        stored = self._entry_at(dn, tuple(replacements), deadline, url)
+        stored = self._read_entry(dn, tuple(replacements), deadline, url)
         if stored is None:
             raise ObjectNotFound("modify failed: there is no such object", dn=dn)
         return self._knowledge.profile.holds(stored.attributes, replacements)
 
     def was_deleted(self, dn: str, deadline: float, url: str | None) -> bool:
         """Return True if the object does not exist any more."""
-        return self._entry_at(dn, ("1.1",), deadline, url) is None
+        return self._read_entry(dn, ("1.1",), deadline, url) is None
 
     def was_renamed(self, old: str, new: DN, deadline: float, url: str | None) -> bool:
         """Return True if the object has exactly its new name, and the old name does not exist."""
-        stored = self._entry_at(str(new), ("1.1",), deadline, url)
+        stored = self._read_entry(str(new), ("1.1",), deadline, url)
         if stored is None or stored.name.name != new.name:
             return False
-        return DN.parse(old) == new or self._entry_at(old, ("1.1",), deadline, url) is None
+        return DN.parse(old) == new or self._read_entry(old, ("1.1",), deadline, url) is None
 
-    def _entry_at(self, dn: str, attributes: Sequence[str], deadline: float, url: str | None) -> Entry | None:
+    def _read_entry(
+        self, dn: str, attributes: Sequence[str], deadline: float, url: str | None
+    ) -> Entry | None:
         try:
             entries = self._reading.get_all(dn, attributes, deadline=deadline, url=url)
         except ObjectNotFound:
@@ -364,7 +366,7 @@ def changes_of(guard: Guard, replacements: Mapping[str, Sequence[bytes]]) -> lis
     return changes
 
 
-def _made_as_sent(stored: Entry, sent: Mapping[str, Sequence[bytes]], dn: str) -> bool:
+def _is_made_as_sent(stored: Entry, sent: Mapping[str, Sequence[bytes]], dn: str) -> bool:
     """Return True if an object has the sent values; raise ObjectAlreadyExists otherwise."""
     if is_as_sent(stored.attributes, sent):
         return True

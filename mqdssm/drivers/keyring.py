@@ -19,7 +19,7 @@ from mqdssm.engines.replication.operations import (
 )
 from mqdssm.errors import DecodeError, DirectoryError, MappingError
 from mqdssm.model.guid import Guid
-from mqdssm.model.hresults import failed
+from mqdssm.model.hresults import is_failure
 from mqdssm.model.messages import PropertyValue
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
@@ -183,7 +183,7 @@ class DirectoryKeys:
 
     def _machine(self, identifier: Guid) -> TrustedSender | None:
         read = self._perform(ReadObject(object_type=ObjectType.MACHINE, identifier=identifier))
-        return None if not isinstance(read, ObjectRead) or failed(read.status) else _sender(read)
+        return None if not isinstance(read, ObjectRead) or is_failure(read.status) else _sender(read)
 
     def _read_sites(self) -> tuple["_Site", ...]:
         listed = self._perform(ListObjects(object_type=ObjectType.SITE, partition_id=PEC_PARTITION_ID))

@@ -9,7 +9,7 @@ from mqdssm.directory.filters import any_of
 from mqdssm.errors import AttributeNotFound, GenericDirectoryError
 from mqdssm.events import forest
 from mqdssm.events.context import Context
-from mqdssm.events.references import BATCH_TERMS, batched, key_of
+from mqdssm.events.references import BATCH_TERMS, key_of, split_into_batches
 from mqdssm.model.dn import DN
 from mqdssm.model.names import DistributionListFormatName, PublicFormatName, parse_format_name
 from mqdssm.tables.schema import ALIAS_CLASS, ALIAS_FORMAT_NAME, GROUP_CLASS, GROUP_MEMBER, QUEUE_CLASS
@@ -63,7 +63,7 @@ def resolve_distribution_list(ctx: Context, format_name: str) -> list[str]:
     format_names: dict[str, None] = {}
     seen = {key_of(group.dn)}
     # not recursion: nested lists may be as deep as there are groups
-    pending: list[Iterator[Entry]] = [_members(ctx, group)]
+    pending: list[Iterator[Entry]] = [_read_members(ctx, group)]
     while pending:
         member = next(pending[-1], None)
         if member is None:
@@ -72,7 +72,7 @@ def resolve_distribution_list(ctx: Context, format_name: str) -> list[str]:
             key = key_of(member.dn)
             if key not in seen:
                 seen.add(key)
-                pending.append(_members(ctx, member))
+                pending.append(_read_members(ctx, member))
         else:
             format_names[_queue_format_name(member)] = None
     return list(format_names)
@@ -86,14 +86,14 @@ def _list_identifier(format_name: str) -> UUID:
             raise ValueError(f"{format_name!r} is no distribution list: DL=<GUID> is expected")
 
 
-def _members(ctx: Context, group: Entry) -> Iterator[Entry]:
+def _read_members(ctx: Context, group: Entry) -> Iterator[Entry]:
     """Yield the existing members of a group, in the group's order.
 
     One search reads them all if the server supports it (decision M76); the rest is read in batches by name.
     """
     names = [value.decode(errors="replace") for value in group.all(GROUP_MEMBER)]
-    entries_by_name = _told(ctx, group) if names else {}
-    for batch in batched(names, BATCH_TERMS):
+    entries_by_name = _read_dereferenced(ctx, group) if names else {}
+    for batch in split_into_batches(names, BATCH_TERMS):
         others = _entries(ctx, [name for name in batch if key_of(name) not in entries_by_name])
         for name in batch:
             key = key_of(name)
@@ -104,7 +104,7 @@ def _members(ctx: Context, group: Entry) -> Iterator[Entry]:
                 yield entry
 
 
-def _told(ctx: Context, group: Entry) -> dict[str, Entry]:
+def _read_dereferenced(ctx: Context, group: Entry) -> dict[str, Entry]:
     """Read the members that the server returns in one search."""
     entries_by_name: dict[str, Entry] = {}
     try:

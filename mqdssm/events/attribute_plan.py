@@ -129,7 +129,7 @@ class Needs:
             dereferenced = (brought.get(name.lower(), ()) for *_, brought in entries if brought)
             references.learn(chain.from_iterable(dereferenced), of_class)
             for _, values, _ in entries:
-                dns.update((raw.decode(errors="replace"), None) for raw in as_list(values[column]))
+                dns.update((raw.decode(errors="replace"), None) for raw in list_values(values[column]))
         for of_class, dns in dns_by_class.items():
             references.fetch_identifiers(dns, of_class)
         if self._of_computer:
@@ -142,7 +142,7 @@ class Needs:
                 yield computer_of(dn, self.above)
 
 
-def as_list(value: Value) -> list[bytes]:
+def list_values(value: Value) -> list[bytes]:
     """Return all values of an LDAP attribute as a list ([MS-MQDSSM] 3.1.6.11)."""
     if value is None:
         return []

@@ -153,7 +153,7 @@ def names_to_write(
         names = obj.assigned
         if not obj.was_read:
             names -= KEYS[table.name]
-        names -= _only_forgotten(table, obj)
+        names -= _find_unset_only(table, obj)
     else:
         check_names(table, attributes)
         names = frozenset(attributes)
@@ -164,23 +164,25 @@ def names_to_write(
     return names & (obj.populated | obj.assigned)
 
 
-def _only_forgotten(table: ElementTable, obj: DirectoryObject) -> frozenset[str]:
+def _find_unset_only(table: ElementTable, obj: DirectoryObject) -> frozenset[str]:
     """Return unset attributes that cannot be written, and so cannot be removed from the directory."""
     return (obj.assigned - obj.populated).difference(table.names(Access.WRITE))
 
 
-def made_by_servers(table: ElementTable) -> frozenset[str]:
+def names_made_by_servers(table: ElementTable) -> frozenset[str]:
     """Return the attributes that no create stores, since servers make or compute them."""
     return frozenset(row.adm for row in table.rows if not row.access & (Access.CREATE | Access.NAME))
 
 
-def left_by_create(table: ElementTable, obj: DirectoryObject, created: frozenset[str]) -> frozenset[str]:
+def names_left_by_create(
+    table: ElementTable, obj: DirectoryObject, created: frozenset[str]
+) -> frozenset[str]:
     """Return the attributes that a create did not store, so that a write without a list sends them (M62)."""
     stored = frozenset(row.adm for row in table.rows if row.access & Access.CREATE)
     return (obj.populated & stored) - created
 
 
-def left_by_write(table: ElementTable, obj: DirectoryObject, written: frozenset[str]) -> frozenset[str]:
+def names_left_by_write(table: ElementTable, obj: DirectoryObject, written: frozenset[str]) -> frozenset[str]:
     """Return the assigned attributes not written yet, so that a write without a list sends them (M62)."""
-    unwritten = obj.assigned - written - _only_forgotten(table, obj)
+    unwritten = obj.assigned - written - _find_unset_only(table, obj)
     return unwritten if obj.was_read else unwritten - KEYS[table.name]

@@ -56,7 +56,7 @@ def change_located(
 
 
 @contextmanager
-def half_done(done: Callable[[], str], next_step: str) -> Iterator[None]:
+def explain_half_done(done: Callable[[], str], next_step: str) -> Iterator[None]:
     """Add the completed steps and the next step to an error (decision M93).
 
     Args:

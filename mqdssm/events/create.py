@@ -16,13 +16,18 @@ from mqdssm.errors import (
     OutcomeUnknown,
 )
 from mqdssm.events import security, settings
-from mqdssm.events.attributes import left_by_create, made_by_servers, names_to_create, table_of_object
+from mqdssm.events.attributes import (
+    names_left_by_create,
+    names_made_by_servers,
+    names_to_create,
+    table_of_object,
+)
 from mqdssm.events.context import Context, Machine
-from mqdssm.events.encode import KEYS_NAME, DnsOf, incomplete_names, keys_of, look_up
+from mqdssm.events.encode import KEYS_NAME, DnsOf, find_incomplete_names, keys_of, look_up
 from mqdssm.events.entry_builder import EntryTarget, Maker
-from mqdssm.events.machines import with_machine
+from mqdssm.events.machines import call_with_machine
 from mqdssm.events.made_entry import MadeEntry
-from mqdssm.events.object_names import check_computer, new_path
+from mqdssm.events.object_names import check_computer, parse_new_path
 from mqdssm.events.settings import Served, guid_of, postprocess
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
@@ -107,11 +112,11 @@ class Created:
 def _mark(work: CreateContext, obj: DirectoryObject, created: Created) -> None:
     """Mark an element as created, and unset attributes that servers made for an earlier object."""
     table = TABLES[type(obj)]
-    stored = created.stored - incomplete_names(obj, table.ldap_class, created.stored, work.dns_of)
+    stored = created.stored - find_incomplete_names(obj, table.ldap_class, created.stored, work.dns_of)
     obj.mark_created(
         created.identifier,
-        outdated=made_by_servers(table),
-        left=left_by_create(table, obj, stored),
+        outdated=names_made_by_servers(table),
+        left=names_left_by_create(table, obj, stored),
         original_identifier=created.original,
     )
 
@@ -163,12 +168,12 @@ def _add(work: CreateContext, entry: MadeEntry, obj: DirectoryObject) -> Created
     session = work.ctx.session
     brought = obj.identifier if "Identifier" in work.names else None
     identifier = session.create(entry.dn, entry.ldap_class, entry.values, brought)
-    identifier = identifier or _guid_of_new(work.ctx, entry.dn)
+    identifier = identifier or _read_new_guid(work.ctx, entry.dn)
     kept_beside = brought != identifier and entry.ldap_class in session.profile.original_guid_classes
     return Created(identifier, work.names, brought if kept_beside else None)
 
 
-def _guid_of_new(ctx: Context, dn: DN) -> UUID:
+def _read_new_guid(ctx: Context, dn: DN) -> UUID:
     """Read the GUID that the server made for a new object.
 
     Raises:
@@ -188,7 +193,7 @@ def _guid_of_new(ctx: Context, dn: DN) -> UUID:
 
 
 def _create_queue(work: CreateContext, queue: Queue) -> Created:
-    path = new_path(queue.pathname or "")
+    path = parse_new_path(queue.pathname or "")
 
     def below(machine: Machine) -> Created:
         entry = work.maker.queue(queue, machine.dn, machine.sid, work.names)
@@ -200,7 +205,7 @@ def _create_queue(work: CreateContext, queue: Queue) -> Created:
             )
             raise
 
-    return with_machine(work.ctx, path.computer, below)
+    return call_with_machine(work.ctx, path.computer, below)
 
 
 # -- QueueManager (3.1.6.1.1) ------------------------------------------------------------------------
@@ -227,7 +232,7 @@ def _create_queue_manager(work: CreateContext, manager: QueueManager) -> Created
         postprocess(ctx, "created", machine.dn, keys, served if served.is_server else None, new=True)
         return created
 
-    return with_machine(ctx, manager.computer_name or "", below)
+    return call_with_machine(ctx, manager.computer_name or "", below)
 
 
 def _add_unless_there(work: CreateContext, entry: MadeEntry, manager: QueueManager) -> Created | Entry:

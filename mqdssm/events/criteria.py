@@ -28,9 +28,9 @@ from mqdssm.directory.filters import (
 )
 from mqdssm.directory.session import Session
 from mqdssm.events.references import key_of
-from mqdssm.events.targets import public_path
+from mqdssm.events.targets import parse_public_path
 from mqdssm.model.base import DirectoryObject
-from mqdssm.model.fieldtypes import problems_in
+from mqdssm.model.fieldtypes import describe_problems
 from mqdssm.model.filters import Filter
 from mqdssm.model.queuenames import lower_each
 from mqdssm.tables.compute import dn_of_directory_path
@@ -73,7 +73,7 @@ def checked_value(table: ElementTable, row: Row, value: object) -> Any:
     try:
         setattr(probe, row.field, value)
     except ValidationError as error:
-        raise ValueError(problems_in(error)) from None
+        raise ValueError(describe_problems(error)) from None
     checked = getattr(probe, row.field)
     if checked is None:
         raise ValueError(f"{table.name}.{row.adm} cannot be compared with nothing")
@@ -81,7 +81,7 @@ def checked_value(table: ElementTable, row: Row, value: object) -> Any:
         case Computed.DIRECTORY_PATH:
             dn_of_directory_path(checked)
         case Computed.PATHNAME:
-            public_path(checked)
+            parse_public_path(checked)
     return checked
 
 
@@ -148,7 +148,7 @@ def to_ldap(
         raws = list(row.encode(value))
         return _equality(row, expression.operator, raws, session, value=value, matches=known)
     if row.syntax is INT32:
-        return _ordered(row, expression.operator, row.encode(value)[0], value)
+        return _order_filter(row, expression.operator, row.encode(value)[0], value)
     return None
 
 
@@ -224,7 +224,9 @@ def _equality(
     attribute = row.ldap[0]
     if matches is None:
         matches = (
-            all_of(*(_equal(row, raw, value, session) for raw in raws)) if raws else Not(Present(attribute))
+            all_of(*(_equality_filter(row, raw, value, session) for raw in raws))
+            if raws
+            else Not(Present(attribute))
         )
     if row.missing is not Missing.DEFAULT:
         # a missing attribute is unknown: it does not differ from any value
@@ -238,7 +240,7 @@ def _equality(
     return Not(matches if row.syntax is not UINT32 else Equal(attribute, raws[0]))
 
 
-def _equal(row: Row, raw: bytes, value: Any, session: Session) -> LdapFilter:
+def _equality_filter(row: Row, raw: bytes, value: Any, session: Session) -> LdapFilter:
     test = Equal(row.ldap[0], raw)
     if row.syntax is UINT32 and value > INT32_MAX and session.profile.holds_large_integers:
         # what other programs wrote unsigned (M11)
@@ -246,7 +248,7 @@ def _equal(row: Row, raw: bytes, value: Any, session: Session) -> LdapFilter:
     return test
 
 
-def _ordered(row: Row, sign: str, raw: bytes, value: Any) -> LdapFilter:
+def _order_filter(row: Row, sign: str, raw: bytes, value: Any) -> LdapFilter:
     attribute = row.ldap[0]
     edge: LdapFilter = LessOrEqual(attribute, raw) if "<" in sign else GreaterOrEqual(attribute, raw)
     if sign in {"<", ">"}:

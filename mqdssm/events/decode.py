@@ -125,12 +125,12 @@ class ElementDecoder:
                 value = (
                     row.default
                     if raw is None and row.missing is Missing.DEFAULT
-                    else self._missing(row, dn)
+                    else self._value_if_missing(row, dn)
                     if raw is None
                     else row.decode((raw,) if isinstance(raw, bytes) else raw)
                 )
             except MappingError as error:
-                value = self._refused(row, dn, error)
+                value = self._value_if_refused(row, dn, error)
             if value is not UNSET:
                 values_by_field[row.field] = value
         if self._needs.made:
@@ -144,9 +144,9 @@ class ElementDecoder:
             try:
                 value = make(row, source)
                 if value is UNSET:
-                    value = row.default if row.missing is Missing.DEFAULT else self._missing(row, dn)
+                    value = row.default if row.missing is Missing.DEFAULT else self._value_if_missing(row, dn)
             except (MappingError, DecodeError, ValueError) as error:
-                value = self._refused(row, dn, error)
+                value = self._value_if_refused(row, dn, error)
             if value is not UNSET:
                 values_by_field[row.field] = value
         for words in source.skipped:
@@ -172,7 +172,7 @@ class ElementDecoder:
                 ASK_ITS_DOMAIN,
             )
 
-    def _missing(self, row: Row, dn: str) -> Any:
+    def _value_if_missing(self, row: Row, dn: str) -> Any:
         must = row.missing is Missing.ERROR and self._strict
         if must or (row.missing is Missing.ERROR_IF_ASKED and row.adm in self._asked and self._strict):
             on_computer = row.holder is Holder.COMPUTER
@@ -186,7 +186,7 @@ class ElementDecoder:
             log.warning("%s: no %s, so %s.%s is left out", dn, row.ldap[0], self._table.name, row.adm)
         return UNSET
 
-    def _refused(self, row: Row, dn: str, error: Exception) -> Any:
+    def _value_if_refused(self, row: Row, dn: str, error: Exception) -> Any:
         if self._strict:
             raise GenericDirectoryError(
                 f"{self._table.name}.{row.adm} cannot be read: {error}",

@@ -11,7 +11,7 @@ from mqdssm.directory.requests import SearchScope
 from mqdssm.errors import GenericDirectoryError
 from mqdssm.events import settings
 from mqdssm.events.attributes import table_of_object
-from mqdssm.events.contention import IDENTITY, change_located, half_done
+from mqdssm.events.contention import IDENTITY, change_located, explain_half_done
 from mqdssm.events.context import Context
 from mqdssm.events.settings import Served, remove_settings
 from mqdssm.model.base import DirectoryObject
@@ -153,7 +153,7 @@ def _delete_with_queues(ctx: Context, entry: Entry, on_progress: Progress | None
         DirectoryError: it says how many queues are deleted already.
     """
     tally = _Tally(on_progress)
-    with half_done(lambda: str(tally), REPEAT_DELETION):
+    with explain_half_done(lambda: str(tally), REPEAT_DELETION):
         for remaining in range(ROUNDS_MAX, -1, -1):
             below = _look_below(ctx, entry)
             if below.others:

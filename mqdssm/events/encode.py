@@ -54,7 +54,7 @@ def look_up(ctx: Context) -> DnsOf:
     return dns_of
 
 
-def incomplete_names(
+def find_incomplete_names(
     obj: DirectoryObject, ldap_class: str, names: Collection[str], dns_of: DnsOf
 ) -> frozenset[str]:
     """Return the attributes with references that were left out because the objects do not exist.
@@ -119,13 +119,13 @@ def values_of(
     return values
 
 
-def for_server(ctx: Context, ldap_class: str, values: Values) -> Values:
+def convert_for_server(ctx: Context, ldap_class: str, values: Values) -> Values:
     """Return the values in the form of this kind of server, with translated descriptors (decision M31)."""
-    return translated(ctx.session.profile, ldap_class, values)
+    return translate_values(ctx.session.profile, ldap_class, values)
 
 
-def translated(profile: Profile, ldap_class: str, values: Values) -> Values:
-    """Return the values in the form of a kind of server, without a connection (see `for_server`)."""
+def translate_values(profile: Profile, ldap_class: str, values: Values) -> Values:
+    """Return the values in the form of a kind of server, without a connection (see `convert_for_server`)."""
     images = values.get(DESCRIPTOR)
     if not images:
         return values
@@ -176,22 +176,22 @@ def service_type_of(obj: QueueManager, names: Collection[str], entry: Entry) -> 
     Raises:
         GenericDirectoryError: a role in the directory is damaged.
     """
-    bits = _stored(entry, "mSMQServiceType", UINT32)
+    bits = _decode_stored(entry, "mSMQServiceType", UINT32)
     stored = {
-        "RoutingServer": _flag(entry, "mSMQRoutingServices"),
+        "RoutingServer": _decode_flag(entry, "mSMQRoutingServices"),
         "RemoteAccessServer": compute.remote_access_server(bits or 0),
-        "DirectoryServer": _flag(entry, "mSMQDsServices"),
+        "DirectoryServer": _decode_flag(entry, "mSMQDsServices"),
         # the bits, whatever the flag says: they come to count when DirectoryServer becomes TRUE
         "DirectoryServerType": compute.directory_server_type(directory_server=True, service=bits or 0),
     }
     return service_type(obj, names, stored, bits)
 
 
-def _flag(entry: Entry, name: str) -> bool:
-    return _stored(entry, name, BOOLEAN) is True
+def _decode_flag(entry: Entry, name: str) -> bool:
+    return _decode_stored(entry, name, BOOLEAN) is True
 
 
-def _stored(entry: Entry, name: str, syntax: Syntax[T]) -> T | None:
+def _decode_stored(entry: Entry, name: str, syntax: Syntax[T]) -> T | None:
     """Return the value of an attribute in the directory.
 
     Raises:

@@ -24,12 +24,12 @@ from mqdssm.events.encode import (
     service_type,
     service_type_of,
     signing_values,
-    translated,
+    translate_values,
     values_of,
 )
 from mqdssm.events.machines import COMPUTER_CLASS
 from mqdssm.events.made_entry import MadeEntry
-from mqdssm.events.object_names import stored_path
+from mqdssm.events.object_names import parse_stored_path
 from mqdssm.events.settings import MADE_BY_US
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
@@ -154,7 +154,9 @@ class Maker:
         """Make the entry of a site."""
         entry = self._entry("site", obj, places.site_dn(self._target.forest_root, obj.name or ""), names)
         if self._complete:
-            image = security.site_descriptor(supplied=_supplied(obj, names), bound=self._target.owner)
+            image = security.site_descriptor(
+                supplied=_supplied_descriptor(obj, names), bound=self._target.owner
+            )
             self._put_descriptor(entry, image)
         return entry
 
@@ -171,7 +173,7 @@ class Maker:
         entry.values = values | entry.values
         return entry
 
-    def user_there(self, obj: User, dn: DN) -> MadeEntry:
+    def change_user(self, obj: User, dn: DN) -> MadeEntry:
         """Make the changes for an existing user account: certificates and their digests."""
         values = values_of(TABLES[User], obj, obj.populated, STORED, self._dns_of)
         if obj.is_populated("Certificates"):
@@ -189,7 +191,7 @@ class Maker:
             sid: of the computer, for a descriptor that we have to make.
             names: see above.
         """
-        path = stored_path(obj.pathname or "")
+        path = parse_stored_path(obj.pathname or "")
         cn, extension = rdn_of(path.queue)
         entry = self._entry("queue", obj, places.queue_manager_of(computer).child("CN", cn), names)
         if extension is not None:
@@ -224,7 +226,7 @@ class Maker:
         if self._complete:
             # on every server: with the default of Active Directory's schema the machine could not make queues
             image = security.machine_descriptor(
-                supplied=_supplied(obj, names),
+                supplied=_supplied_descriptor(obj, names),
                 machine=sid,
                 bound=self._target.owner,
                 foreign="ForeignSystem" in names and obj.foreign_system,
@@ -238,7 +240,7 @@ class Maker:
         """Return the signing keys of a queue manager for its computer ([MS-MQDSSM] 3.1.6.1.1.9)."""
         return {k: raws for k, raws in signing_values(obj.public_signing_key_list).items() if raws}
 
-    def computer_there(self, obj: QueueManager, dn: DN) -> MadeEntry:
+    def change_computer(self, obj: QueueManager, dn: DN) -> MadeEntry:
         """Make the changes for the existing computer of a queue manager."""
         return MadeEntry("computer", dn, COMPUTER_CLASS, self.computer_keys(obj))
 
@@ -335,7 +337,7 @@ class Maker:
             own = self._identity(table.ldap_class, dn, obj.identifier, derived=self._complete)
             own |= self._times(obj)
         stored = {name: raws for name, raws in values.items() if raws}
-        values = own | translated(self._target.profile, table.ldap_class, stored)
+        values = own | translate_values(self._target.profile, table.ldap_class, stored)
         entry = MadeEntry(type_name, dn, table.ldap_class, values, original=obj.identifier)
         for reference in REFERENCES.get(table.ldap_class, {}).values():
             if self._from_elsewhere or (reference.form is ReferenceForm.DN and reference.attribute in values):
@@ -382,10 +384,10 @@ class Maker:
         return MadeEntry("", dn, ldap_class, values | {"description": (MADE_BY_US.encode(),)}, original=guid)
 
     def _put_descriptor(self, entry: MadeEntry, image: bytes) -> None:
-        entry.values |= translated(self._target.profile, entry.ldap_class, {DESCRIPTOR: (image,)})
+        entry.values |= translate_values(self._target.profile, entry.ldap_class, {DESCRIPTOR: (image,)})
 
 
-def _supplied(obj: Site | QueueManager, names: frozenset[str] | None) -> bytes | None:
+def _supplied_descriptor(obj: Site | QueueManager, names: frozenset[str] | None) -> bytes | None:
     """Return the security descriptor of an object, if it is to be stored."""
     return obj.security if "Security" in (obj.populated if names is None else names) else None
 

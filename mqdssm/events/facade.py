@@ -83,7 +83,7 @@ class Directory:
             ValueError: a name or value that no directory can hold; nothing was changed.
         """
         with self.session.one_server():
-            identifier = create.create(self._context, obj, _names(attributes))
+            identifier = create.create(self._context, obj, _check_attribute_names(attributes))
             self._notices.created(obj, identifier)
         return identifier
 
@@ -122,7 +122,12 @@ class Directory:
         """
         return cast(
             "E",
-            lookup.read(self._context, element_table(kind, "read"), _filters(filters), _names(attributes)),
+            lookup.read(
+                self._context,
+                element_table(kind, "read"),
+                _list_filters(filters),
+                _check_attribute_names(attributes),
+            ),
         )
 
     def search(
@@ -151,14 +156,14 @@ class Directory:
             ValueError: a filter value that the attribute cannot have, or `below` is no DN.
             DirectoryError: while iterating; a search that breaks off never looks like a short list.
         """
-        keys = _all_of(SortKey, "sort", sort)
+        keys = _list_items(SortKey, "sort", sort)
         objects = lookup.search(
             self._context,
             element_table(kind, "read"),
-            _filters(filters),
-            _names(attributes),
+            _list_filters(filters),
+            _check_attribute_names(attributes),
             keys,
-            below=_place(below),
+            below=_parse_place(below),
         )
         return cast("Generator[E, None, None]", objects)
 
@@ -174,7 +179,7 @@ class Directory:
             ObjectNotFound: there is no such object.
             ValueError: a value that no directory can hold; nothing was sent.
         """
-        names = _names(attributes)
+        names = _check_attribute_names(attributes)
         with self.session.one_server(), self._notices.writing(obj, names):
             write.write(self._context, obj, names)
 
@@ -237,7 +242,7 @@ class Directory:
             AttributeNotFound: the object has no format name.
             ValueError: no DN.
         """
-        return alias.resolve_queue_alias(self._context, _text("full_path", full_path))
+        return alias.resolve_queue_alias(self._context, _check_text("full_path", full_path))
 
     def resolve_distribution_list(self, format_name: str) -> list[str]:
         """Return the format names of the queues of a distribution list ([MS-MQDSSM] 3.1.6.9).
@@ -250,7 +255,7 @@ class Directory:
             GenericDirectoryError: a member is neither queue, alias nor list.
             ValueError: no distribution list format name.
         """
-        return alias.resolve_distribution_list(self._context, _text("format_name", format_name))
+        return alias.resolve_distribution_list(self._context, _check_text("format_name", format_name))
 
     def watch(
         self,
@@ -414,11 +419,11 @@ def connect(
         forest=forest,
         catalog=catalog,
     )
-    session = _opened(options, check_msmq=check_msmq)
+    session = _open_session(options, check_msmq=check_msmq)
     return Directory(session, create_server_objects=create_server_objects, notify=notify)
 
 
-def _opened(options: ConnectionOptions, *, check_msmq: bool) -> Session:
+def _open_session(options: ConnectionOptions, *, check_msmq: bool) -> Session:
     session = Session.open(options)
     try:
         if check_msmq:
@@ -429,11 +434,11 @@ def _opened(options: ConnectionOptions, *, check_msmq: bool) -> Session:
     return session
 
 
-def _filters(filters: Filter | Iterable[Filter]) -> tuple[Filter, ...]:
-    return _all_of(Filter, "filters", filters)
+def _list_filters(filters: Filter | Iterable[Filter]) -> tuple[Filter, ...]:
+    return _list_items(Filter, "filters", filters)
 
 
-def _all_of(kind: type[T], name: str, given_items: T | Iterable[T]) -> tuple[T, ...]:
+def _list_items(kind: type[T], name: str, given_items: T | Iterable[T]) -> tuple[T, ...]:
     """Return one or several things as a tuple.
 
     Raises:
@@ -451,19 +456,19 @@ def _all_of(kind: type[T], name: str, given_items: T | Iterable[T]) -> tuple[T, 
     return items
 
 
-def _place(below: str | None) -> DN | None:
+def _parse_place(below: str | None) -> DN | None:
     if below is not None and not isinstance(below, str):
         raise TypeError(f"below={below!r}: give a distinguished name, as text")
     return None if below is None else DN.parse(below)
 
 
-def _text(name: str, value: str) -> str:
+def _check_text(name: str, value: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name}={value!r}: give a text")
     return value
 
 
-def _names(attributes: Sequence[str] | None) -> tuple[str, ...] | None:
+def _check_attribute_names(attributes: Sequence[str] | None) -> tuple[str, ...] | None:
     if isinstance(attributes, str):
         raise TypeError(f"attributes={attributes!r}: give a list of names, not one text")
-    return None if attributes is None else _all_of(str, "attributes", attributes)
+    return None if attributes is None else _list_items(str, "attributes", attributes)

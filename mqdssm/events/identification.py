@@ -14,9 +14,9 @@ from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.events import forest
 from mqdssm.events.attributes import KEYS, NO_ATTRIBUTES
 from mqdssm.events.context import Context
-from mqdssm.events.targets import class_filter, entry_at, queue_at, queue_manager_at, user_of
+from mqdssm.events.targets import class_filter, read_entry, read_queue, read_queue_manager, user_of
 from mqdssm.model.base import DirectoryObject
-from mqdssm.model.dn import DN, folded
+from mqdssm.model.dn import DN, fold_case
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, Site, User
 from mqdssm.model.queuenames import lower_each
 from mqdssm.tables import compute
@@ -72,7 +72,7 @@ def locate(ctx: Context, table: ElementTable, obj: DirectoryObject, attributes: 
         [*(name for name in attributes if name not in NO_ATTRIBUTES), *needed] or NO_ATTRIBUTES
     )
     ctx.session.refuse_elsewhere("change", entry.dn)
-    against = [problem for key in others if (problem := _disagreement(key, entry))]
+    against = [problem for key in others if (problem := _describe_disagreement(key, entry))]
     if against:
         raise GenericDirectoryError(
             f"this {table.name} does not say which object it stands for: {first.name} {first.value} is "
@@ -83,7 +83,7 @@ def locate(ctx: Context, table: ElementTable, obj: DirectoryObject, attributes: 
     return entry
 
 
-def _disagreement(key: Key, entry: Entry) -> str | None:
+def _describe_disagreement(key: Key, entry: Entry) -> str | None:
     """Describe the object that another key identifies; None if it is the same object."""
     try:
         if key.is_of(entry):
@@ -107,19 +107,21 @@ def _keys_of(ctx: Context, table: ElementTable, obj: DirectoryObject) -> Iterato
 
         yield Key("Identifier", identifier, by_guid, lambda _: False)
     if full_path:
-        yield _path("FullPath", full_path, partial(entry_at, ctx, table, full_path), full_path)
+        yield _path("FullPath", full_path, partial(read_entry, ctx, table, full_path), full_path)
     match obj:
         case Queue():
             yield from _queue_keys(ctx, table, obj)
         case QueueManager(computer_name=str(computer)) if computer:
-            find = partial(queue_manager_at, ctx, table, computer)
-            yield Key("ComputerName", computer, find, lambda entry: _same(entry.name.parent.name, computer))
+            find = partial(read_queue_manager, ctx, table, computer)
+            yield Key(
+                "ComputerName", computer, find, lambda entry: _are_same_name(entry.name.parent.name, computer)
+            )
         case Site(name=str(name)) if name:
-            find = partial(entry_at, ctx, table, site_dn(ctx.forest_root, name))
-            yield Key("Name", name, find, lambda entry: _same(entry.name.name, name))
+            find = partial(read_entry, ctx, table, site_dn(ctx.forest_root, name))
+            yield Key("Name", name, find, lambda entry: _are_same_name(entry.name.name, name))
         case Enterprise() if identifier is None:  # decision M60
             place = enterprise_dn(ctx.forest_root)
-            yield _path("FullPath", place, partial(entry_at, ctx, table, place), str(place))
+            yield _path("FullPath", place, partial(read_entry, ctx, table, place), str(place))
         case User(security_identifier=str(sid)) if sid:
             find = partial(user_of, ctx, table, sid)
             yield Key(
@@ -135,13 +137,13 @@ def _queue_keys(ctx: Context, table: ElementTable, queue: Queue) -> Iterator[Key
     if path := queue.directory_path:
 
         def by_path(attributes: Sequence[str]) -> Entry:
-            return entry_at(ctx, table, compute.dn_of_directory_path(path), attributes)
+            return read_entry(ctx, table, compute.dn_of_directory_path(path), attributes)
 
         yield Key(
             "DirectoryPath", path, by_path, lambda entry: compute.dn_of_directory_path(path) == entry.name
         )
     if pathname := queue.pathname:
-        find = partial(queue_at, ctx, table, pathname)
+        find = partial(read_queue, ctx, table, pathname)
         yield Key("Pathname", pathname, find, lambda entry: _is_named(entry, pathname), (NAME_EXTENSION,))
 
 
@@ -156,5 +158,5 @@ def _is_named(entry: Entry, pathname: str) -> bool:
     return compute.pathname(place.computer, place.cn, text) == lower_each(pathname)
 
 
-def _same(first: str, second: str) -> bool:
-    return folded(first) == folded(second)
+def _are_same_name(first: str, second: str) -> bool:
+    return fold_case(first) == fold_case(second)

@@ -51,7 +51,7 @@ class Iterators:
         with self._lock:
             state = self._running.get(handle)
         if state is None:
-            raise self._unknown(handle)
+            raise self._make_unknown_handle(handle)
         busy, objects = state
         with busy:
             obj = next(objects, None)
@@ -68,7 +68,7 @@ class Iterators:
         with self._lock:
             state = self._running.pop(handle, None)
         if state is None:
-            raise self._unknown(handle)
+            raise self._make_unknown_handle(handle)
         busy, objects = state
         with busy:
             close(objects)
@@ -82,7 +82,7 @@ class Iterators:
                 continue  # ended by another thread meanwhile
 
     @staticmethod
-    def _unknown(handle: int) -> GenericDirectoryError:
+    def _make_unknown_handle(handle: int) -> GenericDirectoryError:
         return GenericDirectoryError(f"there is no iterator {handle}: it was ended, or never begun")
 
 

@@ -16,8 +16,8 @@ from mqdssm.events.computed_attributes import guid_of
 from mqdssm.events.context import Context
 from mqdssm.events.criteria import Residual, checked_value, is_exact, sort_key, to_ldap, to_residual
 from mqdssm.events.decode import ElementDecoder
-from mqdssm.events.references import BATCH_TERMS, batched
-from mqdssm.events.targets import class_filter, entry_at, queue_at, queue_manager_at
+from mqdssm.events.references import BATCH_TERMS, split_into_batches
+from mqdssm.events.targets import class_filter, read_entry, read_queue, read_queue_manager
 from mqdssm.events.views import ServerView
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
@@ -81,7 +81,7 @@ def search(
     """
     names = names_to_read(table, attributes)
     keys = _sort_keys(table, sort)
-    searched = forest.searched(ctx, table.ldap_class)
+    searched = forest.session_for_search(ctx, table.ldap_class)
     criteria = _criteria(ctx, table, filters, part_only=searched.is_part_only)
     if below is not None:
         criteria = replace(criteria, below=below)
@@ -102,8 +102,8 @@ def search(
     extra = tuple(name for name in needed if name not in names)
     objects = _elements(ctx, table, criteria, view, own)
     if keys:
-        objects = iter(_sorted(table, objects, keys))
-    return _without(objects, extra)
+        objects = iter(_sort_objects(table, objects, keys))
+    return _unset_extra_attributes(objects, extra)
 
 
 def find_one(
@@ -184,11 +184,11 @@ def _elements(
         yield from view_of_entry.elements([(entry.dn, values, None)], criteria.residuals)
         return
     size = min(BATCH_ENTRIES, ctx.session.options.page_size)
-    for batch in batched(_entries(table, criteria, view), size):
+    for batch in split_into_batches(_entries(table, criteria, view), size):
         others = batch
         if view is not own and view.decoder.unknown:
-            again, others = _by_domain(ctx, batch, view)
-            for some in batched(again, BATCH_TERMS):
+            again, others = _split_by_domain(ctx, batch, view)
+            for some in split_into_batches(again, BATCH_TERMS):
                 yield from own.elements(_read_again(ctx, criteria, own, some), criteria.residuals)
         yield from view.elements(others, criteria.residuals)
 
@@ -206,7 +206,9 @@ def _entries(table: ElementTable, criteria: Criteria, view: ServerView) -> Itera
         return  # 3.1.6.4.x.2
 
 
-def _by_domain(ctx: Context, batch: Sequence[Found], view: ServerView) -> tuple[list[UUID], list[Found]]:
+def _split_by_domain(
+    ctx: Context, batch: Sequence[Found], view: ServerView
+) -> tuple[list[UUID], list[Found]]:
     """Split a batch into the GUIDs of objects of the own domain, and the other entries."""
     place = view.decoder.columns.index("objectGUID")
     own: list[UUID] = []
@@ -240,13 +242,13 @@ def _entry_of(
     value = place.value
     match table.row(place.attribute).computed:
         case Computed.FULL_PATH:
-            entry = entry_at(ctx, table, value, columns)
+            entry = read_entry(ctx, table, value, columns)
         case Computed.DIRECTORY_PATH:
-            entry = entry_at(ctx, table, compute.dn_of_directory_path(value), columns)
+            entry = read_entry(ctx, table, compute.dn_of_directory_path(value), columns)
         case Computed.PATHNAME:
-            entry = queue_at(ctx, table, value, columns)
+            entry = read_queue(ctx, table, value, columns)
         case _:
-            entry = queue_manager_at(ctx, table, value, columns)
+            entry = read_queue_manager(ctx, table, value, columns)
     if criteria.wanted == class_filter(ctx, table):
         return entry
     # the server tests the other filters: read the object once more with all of them
@@ -263,7 +265,7 @@ def _sort_keys(table: ElementTable, sort: Sequence[SortKey]) -> list[SortKey]:
     return sorted(used, key=lambda key: -key.priority)
 
 
-def _sorted(
+def _sort_objects(
     table: ElementTable, objects: Iterable[DirectoryObject], keys: Sequence[SortKey]
 ) -> list[DirectoryObject]:
     """Sort objects by several keys, the least significant first: Python's sort is stable."""
@@ -278,7 +280,7 @@ def _key_of(row: Row, obj: DirectoryObject) -> tuple[bool, object]:
     return sort_key(row, getattr(obj, row.field))
 
 
-def _without(
+def _unset_extra_attributes(
     objects: Iterator[DirectoryObject], extra: Sequence[str]
 ) -> Generator[DirectoryObject, None, None]:
     """Unset attributes that only the filters or the sort needed."""
@@ -301,7 +303,7 @@ def read(
         ObjectNotFound: there is no such object; `EndOfData`, one of these, where it was searched for.
         ValueError: a value that an attribute cannot have.
     """
-    target = _direct_target(table, filters)
+    target = _find_direct_target(table, filters)
     if target is None:
         obj = find_one(ctx, table, filters, attributes)
         if obj is None:
@@ -317,12 +319,12 @@ def read(
     requested = frozenset(attributes or ())
     decoder = ElementDecoder(table, names, ctx.session, requested=requested, strict=True)
     entry = forest.get(ctx, target, decoder.columns, class_filter(ctx, table))
-    if (session := forest.holder(ctx, entry.dn)) is not ctx.session:
+    if (session := forest.session_for_object(ctx, entry.dn)) is not ctx.session:
         decoder = ElementDecoder(table, names, session, requested=requested, strict=True)
     return decoder.from_entry(entry)
 
 
-def _direct_target(table: ElementTable, filters: Sequence[Filter]) -> UUID | str | None:
+def _find_direct_target(table: ElementTable, filters: Sequence[Filter]) -> UUID | str | None:
     if len(filters) != 1 or filters[0].operator != "==":
         return None
     only = filters[0]

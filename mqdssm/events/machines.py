@@ -33,8 +33,10 @@ def find_machine(ctx: Context, name: str) -> Machine:
     known = ctx.machines.get(name)
     if known is not None:
         return known
-    place = _at_its_place(ctx, name)
-    entry = place if place is not None and _has_account(ctx, place, name) else _by_search(ctx, name, place)
+    place = _read_at_usual_place(ctx, name)
+    entry = (
+        place if place is not None and _has_account(ctx, place, name) else _search_machine(ctx, name, place)
+    )
     machine = Machine(entry.name, _sid_of(entry))
     ctx.machines.put(name, machine)
     return machine
@@ -53,7 +55,7 @@ def _sid_of(entry: Entry) -> Sid | None:
         raise GenericDirectoryError(f"objectSid of the computer is damaged: {error}", dn=entry.dn) from error
 
 
-def with_machine(ctx: Context, name: str, work: Callable[[Machine], T]) -> T:
+def call_with_machine(ctx: Context, name: str, work: Callable[[Machine], T]) -> T:
     """Call `work` with a computer, and again if the cached computer was moved.
 
     Raises:
@@ -69,7 +71,7 @@ def with_machine(ctx: Context, name: str, work: Callable[[Machine], T]) -> T:
     return work(find_machine(ctx, name))
 
 
-def _at_its_place(ctx: Context, name: str) -> Entry | None:
+def _read_at_usual_place(ctx: Context, name: str) -> Entry | None:
     place = computer_dn(ctx.root, name)
     try:
         return forest.get(ctx, place, _attributes(ctx), _class(ctx))
@@ -77,9 +79,9 @@ def _at_its_place(ctx: Context, name: str) -> Entry | None:
         return None
 
 
-def _by_search(ctx: Context, name: str, place: Entry | None) -> Entry:
+def _search_machine(ctx: Context, name: str, place: Entry | None) -> Entry:
     """Return the computer with this account name, else the one at the place, else the one with this cn."""
-    session = forest.searched(ctx, COMPUTER_CLASS)
+    session = forest.session_for_search(ctx, COMPUTER_CLASS)
     search_filter = session.profile.computer_filter(name)
     entries = list(session.find(session.naming.root, search_filter, _attributes(ctx)))
     accounts = [entry for entry in entries if _has_account(ctx, entry, name)]
@@ -120,7 +122,7 @@ _ALIKE_MAX: Final = 3
 """Maximum computers that a warning names."""
 
 
-def names_of_computers(session: Session, names: Iterable[str]) -> tuple[frozenset[str], dict[str, str]]:
+def find_computer_names(session: Session, names: Iterable[str]) -> tuple[frozenset[str], dict[str, str]]:
     """Find computers by their names, as all events find them (decision M16).
 
     Returns:
@@ -134,7 +136,7 @@ def names_of_computers(session: Session, names: Iterable[str]) -> tuple[frozense
         try:
             computers.add(find_machine(ctx, name).dn.name.lower())
         except ObjectNotFound:
-            warnings[name] = _warning(session, name)
+            warnings[name] = _make_warning(session, name)
         except GenericDirectoryError as error:
             if error.ldap_code is not None:
                 raise  # a refusal of the server
@@ -142,13 +144,13 @@ def names_of_computers(session: Session, names: Iterable[str]) -> tuple[frozense
     return frozenset(computers), warnings
 
 
-def _warning(session: Session, name: str) -> str:
-    alike = _names_alike(session, name)
+def _make_warning(session: Session, name: str) -> str:
+    alike = _find_similar_names(session, name)
     suggestion = f"; did you mean {' or '.join(alike)}?" if alike else ""
     return f"there is no computer named {name!r}: nothing is told of it until there is one{suggestion}"
 
 
-def _names_alike(session: Session, name: str) -> list[str]:
+def _find_similar_names(session: Session, name: str) -> list[str]:
     """Return the names of computers with a similar DNS or NetBIOS name."""
     label = name.partition(".")[0].encode()
     tests: list[LdapFilter] = [Equal("dNSHostName", name.encode())]

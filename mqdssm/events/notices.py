@@ -64,7 +64,7 @@ class Notices:
         """Send a notice for a created queue; none for queue managers ([MS-MQDMPR] 3.1.7.1.18)."""
         if self._notify is not None and type(obj) is Queue:
             by_identifier = Filter("Identifier", "==", identifier)
-            for queue in self._found(Queue, by_identifier):
+            for queue in self._read_elements(Queue, by_identifier):
                 self._raise(NotifiedOperation.QUEUE_CREATION, queue)
 
     @contextmanager
@@ -81,7 +81,7 @@ class Notices:
             return
         changed = names_to_write(TABLES[type(obj)], obj, names)
         yield
-        for element in self._found(type(obj), self._place(obj)):
+        for element in self._read_elements(type(obj), self._place(obj)):
             self._raise(operation, element, changed)
 
     @contextmanager
@@ -90,12 +90,14 @@ class Notices:
         elements: list[DirectoryObject] = []
         notices: list[Notice] = []
         if self._notify is not None and type(obj) is Queue:
-            elements = self._found(Queue, self._place(obj))
+            elements = self._read_elements(Queue, self._place(obj))
         elif self._notify is not None and type(obj) is QueueManager and recursive:
-            for manager in self._found(QueueManager, self._place(obj)):
-                elements += self._found(Queue, None, below=parse_name(str(getattr(manager, "full_path", ""))))
+            for manager in self._read_elements(QueueManager, self._place(obj)):
+                elements += self._read_elements(
+                    Queue, None, below=parse_name(str(getattr(manager, "full_path", "")))
+                )
         for queue in elements:  # its owner may be gone afterwards
-            notice = self._notice(NotifiedOperation.QUEUE_DELETION, queue, frozenset())
+            notice = self._make_notice(NotifiedOperation.QUEUE_DELETION, queue, frozenset())
             notices += [] if notice is None else [notice]
         yield
         for notice in notices:
@@ -116,14 +118,14 @@ class Notices:
         operation = _SEEN[kind, change.event]
         if change.event is ChangeEvent.DELETED:
             queue = Queue.from_directory({"identifier": guid, "full_path": change.dn})
-            return self._of_owner(operation, queue, frozenset())
+            return self._make_notice_of_owner(operation, queue, frozenset())
         changed_names = (
             change.changes or _READ[kind]
         )  # something was written, nobody knows what (decision C29)
         names = frozenset(name for name in changed_names if not name.startswith(LDAP_MARK))
         filters = (Filter("Identifier", "==", guid),)
         for element in lookup.search(self._ctx, TABLES[kind], filters, _READ[kind]):
-            return self._of_owner(operation, element, names)
+            return self._make_notice_of_owner(operation, element, names)
         return None
 
     def _place(self, obj: DirectoryObject) -> Filter | None:
@@ -135,7 +137,7 @@ class Notices:
             return None
         return Filter("FullPath", "==", dn)
 
-    def _found(
+    def _read_elements(
         self, kind: type[DirectoryObject], expression: Filter | None, *, below: DN | None = None
     ) -> list[DirectoryObject]:
         """Read objects from the directory; return none on an error, which is logged."""
@@ -151,21 +153,21 @@ class Notices:
     def _raise(
         self, operation: NotifiedOperation, element: DirectoryObject, changed: frozenset[str] = frozenset()
     ) -> None:
-        notice = self._notice(operation, element, changed)
+        notice = self._make_notice(operation, element, changed)
         if notice is not None:
             self._tell(notice)
 
-    def _notice(
+    def _make_notice(
         self, operation: NotifiedOperation, element: DirectoryObject, changed: frozenset[str]
     ) -> Notice | None:
         """Return the notice of a change with its owner; None on an error, which is logged."""
         try:
-            return self._of_owner(operation, element, changed)
+            return self._make_notice_of_owner(operation, element, changed)
         except DirectoryError as error:
-            _not_told(operation, element, error)
+            _log_failed_notice(operation, element, error)
             return None
 
-    def _of_owner(
+    def _make_notice_of_owner(
         self, operation: NotifiedOperation, element: DirectoryObject, changed: frozenset[str]
     ) -> Notice | None:
         """Return the notice of a change with its owner; None if there is no owner.
@@ -182,18 +184,18 @@ class Notices:
             entry = self._ctx.session.get(owner, ["objectGUID"], object_filter=manager)
             identifier, machine = guid_of(entry), compute.computer_name(str(owner))
         except (ObjectNotFound, ValueError) as error:
-            _not_told(operation, element, error)
+            _log_failed_notice(operation, element, error)
             return None
         return Notice(
             operation=operation,
             element=element,
             owner=identifier,
             machine=machine,
-            server=self._server(),
+            server=self._server_name(),
             changed=changed,
         )
 
-    def _server(self) -> str:
+    def _server_name(self) -> str:
         """Return the name of the directory server that made the change; the local machine's for ldapi."""
         host = urlsplit(self._ctx.session.server_url or "").hostname
         if host and not host.startswith("%"):  # ldapi:// holds a path
@@ -211,6 +213,6 @@ class Notices:
             log.exception("%s of %s was done, but not notified", notice.operation, where)
 
 
-def _not_told(operation: NotifiedOperation, element: DirectoryObject, error: Exception) -> None:
+def _log_failed_notice(operation: NotifiedOperation, element: DirectoryObject, error: Exception) -> None:
     where = getattr(element, "full_path", None) or element.identifier
     log.warning("nobody is notified of %s of %s: %s", operation, where, error)

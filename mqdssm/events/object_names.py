@@ -7,7 +7,7 @@ from mqdssm.model.names import PathKind, PathName
 from mqdssm.model.queuenames import check_stored_name
 
 
-def stored_path(pathname: str) -> PathName:
+def parse_stored_path(pathname: str) -> PathName:
     """Return the path name of a queue from another directory: any name that a directory can return (M7).
 
     Raises:
@@ -23,7 +23,7 @@ def stored_path(pathname: str) -> PathName:
     return path
 
 
-def new_path(pathname: str) -> PathName:
+def parse_new_path(pathname: str) -> PathName:
     """Return the path name of a new queue, by the grammar of MSMQ 4.0 and later.
 
     Raises:
@@ -33,7 +33,7 @@ def new_path(pathname: str) -> PathName:
     path = PathName.parse(pathname)
     if path.subqueue is not None:
         raise ValueError(f"Pathname {pathname!r}: subqueues are not stored, and a name has no ';'")
-    return stored_path(pathname)
+    return parse_stored_path(pathname)
 
 
 def check_computer(name: str) -> None:
@@ -56,6 +56,6 @@ def check_new_name(obj: DirectoryObject) -> None:
     """
     match obj:
         case Queue():
-            new_path(obj.pathname or "")
+            parse_new_path(obj.pathname or "")
         case QueueManager():
             check_computer(obj.computer_name or "")

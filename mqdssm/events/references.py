@@ -10,7 +10,7 @@ from mqdssm.directory.filters import And, Equal, any_of
 from mqdssm.directory.responses import Dereferenced
 from mqdssm.directory.session import Session
 from mqdssm.model.dn import DN, normalize
-from mqdssm.tables.places import is_in_configuration, stands_in_its_place
+from mqdssm.tables.places import is_in_configuration, is_in_usual_place
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ BROUGHT: Final = ("objectGUID", "objectClass")
 """Attributes that a page returns for each referenced object."""
 
 
-def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
+def split_into_batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
     """Yield lists of at most `size` items, in order."""
     rest = iter(items)
     while batch := list(islice(rest, size)):
@@ -96,7 +96,7 @@ class References:
             if not dereferenced.attributes:  # nothing is there, or nothing that may be seen
                 known[key] = None
             elif any(name.lower() == class_name for name in classes) or (
-                dereferenced.identity_only and stands_in_its_place(ldap_class, dereferenced.dn)
+                dereferenced.identity_only and is_in_usual_place(ldap_class, dereferenced.dn)
             ):
                 known[key] = _guid(next(iter(dereferenced.attributes.get("objectguid", ())), None))
 
@@ -125,7 +125,7 @@ class References:
         """Return the DNs of existing objects of a class by objectGUID."""
         dns: dict[UUID, str] = {}
         of_class = self._session.profile.class_filter(ldap_class)
-        for batch in batched(dict.fromkeys(identifiers), BATCH_TERMS):
+        for batch in split_into_batches(dict.fromkeys(identifiers), BATCH_TERMS):
             search_filter = And((of_class, any_of(*(Equal("objectGUID", guid.bytes_le) for guid in batch))))
             session, bases = self._place_of(ldap_class)
             for base in bases:
@@ -158,7 +158,7 @@ class References:
             del unknown[key]
         profile = self._session.profile
         of_class = profile.class_filter(ldap_class)
-        for batch in batched(unknown.items(), DN_TERMS_MAX):
+        for batch in split_into_batches(unknown.items(), DN_TERMS_MAX):
             missing = dict(batch)
             search_filter = And((of_class, any_of(*(profile.dn_filter(dn) for dn in missing.values()))))
             session, bases = self._place_of(ldap_class)

@@ -36,15 +36,15 @@ def machine_descriptor(
     Raises:
         DecodeError: the supplied descriptor is none.
     """
-    descriptor = _given(supplied)
+    descriptor = _parse_supplied(supplied)
     if supplied is not None and descriptor.dacl_form is not AclForm.ABSENT:
         return supplied
     owner = descriptor.owner or bound
     world = MachineAccess.GENERIC_WRITE if foreign else MachineAccess.WORLD_RIGHTS
     aces = [allow(EVERYONE, world)]
     # step 9 (MQSEC_MACHINE_SELF_RIGHTS) could add nothing to this entry of the same SID: decision M43
-    aces += [allow(sid, MachineAccess.GENERIC_ALL) for sid in _distinct(machine, owner)]
-    return _completed(descriptor, owner, aces)
+    aces += [allow(sid, MachineAccess.GENERIC_ALL) for sid in _remove_duplicates(machine, owner)]
+    return _complete_descriptor(descriptor, owner, aces)
 
 
 def site_descriptor(*, supplied: bytes | None, bound: Sid | None) -> bytes:
@@ -56,21 +56,21 @@ def site_descriptor(*, supplied: bytes | None, bound: Sid | None) -> bytes:
     Raises:
         DecodeError: the supplied descriptor is none.
     """
-    descriptor = _given(supplied)
+    descriptor = _parse_supplied(supplied)
     if supplied is not None and descriptor.dacl_form is not AclForm.ABSENT:
         return supplied
     owner = descriptor.owner or bound
     aces = [allow(EVERYONE, SiteAccess.GENERIC_READ)]
     if owner is not None and owner != ANONYMOUS and not _is_guest(owner):
         aces.append(allow(owner, SiteAccess.GENERIC_ALL))
-    return _completed(descriptor, owner, aces)
+    return _complete_descriptor(descriptor, owner, aces)
 
 
-def _given(supplied: bytes | None) -> SecurityDescriptor:
+def _parse_supplied(supplied: bytes | None) -> SecurityDescriptor:
     return SecurityDescriptor() if supplied is None else SecurityDescriptor.from_bytes(supplied)
 
 
-def _completed(descriptor: SecurityDescriptor, owner: Sid | None, aces: list[Ace]) -> bytes:
+def _complete_descriptor(descriptor: SecurityDescriptor, owner: Sid | None, aces: list[Ace]) -> bytes:
     """Complete a descriptor with a DACL and an owner."""
     sacl = None if descriptor.sacl is None else descriptor.sacl.aces
     return bytes(SecurityDescriptor.build(owner=owner, group=descriptor.group, sacl=sacl, dacl=aces))
@@ -83,11 +83,11 @@ def queue_descriptor(*, machine: Sid | None, bound: Sid | None) -> bytes:
     computer may do everything.
     """
     aces: list[Ace] = [allow(EVERYONE, QueueAccess.GENERIC_WRITE)]
-    aces += [allow(sid, QueueAccess.GENERIC_ALL) for sid in _distinct(machine, bound)]
+    aces += [allow(sid, QueueAccess.GENERIC_ALL) for sid in _remove_duplicates(machine, bound)]
     return bytes(SecurityDescriptor.build(owner=bound, dacl=aces))
 
 
-def _distinct(*sids: Sid | None) -> list[Sid]:
+def _remove_duplicates(*sids: Sid | None) -> list[Sid]:
     return list(dict.fromkeys(sid for sid in sids if sid is not None))
 
 

@@ -20,7 +20,7 @@ from mqdssm.errors import (
     ObjectChanged,
     ObjectNotFound,
 )
-from mqdssm.events.contention import ATTEMPTS_MAX, IDENTITY, half_done
+from mqdssm.events.contention import ATTEMPTS_MAX, IDENTITY, explain_half_done
 from mqdssm.events.context import Context
 from mqdssm.events.encode import Values
 from mqdssm.events.references import References
@@ -167,9 +167,9 @@ def _reconcile(ctx: Context, served: Served, sites: Sequence[UUID], *, new: bool
         sites: those that it serves, and those that it served.
         new: as for `settle`.
     """
-    dns = _places(ctx, sites, served.computer)
+    dns = _find_places(ctx, sites, served.computer)
     expected = [dns[site] for site in served.sites if site in dns] if served.is_server else []
-    stored = {} if new else _existing(ctx, served, list(dns.values()))
+    stored = {} if new else _find_existing(ctx, served, list(dns.values()))
     for dn, entry in stored.items():
         if dn not in expected:
             delete_one(ctx, entry)
@@ -184,8 +184,8 @@ def remove_all(ctx: Context, served: Served) -> None:
         DirectoryError: some could not be deleted, and are named; the others are.
     """
     failures: dict[DN, GenericDirectoryError] = {}
-    likely = list(_places(ctx, served.sites, served.computer).values())
-    for dn, entry in _existing(ctx, served, likely).items():
+    likely = list(_find_places(ctx, served.sites, served.computer).values())
+    for dn, entry in _find_existing(ctx, served, likely).items():
         try:
             delete_one(ctx, entry)
         except GenericDirectoryError as error:
@@ -196,7 +196,7 @@ def remove_all(ctx: Context, served: Served) -> None:
         raise failure
 
 
-def _places(ctx: Context, sites: Sequence[UUID], computer: str) -> dict[UUID, DN]:
+def _find_places(ctx: Context, sites: Sequence[UUID], computer: str) -> dict[UUID, DN]:
     """Return the places of the settings objects; sites that do not exist are skipped."""
     if not sites:
         return {}
@@ -208,7 +208,7 @@ def _places(ctx: Context, sites: Sequence[UUID], computer: str) -> dict[UUID, DN
     }
 
 
-def _existing(ctx: Context, served: Served, likely: Sequence[DN]) -> dict[DN, Entry]:
+def _find_existing(ctx: Context, served: Served, likely: Sequence[DN]) -> dict[DN, Entry]:
     """Find the existing settings objects: by the queue manager's GUID, and at the likely places.
 
     Those of another queue manager, on a computer of the same name elsewhere, are left out (M59).
@@ -225,13 +225,13 @@ def _existing(ctx: Context, served: Served, likely: Sequence[DN]) -> dict[DN, En
             return {}
     for dn in likely:
         if dn not in entries:
-            entry_at_place = _entry_at(ctx, dn)
-            if entry_at_place is not None and _other_owner(ctx, entry_at_place, served) is None:
+            entry_at_place = _read_entry(ctx, dn)
+            if entry_at_place is not None and _find_other_owner(ctx, entry_at_place, served) is None:
                 entries[dn] = entry_at_place
     return entries
 
 
-def _entry_at(ctx: Context, dn: DN) -> Entry | None:
+def _read_entry(ctx: Context, dn: DN) -> Entry | None:
     of_class = ctx.session.profile.class_filter(SETTINGS_CLASS)
     try:
         return ctx.session.get(dn, SETTINGS_ATTRIBUTES, object_filter=of_class)
@@ -239,7 +239,7 @@ def _entry_at(ctx: Context, dn: DN) -> Entry | None:
         return None
 
 
-def _other_owner(ctx: Context, entry: Entry, served: Served) -> str | None:
+def _find_other_owner(ctx: Context, entry: Entry, served: Served) -> str | None:
     """Return the DN of another queue manager that owns a settings object; None if there is none."""
     owner = _guid(entry, "mSMQQMID")
     if owner is None or owner == served.identifier:
@@ -251,7 +251,7 @@ def _values(served: Served) -> dict[str, tuple[bytes, ...]]:
     return {copied.settings: served.values.get(copied.configuration, ()) for copied in COPIED}
 
 
-def _changes(entry: Entry, served: Served) -> dict[str, tuple[bytes, ...]]:
+def _find_changes(entry: Entry, served: Served) -> dict[str, tuple[bytes, ...]]:
     """Return the attributes that differ from the wanted ones."""
     return {name: values for name, values in _values(served).items() if tuple(entry.all(name)) != values}
 
@@ -279,12 +279,12 @@ def _put(ctx: Context, dn: DN, served: Served, existing: Entry | None, *, new: b
                 ctx.session.delete(existing)
                 _create(ctx, dn, served)
             else:
-                ctx.session.modify(existing, _changes(existing, served))
+                ctx.session.modify(existing, _find_changes(existing, served))
         except (ObjectAlreadyExists, ObjectChanged, ObjectNotFound) as error:
             if attempt == PLACES_ATTEMPTS_MAX or (existing is None and isinstance(error, ObjectNotFound)):
                 raise
-            existing = _entry_at(ctx, dn)
-            owner = None if existing is None else _other_owner(ctx, existing, served)
+            existing = _read_entry(ctx, dn)
+            owner = None if existing is None else _find_other_owner(ctx, existing, served)
             if owner is not None:
                 raise GenericDirectoryError(
                     "the settings of another queue manager stand where those of this one belong",
@@ -387,7 +387,7 @@ def postprocess(
     Raises:
         DirectoryError: it says that the entry was changed, and how to go on.
     """
-    with half_done(lambda: f"the queue manager was {done}", REPEAT):
+    with explain_half_done(lambda: f"the queue manager was {done}", REPEAT):
         ctx.session.modify(machine, keys)
         if served is not None:
             settle(ctx, served, before=before, new=new)
@@ -399,5 +399,5 @@ def remove_settings(ctx: Context, served: Served) -> None:
     Raises:
         DirectoryError: it says that the queue manager is deleted, and what is left over.
     """
-    with half_done(lambda: "the queue manager was deleted", DELETE_LEFT_OVER):
+    with explain_half_done(lambda: "the queue manager was deleted", DELETE_LEFT_OVER):
         remove_all(ctx, served)

@@ -8,7 +8,7 @@ from mqdssm.directory.filters import And, Equal, LdapFilter, Not
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.events import forest
 from mqdssm.events.context import Context
-from mqdssm.events.machines import with_machine
+from mqdssm.events.machines import call_with_machine
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import QueueManager, Site
 from mqdssm.model.names import PathKind, PathName
@@ -34,7 +34,7 @@ def class_filter(ctx: Context, table: ElementTable) -> LdapFilter:
 _WITH_PLACEHOLDERS: Final = frozenset(TABLES[element].ldap_class for element in (QueueManager, Site))
 
 
-def entry_at(ctx: Context, table: ElementTable, dn: str | DN, attributes: Sequence[str]) -> Entry:
+def read_entry(ctx: Context, table: ElementTable, dn: str | DN, attributes: Sequence[str]) -> Entry:
     """Read the entry at a DN, if it is of the element's class.
 
     Raises:
@@ -43,33 +43,33 @@ def entry_at(ctx: Context, table: ElementTable, dn: str | DN, attributes: Sequen
     return forest.get(ctx, dn, attributes, class_filter(ctx, table))
 
 
-def queue_manager_at(ctx: Context, table: ElementTable, computer: str, attributes: Sequence[str]) -> Entry:
+def read_queue_manager(ctx: Context, table: ElementTable, computer: str, attributes: Sequence[str]) -> Entry:
     """Read the queue manager of a computer, at any place (decision M16).
 
     Raises:
         ObjectNotFound: no such computer, or no MSMQ on it.
     """
-    return with_machine(
+    return call_with_machine(
         ctx,
         computer,
-        lambda machine: entry_at(ctx, table, queue_manager_of(machine.dn), attributes),
+        lambda machine: read_entry(ctx, table, queue_manager_of(machine.dn), attributes),
     )
 
 
-def queue_at(ctx: Context, table: ElementTable, pathname: str, attributes: Sequence[str]) -> Entry:
+def read_queue(ctx: Context, table: ElementTable, pathname: str, attributes: Sequence[str]) -> Entry:
     """Read the queue with a path name: in the form that Windows writes, else in the raw form (decision M7).
 
     Raises:
         ObjectNotFound: no such queue.
         ValueError: no path name.
     """
-    path = public_path(pathname)
-    return with_machine(
-        ctx, path.computer, lambda machine: _queue_below(ctx, table, machine.dn, path, attributes)
+    path = parse_public_path(pathname)
+    return call_with_machine(
+        ctx, path.computer, lambda machine: _read_queue_below(ctx, table, machine.dn, path, attributes)
     )
 
 
-def public_path(pathname: str) -> PathName:
+def parse_public_path(pathname: str) -> PathName:
     """Parse the path name of a public queue, as a directory may hold it.
 
     Raises:
@@ -81,14 +81,14 @@ def public_path(pathname: str) -> PathName:
     return path
 
 
-def _queue_below(
+def _read_queue_below(
     ctx: Context, table: ElementTable, machine: DN, path: PathName, attributes: Sequence[str]
 ) -> Entry:
     parent = queue_manager_of(machine)
     columns = [*attributes, "mSMQQueueNameExt"]
     for rdn in rdn_candidates(path.queue):
         try:
-            entry = entry_at(ctx, table, parent.child("CN", rdn.cn), columns)
+            entry = read_entry(ctx, table, parent.child("CN", rdn.cn), columns)
         except ObjectNotFound:
             continue
         # two long names may share their first 55 units and the hash: the rest decides which queue it is
@@ -115,7 +115,7 @@ def user_of(ctx: Context, table: ElementTable, sid: str, attributes: Sequence[st
         GenericDirectoryError: no user, or several, have that SID.
     """
     search_filter = And((class_filter(ctx, table), Equal("objectSid", bytes(Sid.parse(sid)))))
-    session = forest.searched(ctx, table.ldap_class)
+    session = forest.session_for_search(ctx, table.ldap_class)
     users: Iterator[Entry] = session.find(session.naming.root, search_filter, attributes)
     entries = list(users)
     if len(entries) != 1:

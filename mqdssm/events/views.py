@@ -59,11 +59,11 @@ class ServerView:
         self.decoder.prefetch(entries, self.references)
         for dn, values, _ in entries:
             element = self.decoder.element(dn, values, self.references)
-            if not self._passes(element, dn, residuals):
+            if not self._has_passed(element, dn, residuals):
                 continue
             yield element if self.severe is None else self.severe.element(dn, values, self.references)
 
-    def _passes(self, element: DirectoryObject, dn: str, residuals: Sequence[Residual]) -> bool:
+    def _has_passed(self, element: DirectoryObject, dn: str, residuals: Sequence[Residual]) -> bool:
         """Return True if an element passes all tests.
 
         Raises:

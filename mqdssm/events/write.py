@@ -5,15 +5,15 @@ from typing import Final
 
 from mqdssm.directory.entries import Entry
 from mqdssm.events import settings
-from mqdssm.events.attributes import left_by_write, names_to_write, table_of_object
+from mqdssm.events.attributes import names_left_by_write, names_to_write, table_of_object
 from mqdssm.events.contention import IDENTITY, change_located
 from mqdssm.events.context import Context
 from mqdssm.events.encode import (
     SERVICE_NAMES,
     DnsOf,
     Values,
-    for_server,
-    incomplete_names,
+    convert_for_server,
+    find_incomplete_names,
     keys_of,
     look_up,
     service_type_of,
@@ -56,8 +56,8 @@ def write(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None) 
             # digests that were not given come out of the certificates: they go together (M21, M56)
             values = signing_values(obj.certificates) | values
         _replace(ctx, table, obj, IDENTITY, lambda _: values)
-    written = names - incomplete_names(obj, table.ldap_class, names, dns_of)
-    obj.mark_written(left_by_write(table, obj, written))
+    written = names - find_incomplete_names(obj, table.ldap_class, names, dns_of)
+    obj.mark_written(names_left_by_write(table, obj, written))
 
 
 def _write_queue_manager(
@@ -66,13 +66,13 @@ def _write_queue_manager(
     values = values_of(table, manager, names, Access.WRITE, dns_of)
     keys = keys_of(manager, names)
 
-    def with_service(entry: Entry) -> Values:
+    def merge_service(entry: Entry) -> Values:
         if names.isdisjoint(SERVICE_NAMES):
             return values
         return values | {"mSMQServiceType": service_type_of(manager, names, entry)}
 
     entry, written = _replace(
-        ctx, table, manager, settings.ATTRIBUTES, with_service, unchanged=_read_along(names)
+        ctx, table, manager, settings.ATTRIBUTES, merge_service, unchanged=_read_along(names)
     )
     before, served = Served.of(entry), None
     if not names.isdisjoint(_SETTINGS_NAMES):
@@ -113,7 +113,7 @@ def _replace(
 
     def change(entry: Entry) -> tuple[Entry, Values]:
         values = values_for(entry)
-        sent = for_server(ctx, table.ldap_class, values)
+        sent = convert_for_server(ctx, table.ldap_class, values)
         ctx.session.modify(entry, sent, unchanged=unchanged)
         return entry, values
 

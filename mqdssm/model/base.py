@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
-from mqdssm.model.fieldtypes import Identity, refusal
+from mqdssm.model.fieldtypes import Identity, make_refusal
 from mqdssm.model.memory import Memory
 
 _NOTHING: frozenset[str] = frozenset()
@@ -122,7 +122,7 @@ class DirectoryObject(BaseModel):
         if isinstance(data, dict):
             for name in data:
                 if name not in cls._fields_by_adm and name not in cls._adm_by_field:
-                    raise refusal(cls._no_attribute(str(name)))
+                    raise make_refusal(cls._no_attribute(str(name)))
         return data
 
     @classmethod

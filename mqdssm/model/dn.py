@@ -80,7 +80,7 @@ class DN:
         if not text.isascii():
             _check_unicode(text)
         if _PLAIN_DN.fullmatch(text):
-            return cls._plain(text)
+            return cls._from_canonical(text)
         return cls(_Parser(text).rdns())
 
     @classmethod
@@ -93,7 +93,7 @@ class DN:
         return cls(tuple(((_checked_type(name), _checked_value(value)),) for name, value in rdns))
 
     @classmethod
-    def _plain(cls, text: str) -> "DN":
+    def _from_canonical(cls, text: str) -> "DN":
         """Make a DN from text that is known to be canonical; it is split when its parts are needed."""
         dn = cls.__new__(cls)
         _set(dn, "_above", None)
@@ -131,7 +131,7 @@ class DN:
             return self._above
         if self._rdns is None:
             _, comma, rest = str(self).partition(",")
-            return self._plain(rest) if comma else DN()
+            return self._from_canonical(rest) if comma else DN()
         if not self._rdns:
             raise ValueError("the root has no parent")
         return DN(self._rdns[1:])
@@ -272,7 +272,7 @@ def _normalized_pair(name: str, value: str) -> str:
     return f"{_SAME_TYPE.get(name, name)}={_normalized_value(value)}"
 
 
-def folded(value: str) -> str:
+def fold_case(value: str) -> str:
     """Return a text in the form that LDAP compares (caseIgnoreMatch, [RFC4517] 4.2.11).
 
     Letter case, runs of blanks and blanks at the ends do not count.
@@ -284,7 +284,7 @@ def folded(value: str) -> str:
 
 
 def _normalized_value(value: str) -> str:
-    return _MUST_ESCAPE.sub(lambda match: f"\\{ord(match[0]):02x}", folded(value))
+    return _MUST_ESCAPE.sub(lambda match: f"\\{ord(match[0]):02x}", fold_case(value))
 
 
 @lru_cache(maxsize=4096)

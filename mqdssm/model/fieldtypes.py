@@ -69,12 +69,12 @@ def _problem(words: str) -> ValueError:
     return ValueError(words)
 
 
-def refusal(problem: str) -> PydanticCustomError:
+def make_refusal(problem: str) -> PydanticCustomError:
     """Return the error (a ValueError) that refuses a value of an element."""
     return PydanticCustomError("refused", "{problem}", {"problem": problem})
 
 
-def problems_in(error: ValidationError) -> str:
+def describe_problems(error: ValidationError) -> str:
     """Return the problems of a validation error in one line, without pydantic's own words."""
     return "; ".join(problem["msg"] for problem in error.errors(include_url=False, include_input=False))
 
@@ -135,14 +135,14 @@ def blob(bytes_max: int | None = None) -> Callable[[Any], bytes]:
 
 def member_of(enumeration: type[_E]) -> Callable[[Any], _E]:
     """Make a validator of an enumeration's members, their numbers, or any of their names (M25)."""
-    by_name = {_plain(name): member for name, member in enumeration.__members__.items()}
+    by_name = {_normalize_name(name): member for name, member in enumeration.__members__.items()}
     if enumeration is OperatingSystemType:
         by_name["windows95"] = by_name["win95"]
     names = ", ".join(spec_name(member) for member in enumeration)
 
     def check(value: Any) -> _E:
         if isinstance(value, str):
-            named = by_name.get(_plain(value))
+            named = by_name.get(_normalize_name(value))
             if named is not None:
                 return named
             value = int(value, 0) if _INTEGER.fullmatch(value) and not _leads_with_zero(value) else value
@@ -153,7 +153,7 @@ def member_of(enumeration: type[_E]) -> Callable[[Any], _E]:
     return check
 
 
-def many(item: Callable[[Any], _T]) -> Callable[[Any], tuple[_T, ...]]:
+def make_tuple_validator(item: Callable[[Any], _T]) -> Callable[[Any], tuple[_T, ...]]:
     """Make a validator of lists and tuples whose items pass another validator."""
 
     def check(value: Any) -> tuple[_T, ...]:
@@ -258,7 +258,7 @@ def _bytes_of(value: Any) -> bytes:
     raise _problem(f"must be bytes, or base64 text, not {type(value).__name__}")
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return name.replace("_", "").replace(" ", "").lower()
 
 
@@ -302,12 +302,12 @@ def _checked_by(
 
     def validate(value: Any, info: ValidationInfo) -> object:
         if value is None:
-            raise refusal(f"{_attribute(info)} may not be None: leave it out, or unset() it")
+            raise make_refusal(f"{_attribute(info)} may not be None: leave it out, or unset() it")
         as_stored = isinstance(info.context, Memory) and _attribute(info) not in info.context.assigned
         try:
             return (stored or check)(value) if as_stored else check(value)
         except ValueError as error:
-            raise refusal(f"{_attribute(info)} {error}") from None
+            raise make_refusal(f"{_attribute(info)} {error}") from None
 
     return PlainValidator(validate)
 
@@ -379,12 +379,16 @@ else:
     Seconds = Annotated[int, _checked_by(seconds)]
     Guid = Identity
     Guids = Annotated[
-        tuple[uuid.UUID, ...], _checked_by(many(guid)), PlainSerializer(_guid_texts, when_used="json")
+        tuple[uuid.UUID, ...],
+        _checked_by(make_tuple_validator(guid)),
+        PlainSerializer(_guid_texts, when_used="json"),
     ]
     Blob = Annotated[bytes, _checked_by(blob()), _as_base64]
     CertificateBlob = Annotated[bytes, _checked_by(blob(CERTIFICATES_BYTES_MAX), blob()), _as_base64]
     Digests = Annotated[
-        tuple[bytes, ...], _checked_by(many(digest)), PlainSerializer(_hex_digits, when_used="json")
+        tuple[bytes, ...],
+        _checked_by(make_tuple_validator(digest)),
+        PlainSerializer(_hex_digits, when_used="json"),
     ]
     PrivacyLevelValue = Annotated[PrivacyLevel, _checked_by(member_of(PrivacyLevel)), _as_name]
     OperatingSystemTypeValue = Annotated[

@@ -172,7 +172,7 @@ class Hresult(IntEnum):
     MQDS_OWNER_NOT_REACHED = 0xC00E_004A
 
 
-def failed(status: int) -> bool:
+def is_failure(status: int) -> bool:
     """Return True if a status code, an unsigned 32-bit number, means failure ([MS-DTYP] 2.2.18)."""
     return bool(status & _FAILURE)
 

@@ -406,7 +406,7 @@ def _direct_queue(protocol: DirectProtocol, address: str, queue: str) -> DirectF
     return DirectFormatName(protocol, address, queue, kind, subqueue if semicolon else None, journal)
 
 
-def _private(text: str) -> PrivateFormatName:
+def _parse_private(text: str) -> PrivateFormatName:
     guid, backslash, number = text.partition("\\")
     journal = number[-len(_JOURNAL) :].upper() == _JOURNAL
     if journal:
@@ -424,7 +424,7 @@ def _distribution_list(text: str) -> DistributionListFormatName:
 _PARSERS: Final[dict[str, Callable[[str], FormatName]]] = {
     "DIRECT": _direct,
     "PUBLIC": lambda text: PublicFormatName(_guid(text)),
-    "PRIVATE": _private,
+    "PRIVATE": _parse_private,
     "DL": _distribution_list,
     "MACHINE": lambda text: MachineFormatName(_guid(text)),
     "CONNECTOR": lambda text: ConnectorFormatName(_guid(text)),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Self, TypedDict
 
 import mqdssm
 from mqdssm.directory.options import PAGE_ENTRIES, Authentication, TlsMode
-from mqdssm.directory.secret import password_in
+from mqdssm.directory.secret import read_password
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 
@@ -175,7 +175,7 @@ class DirectoryAccess:
             ConfigError: the file cannot be read, or the variable is not set, on this machine.
         """
         if self.password_file is not None:
-            return password_in(Path(self.password_file))
+            return read_password(Path(self.password_file))
         if self.password_variable is None:
             return None
         secret = os.environ.get(self.password_variable)

@@ -213,7 +213,7 @@ def to_directory(descriptor: SecurityDescriptor, kind: AccessKind) -> SecurityDe
         ValueError: a translated list is too long.
     """
     keep = DescriptorControl.DACL_PROTECTED | DescriptorControl.SACL_PROTECTED
-    return _rebuilt(
+    return _rebuild(
         descriptor,
         dacl=None if descriptor.dacl is None else _aces_to_directory(descriptor.dacl.aces, kind),
         sacl=None if descriptor.sacl is None else _aces_to_directory(descriptor.sacl.aces, kind),
@@ -229,7 +229,7 @@ def from_directory(descriptor: SecurityDescriptor, kind: AccessKind) -> FromDire
     inherited: tuple[Ace, ...] = ()
     if descriptor.dacl is not None:
         inherited = tuple(ace for ace in descriptor.dacl.aces if ace.inherited)
-    own = _rebuilt(
+    own = _rebuild(
         descriptor,
         dacl=None if descriptor.dacl is None else _aces_from_directory(descriptor.dacl.aces, kind),
         sacl=None if descriptor.sacl is None else _aces_from_directory(descriptor.sacl.aces, kind),
@@ -249,7 +249,7 @@ def is_raw(ace: Ace, kind: AccessKind) -> bool:
     return ace.type in _ALLOW or bool(ace.mask & ~(STANDARD_RIGHTS | _GET | _SET))
 
 
-def _rebuilt(
+def _rebuild(
     descriptor: SecurityDescriptor, *, dacl: list[Ace] | None, sacl: list[Ace] | None, keep: int
 ) -> SecurityDescriptor:
     """Return a copy of the descriptor with other lists; an absent list stays absent, a NULL one NULL."""
@@ -363,7 +363,7 @@ def _plain_from_directory(ace: Ace, kind: AccessKind) -> int:
     return rights
 
 
-def parts_present(descriptor: SecurityDescriptor) -> int:
+def flags_of_parts(descriptor: SecurityDescriptor) -> int:
     """Return the flags of the parts of a descriptor to write ([MS-ADTS] 3.1.1.3.4.1.11)."""
     flags = 1 if descriptor.owner is not None else 0
     flags |= 2 if descriptor.group is not None else 0
@@ -376,7 +376,7 @@ _ALLOWED: Final = frozenset({AceType.ACCESS_ALLOWED, AceType.ACCESS_ALLOWED_OBJE
 _DENIED: Final = frozenset({AceType.ACCESS_DENIED, AceType.ACCESS_DENIED_OBJECT})
 
 
-def grants(
+def is_granted(
     descriptor: SecurityDescriptor, sids: Collection[Sid], right: int, object_types: Collection[UUID] = ()
 ) -> bool:
     """Return True if a user has a right on the object of a descriptor.

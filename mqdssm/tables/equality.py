@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from mqdssm.errors import DecodeError, MappingError
-from mqdssm.model.dn import folded, normalize
+from mqdssm.model.dn import fold_case, normalize
 from mqdssm.tables import TABLES
 from mqdssm.tables import adsyntax as ad
 from mqdssm.tables.schema import ATTRIBUTES
@@ -50,7 +50,7 @@ def keys_of(attribute: str, values: Iterable[bytes]) -> frozenset[Hashable]:
     return frozenset([key_of(attribute, raw) for raw in values])
 
 
-def equal(attribute: str, left_values: Collection[bytes], right_values: Collection[bytes]) -> bool:
+def are_equal(attribute: str, left_values: Collection[bytes], right_values: Collection[bytes]) -> bool:
     """Return True if two lists of values of an attribute are the same set, by its matching rule."""
     if len(left_values) == len(right_values) == 1:  # the usual case, and usually the same octets
         (a,), (b,) = left_values, right_values
@@ -58,10 +58,10 @@ def equal(attribute: str, left_values: Collection[bytes], right_values: Collecti
     return keys_of(attribute, left_values) == keys_of(attribute, right_values)
 
 
-def holds(
+def has_expected_values(
     attribute: str, expected: Collection[bytes], stored: Collection[bytes], *, hides_sacls: bool = False
 ) -> bool:
-    """Return True if an object holds the given values, like `equal`; a server may complete a descriptor.
+    """Return True if an object holds the given values, like `are_equal`; a server may complete a descriptor.
 
     Active Directory adds the owner and the group if they were left out.
 
@@ -71,7 +71,7 @@ def holds(
         stored: the values that were read.
         hides_sacls: the server shows SACLs only to auditors: a SACL that is not shown may exist.
     """
-    if equal(attribute, expected, stored):
+    if are_equal(attribute, expected, stored):
         return True
     known = ATTRIBUTES.get(attribute.lower())
     if known is None or known.syntax is not ad.SECURITY_DESCRIPTOR or len(expected) != 1 or len(stored) != 1:
@@ -96,7 +96,7 @@ def holds(
     )
 
 
-def differing(
+def find_differences(
     expected: Values, stored: Values, ldap_class: str | None = None, *, hides_sacls: bool = False
 ) -> tuple[str, ...]:
     """Return the names of the attributes whose values in an object are not the wanted ones.
@@ -106,24 +106,28 @@ def differing(
         stored: attribute -> values, as read.
         ldap_class: class of the object. An absent attribute then equals the default of the abstract model:
             both have the same meaning ([MS-MQDSSM] 3.1.6.11).
-        hides_sacls: as in `holds`.
+        hides_sacls: as in `has_expected_values`.
     """
     stored_by_name = {name.lower(): values for name, values in stored.items()}
     defaults = DEFAULTS.get(ldap_class or "", {})
     return tuple(
         name
         for name, values in expected.items()
-        if not holds(name, values, stored_by_name.get(name.lower(), ()), hides_sacls=hides_sacls)
-        and not _both_default(defaults.get(name.lower()), name, values, stored_by_name.get(name.lower(), ()))
+        if not has_expected_values(
+            name, values, stored_by_name.get(name.lower(), ()), hides_sacls=hides_sacls
+        )
+        and not _are_both_default(
+            defaults.get(name.lower()), name, values, stored_by_name.get(name.lower(), ())
+        )
     )
 
 
-def _both_default(
+def _are_both_default(
     default: tuple[bytes, ...] | None, name: str, expected: Collection[bytes], stored: Collection[bytes]
 ) -> bool:
     if default is None or (expected and stored):
         return False
-    return equal(name, expected or stored, default)
+    return are_equal(name, expected or stored, default)
 
 
 def _defaults() -> Mapping[str, Mapping[str, tuple[bytes, ...]]]:
@@ -147,7 +151,7 @@ DEFAULTS: Final = _defaults()
 
 
 def _text_key(raw: bytes) -> Hashable:
-    return folded(raw.decode())
+    return fold_case(raw.decode())
 
 
 def _dn_key(raw: bytes) -> Hashable:

@@ -283,11 +283,11 @@ def _wrap(text: str) -> Iterable[str]:
     yield line
 
 
-def _words(text: str) -> frozenset[str]:
+def _split_names(text: str) -> frozenset[str]:
     return frozenset(text.lower().split())
 
 
-AD_SETS_ITSELF: Final = _words(
+AD_SETS_ITSELF: Final = _split_names(
     # identity and place
     "objectGUID objectSid distinguishedName name canonicalName parentGUID instanceType objectCategory "
     "objectVersion sDRightsEffective structuralObjectClass subSchemaSubEntry nCName systemFlags "
@@ -311,7 +311,7 @@ AD_SETS_ITSELF: Final = _words(
 )
 """Attributes, in lower case, that an add must not contain on Active Directory."""
 
-BINARY_TRANSFER: Final = _words(
+BINARY_TRANSFER: Final = _split_names(
     "userCertificate cACertificate authorityRevocationList certificateRevocationList "
     "deltaRevocationList crossCertificatePair"
 )
@@ -321,7 +321,7 @@ Active Directory does without the option."""
 
 REFERENCES: Final = frozenset(
     one.name.lower() for one in schema_attributes.ALL if one.syntax.ldap_oid == adsyntax.DN.ldap_oid
-) - _words("distinguishedName objectCategory lastKnownParent mSMQSite1 mSMQSite2")
+) - _split_names("distinguishedName objectCategory lastKnownParent mSMQSite1 mSMQSite2")
 """Attributes, in lower case, that refer to other objects, and that an object can lack for a while.
 
 Active Directory requires that the objects exist, so these attributes are set when all objects exist."""

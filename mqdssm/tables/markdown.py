@@ -48,14 +48,14 @@ def grid(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
     """Return a Markdown table with a header line."""
     columns = list(heads)
     rows = [columns, ["---"] * len(columns), *map(list, lines)]
-    return "".join(f"| {' | '.join(map(_escaped, row))} |\n" for row in rows)
+    return "".join(f"| {' | '.join(map(_escape_cell, row))} |\n" for row in rows)
 
 
-def _escaped(cell: str) -> str:
+def _escape_cell(cell: str) -> str:
     return cell.replace("|", "\\|")
 
 
-def _code(names: Iterable[str]) -> str:
+def _format_names(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
@@ -111,20 +111,20 @@ def _element_page(table: ElementTable) -> str:
         ]
         for row in table.rows
     ]
-    unsupported = _code(sorted(table.unsupported))
+    unsupported = _format_names(sorted(table.unsupported))
     note = f"\nGenericError for: {unsupported} ([MS-MQDSSM] 3.1.6.20).\n" if unsupported else ""
     title = f"# {table.name}\n\nKept in entries of class `{table.ldap_class}`."
     return f"{HEAD}\n{title}\n\n{grid(columns, lines)}{note}"
 
 
 def _ldap_cell(row: Row) -> str:
-    parts = [_code(row.ldap)]
+    parts = [_format_names(row.ldap)]
     if row.holder is Holder.COMPUTER:
         parts.append("of the computer")
     if row.computer_ldap:
-        parts.append(f"and {_code(row.computer_ldap)} of the computer")
+        parts.append(f"and {_format_names(row.computer_ldap)} of the computer")
     if row.written and row.written != row.ldap:
-        parts.append(f"; written: {_code(row.written)}")
+        parts.append(f"; written: {_format_names(row.written)}")
     return " ".join(filter(None, parts)).replace(" ;", ";")
 
 
@@ -137,10 +137,10 @@ def _value_cell(row: Row) -> str:
 
 
 def _unset_cell(row: Row) -> str:
-    return _MISSING.get(row.missing) or _shown(row.default)
+    return _MISSING.get(row.missing) or _format_default(row.default)
 
 
-def _shown(value: Any) -> str:
+def _format_default(value: Any) -> str:
     if value in ("", b"", ()):
         return "empty"
     if isinstance(value, bool):

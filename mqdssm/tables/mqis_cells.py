@@ -30,7 +30,7 @@ def value_of(column: MqisColumn, cell: str) -> Any:
     Raises:
         CellError: no valid value.
     """
-    value = plain(column, cell)
+    value = convert_cell(column, cell)
     if column.row is None or column.bits:
         return value
     kind = column.row.kind
@@ -39,7 +39,7 @@ def value_of(column: MqisColumn, cell: str) -> Any:
             raise CellError(f"{value} is no time since 1970 of the years 1601 to 9999")
         return value
     if column.codes is not None:
-        return _meaning(column, value)
+        return _find_member(column, value)
     if column.first:
         return (value,)
     if column.variant is Variant.CLSIDS and kind is Kind.BYTES:
@@ -49,7 +49,7 @@ def value_of(column: MqisColumn, cell: str) -> Any:
     return value
 
 
-def readable_value(column: MqisColumn, cell: str) -> Any:
+def read_value(column: MqisColumn, cell: str) -> Any:
     """Return the value in a cell ([MS-MQMQ] 2.3), also a number that no directory accepts.
 
     A number that does not fit its variant, and an unknown number of an enumeration (as text), are returned
@@ -69,10 +69,10 @@ def readable_value(column: MqisColumn, cell: str) -> Any:
         return number
     if column.row.kind is Kind.ENUMERATION and number not in column.codes:
         return str(number)
-    return _meaning(column, number)
+    return _find_member(column, number)
 
 
-def plain(column: MqisColumn, cell: str) -> Any:
+def convert_cell(column: MqisColumn, cell: str) -> Any:
     """Convert a cell by its variant ([MS-MQMQ] 2.2.12): a number, text, octets, a GUID, or a tuple of them.
 
     Raises:
@@ -88,7 +88,7 @@ def plain(column: MqisColumn, cell: str) -> Any:
     return _guid(cell) if variant in GUIDS else cell
 
 
-def _shown(cell: str) -> str:
+def _describe_cell(cell: str) -> str:
     """Return a cell in the form for messages."""
     return repr(cell if len(cell) <= SHOWN_CHARS_MAX else f"{cell[:SHOWN_CHARS_MAX]}…")
 
@@ -104,7 +104,7 @@ def _integer(variant: Variant, cell: str) -> int:
 def _number(variant: Variant, cell: str) -> int:
     text = cell.strip()
     if _INTEGER.fullmatch(text) is None:  # int() alone takes "1_0"
-        raise CellError(f"{_shown(cell)} is no whole number")
+        raise CellError(f"{_describe_cell(cell)} is no whole number")
     low, high = INTEGERS[variant]
     number = int(text)
     if low == 0 and -(high + 1) // 2 <= number < 0:
@@ -117,13 +117,13 @@ def _octets(cell: str) -> bytes:
     try:
         return b64decode(cell, validate=True)
     except ValueError:
-        raise CellError(f"{_shown(cell)} is no base64") from None
+        raise CellError(f"{_describe_cell(cell)} is no base64") from None
 
 
 def _guid(cell: Any) -> UUID:
     text = cell.strip() if isinstance(cell, str) else ""
     if _GUID.fullmatch(text) is None:
-        raise CellError(f"{_shown(str(cell))} is no GUID")
+        raise CellError(f"{_describe_cell(str(cell))} is no GUID")
     return UUID(text)
 
 
@@ -131,15 +131,15 @@ def _items(cell: str) -> list[str]:
     try:
         items = json.loads(cell)
     except (ValueError, RecursionError):
-        raise CellError(f"{_shown(cell)} is no JSON array") from None
+        raise CellError(f"{_describe_cell(cell)} is no JSON array") from None
     if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        raise CellError(f"{_shown(cell)} is no JSON array of texts")
+        raise CellError(f"{_describe_cell(cell)} is no JSON array of texts")
     if len(items) > LIST_ITEMS_MAX:
         raise CellError(f"a list of {len(items)} items: at most {LIST_ITEMS_MAX} are read")
     return items
 
 
-def _meaning(column: MqisColumn, number: int) -> Any:
+def _find_member(column: MqisColumn, number: int) -> Any:
     codes = column.codes or {}
     if number in codes:
         return codes[number]

@@ -52,13 +52,13 @@ class PropertyForm:
     dump: Callable[[Any], PropertyValue]
 
 
-def _flag(value: int) -> bool:
+def _convert_flag(value: int) -> bool:
     if value not in (0, 1):
         raise ValueError("0 or 1 is expected")
     return value == 1
 
 
-def _label(value: str) -> str:
+def _convert_label(value: str) -> str:
     if len(value.encode("utf-16-le", "surrogatepass")) // 2 > LABEL_UNITS_MAX:
         raise ValueError(f"at most {LABEL_UNITS_MAX} characters are allowed")
     return value
@@ -81,8 +81,8 @@ def _guids(value: Iterable[bytes]) -> tuple[UUID, ...]:
 
 # fmt: off
 PLAIN: Final = PropertyForm(lambda value: value, lambda value: value)
-FLAG: Final = PropertyForm(_flag, int)
-LABEL: Final = PropertyForm(_label, _label)
+FLAG: Final = PropertyForm(_convert_flag, int)
+LABEL: Final = PropertyForm(_convert_label, _convert_label)
 GUID: Final = PropertyForm(_uuid, Guid.of)
 GUIDS: Final = PropertyForm(_guids, lambda value: tuple(map(Guid.of, value)))
 PRIVACY: Final = PropertyForm(PrivacyLevel, int)

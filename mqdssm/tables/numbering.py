@@ -121,7 +121,7 @@ class NumberSlice:
     buckets: tuple[bytes, ...]
 
 
-def slices(partition: Guid, first: int, last: int) -> Iterator[NumberSlice]:
+def split_range(partition: Guid, first: int, last: int) -> Iterator[NumberSlice]:
     """Split a range of numbers into searches of `SLICE_BUCKETS` buckets, ascending.
 
     Args:

@@ -158,7 +158,7 @@ def is_in_configuration(ldap_class: str) -> bool:
     return bool(_BASES.get(ldap_class))
 
 
-def stands_in_its_place(ldap_class: str, dn: str) -> bool:
+def is_in_usual_place(ldap_class: str, dn: str) -> bool:
     """Return True if a DN alone shows that an object has a class, by 2.2.1 and Active Directory's schema.
 
     Args:

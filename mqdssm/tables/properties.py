@@ -111,7 +111,7 @@ class PropertyTable:
 
 def _problems(table: PropertyTable) -> Iterator[str]:
     """Yield every problem of a table."""
-    allowed = _allowed(table.classes)
+    allowed = _find_allowed_attributes(table.classes)
     if len(table.by_propid) != len(table.rows):
         yield "a property has two rows"
     kept: list[str] = []
@@ -128,7 +128,7 @@ def _problems(table: PropertyTable) -> Iterator[str]:
     yield from (f"{propid.spec_name} has no row" for propid in missing)
 
 
-def _allowed(classes: Iterable[str]) -> frozenset[str]:
+def _find_allowed_attributes(classes: Iterable[str]) -> frozenset[str]:
     """Return the attributes that entries of some classes can have, our own and others."""
     own = {cls.name: cls for cls in schema_mqis.CLASSES}
     allowed: set[str] = set()
@@ -229,7 +229,7 @@ def entry_of(object_type: ObjectType, properties: Pairs, numbers: Numbering | No
     """
     table = PROPERTY_TABLES[object_type]
     values = dict(properties)
-    attributes, exact = _kept(table, values.items())
+    attributes, exact = _store_properties(table, values.items())
     for row in table.rows:
         if row.stand_in and row.propid not in values:
             attributes[row.ldap] = row.stand_in
@@ -264,7 +264,7 @@ def changes_of(
     identity = values.pop(table.identity, None)
     if identity is not None and identity != identity_of(object_type, entry):
         raise MappingError(f"{table.identity.spec_name} cannot become {identity!r}: an object keeps its GUID")
-    attributes, exact = _kept(table, values.items())
+    attributes, exact = _store_properties(table, values.items())
     before, _ = _exact_of(entry)
     after = {propid: octets for propid, octets in before.items() if propid not in values} | exact
     if after != before:
@@ -274,7 +274,7 @@ def changes_of(
     return {name: raws for name, raws in attributes.items() if set(raws) != set(values_in(entry, name))}
 
 
-def _kept(table: PropertyTable, properties: Pairs) -> tuple[dict[str, Raws], dict[Propid, bytes]]:
+def _store_properties(table: PropertyTable, properties: Pairs) -> tuple[dict[str, Raws], dict[Propid, bytes]]:
     """Return the attributes of some properties, and the octets of those that need ``mqisExact``."""
     attributes: dict[str, Raws] = {}
     exact: dict[Propid, bytes] = {}

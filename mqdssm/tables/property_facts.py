@@ -52,30 +52,30 @@ CLASSES: Final[Mapping[ObjectType, tuple[str, str]]] = MappingProxyType(
 """Structural class of the entries of each type, and the auxiliary class beside it."""
 
 
-def _named(prefix: str, names: str) -> tuple[Propid, ...]:
+def _find_propids(prefix: str, names: str) -> tuple[Propid, ...]:
     return tuple(Propid[f"{prefix}_{name}"] for name in names.split())
 
 
 # fmt: off
 CHANGED: Final[Mapping[ObjectType, tuple[Propid, ...]]] = MappingProxyType({
-    ObjectType.SITE: _named("S", "GATES INTERVAL1 INTERVAL2 PATHNAME PSC PSC_SIGNPK SECURITY"),
-    ObjectType.CN: _named("CN", "NAME PROTOCOLID SECURITY"),
-    ObjectType.ENTERPRISE: _named(
+    ObjectType.SITE: _find_propids("S", "GATES INTERVAL1 INTERVAL2 PATHNAME PSC PSC_SIGNPK SECURITY"),
+    ObjectType.CN: _find_propids("CN", "NAME PROTOCOLID SECURITY"),
+    ObjectType.ENTERPRISE: _find_propids(
         "E", "NAME NAMESTYLE CSP_NAME PECNAME LONG_LIVE VERSION SECURITY S_INTERVAL1 S_INTERVAL2 CRL "
         "CSP_TYPE ENCRYPT_ALG SIGN_ALG HASH_ALG CIPHER_MODE"),
-    ObjectType.USER: _named("U", "SID DIGEST SIGN_CERT"),
-    ObjectType.ROUTING_LINK: _named("L", "COST NEIGHBOR1 NEIGHBOR2"),
-    ObjectType.MACHINE: _named(
+    ObjectType.USER: _find_propids("U", "SID DIGEST SIGN_CERT"),
+    ObjectType.ROUTING_LINK: _find_propids("L", "COST NEIGHBOR1 NEIGHBOR2"),
+    ObjectType.MACHINE: _find_propids(
         "QM", "FOREIGN QUOTA JOURNAL_QUOTA CNS MACHINE_TYPE OS ADDRESS CREATE_TIME ENCRYPT_PK INFRS "
         "MODIFY_TIME OUTFRS PATHNAME SERVICE SIGN_PK SITE_ID SECURITY HASHKEY"),
-    ObjectType.QUEUE: _named(
+    ObjectType.QUEUE: _find_propids(
         "Q", "SCOPE QMID TYPE BASEPRIORITY JOURNAL QUOTA JOURNAL_QUOTA CREATE_TIME MODIFY_TIME PATHNAME "
         "LABEL AUTHENTICATE PRIV_LEVEL TRANSACTION SECURITY HASHKEY LABEL_HASHKEY"),
 })
 """DirectoryChangePropID: each type's properties in a synchronization ([MC-MQDSRP] 3.2.7.8), in its order."""
 RESERVED: Final = frozenset((
-    *_named("Q", "HASHKEY LABEL_HASHKEY"), Propid.QM_HASHKEY,
-    *_named("E", "S_INTERVAL1 S_INTERVAL2 CRL CSP_TYPE ENCRYPT_ALG SIGN_ALG HASH_ALG CIPHER_MODE"),
+    *_find_propids("Q", "HASHKEY LABEL_HASHKEY"), Propid.QM_HASHKEY,
+    *_find_propids("E", "S_INTERVAL1 S_INTERVAL2 CRL CSP_TYPE ENCRYPT_ALG SIGN_ALG HASH_ALG CIPHER_MODE"),
 ))
 """Replicated properties that are not looked up: their values have no meaning ([MC-MQDSRP] 3.2.7.8)."""
 NAMES: Final = frozenset((
@@ -165,7 +165,7 @@ def _name_extension(path_name: str) -> Raws:
     return (rdn.extension.encode(),) if rdn and rdn.extension else ()
 
 
-def _flag(bits: int) -> Any:
+def _make_flag(bits: int) -> Any:
     return lambda service: (BOOLEAN.dump(bool(service & bits)),)
 
 
@@ -173,7 +173,7 @@ ALSO: Final[Mapping[Propid, tuple[Also, ...]]] = MappingProxyType(
     {
         Propid.Q_PATHNAME: (Also(ldap="mSMQQueueNameExt", dump=_name_extension),),
         Propid.QM_SERVICE: tuple(
-            Also(ldap=TABLES[table_of("QueueManager").element].row(adm).ldap[0], dump=_flag(bits))
+            Also(ldap=TABLES[table_of("QueueManager").element].row(adm).ldap[0], dump=_make_flag(bits))
             for adm, bits in compute.SERVICE_BITS.items()
             if adm in {"RoutingServer", "DirectoryServer"}
         ),

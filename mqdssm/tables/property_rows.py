@@ -51,7 +51,7 @@ class Carrier:
     ordered: bool = True
 
 
-def packed(propid: Propid, value: PropertyValue) -> bytes:
+def pack_value(propid: Propid, value: PropertyValue) -> bytes:
     """Return the octets of a value ([MS-MQCN] 2.2.3) for ``mqisExact``; they are never empty.
 
     Raises:
@@ -64,8 +64,8 @@ def packed(propid: Propid, value: PropertyValue) -> bytes:
         raise MappingError(f"{propid.spec_name}: {shown} is no {propid.variant}") from None
 
 
-def unpacked(propid: Propid, octets: bytes) -> PropertyValue:
-    """Return the value of some octets, bit for bit the argument of `packed`.
+def unpack_value(propid: Propid, octets: bytes) -> PropertyValue:
+    """Return the value of some octets, bit for bit the argument of `pack_value`.
 
     Raises:
         MappingError: the octets do not fit the property's variant.
@@ -77,7 +77,7 @@ def unpacked(propid: Propid, octets: bytes) -> PropertyValue:
     return value
 
 
-def _one(raws: Sequence[bytes]) -> bytes:
+def _single_value(raws: Sequence[bytes]) -> bytes:
     if len(raws) != 1:
         raise MappingError(f"holds {len(raws)} values, one is expected")
     return raws[0]
@@ -91,14 +91,14 @@ def _text(value: str) -> Raws:
 
 
 def _load_number(raws: Sequence[bytes]) -> int:
-    raw = _one(raws)
+    raw = _single_value(raws)
     if _DECIMAL.fullmatch(raw) is None:
         raise MappingError(f"is no number: {raw!r}")
     return int(raw)
 
 
 def _guids(raws: Sequence[bytes]) -> tuple[Guid, ...]:
-    raw = _one(raws)
+    raw = _single_value(raws)
     return tuple(Guid(raw[i : i + GUID_BYTES]) for i in range(0, len(raw), GUID_BYTES))
 
 
@@ -122,9 +122,9 @@ def _sid(value: bytes) -> Raws:
         return ()
 
 
-TEXT: Final = Carrier(_text, lambda raws: UNICODE.load(_one(raws)), "text")
+TEXT: Final = Carrier(_text, lambda raws: UNICODE.load(_single_value(raws)), "text")
 NUMBER: Final = Carrier(lambda value: (b"%d" % value,), _load_number, "number")
-GUID: Final = Carrier(lambda value: (bytes(value),), lambda raws: Guid(_one(raws)), "GUID")
+GUID: Final = Carrier(lambda value: (bytes(value),), lambda raws: Guid(_single_value(raws)), "GUID")
 GUIDS: Final = Carrier(lambda value: _octets(b"".join(value)), _guids, "GUIDs, one behind the other")
 GUID_SET: Final = Carrier(
     lambda value: tuple(dict.fromkeys(map(bytes, value))),
@@ -133,10 +133,12 @@ GUID_SET: Final = Carrier(
     ordered=False,
 )
 FIRST_GUID: Final = Carrier(GUID.dump, lambda raws: Guid(raws[0]), "the only GUID of a list")
-OCTETS: Final = Carrier(_octets, _one, "octets")
-SECURITY: Final = Carrier(_descriptor, _one, "security descriptor, if it is one")
-SID_OCTETS: Final = Carrier(_sid, _one, "SID, if it is one")
-UNSIGNED: Final = Carrier(lambda value: (UINT32.dump(value),), lambda raws: UINT32.load(_one(raws)), "UINT32")
+OCTETS: Final = Carrier(_octets, _single_value, "octets")
+SECURITY: Final = Carrier(_descriptor, _single_value, "security descriptor, if it is one")
+SID_OCTETS: Final = Carrier(_sid, _single_value, "SID, if it is one")
+UNSIGNED: Final = Carrier(
+    lambda value: (UINT32.dump(value),), lambda raws: UINT32.load(_single_value(raws)), "UINT32"
+)
 
 
 def carrier_of(variant: Variant, row: Row, codes: Mapping[int, Any] | None, *, first: bool) -> Carrier | None:
@@ -169,7 +171,7 @@ def _of_number(row: Row) -> Carrier:
         return (row.syntax.dump(value),)
 
     def load(raws: Sequence[bytes]) -> int:
-        return int(row.syntax.load(_one(raws)))
+        return int(row.syntax.load(_single_value(raws)))
 
     return Carrier(dump, load, row.syntax.name)
 
@@ -182,7 +184,7 @@ def _of_flags(row: Row, codes: Mapping[int, Any]) -> Carrier:
         return (row.syntax.dump(codes.get(value, False)),)
 
     def load(raws: Sequence[bytes]) -> int:
-        flag: bool = row.syntax.load(_one(raws))
+        flag: bool = row.syntax.load(_single_value(raws))
         return numbers[flag]
 
     return Carrier(dump, load, f"{row.syntax.name}: {numbers[True]} is true")
@@ -195,7 +197,7 @@ def _of_codes(row: Row, codes: Mapping[int, Any]) -> Carrier:
         return (b"%d" % value,) if value in codes else ()
 
     def load(raws: Sequence[bytes]) -> int:
-        return int(row.syntax.load(_one(raws)))
+        return int(row.syntax.load(_single_value(raws)))
 
     return Carrier(dump, load, f"{row.syntax.name}, if it is one")
 
@@ -274,7 +276,7 @@ class PropertyRow:
         Raises:
             MappingError: the value does not fit the property's variant.
         """
-        octets = packed(self.propid, value)
+        octets = pack_value(self.propid, value)
         if self.carrier is None:
             return (), octets
         raws = self.carrier.dump(value)
@@ -297,7 +299,7 @@ class PropertyRow:
         if octets == NONE and self.stand_in and tuple(raws) == self.stand_in:
             return None
         if octets is not None and not (octets == NONE and self.stand_in):
-            exact = unpacked(self.propid, octets)
+            exact = unpack_value(self.propid, octets)
             if self.carrier is None or frozenset(self.carrier.dump(exact)) == frozenset(raws):
                 return exact
         if not raws or self.carrier is None:
@@ -306,5 +308,5 @@ class PropertyRow:
             value: PropertyValue = self.carrier.load(raws)
         except ValueError as error:
             raise MappingError(f"{self.propid.spec_name}: {self.ldap} {error}") from None
-        packed(self.propid, value)  # the attribute may hold more than the variant
+        pack_value(self.propid, value)  # the attribute may hold more than the variant
         return value

@@ -119,7 +119,7 @@ _NEW, _LEFT, _STAYS = "a site is added", "a site is taken away", "a copied attri
 _ADTS_DACL: Final = "[MS-ADTS] 3.1.1.5.3.3"
 
 
-def _made(element: str, ldap_class: str, parent: str, section: str) -> tuple[Need, ...]:
+def _creation_needs(element: str, ldap_class: str, parent: str, section: str) -> tuple[Need, ...]:
     return (
         Need(element, Event.CREATE, Where.PARENT, parent, CREATE_CHILD, section, ldap_class),
         Need(element, Event.DELETE, Where.OBJECT, ldap_class, DELETE, section, either="object"),
@@ -127,7 +127,7 @@ def _made(element: str, ldap_class: str, parent: str, section: str) -> tuple[Nee
     )
 
 
-def _kept(element: str, ldap_class: str, section: str, *, security: bool = False) -> tuple[Need, ...]:
+def _access_needs(element: str, ldap_class: str, section: str, *, security: bool = False) -> tuple[Need, ...]:
     needs = (
         Need(element, Event.READ, Where.OBJECT, ldap_class, READ, section),
         Need(element, Event.WRITE, Where.OBJECT, ldap_class, WRITE, section),
@@ -156,11 +156,11 @@ def _settings(event: Event, new: str, old: str) -> tuple[Need, ...]:
 def _queue_manager() -> tuple[Need, ...]:
     qm, s = "QueueManager", "5.1.1"
     return (
-        *_made(qm, "mSMQConfiguration", "computer", s),
+        *_creation_needs(qm, "mSMQConfiguration", "computer", s),
         Need(qm, Event.CREATE, Where.PARENT, "computer", WRITE, s, condition=_COMPUTER),
         *_settings(Event.CREATE, _ROLE, ""),
         *_settings(Event.DELETE, "", "there are any"),
-        *_kept(qm, "mSMQConfiguration", s, security=True),
+        *_access_needs(qm, "mSMQConfiguration", s, security=True),
         Need(qm, Event.READ, Where.PARENT, "computer", READ, s, condition=_READ_COMPUTER),
         Need(qm, Event.WRITE, Where.PARENT, "computer", WRITE, s, condition=_COMPUTER),
         Need(qm, Event.WRITE, Where.SETTINGS, "mSMQSettings", WRITE, s, condition=_STAYS),
@@ -170,14 +170,14 @@ def _queue_manager() -> tuple[Need, ...]:
 
 NEEDS: Final[tuple[Need, ...]] = (
     *_queue_manager(),
-    *_made("Queue", "mSMQQueue", "mSMQConfiguration", "5.1.2"),
-    *_kept("Queue", "mSMQQueue", "5.1.2", security=True),
-    *_kept("Enterprise", "mSMQEnterpriseSettings", "5.1.3", security=True),
-    *_made("Site", "site", "sitesContainer", "5.1.4"),
-    *_kept("Site", "site", "5.1.4", security=True),
-    *_made("RoutingLink", "mSMQSiteLink", "mSMQEnterpriseSettings", "5.1.5"),
-    *_kept("RoutingLink", "mSMQSiteLink", "5.1.5"),
-    *_kept("User", "user", "5.1.6"),
+    *_creation_needs("Queue", "mSMQQueue", "mSMQConfiguration", "5.1.2"),
+    *_access_needs("Queue", "mSMQQueue", "5.1.2", security=True),
+    *_access_needs("Enterprise", "mSMQEnterpriseSettings", "5.1.3", security=True),
+    *_creation_needs("Site", "site", "sitesContainer", "5.1.4"),
+    *_access_needs("Site", "site", "5.1.4", security=True),
+    *_creation_needs("RoutingLink", "mSMQSiteLink", "mSMQEnterpriseSettings", "5.1.5"),
+    *_access_needs("RoutingLink", "mSMQSiteLink", "5.1.5"),
+    *_access_needs("User", "user", "5.1.6"),
     Need("Queue alias", Event.READ, Where.OBJECT, "msMQ-Custom-Recipient", READ, "5.1.7"),
     Need("Distribution list", Event.READ, Where.OBJECT, "group", READ, "5.1.8"),
 )
@@ -217,7 +217,7 @@ def class_at(dn: str) -> str:
     return next((ldap_class for holds, ldap_class in places if holds), "")
 
 
-def missing(operation: str, dn: str, server_text: str) -> str:
+def describe_missing_right(operation: str, dn: str, server_text: str) -> str:
     """Describe the right that a refused operation needed.
 
     Args:
@@ -231,15 +231,15 @@ def missing(operation: str, dn: str, server_text: str) -> str:
     ldap_class, parent = class_at(dn), _parent(dn)
     if operation == "add":
         of_class = f" for {ldap_class} {CLASS_GUIDS[ldap_class]}" if ldap_class in CLASS_GUIDS else ""
-        return f"{_words(CREATE_CHILD)}{of_class} on {parent}"
+        return f"{_describe_right(CREATE_CHILD)}{of_class} on {parent}"
     if operation == "delete":
-        return f"{_words(DELETE)} on it, or {_words(DELETE_CHILD)} on {parent}"
+        return f"{_describe_right(DELETE)} on it, or {_describe_right(DELETE_CHILD)} on {parent}"
     if operation != "modify":
         return ""
     if "dacl" in server_text.lower():
-        return f"{_words(WRITE_DAC)} on it to change Security, and RIGHT_WRITE_OWNER for its owner"
-    also = f" (and {_words(WRITE_DAC)} if Security was given)" if ldap_class in _SECURED else ""
-    return f"{_words(WRITE)} on it{also}"
+        return f"{_describe_right(WRITE_DAC)} on it to change Security, and RIGHT_WRITE_OWNER for its owner"
+    also = f" (and {_describe_right(WRITE_DAC)} if Security was given)" if ldap_class in _SECURED else ""
+    return f"{_describe_right(WRITE)} on it{also}"
 
 
 _SECURED: Final = frozenset(need.holder for need in NEEDS if need.right is WRITE_DAC)
@@ -251,7 +251,7 @@ HIDDEN: Final = (
 """Text about a possible reason why an existing object was not found."""
 
 
-def _words(right: Right) -> str:
+def _describe_right(right: Right) -> str:
     return f"{right.name} ({right.mask:#x})"
 
 

@@ -135,7 +135,7 @@ class Row:
     @property
     def in_catalog(self) -> bool:
         """True if global catalogs of Active Directory hold all LDAP attributes of the row (decision M73)."""
-        return all(map(schema.in_catalog, (*self.ldap, *self.computer_ldap)))
+        return all(map(schema.is_in_catalog, (*self.ldap, *self.computer_ldap)))
 
     def decode(self, values: Sequence[bytes]) -> Any:
         """Convert the values of an LDAP attribute to the abstract value, for rows that are not computed.

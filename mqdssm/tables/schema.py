@@ -56,7 +56,7 @@ def attribute(name: str) -> AttributeType:
     return definition
 
 
-def in_catalog(name: str) -> bool:
+def is_in_catalog(name: str) -> bool:
     """Return True if Active Directory's global catalogs hold an attribute; False for unknown ones."""
     definition = ATTRIBUTES.get(name.lower())
     return definition is not None and definition.catalog

@@ -47,12 +47,12 @@ class ObjectClass:
     description: str = ""
 
 
-def _words(text: str) -> tuple[str, ...]:
+def _split_names(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-_PRINCIPAL_FILLED_IN: Final = _words("objectSid sAMAccountName")
-_CERTIFICATES: Final = _words("mSMQSignCertificates mSMQDigests mSMQSignCertificatesMig mSMQDigestsMig")
+_PRINCIPAL_FILLED_IN: Final = _split_names("objectSid sAMAccountName")
+_CERTIFICATES: Final = _split_names("mSMQSignCertificates mSMQDigests mSMQSignCertificatesMig mSMQDigestsMig")
 
 _TREE: Final = (
     ObjectClass(  # Active Directory's top has optional attributes, LDAP's has none
@@ -61,7 +61,7 @@ _TREE: Final = (
         superior="top",
         kind="ABSTRACT",
         must=(),
-        may=_words(
+        may=_split_names(
             "objectGUID whenCreated whenChanged nTSecurityDescriptor objectCategory instanceType systemFlags "
             "isDeleted lastKnownParent uSNCreated uSNChanged cn description displayName adminDescription "
             "showInAdvancedViewOnly managedBy"
@@ -80,21 +80,21 @@ _TREE: Final = (
     ObjectClass(
         name="container",
         oid=f"{MICROSOFT_ARC}.3.23",
-        parents=_words("container domainDNS configuration organizationalUnit server"),
+        parents=_split_names("container domainDNS configuration organizationalUnit server"),
     ),
     ObjectClass(name="configuration", oid=f"{MICROSOFT_ARC}.5.12", parents=("domainDNS",)),
     ObjectClass(name="sitesContainer", oid=f"{MICROSOFT_ARC}.5.107", parents=("configuration",)),
     ObjectClass(
         name="site",
         oid=f"{MICROSOFT_ARC}.5.31",
-        may=_words("mSMQInterval1 mSMQInterval2 mSMQSiteForeign mSMQNt4Stub mSMQSiteID location"),
+        may=_split_names("mSMQInterval1 mSMQInterval2 mSMQSiteForeign mSMQNt4Stub mSMQSiteID location"),
         parents=("sitesContainer",),
     ),
     ObjectClass(name="serversContainer", oid=f"{MICROSOFT_ARC}.5.7000.48", parents=("site",)),
     ObjectClass(
         name="server",
         oid=f"{MICROSOFT_ARC}.5.17",
-        may=_words("dNSHostName serverReference serialNumber"),
+        may=_split_names("dNSHostName serverReference serialNumber"),
         parents=("serversContainer",),
     ),
 )
@@ -107,27 +107,29 @@ _PRINCIPALS: Final = (
         filled_in=_PRINCIPAL_FILLED_IN,
         may=(
             *_CERTIFICATES,
-            *_words(
+            *_split_names(
                 "servicePrincipalName sAMAccountType userAccountControl primaryGroupID userPrincipalName "
                 "pwdLastSet accountExpires userPassword uid sn givenName mail telephoneNumber seeAlso ou"
             ),
         ),
-        parents=_words("container organizationalUnit domainDNS"),
+        parents=_split_names("container organizationalUnit domainDNS"),
     ),
     ObjectClass(
         name="computer",
         oid=f"{MICROSOFT_ARC}.3.30",
         superior="user",
         ad_superior="user",
-        may=_words("dNSHostName operatingSystem operatingSystemVersion operatingSystemServicePack location"),
-        parents=_words("container organizationalUnit domainDNS"),
+        may=_split_names(
+            "dNSHostName operatingSystem operatingSystemVersion operatingSystemServicePack location"
+        ),
+        parents=_split_names("container organizationalUnit domainDNS"),
     ),
     ObjectClass(
         name="group",
         oid=f"{MICROSOFT_ARC}.5.8",
         filled_in=(*_PRINCIPAL_FILLED_IN, "groupType"),
-        may=_words("member sAMAccountType mail"),
-        parents=_words("container organizationalUnit domainDNS"),
+        may=_split_names("member sAMAccountType mail"),
+        parents=_split_names("container organizationalUnit domainDNS"),
     ),
 )
 
@@ -135,7 +137,7 @@ _MSMQ: Final = (
     ObjectClass(
         name="mSMQQueue",
         oid=f"{MICROSOFT_ARC}.5.161",
-        may=_words(
+        may=_split_names(
             "mSMQLabelEx mSMQQueueType mSMQJournal mSMQQueueQuota mSMQQueueJournalQuota mSMQAuthenticate "
             "mSMQPrivacyLevel mSMQTransactional MSMQ-MulticastAddress mSMQBasePriority mSMQQueueNameExt "
             "mSMQOwnerID MSMQ-SecuredSource mSMQLabel"
@@ -145,7 +147,7 @@ _MSMQ: Final = (
     ObjectClass(
         name="mSMQConfiguration",
         oid=f"{MICROSOFT_ARC}.5.162",
-        may=_words(
+        may=_split_names(
             "mSMQComputerTypeEx mSMQOSType mSMQServiceType mSMQQuota mSMQJournalQuota mSMQForeign mSMQSites "
             "mSMQOutRoutingServers mSMQInRoutingServers mSMQRoutingServices mSMQDsServices "
             "mSMQDependentClientServices mSMQEncryptKey mSMQSignKey mSMQOwnerID mSMQComputerType"
@@ -155,21 +157,21 @@ _MSMQ: Final = (
     ObjectClass(
         name="mSMQEnterpriseSettings",
         oid=f"{MICROSOFT_ARC}.5.163",
-        may=_words("mSMQNameStyle mSMQCSPName mSMQLongLived mSMQVersion mSMQInterval1 mSMQInterval2"),
+        may=_split_names("mSMQNameStyle mSMQCSPName mSMQLongLived mSMQVersion mSMQInterval1 mSMQInterval2"),
         parents=("container",),
     ),
     ObjectClass(
         name="mSMQSiteLink",
         oid=f"{MICROSOFT_ARC}.5.164",
-        must=_words("cn mSMQSite1 mSMQSite2 mSMQCost"),
+        must=_split_names("cn mSMQSite1 mSMQSite2 mSMQCost"),
         # [MS-MQDSSM] 2.2.4 has mSMQPrevSiteGates in the schema; no class of Microsoft's allows it
-        may=_words("mSMQSiteGates mSMQSiteGatesMig"),
+        may=_split_names("mSMQSiteGates mSMQSiteGatesMig"),
         parents=("mSMQEnterpriseSettings",),
     ),
     ObjectClass(
         name="mSMQSettings",
         oid=f"{MICROSOFT_ARC}.5.165",
-        may=_words(
+        may=_split_names(
             "mSMQQMID mSMQServices mSMQRoutingService mSMQDsService mSMQDependentClientService mSMQMigrated "
             "mSMQNt4Flags mSMQOwnerID mSMQSiteName mSMQSiteNameEx"
         ),
@@ -179,18 +181,18 @@ _MSMQ: Final = (
         name="mSMQMigratedUser",
         oid=f"{MICROSOFT_ARC}.5.179",
         may=(*_CERTIFICATES, "mSMQUserSid", "objectSid"),
-        parents=_words("organizationalUnit domainDNS"),
+        parents=_split_names("organizationalUnit domainDNS"),
     ),
     ObjectClass(
         name="msMQ-Custom-Recipient",
         oid=f"{MICROSOFT_ARC}.5.218",
         may=("msMQ-Recipient-FormatName",),
-        parents=_words("organizationalUnit domainDNS container"),
+        parents=_split_names("organizationalUnit domainDNS container"),
     ),
     ObjectClass(
         name="msMQ-Group",
         oid=f"{MICROSOFT_ARC}.5.219",
-        must=_words("cn member"),
+        must=_split_names("cn member"),
         parents=("organizationalUnit",),
     ),
 )

@@ -127,8 +127,8 @@ def compare(
     Raises:
         ValueError: a value that is no schema definition.
     """
-    attributes = _by_name(map(parse_description, attribute_types))
-    classes = _by_name(map(parse_description, object_classes))
+    attributes = _index_by_name(map(parse_description, attribute_types))
+    classes = _index_by_name(map(parse_description, object_classes))
     needed = needed_attributes()
     names = frozenset().union(*needed.values())
     differences = [
@@ -148,8 +148,8 @@ def compare_replication(
     Returns:
         The differences, all of them serious; empty if there are none.
     """
-    attributes = _by_name(map(parse_description, attribute_types))
-    classes = _by_name(map(parse_description, object_classes))
+    attributes = _index_by_name(map(parse_description, attribute_types))
+    classes = _index_by_name(map(parse_description, object_classes))
     differences = []
     for attribute in schema_mqis.ATTRIBUTES:
         theirs = attributes.get(attribute.name.lower())
@@ -160,7 +160,7 @@ def compare_replication(
         )
         differences += [SchemaDifference(f"attribute {attribute.name}", problem) for problem in problems]
     for cls in schema_mqis.CLASSES:
-        allowed = _named(cls.name, classes, "MUST", "MAY")
+        allowed = _find_listed_attributes(cls.name, classes, "MUST", "MAY")
         if cls.name.lower() not in classes:
             differences.append(SchemaDifference(f"class {cls.name}", "is missing"))
             continue
@@ -169,7 +169,7 @@ def compare_replication(
     return differences
 
 
-def _by_name(descriptions: Iterable[Description]) -> dict[str, Description]:
+def _index_by_name(descriptions: Iterable[Description]) -> dict[str, Description]:
     return {name: description for description in descriptions for name in description.names}
 
 
@@ -268,7 +268,7 @@ def _class_problems(
         *(a for c in schema.superiors(cls.name) for a in c.filled_in),
     }
     known = {name.lower() for name in published} | _ALWAYS_FILLED_IN
-    for name in sorted(_named(cls.name, server, "MUST")):
+    for name in sorted(_find_listed_attributes(cls.name, server, "MUST")):
         if name not in known:
             yield f"demands {name}, which nobody gives"
 
@@ -276,7 +276,7 @@ def _class_problems(
 def _membership_differences(
     cls: ObjectClass, server: Mapping[str, Description], needed: frozenset[str]
 ) -> Iterator[SchemaDifference]:
-    allowed = _named(cls.name, server, "MUST", "MAY")
+    allowed = _find_listed_attributes(cls.name, server, "MUST", "MAY")
     # Active Directory gives these to principals through auxiliary classes, which it publishes elsewhere
     filled_in = {a.lower() for c in schema.superiors(cls.name) for a in c.filled_in}
     for name in sorted(needed):
@@ -284,7 +284,7 @@ def _membership_differences(
             yield SchemaDifference(f"class {cls.name}", f"does not allow {name}")
 
 
-def _named(name: str, server: Mapping[str, Description], *words: str) -> frozenset[str]:
+def _find_listed_attributes(name: str, server: Mapping[str, Description], *words: str) -> frozenset[str]:
     """Return the attributes in MUST or MAY of a server's class and its superiors, in lower case."""
     allowed: set[str] = set()
     seen: set[str] = set()

@@ -188,11 +188,11 @@ ATTRIBUTES: Final = (
 # fmt: on
 
 
-def _words(text: str) -> tuple[str, ...]:
+def _split_names(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-def _beside(number: int, name: str, may: str) -> ObjectClass:
+def _make_auxiliary_class(number: int, name: str, may: str) -> ObjectClass:
     """Make the auxiliary class of one type of object."""
     return ObjectClass(
         name=name,
@@ -200,21 +200,23 @@ def _beside(number: int, name: str, may: str) -> ObjectClass:
         superior=NUMBERED,
         kind="AUXILIARY",
         must=(),
-        may=_words(may),
+        may=_split_names(may),
         own=True,
         description=DESCRIPTIONS[name],
     )
 
 
-def _alone(number: int, name: str, must: str, may: str, parents: str = "container") -> ObjectClass:
+def _make_structural_class(
+    number: int, name: str, must: str, may: str, parents: str = "container"
+) -> ObjectClass:
     """Make a structural class of our own."""
     return ObjectClass(
         name=name,
         oid=f"{CLASS_ARC}.{number}",
         superior=TOP,
-        must=("cn", *_words(must)),
-        may=_words(may),
-        parents=_words(parents),
+        must=("cn", *_split_names(must)),
+        may=_split_names(may),
+        parents=_split_names(parents),
         own=True,
         description=DESCRIPTIONS[name],
     )
@@ -227,46 +229,48 @@ CLASSES: Final = (
         superior="top",
         kind="AUXILIARY",
         must=(),
-        may=_words("mqisPartitionID mqisSeqNumber mqisBucket mqisExact mqisPathName mqisObjectID mqisDigest"),
+        may=_split_names(
+            "mqisPartitionID mqisSeqNumber mqisBucket mqisExact mqisPathName mqisObjectID mqisDigest"
+        ),
         own=True,
         description=DESCRIPTIONS[NUMBERED],
     ),
-    _beside(
+    _make_auxiliary_class(
         2, "mqisQueue", "mqisModifyTime mqisHashKey mqisScope mqisQueueManagerID mqisLabelHashKey"
     ),  # with mSMQQueue
-    _beside(  # with mSMQConfiguration
+    _make_auxiliary_class(  # with mSMQConfiguration
         3,
         "mqisMachine",
         "mqisModifyTime mqisHashKey mqisAddresses mqisConnectedNetworks mqisOutRoutingServers "
         "mqisInRoutingServers",
     ),
-    _beside(  # with site
+    _make_auxiliary_class(  # with site
         4, "mqisSite", "mqisPscName mqisPscSignKey mqisSiteGates"
     ),
-    _beside(  # with mSMQEnterpriseSettings
+    _make_auxiliary_class(  # with mSMQEnterpriseSettings
         5,
         "mqisEnterprise",
         "mqisPecName mqisCspName mqisCrl mqisCspType mqisEncryptAlgorithm mqisSignAlgorithm "
         "mqisHashAlgorithm mqisCipherMode",
     ),
-    _beside(6, "mqisRoutingLink", "mqisNeighbor1 mqisNeighbor2"),  # with mSMQSiteLink
-    _beside(7, "mqisUser", "mqisUserID"),  # with user
-    _alone(8, "mqisConnectedNetwork", "", "mqisProtocol"),  # with NUMBERED
-    _alone(9, "mqisTombstone", "mqisDeletedID", "mqisObjectType mqisScope"),  # with NUMBERED
-    _alone(
+    _make_auxiliary_class(6, "mqisRoutingLink", "mqisNeighbor1 mqisNeighbor2"),  # with mSMQSiteLink
+    _make_auxiliary_class(7, "mqisUser", "mqisUserID"),  # with user
+    _make_structural_class(8, "mqisConnectedNetwork", "", "mqisProtocol"),  # with NUMBERED
+    _make_structural_class(9, "mqisTombstone", "mqisDeletedID", "mqisObjectType mqisScope"),  # with NUMBERED
+    _make_structural_class(
         10,
         "mqisPartition",
         "mqisStatePartitionID",
         "mqisAuthorityName mqisLastSeqNumber mqisCeiling mqisPurgedSeqNumber mqisAllowedPurgeSeqNumber "
         "mqisPurgeState mqisOwned mqisPredecessor mqisIsNew",
     ),
-    _alone(
+    _make_structural_class(
         11,
         "mqisNeighbor",
         "mqisMachineName",
         "mqisStatePartitionID mqisServerRole mqisAckedSeqNumber mqisAckedPecSeqNumber mqisLastAckedTime",
     ),
-    _alone(
+    _make_structural_class(
         12,
         "mqisServer",
         "mqisMachineName",

@@ -73,7 +73,7 @@ class Syntax(Generic[T]):
     dump: Callable[[T], bytes]
 
 
-def _no(name: str, value: object, reason: str = "") -> MappingError:
+def _make_refusal(name: str, value: object, reason: str = "") -> MappingError:
     shown = repr(value)
     if len(shown) > SHOWN_BYTES_MAX:
         shown = f"{shown[:SHOWN_BYTES_MAX]}…"
@@ -82,18 +82,18 @@ def _no(name: str, value: object, reason: str = "") -> MappingError:
 
 def _load_integer(raw: bytes, name: str, low: int, high: int) -> int:
     if _INTEGER.fullmatch(raw) is None:  # int() alone takes "1_0" and " 7"
-        raise _no(name, raw)
+        raise _make_refusal(name, raw)
     value = int(raw)
     if not low <= value <= high:
-        raise _no(name, value, "does not fit a 32-bit integer")
+        raise _make_refusal(name, value, "does not fit a 32-bit integer")
     return value
 
 
 def _check_integer(value: object, name: str, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise _no(name, value)
+        raise _make_refusal(name, value)
     if not low <= value <= high:
-        raise _no(name, value, f"is not in {low}..{high}")
+        raise _make_refusal(name, value, f"is not in {low}..{high}")
     return int(value)
 
 
@@ -121,16 +121,16 @@ def _load_text(raw: bytes) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
-        raise _no("UTF-8 text", raw) from None
+        raise _make_refusal("UTF-8 text", raw) from None
 
 
 def _dump_text(value: str) -> bytes:
     if not isinstance(value, str):
-        raise _no("text", value)
+        raise _make_refusal("text", value)
     try:
         return value.encode("utf-8")
     except UnicodeEncodeError:
-        raise _no("text that UTF-8 can carry", value) from None
+        raise _make_refusal("text that UTF-8 can carry", value) from None
 
 
 def _load_octets(raw: bytes) -> bytes:
@@ -139,13 +139,13 @@ def _load_octets(raw: bytes) -> bytes:
 
 def _dump_octets(value: bytes) -> bytes:
     if not isinstance(value, (bytes, bytearray, memoryview)):
-        raise _no("octets", value)
+        raise _make_refusal("octets", value)
     return bytes(value)
 
 
 def _load_octets16(raw: bytes) -> bytes:
     if len(raw) != GUID_BYTES:
-        raise _no("16 octets", raw, f"has {len(raw)}")
+        raise _make_refusal("16 octets", raw, f"has {len(raw)}")
     return raw
 
 
@@ -155,13 +155,13 @@ def _dump_octets16(value: bytes) -> bytes:
 
 def _load_guid(raw: bytes) -> UUID:
     if len(raw) != GUID_BYTES:
-        raise _no("GUID", raw, f"has {len(raw)} bytes, not 16")
+        raise _make_refusal("GUID", raw, f"has {len(raw)} bytes, not 16")
     return UUID(bytes_le=raw)
 
 
 def _dump_guid(value: UUID) -> bytes:
     if not isinstance(value, UUID):
-        raise _no("GUID", value)
+        raise _make_refusal("GUID", value)
     return value.bytes_le
 
 
@@ -169,14 +169,14 @@ def _load_sid(raw: bytes) -> str:
     try:
         return str(Sid.from_bytes(raw))
     except ValueError as error:
-        raise _no("SID", raw, f"({error})") from None
+        raise _make_refusal("SID", raw, f"({error})") from None
 
 
 def _dump_sid(value: str) -> bytes:
     try:
         return bytes(Sid.parse(str(value)))
     except ValueError as error:
-        raise _no("SID", value, f"({error})") from None
+        raise _make_refusal("SID", value, f"({error})") from None
 
 
 @lru_cache(maxsize=CACHED_VALUES)
@@ -190,12 +190,12 @@ def _seconds_of_day(digits: bytes) -> int:
 def _load_time(raw: bytes) -> int:
     match = _TIME.fullmatch(raw)
     if match is None:
-        raise _no("GeneralizedTime", raw)
+        raise _make_refusal("GeneralizedTime", raw)
     day, hour, minute, second, fraction, sign, hours, minutes = match.groups(default=b"")
     try:
         seconds = _seconds_of_day(day) + int(hour) * 3600 + int(minute or 0) * 60 + int(second or 0)
     except ValueError:
-        raise _no("GeneralizedTime", raw, "(no such day)") from None
+        raise _make_refusal("GeneralizedTime", raw, "(no such day)") from None
     if fraction and not second:
         digits = fraction[:_FRACTION_DIGITS_MAX]
         seconds += (60 if minute else 3600) * int(digits) // 10 ** len(digits)
@@ -203,7 +203,7 @@ def _load_time(raw: bytes) -> int:
         east = int(hours) * 3600 + int(minutes or 0) * 60
         seconds -= east if sign == b"+" else -east
     if not TIME_SECONDS_MIN <= seconds <= TIME_SECONDS_MAX:
-        raise _no("GeneralizedTime", raw, "(before 1601 or after 9999)")
+        raise _make_refusal("GeneralizedTime", raw, "(before 1601 or after 9999)")
     return seconds
 
 
@@ -233,11 +233,11 @@ def words(name: str, ad_syntax: AdSyntax, kind: Kind, values: Mapping[T, bytes])
         try:
             return loads[raw]
         except KeyError:
-            raise _no(name, raw) from None
+            raise _make_refusal(name, raw) from None
 
     def dump(value: T) -> bytes:
         if type(value) not in types:  # True == 1, yet 1 is no boolean
-            raise _no(name, value)
+            raise _make_refusal(name, value)
         return dumps[value]
 
     return Syntax(name, ad_syntax, kind, load, dump)

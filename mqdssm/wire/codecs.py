@@ -120,14 +120,14 @@ def _load_bool16(raw: int) -> bool:
     return raw != 0
 
 
-def _truth(value: bool) -> bool:
+def _check_bool(value: bool) -> bool:
     if type(value) is not bool:
         raise ValueError(f"{value!r} is neither True nor False")
     return value
 
 
 def _dump_bool16(value: bool) -> int:
-    return 0xFFFF if _truth(value) else 0
+    return 0xFFFF if _check_bool(value) else 0
 
 
 BOOL16: Final = Scalar("BOOL16", "H", 2, _load_bool16, _dump_bool16)
@@ -141,7 +141,7 @@ def _load_bool8(raw: int) -> bool:
 
 
 def _dump_bool8(value: bool) -> int:
-    return int(_truth(value))
+    return int(_check_bool(value))
 
 
 BOOL8: Final = Scalar("BOOL8", "B", 1, _load_bool8, _dump_bool8)

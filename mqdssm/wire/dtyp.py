@@ -93,7 +93,7 @@ class AclForm(Enum):
     """A list with entries."""
 
 
-def _form(acl: Acl | None, present: int) -> AclForm:
+def _find_acl_form(acl: Acl | None, present: int) -> AclForm:
     if not present:
         return AclForm.ABSENT
     if acl is None:
@@ -208,12 +208,12 @@ class SecurityDescriptor:
     @property
     def dacl_form(self) -> AclForm:
         """Presence of the DACL: absent, NULL, empty or with entries."""
-        return _form(self.dacl, self.control & DescriptorControl.DACL_PRESENT)
+        return _find_acl_form(self.dacl, self.control & DescriptorControl.DACL_PRESENT)
 
     @property
     def sacl_form(self) -> AclForm:
         """Presence of the SACL: absent, NULL, empty or with entries."""
-        return _form(self.sacl, self.control & DescriptorControl.SACL_PRESENT)
+        return _find_acl_form(self.sacl, self.control & DescriptorControl.SACL_PRESENT)
 
     def explicit_aces(self) -> tuple[Ace, ...]:
         """Return the entries of the DACL that were not inherited from the parent object."""

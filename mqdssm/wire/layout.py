@@ -74,7 +74,7 @@ from mqdssm.wire.fields import (
     when,
     when_left,
 )
-from mqdssm.wire.plan import Branch, LayoutPlan, Step, each, flat, make_plan
+from mqdssm.wire.plan import Branch, LayoutPlan, Step, each_field, flatten_fields, make_plan
 from mqdssm.wire.source import ENCODING_FAILURES, compile_source, make_source
 
 __all__ = [
@@ -146,12 +146,12 @@ class Layout(Generic[T]):
     def __init__(self, cls: type[T], section: str, *declared: Declared) -> None:
         self.cls: Final = cls
         self.section: Final = section
-        fields = tuple(flat(declared))
+        fields = tuple(flatten_fields(declared))
         self.plan: Final[LayoutPlan] = make_plan(cls, section, [field for field, _ in fields])
         self.groups: Final = {
-            label(leaf): path for field, path in fields if path for leaf, _ in each([field])
+            label(leaf): path for field, path in fields if path for leaf, _ in each_field([field])
         }
-        self.bodies: Final = _bodies(self.plan.steps)
+        self.bodies: Final = _find_bodies(self.plan.steps)
         self.least: Final = self.plan.least
         self.source, namespace = make_source(self)
         compiled = compile_source(f"<layout of {section} {cls.__name__}>", self.source, namespace)
@@ -220,12 +220,12 @@ class Layout(Generic[T]):
         return walk.write(self, structure)
 
 
-def _bodies(steps: tuple[Step, ...]) -> dict[str, Any]:
+def _find_bodies(steps: tuple[Step, ...]) -> dict[str, Any]:
     """Find the text and byte fields by name."""
     bodies: dict[str, Any] = {}
     for step in steps:
         if isinstance(step, Branch):
-            bodies.update(_bodies(step.steps))
+            bodies.update(_find_bodies(step.steps))
         elif isinstance(step, Bytes | Text16):
             bodies[step.name] = step
     return bodies

@@ -102,7 +102,7 @@ class Element:
         Raises:
             DecodeError: when other strings stand there, or the text is wrong.
         """
-        at = _behind((self.before,), data, offset, end)
+        at = _find_end_of_text((self.before,), data, offset, end)
         if at is None:
             raise DecodeError(section, field, offset, f"must begin with {self.before}")
         units = data[at : min(end, at + 2 * (self.units_max + 1))]
@@ -117,7 +117,7 @@ class Element:
         except ValueError as error:
             raise DecodeError(section, field, at, str(error)) from None
         at += len(dump_text16(text))
-        behind = _behind(self.behind, data, at, end)
+        behind = _find_end_of_text(self.behind, data, at, end)
         if behind is None:
             raise DecodeError(section, field, at, f"must end with {self.behind[0]}")
         return value, behind
@@ -134,7 +134,7 @@ class Element:
         return dump_text16(self.before + text + self.behind[0])
 
 
-def _behind(texts: tuple[str, ...], data: bytes, at: int, end: int) -> int | None:
+def _find_end_of_text(texts: tuple[str, ...], data: bytes, at: int, end: int) -> int | None:
     """Return the offset behind the first of these strings that stands at `at`; None: none of them does."""
     for text in texts:
         literal = dump_text16(text)

@@ -112,7 +112,7 @@ SEQ_NUMBER_HEADER: Final = Layout(
 )
 
 
-def _header(message: type[ReplicationMessage]) -> Group:
+def _make_header(message: type[ReplicationMessage]) -> Group:
     """Make the BaseReplicationHeader of a kind of messages ([MC-MQDSRP] 2.2.5.1)."""
     return group(
         "BaseReplicationHeader",
@@ -132,7 +132,7 @@ CHANGE_REQUEST: Final = Layout(
     "[MC-MQDSRP] 2.2.6.2",
     group(
         "ChangeRequestHeader",  # 2.2.5.2
-        _header(ChangeRequestMessage),
+        _make_header(ChangeRequestMessage),
         Value("partition_id", GUID_PACKET, "PartitionID"),
         Value("request_identifier", U32, "RequestIdentifier"),
         Flag("psc_name", U32, "PSCNameOffset", yes=_name_units),
@@ -145,7 +145,7 @@ CHANGE_REQUEST: Final = Layout(
 CHANGE_REPLY: Final = Layout(
     ChangeReplyMessage,
     "[MC-MQDSRP] 2.2.6.3",
-    _header(ChangeReplyMessage),
+    _make_header(ChangeReplyMessage),
     Value("request_identifier", U32, "RequestIdentifier"),
     Value("result", U32, "Result"),
     Value("requester_name", MACHINE_NAME, "RequesterName"),
@@ -154,7 +154,7 @@ CHANGE_REPLY: Final = Layout(
 SYNC_REQUEST: Final = Layout(
     SyncRequestMessage,
     "[MC-MQDSRP] 2.2.6.4",
-    _header(SyncRequestMessage),
+    _make_header(SyncRequestMessage),
     Value("partition_id", GUID_PACKET, "PartitionID"),
     Value("from_seq_number", SEQUENCE_NUMBER, "FromSeqNumber"),
     Value("to_seq_number", SEQUENCE_NUMBER, "ToSeqNumber"),
@@ -169,7 +169,7 @@ SYNC_REPLY: Final = Layout(
     "[MC-MQDSRP] 2.2.6.5",
     group(
         "SyncReplyHeader",  # 2.2.5.3
-        _header(SyncReplyMessage),
+        _make_header(SyncReplyMessage),
         Value("partition_id", GUID_PACKET, "PartitionID"),
         Value("from_seq_number", SEQUENCE_NUMBER, "FromSeqNumber"),
         Value("to_seq_number", SEQUENCE_NUMBER, "ToSeqNumber"),
@@ -183,7 +183,7 @@ SYNC_REPLY: Final = Layout(
 BSC_ACK: Final = Layout(
     BSCAckMessage,
     "[MC-MQDSRP] 2.2.6.6",
-    _header(BSCAckMessage),
+    _make_header(BSCAckMessage),
     Value("bsc_machine_id", GUID_PACKET, "BSCMachineID"),
     Value("bsc_name", MACHINE_NAME, "BSCName"),
 )
@@ -191,7 +191,7 @@ BSC_ACK: Final = Layout(
 PSC_ACK: Final = Layout(
     PSCAckMessage,
     "[MC-MQDSRP] 2.2.6.7",
-    _header(PSCAckMessage),
+    _make_header(PSCAckMessage),
     Value("psc_site_id", GUID_PACKET, "PSCSiteID"),
     Value("acked_partition_id", GUID_PACKET, "AckedPartitionID"),
     Value("acked_seq_number", SEQUENCE_NUMBER, "AckedSeqNumber"),
@@ -201,7 +201,7 @@ PSC_ACK: Final = Layout(
 ALREADY_PURGED: Final = Layout(
     AlreadyPurgedMessage,
     "[MC-MQDSRP] 2.2.6.8",
-    _header(AlreadyPurgedMessage),
+    _make_header(AlreadyPurgedMessage),
     Value("partition_id", GUID_PACKET, "PartitionID"),
     Value("purged_seq_number", SEQUENCE_NUMBER, "PurgedSeqNumber"),
 )
@@ -209,7 +209,7 @@ ALREADY_PURGED: Final = Layout(
 CHANGE_PROPAGATION: Final = Layout(
     ChangePropagationMessage,
     "[MC-MQDSRP] 2.2.6.9",
-    _header(ChangePropagationMessage),
+    _make_header(ChangePropagationMessage),
     Value("flush", BOOL8, "Flush"),
     Count("directory_changes", U16, "Count", high=CHANGES_MAX),
     Items("directory_changes", Nested(DIRECTORY_CHANGE), "DirectoryChanges"),

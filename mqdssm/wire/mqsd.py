@@ -112,7 +112,7 @@ TOPOLOGY_PACKET_HEADER: Final = Layout(
 )
 
 
-def _header(packet: type[TopologyPacket]) -> Group:
+def _make_header(packet: type[TopologyPacket]) -> Group:
     """Make the TopologyPacketHeader of a kind of packets ([MS-MQSD] 2.2.1)."""
     return group(
         "TopologyPacketHeader",
@@ -125,7 +125,7 @@ def _header(packet: type[TopologyPacket]) -> Group:
 CLIENT_REQUEST: Final = Layout(
     TopologyClientRequest,
     "[MS-MQSD] 2.2.2",
-    _header(TopologyClientRequest),
+    _make_header(TopologyClientRequest),
     Value("enterprise_id", GUID_PACKET, "EnterpriseID"),
     Value("request_id", GUID_PACKET, "RequestID"),
     Value("site_id", GUID_PACKET, "SiteID"),
@@ -139,7 +139,7 @@ CLIENT_REQUEST: Final = Layout(
 SERVER_REPLY: Final = Layout(
     TopologyServerReply,
     "[MS-MQSD] 2.2.3",
-    _header(TopologyServerReply),
+    _make_header(TopologyServerReply),
     Value("correlation_id", GUID_PACKET, "CorrelationID"),
     Count("connected_networks", U32, "ConnectedNetworkCount", low=1, high=NETWORKS_MAX),
     Value("connected_network_mask", U32, "ConnectedNetworkMask"),

@@ -111,12 +111,12 @@ def _steps(declared: Sequence[Field]) -> Iterator[Step]:
                 raise TypeError(f"{label(member)}: a number must have a fixed size")
 
 
-def each(declared: Sequence[Field], path: Path = ()) -> Iterator[tuple[Field, Path]]:
+def each_field(declared: Sequence[Field], path: Path = ()) -> Iterator[tuple[Field, Path]]:
     """Yield all fields, also the optional ones, each with the `When` fields around it."""
     for field in declared:
         yield field, path
         if isinstance(field, When):
-            yield from each(field.fields, (*path, field))
+            yield from each_field(field.fields, (*path, field))
 
 
 def least_bytes(steps: Sequence[Step], guards: Mapping[str, Any]) -> int:
@@ -152,7 +152,7 @@ def _default(of: Any, name: str, section: str) -> Any:
     raise TypeError(f"{section}: {name} is optional and has no default")
 
 
-def _guards(section: str, walked: Sequence[tuple[Field, Path]]) -> dict[str, Count | ByteSize | Flag]:
+def _find_guards(section: str, walked: Sequence[tuple[Field, Path]]) -> dict[str, Count | ByteSize | Flag]:
     guards: dict[str, Count | ByteSize | Flag] = {}
     bodies: dict[str, tuple[Field, Path, int]] = {}
     places: dict[str, tuple[Path, int]] = {}
@@ -201,7 +201,7 @@ def _prove_ends(section: str, walked: Sequence[tuple[Field, Path]], guards: Mapp
     last = walked[-1][0]
     for field, path in walked:
         if isinstance(field, When) and field.left:
-            inside = {getattr(inner, "name", None) for inner, _ in each(field.fields)}
+            inside = {getattr(inner, "name", None) for inner, _ in each_field(field.fields)}
             at_end = walked[-1][1][:1] == (field,)
             if path or not field.there or field.name not in inside or not at_end:
                 raise TypeError(f"{section}: when_left({field.name!r}) must hold it, and be last")
@@ -218,11 +218,13 @@ def _prove_ends(section: str, walked: Sequence[tuple[Field, Path]], guards: Mapp
             raise TypeError(f"{section}: {field.spec} must not be optional")
 
 
-def flat(declared: Sequence[Declared], path: tuple[str, ...] = ()) -> Iterator[tuple[Field, tuple[str, ...]]]:
+def flatten_fields(
+    declared: Sequence[Declared], path: tuple[str, ...] = ()
+) -> Iterator[tuple[Field, tuple[str, ...]]]:
     """Yield the declared fields without their groups, each with the names of the groups around it."""
     for field in declared:
         if isinstance(field, Group):
-            yield from flat(field.fields, (*path, field.spec))
+            yield from flatten_fields(field.fields, (*path, field.spec))
         else:
             yield field, path
 
@@ -235,7 +237,7 @@ def make_plan(cls: type, section: str, declared: Sequence[Field]) -> LayoutPlan:
     """
     if not is_dataclass(cls):
         raise TypeError(f"{section}: {cls.__name__} is no dataclass")
-    walked = tuple(each(declared))
+    walked = tuple(each_field(declared))
     known = {field.name: field for field in fields(cls) if field.init}
     names = [field.name for field, _ in walked if isinstance(field, _BODIES)]
     if sorted(names) != sorted(known):
@@ -244,7 +246,7 @@ def make_plan(cls: type, section: str, declared: Sequence[Field]) -> LayoutPlan:
         raise TypeError(f"{section}: a when() without fields")
     if sum(isinstance(field, TotalSize) for field, _ in walked) > 1:
         raise TypeError(f"{section}: two fields hold the size of the whole")
-    guards = _guards(section, walked)
+    guards = _find_guards(section, walked)
     _prove_ends(section, walked, guards)
     optional = {field.name for field, path in walked if path and isinstance(field, _BODIES)}
     defaults = {name: _default(known[name], name, section) for name in names if name in optional}

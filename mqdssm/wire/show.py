@@ -175,7 +175,7 @@ def show_header(layout: Layout[Any], data: bytes, error: DecodeError, *, name: s
     return Shown({name: header} if name and header else header, error)
 
 
-def plain(name: str, value: Any) -> Any:
+def to_json_value(name: str, value: Any) -> Any:
     """Convert a field for JSON: GUIDs to text ([MS-DTYP] 2.3.4.3), other bytes to base64.
 
     Args:
@@ -183,7 +183,7 @@ def plain(name: str, value: Any) -> Any:
         value: a value of a tree, or a tree.
     """
     if isinstance(value, Mapping):
-        return {key: plain(key, item) for key, item in value.items()}
+        return {key: to_json_value(key, item) for key, item in value.items()}
     if isinstance(value, Guid):
         return str(value)
     if isinstance(value, bytes):
@@ -192,7 +192,7 @@ def plain(name: str, value: Any) -> Any:
     if isinstance(value, int):
         return int(value)
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(name, item) for item in value]
+        return [to_json_value(name, item) for item in value]
     return value
 
 

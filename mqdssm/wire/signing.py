@@ -22,16 +22,16 @@ _UTF16: Final = "utf-16-le"
 _Image: TypeAlias = Callable[[Message], bytes]
 
 
-def _object_id(value: MessageId) -> bytes:
+def _encode_object_id(value: MessageId) -> bytes:
     return bytes(value.source) + struct.pack("<I", value.number)
 
 
-def _label(label: str) -> bytes:
+def _encode_label(label: str) -> bytes:
     return (label + "\0").encode(_UTF16) if label else b""
 
 
 @lru_cache(maxsize=1024)
-def _queue(name: FormatName | None) -> bytes:
+def _encode_queue(name: FormatName | None) -> bytes:
     """Return a queue's bytes in a UserHeader ([MS-MQMQ] 2.2.20.1), without padding.
 
     Raises:
@@ -53,17 +53,17 @@ def _queue(name: FormatName | None) -> bytes:
     raise ValueError(f"a message with {name} cannot be signed")
 
 
-def _connector(connector: Guid) -> bytes:
+def _encode_connector(connector: Guid) -> bytes:
     return b"" if connector == NULL_GUID else bytes(connector)
 
 
 _MSMQ_10: Final[tuple[tuple[str, _Image], ...]] = (
-    ("MessagePropertiesHeader.CorrelationID", lambda message: _object_id(message.correlation)),
+    ("MessagePropertiesHeader.CorrelationID", lambda message: _encode_object_id(message.correlation)),
     ("MessagePropertiesHeader.ApplicationTag", lambda message: struct.pack("<I", message.application_tag)),
     ("MessagePropertiesHeader.MessageBody", lambda message: message.body),
-    ("MessagePropertiesHeader.Label", lambda message: _label(message.label)),
-    ("UserHeader.ResponseQueue", lambda message: _queue(message.response_queue)),
-    ("UserHeader.AdminQueue", lambda message: _queue(message.administration_queue)),
+    ("MessagePropertiesHeader.Label", lambda message: _encode_label(message.label)),
+    ("UserHeader.ResponseQueue", lambda message: _encode_queue(message.response_queue)),
+    ("UserHeader.AdminQueue", lambda message: _encode_queue(message.administration_queue)),
 )
 _MSMQ_20: Final[tuple[tuple[str, _Image], ...]] = (
     *_MSMQ_10,
@@ -80,8 +80,8 @@ _MSMQ_20: Final[tuple[tuple[str, _Image], ...]] = (
     ),
     ("MessagePropertiesHeader.MessageClass", lambda message: struct.pack("<H", message.message_class)),
     ("MessagePropertiesHeader.BodyType", lambda message: struct.pack("<I", message.body_type)),
-    ("UserHeader.ConnectorType", lambda message: _connector(message.connector_type)),
-    ("UserHeader.DestinationQueue", lambda message: _queue(message.destination)),
+    ("UserHeader.ConnectorType", lambda message: _encode_connector(message.connector_type)),
+    ("UserHeader.DestinationQueue", lambda message: _encode_queue(message.destination)),
 )
 FIELDS: Final[Mapping[AuthenticationLevel, tuple[tuple[str, _Image], ...]]] = MappingProxyType(
     {AuthenticationLevel.SIG10: _MSMQ_10, AuthenticationLevel.SIG20: _MSMQ_20}

@@ -88,7 +88,7 @@ def consume(octets, decoder):
 def same_rows(octets, one, decoder):
     """Both decoders accept the same entries, and find the same in them."""
     try:
-        generic = [decoder.generic_row(octets, one.start, one.end)]
+        generic = [decoder.decode_generic_row(octets, one.start, one.end)]
     except DecodeError:
         with pytest.raises(DecodeError):
             decoder.rows(octets, [(one.start, one.end)])

@@ -15,7 +15,7 @@ from mqdssm.wire import mqcn, mqdsrp, mqsd
 from mqdssm.wire.certificates import UserSignCerts
 from mqdssm.wire.dtyp import Ace, Acl, SecurityDescriptor, Sid
 from mqdssm.wire.keys import RSA_BLOB, PublicKeys
-from mqdssm.wire.show import plain
+from mqdssm.wire.show import to_json_value
 
 FOLDER = Path(__file__).parents[1] / "vectors"
 VECTORS = [
@@ -113,7 +113,7 @@ def test_mutated_messages():
     for mutant in mutants(Random(SEED), [image_of(vector) for vector in MESSAGES], MUTANTS // 4):
         made = attempt(mqdsrp.decode, mutant)
         shown = mqdsrp.show_message(mutant)
-        json.dumps(plain("", shown.fields))
+        json.dumps(to_json_value("", shown.fields))
         if made is None:
             with pytest.raises(DecodeError) as caught:
                 mqdsrp.decode(mutant)
@@ -138,7 +138,7 @@ def test_mutated_notifications_and_packets(wire, corpus):
     for mutant in mutants(Random(SEED), corpus, MUTANTS // 4):
         made = attempt(wire.decode, mutant)
         shown = wire.show_message(mutant)
-        json.dumps(plain("", shown.fields))
+        json.dumps(to_json_value("", shown.fields))
         if made is None:
             with pytest.raises(DecodeError) as caught:
                 wire.decode(mutant)

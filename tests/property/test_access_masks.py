@@ -13,9 +13,9 @@ from mqdssm.tables.access import (
     AdRight,
     ace_from_directory,
     ace_to_directory,
+    flags_of_parts,
     from_directory,
     is_raw,
-    parts_present,
     to_directory,
 )
 from mqdssm.wire import masks
@@ -200,9 +200,9 @@ def test_inherited_entries_are_never_written() -> None:
 
 def test_parts_present() -> None:
     build = SecurityDescriptor.build
-    assert parts_present(build()) == 0
-    assert parts_present(build(owner=EVERYONE)) == 1
-    assert parts_present(build(group=EVERYONE)) == 2
-    assert parts_present(build(dacl=[])) == 4
-    assert parts_present(build(control=DescriptorControl.DACL_PRESENT)) == 4
-    assert parts_present(build(owner=EVERYONE, group=EVERYONE, sacl=[], dacl=[])) == 15
+    assert flags_of_parts(build()) == 0
+    assert flags_of_parts(build(owner=EVERYONE)) == 1
+    assert flags_of_parts(build(group=EVERYONE)) == 2
+    assert flags_of_parts(build(dacl=[])) == 4
+    assert flags_of_parts(build(control=DescriptorControl.DACL_PRESENT)) == 4
+    assert flags_of_parts(build(owner=EVERYONE, group=EVERYONE, sacl=[], dacl=[])) == 15

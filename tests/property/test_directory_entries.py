@@ -75,14 +75,14 @@ def test_rows_equal_the_generic_decoder_on_random_entries_with_planted_headers()
         )
         messages, _ = split_messages(octets)
         spans = [(one.start, one.end) for one in messages]
-        generic = [decoder.generic_row(octets, start, end) for start, end in spans]
+        generic = [decoder.decode_generic_row(octets, start, end) for start, end in spans]
         assert decoder.rows(octets, spans) == generic
         for start, end in spans[:20]:  # whatever a pattern accepts is right
             for _, match, make in decoder._shapes:
                 found = match(octets, start, end)
                 row = None if found is None else make(found.groups(), end - start)
                 fast += row is not None
-                assert row in (None, decoder.generic_row(octets, start, end))
+                assert row in (None, decoder.decode_generic_row(octets, start, end))
     assert fast > 100
 
 

@@ -76,7 +76,7 @@ class Server:
             queue.done(task)
             queue.put(task)
         elif chance < 0.4 and task.action is Action.ADD:  # something is there: it is looked at
-            queue.park(task)
+            queue.park_task(task)
             self.parked.append(task)
         elif chance < 0.4 and task.action is Action.MODIFY and task.split is None:
             queue.done(task)

@@ -23,7 +23,7 @@ from mqdssm.tables.properties import (
     changes_of,
     entry_of,
 )
-from mqdssm.tables.property_rows import packed, unpacked
+from mqdssm.tables.property_rows import pack_value, unpack_value
 
 NUMBERS = st.integers(0, numbering.NUMBER_MAX).map(SequenceNumber)
 NUMBERINGS = st.builds(Numbering, GUIDS, NUMBERS)
@@ -53,7 +53,7 @@ def test_what_is_stored_comes_back_bit_for_bit(object_type, data, numbers, seed)
     numbered = {one: found.pop(one) for one in list(found) if one not in storable(object_type)}
     assert found == given_values
     for propid, value in found.items():
-        assert packed(propid, value) == packed(propid, given_values[propid])
+        assert pack_value(propid, value) == pack_value(propid, given_values[propid])
     assert sorted(map(bytes, numbered.values())) == sorted((bytes(numbers.number), bytes(numbers.partition)))
 
 
@@ -87,21 +87,21 @@ def test_the_attributes_asked_for_suffice(object_type, data):
 @given(propid=st.sampled_from(list(Propid)), data=st.data())
 def test_octets_of_a_value_are_its_own(propid, data):
     value = data.draw(VALUES[propid.variant])
-    octets = packed(propid, value)
+    octets = pack_value(propid, value)
     assert octets
-    assert unpacked(propid, octets) == value
+    assert unpack_value(propid, octets) == value
     for damaged in (octets + b"\0", octets[:-1]):
         with contextlib.suppress(MappingError):
-            assert packed(propid, unpacked(propid, damaged)) == damaged
+            assert pack_value(propid, unpack_value(propid, damaged)) == damaged
 
 
 @given(propid=st.sampled_from(list(Propid)), octets=st.binary(max_size=60))
 def test_octets_are_read_or_refused(propid, octets):
     try:
-        value = unpacked(propid, octets)
+        value = unpack_value(propid, octets)
     except MappingError:
         return
-    assert packed(propid, value) == octets
+    assert pack_value(propid, value) == octets
 
 
 @pytest.mark.spec("MC-MQDSRP 3.2.7.8")
@@ -110,7 +110,7 @@ def test_a_range_finds_its_numbers_and_no_others(partition, first, width, data):
     last = min(first + width, numbering.NUMBER_MAX)
     number = data.draw(st.integers(max(first - 300, 0), min(last + 300, numbering.NUMBER_MAX)))
     bucket = numbering.bucket_of(partition, number)
-    found = [one for one in numbering.slices(partition, first, last) if bucket in one.buckets]
+    found = [one for one in numbering.split_range(partition, first, last) if bucket in one.buckets]
     hits = [one for one in found if one.first <= number <= one.last]
     assert len(hits) == (first <= number <= last)
 
@@ -118,7 +118,7 @@ def test_a_range_finds_its_numbers_and_no_others(partition, first, width, data):
 @given(first=NUMBERS, width=st.integers(0, 70_000))
 def test_slices_ascend_without_gaps(first, width):
     last = min(first + width, numbering.NUMBER_MAX)
-    found = list(numbering.slices(GUID, first, last))
+    found = list(numbering.split_range(GUID, first, last))
     assert found[0].first == first
     assert found[-1].last == last
     assert all(one.last + 1 == two.first for one, two in pairwise(found))

@@ -30,7 +30,7 @@ def rows_of(entries):
 
 def reference(octets, messages):
     decoder = RowDecoder(COLUMNS)
-    return [decoder.generic_row(octets, one.start, one.end) for one in messages]
+    return [decoder.decode_generic_row(octets, one.start, one.end) for one in messages]
 
 
 def outcome(decode):

@@ -16,7 +16,7 @@ from support.servers.limits_proxy import LimitsProxy
 import mqdssm
 from mqdssm.directory.filters import TRUE, Equal
 from mqdssm.events.facade import Directory
-from mqdssm.events.references import batched
+from mqdssm.events.references import split_into_batches
 
 pytestmark = pytest.mark.xdist_group("sizes")  # what is so large is made once
 PAGE, RANGE = 1000, 1500
@@ -47,7 +47,7 @@ class Crowd:
             f"dn: {self.dn(number)}\nobjectClass: mSMQQueue\nmSMQLabelEx: crowd\n"
             for number in range(self.count, count)
         ]
-        for some in batched(blocks, ADDED_AT_ONCE):  # each has its time, also on a busy machine
+        for some in split_into_batches(blocks, ADDED_AT_ONCE):  # each has its time, also on a busy machine
             self.domain.tools.add_text("\n".join(some))
         self.count = count
 

@@ -149,7 +149,7 @@ def test_a_range_of_numbers_is_found_by_its_buckets(session):
         add(session, ObjectType.DELETED_OBJECT, parent.child("CN", str(number)), values, at)
     for first, last in ((0, 0), (1, 256), (256, 512), (0, 16_384), (2**63 - 5, 2**63 + 5)):
         found = []
-        for part in numbering.slices(SITE2, first, last):
+        for part in numbering.split_range(SITE2, first, last):
             wanted = And(
                 (
                     Or(tuple(Equal(numbering.BUCKET, bucket) for bucket in part.buckets)),

@@ -30,7 +30,7 @@ from mqdssm.store.ldap.change_batches import Applier
 from mqdssm.store.ldap.change_planner import ChangePlan, PlannedChange, Planner
 from mqdssm.store.ldap.places import DirectoryPlaces
 from mqdssm.store.ldap.ranges import range_filter
-from mqdssm.tables.numbering import BUCKET, NUMBER, PARTITION, slices
+from mqdssm.tables.numbering import BUCKET, NUMBER, PARTITION, split_range
 from mqdssm.testing.openldap import OpenLdapServer
 
 __all__ = ["cutter", "directory", "harness", "server", "world"]
@@ -419,7 +419,7 @@ class TestIndexes:
 
     @staticmethod
     def _check_ranges(session: Session, site: Guid) -> None:
-        (part,) = slices(site, 901, 1000)
+        (part,) = split_range(site, 901, 1000)
         wanted = range_filter(site, 901, 1000, part.buckets)
         assert len(list(session.find(session.naming.configuration, wanted, [NUMBER]))) == 100
         for costly in (range_filter(site, 901, 1000), And((Equal(PARTITION, bytes(site)), Present(BUCKET)))):

@@ -19,14 +19,14 @@ def test_a_backlog_is_read_in_few_searches(
     """A consumer that was busy while others changed much: a search each would take minutes for thousands."""
     plain: PlainLdap = KINDS["openldap"].plain(openldap_server)
     searched: list[int] = []
-    committed = Commits._committed
+    committed = Commits._find_committed
 
     def counted(self: Commits, touched: Any) -> set[str]:
         told = list(touched)
         searched.append(len(told))
         return committed(self, told)
 
-    monkeypatch.setattr(Commits, "_committed", counted)
+    monkeypatch.setattr(Commits, "_find_committed", counted)
     name = f"B{uuid4().hex[:8]}"
     machine = f"CN=msmq,CN={name},CN=Computers,{openldap_directory.session.naming.root}"
     KINDS["openldap"].add_computer(openldap_server, name)

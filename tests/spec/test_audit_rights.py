@@ -11,7 +11,7 @@ from mqdssm.events.entry_builder import EntryTarget, Maker
 from mqdssm.events.references import References
 from mqdssm.model.dn import DN
 from mqdssm.model.queuenames import rdn_candidates
-from mqdssm.tables.equality import differing
+from mqdssm.tables.equality import find_differences
 from mqdssm.wire.acl import allow
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.masks import (
@@ -74,7 +74,7 @@ def test_a_supplied_list_of_a_queue_manager_is_kept(world) -> None:
     found = world.directory.read(QueueManager, Filter("Identifier", "==", guid), attributes=["Security"])
     assert granted(SecurityDescriptor.from_bytes(found.security)) == {OWNER: MQSEC_MACHINE_GENERIC_ALL}
     stored = world.directory.session.get(made.dn, ["nTSecurityDescriptor"]).attributes
-    assert not differing({"nTSecurityDescriptor": made.values["nTSecurityDescriptor"]}, stored)
+    assert not find_differences({"nTSecurityDescriptor": made.values["nTSecurityDescriptor"]}, stored)
     assert manager.assigned == frozenset()
 
 
@@ -91,7 +91,7 @@ def test_what_else_a_descriptor_of_a_queue_manager_holds_is_kept(world) -> None:
     assert (found.owner, found.group) == (OWNER, GROUP)
     assert granted(found)[OWNER] == MQSEC_MACHINE_GENERIC_ALL
     stored = world.directory.session.get(made.dn, ["nTSecurityDescriptor"]).attributes
-    assert not differing({"nTSecurityDescriptor": made.values["nTSecurityDescriptor"]}, stored)
+    assert not find_differences({"nTSecurityDescriptor": made.values["nTSecurityDescriptor"]}, stored)
 
 
 def maker_of(world) -> Maker:

@@ -8,7 +8,7 @@ import mqdssm
 from mqdssm.events.entry_builder import EntryTarget, Maker
 from mqdssm.events.references import References
 from mqdssm.model.dn import DN
-from mqdssm.tables.equality import differing
+from mqdssm.tables.equality import find_differences
 from mqdssm.wire.dtyp import Sid
 
 
@@ -44,6 +44,6 @@ def test_created_and_made_are_equal(world):
     for entry in entries:
         found = session.get(entry.dn, ["*", "nTSecurityDescriptor"]).attributes
         own = {key: raws for key, raws in entry.values.items() if key != "objectGUID" or entry.original}
-        assert not differing(own, found), str(entry.dn)
+        assert not find_differences(own, found), str(entry.dn)
         if not world.kind.makes_descriptors:  # nothing there that was not made
             assert set(found) == {key.lower() for key in entry.values} | {"objectclass", "cn"}

@@ -29,7 +29,7 @@ from mqdssm.wire.mqcn import (
     show_message,
     update_bytes,
 )
-from mqdssm.wire.show import plain
+from mqdssm.wire.show import to_json_value
 
 NAMED = {vector["id"]: vector for vector in VECTORS}
 QUEUE = Guid.parse("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0")
@@ -132,7 +132,7 @@ def test_the_text_of_version_2_may_end_with_a_terminator(name):
 def test_shown_under_the_specifications_names(name):
     shown = show_message(IMAGES[name])
     assert shown.error is None
-    assert plain("", shown.fields) == NAMED[name]["fields"]
+    assert to_json_value("", shown.fields) == NAMED[name]["fields"]
 
 
 def attempt(data):

@@ -20,7 +20,7 @@ from mqdssm.model.discovery import (
 )
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.wire.mqsd import LAYOUTS, PACKET_BYTES_MAX, SERVER_LIST, decode, encode, show_message
-from mqdssm.wire.show import plain
+from mqdssm.wire.show import to_json_value
 
 REQUEST_ID = Guid.parse("f291a103-e33c-ab4f-a930-be3a33e432dd")
 ENTERPRISE = Guid.parse("e6eaba61-d1c6-11db-baac-0003ff4e2d22")
@@ -143,7 +143,7 @@ def test_ports():
 
 def test_shown_under_the_specifications_names():
     header = {"Version": 0, "Type": 2, "Reserved": 0}
-    assert plain("", show_message(PACKETS["mqsd-reply-ipx"]).fields) == {
+    assert to_json_value("", show_message(PACKETS["mqsd-reply-ipx"]).fields) == {
         "TopologyPacketHeader": header,
         "CorrelationID": str(REQUEST_ID),
         "ConnectedNetworkCount": 2,
@@ -153,7 +153,7 @@ def test_shown_under_the_specifications_names():
         "RespondingSiteID": str(OTHER_SITE),
         "DirectoryServiceServerArray": ["10nt4pec", "11web01", "00dc2"],
     }
-    assert plain("", show_message(PACKETS["mqsd-request-ipx"]).fields) == {
+    assert to_json_value("", show_message(PACKETS["mqsd-request-ipx"]).fields) == {
         "TopologyPacketHeader": header | {"Type": 1},
         "EnterpriseID": str(ENTERPRISE),
         "RequestID": str(REQUEST_ID),

@@ -35,7 +35,7 @@ def entries_at(session: "Session", dns: Sequence[str], attributes: Iterable[str]
         return {}
     search_filter = any_of(*(session.profile.dn_filter(dn) for dn in dns))
     names = tuple(dict.fromkeys((*attributes, GUID)))
-    return {normalize(entry.dn): entry for entry in _found(session, search_filter, names)}
+    return {normalize(entry.dn): entry for entry in _find_entries(session, search_filter, names)}
 
 
 def owners_of(session: "Session", guids: Sequence[UUID]) -> dict[UUID, str]:
@@ -44,7 +44,7 @@ def owners_of(session: "Session", guids: Sequence[UUID]) -> dict[UUID, str]:
         return {}
     search_filter = any_of(*(Equal(GUID, guid.bytes_le) for guid in guids))
     owners = {}
-    for entry in _found(session, search_filter, (GUID,)):
+    for entry in _find_entries(session, search_filter, (GUID,)):
         guid = guid_of(entry.attributes)
         if guid is not None:
             owners[guid] = entry.dn
@@ -59,7 +59,9 @@ def guid_of(attributes: Mapping[str, Sequence[bytes]]) -> UUID | None:
     return None
 
 
-def _found(session: "Session", search_filter: LdapFilter, attributes: Sequence[str]) -> Iterable[Entry]:
+def _find_entries(
+    session: "Session", search_filter: LdapFilter, attributes: Sequence[str]
+) -> Iterable[Entry]:
     for base in session.naming.guid_bases:
         try:
             yield from session.find(base, search_filter, attributes)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from mqdssm.directory.channel import Channel, ConnectionBroken
 from mqdssm.directory.loading.existing_entries import AT_ONCE
 from mqdssm.directory.loading.items import Action, Item, LoadOptions, Outcome
-from mqdssm.directory.loading.result_handling import ResultHandler, refused
+from mqdssm.directory.loading.result_handling import ResultHandler, make_refused_outcome
 from mqdssm.directory.loading.sending import ChangeInFlight, ChannelSender, Pace
 from mqdssm.directory.loading.tasks import RESULT_TAGS, ChangeTask, TaskQueue
 from mqdssm.directory.loading.transactions import Transactions
@@ -38,7 +38,7 @@ LOSSES_MAX: Final = 20
 _DONE: Final = LdapResult(0)
 
 
-def _never() -> bool:
+def _is_never() -> bool:
     return False
 
 
@@ -57,7 +57,7 @@ class Loader:
         items: Iterable[Item],
         options: LoadOptions | None = None,
         *,
-        is_enough: Callable[[], bool] = _never,
+        is_enough: Callable[[], bool] = _is_never,
     ) -> Iterator[Outcome]:
         """Make changes and yield their outcomes; idempotent: equal entries are not written again.
 
@@ -142,9 +142,9 @@ class _Load:
                 channel = self._enter(stack)
                 self._url = channel.url
                 try:
-                    yield from self._converse(channel)
+                    yield from self._exchange_messages(channel)
                 except ConnectionBroken as broken:
-                    self._lost(broken)
+                    self._requeue_unanswered(broken)
                 else:
                     return
                 finally:
@@ -155,9 +155,9 @@ class _Load:
         limit = time.monotonic() + self._options.reconnect_s
         if self._url is None:
             return stack.enter_context(self._pool.lease(limit))
-        return self._patiently(lambda: stack.enter_context(self._pool.lease(limit, only=self._url)))
+        return self._call_patiently(lambda: stack.enter_context(self._pool.lease(limit, only=self._url)))
 
-    def _patiently(self, ask: Callable[[], T]) -> T:
+    def _call_patiently(self, ask: Callable[[], T]) -> T:
         """Call a function, waiting for a server that is not reachable."""
         end = time.monotonic() + self._options.reconnect_s
         pause = FIRST_PAUSE_S
@@ -170,7 +170,7 @@ class _Load:
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_S)
 
-    def _lost(self, broken: ConnectionBroken) -> None:
+    def _requeue_unanswered(self, broken: ConnectionBroken) -> None:
         """Queue unanswered changes again after a lost connection."""
         self._losses += 1
         if broken.garbled or self._losses > LOSSES_MAX:
@@ -189,7 +189,7 @@ class _Load:
         self._under_way.clear()
         self._tags.clear()
 
-    def _converse(self, channel: Channel) -> Iterator[Outcome]:
+    def _exchange_messages(self, channel: Channel) -> Iterator[Outcome]:
         """Send and receive until every item has its outcome."""
         while True:
             yield from self._take_items()
@@ -199,15 +199,15 @@ class _Load:
             else:
                 yield from self._fill(channel)
             if self._under_way:
-                yield from self._answers(channel)
+                yield from self._handle_answers(channel)
             elif self._queue.is_ready:
                 self._pace.wait()
             elif self._judge.curious:  # waiting tasks may depend on these look-ups
-                yield from self._patiently(self._judge.look)
+                yield from self._call_patiently(self._judge.look)
             elif self._items is None and not len(self._queue):
                 return
             if self._judge.full:
-                yield from self._patiently(self._judge.look)
+                yield from self._call_patiently(self._judge.look)
             if self._judge.tired:
                 self._judge.tired = False
                 time.sleep(BUSY_PAUSE_S)
@@ -221,7 +221,7 @@ class _Load:
             if not some:
                 self._items = None
                 return
-            yield from self._patiently(partial(self._judge.prepare, some))
+            yield from self._call_patiently(partial(self._judge.prepare, some))
 
     def _end_early(self) -> None:
         """Stop beginning changes if `is_enough` returns True."""
@@ -230,11 +230,11 @@ class _Load:
             self._items = None
             self._queue.withdraw()
 
-    def _answers(self, channel: Channel) -> Iterator[Outcome]:
+    def _handle_answers(self, channel: Channel) -> Iterator[Outcome]:
         for number, result in channel.answers(self._tags, time.monotonic() + self._limit_s):
             del self._tags[number]
             if result.code == 0:
-                self._pool.changed_on(channel.url)
+                self._pool.note_change_on(channel.url)
             outcome = self._judge.answer(self._under_way.pop(number), result)
             self._losses = 0
             if outcome is not None:
@@ -261,7 +261,7 @@ class _Load:
                 requests.append(task.encode(number, self._session.profile))
             except (ValueError, DecodeError) as error:
                 self._queue.done(task)
-                yield refused(task.item, str(error))
+                yield make_refused_outcome(task.item, str(error))
                 continue
             task.attempts += 1
             self._under_way[number] = task
@@ -288,10 +288,10 @@ class _Load:
         if len(group) < 2:
             others += group.values()
         else:
-            yield from self._commit(channel, group)
+            yield from self._commit_group(channel, group)
         yield from self._send(channel, others)
 
-    def _commit(self, channel: Channel, group: dict[int, ChangeTask]) -> Iterator[Outcome]:
+    def _commit_group(self, channel: Channel, group: dict[int, ChangeTask]) -> Iterator[Outcome]:
         self._under_way.update(group)
         try:
             odd = self._transactions.commit(channel, group, self._limit_s)

@@ -11,7 +11,7 @@ from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions, Ou
 from mqdssm.directory.loading.tasks import ChangeTask, TaskQueue
 from mqdssm.errors import DirectoryError, ObjectAlreadyExists, ObjectNotFound
 from mqdssm.model.dn import normalize
-from mqdssm.tables.equality import differing, equal
+from mqdssm.tables.equality import are_equal, find_differences
 
 if TYPE_CHECKING:
     from mqdssm.directory.responses import LdapResult
@@ -71,29 +71,31 @@ class ResultHandler:
             try:
                 tasks.append(ChangeTask.of(item))
             except ValueError as error:
-                outcomes.append(refused(item, str(error)))
+                outcomes.append(make_refused_outcome(item, str(error)))
         compared = [task for task in tasks if task.item.before is not None and task.action is not Action.ADD]
         names = {name for task in compared for name in (*task.attributes, *(task.item.before or ()))}
         stored_entries = entries_at(self._session, [task.item.dn for task in compared], names)
         for task in tasks:
-            outcome = self._changed_since(task, stored_entries.get(task.key)) if task in compared else None
+            outcome = self._check_unchanged(task, stored_entries.get(task.key)) if task in compared else None
             if outcome is None:
                 self._queue.put(task)
             else:
                 outcomes.append(outcome)
         return outcomes
 
-    def _changed_since(self, task: ChangeTask, entry: Entry | None) -> Outcome | None:
+    def _check_unchanged(self, task: ChangeTask, entry: Entry | None) -> Outcome | None:
         item, task.read = task.item, entry
         if entry is None:
             return _outcome(item, Effect.MISSING, text="there is no such object (any more)")
-        if item.action is Action.MODIFY and not self._differing(task.attributes, entry, item.ldap_class):
+        if item.action is Action.MODIFY and not self._find_differences(
+            task.attributes, entry, item.ldap_class
+        ):
             return _outcome(item, Effect.EQUAL, guid=guid_of(entry.attributes))
         changed = tuple(
             name
             for name, values in (item.before or {}).items()
-            if not equal(name, values, entry.all(name))
-            and (item.action is Action.DELETE or self._differing({name: item.attributes[name]}, entry))
+            if not are_equal(name, values, entry.all(name))
+            and (item.action is Action.DELETE or self._find_differences({name: item.attributes[name]}, entry))
         )
         if not changed:
             return None
@@ -101,9 +103,11 @@ class ResultHandler:
             item, Effect.CONFLICT, text="it was changed since this was planned", attributes=changed
         )
 
-    def _differing(self, expected: Values, entry: Entry, ldap_class: str | None = None) -> tuple[str, ...]:
+    def _find_differences(
+        self, expected: Values, entry: Entry, ldap_class: str | None = None
+    ) -> tuple[str, ...]:
         hides_sacls = self._session.profile.hides_sacls
-        return differing(expected, entry.attributes, ldap_class, hides_sacls=hides_sacls)
+        return find_differences(expected, entry.attributes, ldap_class, hides_sacls=hides_sacls)
 
     # -- answers
 
@@ -113,22 +117,22 @@ class ResultHandler:
         What must be sent again is queued, in the place that it had; what met something stays in the queue's
         way until it was looked at.
         """
-        if self._met_something(task, result) or self._shows_change(task, result):
-            self._queue.park(task)
+        if self._is_already_there(task, result) or self._shows_change(task, result):
+            self._queue.park_task(task)
             self._to_look.append(task)
             return None
         self._queue.done(task)
         if task.split is not None:
-            return self._part_answer(task, result)
+            return self._handle_part_answer(task, result)
         if result.code == 0:
-            return self._success(task)
+            return self._handle_success(task)
         if result.code in BUSY_CODES and task.attempts < ATTEMPTS_MAX:
             self.tired = True
             self._queue.put(task)
             return None
-        return self._refusal(task, result)
+        return self._handle_refusal(task, result)
 
-    def _met_something(self, task: ChangeTask, result: "LdapResult") -> bool:
+    def _is_already_there(self, task: ChangeTask, result: "LdapResult") -> bool:
         return (
             task.action is Action.ADD
             and result.code not in {0, *BUSY_CODES}
@@ -141,7 +145,7 @@ class ResultHandler:
         guard = task.guard(self._session.profile)
         return is_whole and task.attempts < ATTEMPTS_MAX and guard.shows_change(result)
 
-    def _refusal(self, task: ChangeTask, result: "LdapResult") -> Outcome | None:
+    def _handle_refusal(self, task: ChangeTask, result: "LdapResult") -> Outcome | None:
         error = self._error_of(result, task.action, task.item.dn)
         match task.action, error:
             case Action.ADD, ObjectNotFound():
@@ -155,9 +159,11 @@ class ResultHandler:
                     self._queue.put(part)
                 return None
             case _:
-                return _of_error(task, Effect.REJECTED, error, named_in(result.text, task.attributes))
+                return _of_error(
+                    task, Effect.REJECTED, error, find_named_attributes(result.text, task.attributes)
+                )
 
-    def _success(self, task: ChangeTask) -> Outcome | None:
+    def _handle_success(self, task: ChangeTask) -> Outcome | None:
         effect = {Action.MODIFY: Effect.UPDATED, Action.DELETE: Effect.DELETED}.get(task.action, Effect.ADDED)
         guid = guid_of(task.attributes) or guid_of(task.item.attributes)
         written = tuple(task.attributes) if effect is Effect.UPDATED else ()
@@ -167,7 +173,7 @@ class ResultHandler:
             return None
         return outcome
 
-    def _part_answer(self, task: ChangeTask, result: "LdapResult") -> Outcome | None:
+    def _handle_part_answer(self, task: ChangeTask, result: "LdapResult") -> Outcome | None:
         split = task.split
         if split is None:
             raise ValueError("the task is no part of another")
@@ -200,7 +206,7 @@ class ResultHandler:
             outcomes = self._compare(self._to_look[:AT_ONCE])
             del self._to_look[:AT_ONCE]
         else:
-            outcomes = self._identified(self._to_identify[:AT_ONCE])
+            outcomes = self._add_guids(self._to_identify[:AT_ONCE])
             del self._to_identify[:AT_ONCE]
         return outcomes
 
@@ -219,28 +225,28 @@ class ResultHandler:
             self._queue.done(task)
             entry = stored_entries.get(task.key)
             if task.read is not None:
-                outcome = self._again(task, entry)
+                outcome = self._send_again(task, entry)
             elif entry is not None:
-                outcome = self._met(task, entry)
+                outcome = self._handle_existing(task, entry)
             else:
                 guid = guid_of(task.attributes)
-                outcome = self._not_met(task, None if guid is None else owners.get(guid))
+                outcome = self._handle_missing(task, None if guid is None else owners.get(guid))
             if outcome is not None:
                 outcomes.append(outcome)
         return outcomes
 
-    def _again(self, task: ChangeTask, entry: Entry | None) -> Outcome | None:
-        outcome = self._changed_since(task, entry)
+    def _send_again(self, task: ChangeTask, entry: Entry | None) -> Outcome | None:
+        outcome = self._check_unchanged(task, entry)
         if outcome is None:
             self._queue.put(task)
         elif outcome.effect is Effect.EQUAL and task.suspect:
             return _outcome(task.item, Effect.UPDATED, guid=outcome.guid, attributes=tuple(task.attributes))
         return outcome
 
-    def _met(self, task: ChangeTask, entry: Entry) -> Outcome | None:
+    def _handle_existing(self, task: ChangeTask, entry: Entry) -> Outcome | None:
         item, guid = task.item, guid_of(entry.attributes)
         expected = {name: raws for name, raws in task.attributes.items() if name.lower() != "objectclass"}
-        changes = self._differing(expected, entry, item.ldap_class)
+        changes = self._find_differences(expected, entry, item.ldap_class)
         classes = {raw.lower() for raw in entry.all("objectClass")}
         foreign = not {raw.lower() for raw in task.attributes.get("objectClass", ())} <= classes
         if not changes and not foreign:
@@ -254,7 +260,7 @@ class ResultHandler:
         )
         return None
 
-    def _not_met(self, task: ChangeTask, owner: str | None) -> Outcome | None:
+    def _handle_missing(self, task: ChangeTask, owner: str | None) -> Outcome | None:
         if owner is not None and normalize(owner) != task.key:
             text = f"another object has the same objectGUID: {owner}"
             return _outcome(task.item, Effect.CONFLICT, text=text, attributes=("objectGUID",))
@@ -264,7 +270,7 @@ class ResultHandler:
         text = "an object is said to be there, but it cannot be seen: may this user read it?"
         return _outcome(task.item, Effect.CONFLICT, text=text)
 
-    def _identified(self, outcomes: list[Outcome]) -> list[Outcome]:
+    def _add_guids(self, outcomes: list[Outcome]) -> list[Outcome]:
         stored_entries = entries_at(self._session, [outcome.dn for outcome in outcomes], ())
         identified = []
         for outcome in outcomes:
@@ -274,7 +280,7 @@ class ResultHandler:
         return identified
 
 
-def named_in(text: str, attributes: Values) -> tuple[str, ...]:
+def find_named_attributes(text: str, attributes: Values) -> tuple[str, ...]:
     """Return the sent attributes that are named in a server's text."""
     words = {word.lower() for word in _NAMED.findall(text)}
     return tuple(name for name in attributes if name.lower() in words and name.lower() != "objectclass")
@@ -301,6 +307,6 @@ def _of_error(
     return _outcome(task.item, effect, code=error.ldap_code, text=str(error), attributes=attributes)
 
 
-def refused(item: Item, words: str) -> Outcome:
+def make_refused_outcome(item: Item, words: str) -> Outcome:
     """Return the outcome of an item that cannot be sent."""
     return _outcome(item, Effect.REJECTED, text=words)

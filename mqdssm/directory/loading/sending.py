@@ -63,7 +63,7 @@ class ChannelSender:
             try:
                 for request, result in conversation.run(pending):
                     if result.code == 0:
-                        self._pool.changed_on(channel.url)
+                        self._pool.note_change_on(channel.url)
                     yield request, result
             except ConnectionBroken as broken:
                 if broken.timed_out:
@@ -129,11 +129,11 @@ class _Conversation:
             task = self._queue.take()
             if task is None:
                 break
-            packets.append(self._encoded(task))
+            packets.append(self._encode_task(task))
         if packets:
             self._channel.send(b"".join(packets), time.monotonic() + self._limit_s)
 
-    def _encoded(self, task: ChangeTask) -> bytes:
+    def _encode_task(self, task: ChangeTask) -> bytes:
         condition = self._requests[task.order].condition
         controls = () if condition is None else (assertion_control(condition),)
         number = self._channel.new_id()

@@ -193,7 +193,7 @@ class TaskQueue:
         self._waiting = 0
         self._ready = deque(sorted(kept, key=lambda task: task.order))
 
-    def park(self, task: ChangeTask) -> None:
+    def park_task(self, task: ChangeTask) -> None:
         """Park a task whose object already exists: tasks below the object may go on, others still wait."""
         self._parked.add(task.order)
         self._release(task.key)

@@ -13,9 +13,9 @@ from mqdssm.directory.profile import (
     Naming,
     Profile,
     ServerFacts,
-    chosen_root,
+    choose_root,
     context,
-    never,
+    never_shows_change,
 )
 from mqdssm.directory.profiles import ad_errors, extended_dn
 from mqdssm.directory.recovery import has_values
@@ -23,7 +23,7 @@ from mqdssm.directory.requests import LdapControl, SearchScope
 from mqdssm.errors import DirectoryError, GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
 from mqdssm.tables import rights
-from mqdssm.tables.access import KINDS, from_directory, parts_present, to_directory
+from mqdssm.tables.access import KINDS, flags_of_parts, from_directory, to_directory
 from mqdssm.tables.schema import ORIGINAL_GUID_CLASSES
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid
 
@@ -110,7 +110,7 @@ class ActiveDirectory(Profile):
         schema = context(root_dse, "schemaNamingContext") or configuration.child("CN", "Schema")
         domains = (default,) if default is not None and default != forest else ()
         return Naming(
-            root=chosen_root(override, forest),
+            root=choose_root(override, forest),
             configuration=configuration,
             schema=schema,
             default=default or forest,
@@ -156,7 +156,7 @@ class ActiveDirectory(Profile):
         for name, values in attributes.items():
             if name.lower() == _DESCRIPTOR and values:
                 # a part that is named and missing would be reset, or needs a right that the user lacks
-                return (_sd_flags(parts_present(SecurityDescriptor.from_bytes(values[0]))),)
+                return (_sd_flags(flags_of_parts(SecurityDescriptor.from_bytes(values[0]))),)
         return ()
 
     def guard(self, entry: "Entry", unchanged: Iterable[str]) -> Guard:  # noqa: D102  see Profile
@@ -164,7 +164,7 @@ class ActiveDirectory(Profile):
         identity = entry.first("objectGUID")
         name = entry.dn if identity is None else f"<GUID={UUID(bytes_le=identity)}>"
         old = {attribute: entry.all(attribute) for attribute in unchanged}
-        shows_change = ad_errors.is_other_value if old else never
+        shows_change = ad_errors.is_other_value if old else never_shows_change
         return Guard(name, identity, old=old, shows_change=shows_change)
 
     def references_control(  # noqa: D102  see Profile
@@ -186,7 +186,7 @@ class ActiveDirectory(Profile):
         buffer: bytes,  # noqa: ARG002  it is all in the values
         messages: "Sequence[MessageBounds]",  # noqa: ARG002
     ) -> list[tuple[Any, ...]]:
-        return [extended_dn.plain_row(row, columns) for row in rows]
+        return [extended_dn.make_plain_row(row, columns) for row in rows]
 
     def security_to_directory(self, ldap_class: str, image: bytes) -> bytes:  # noqa: D102  see Profile
         kind = KINDS.get(ldap_class)
@@ -255,7 +255,7 @@ def _sd_flags(parts: int) -> LdapControl:
 def _has_parts(stored_image: bytes, sent: bytes) -> bool:
     """Return True if a descriptor has all parts of the sent one; the server adds inherited entries."""
     stored, expected = SecurityDescriptor.from_bytes(stored_image), SecurityDescriptor.from_bytes(sent)
-    parts = parts_present(expected)
+    parts = flags_of_parts(expected)
     return (
         (not parts & 1 or stored.owner == expected.owner)
         and (not parts & 2 or stored.group == expected.group)

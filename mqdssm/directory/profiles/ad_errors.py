@@ -66,7 +66,7 @@ _RESULTS: Final[Mapping[int, _Meaning]] = {
 }
 
 
-def windows_code(text: str) -> int | None:
+def find_windows_code(text: str) -> int | None:
     """Return the Windows error code at the start of a server's text; None if there is none."""
     match = _NUMBER.match(text)
     return int(match.group(1), 16) if match else None
@@ -75,14 +75,18 @@ def windows_code(text: str) -> int | None:
 def is_other_value(result: "LdapResult") -> bool:
     """Return True if a deleted value was absent, or a second value was added to a single-valued attribute."""
     if result.code == CONSTRAINT_VIOLATION:
-        return windows_code(result.text) == SINGLE_VALUE_CONSTRAINT
+        return find_windows_code(result.text) == SINGLE_VALUE_CONSTRAINT
     return result.code in {NO_SUCH_ATTRIBUTE, ATTRIBUTE_OR_VALUE_EXISTS}
 
 
 def explain(result: "LdapResult", operation: str, dn: str | None) -> DirectoryError | None:
     """Return the error for a result that a domain controller explains; None for any other result."""
     code, text = result.code, result.text
-    if code == INSUFFICIENT_ACCESS and dn is not None and (right := rights.missing(operation, dn, text)):
+    if (
+        code == INSUFFICIENT_ACCESS
+        and dn is not None
+        and (right := rights.describe_missing_right(operation, dn, text))
+    ):
         return GenericDirectoryError(
             f"{operation} failed: insufficientAccessRights",
             dn=dn,
@@ -90,7 +94,11 @@ def explain(result: "LdapResult", operation: str, dn: str | None) -> DirectoryEr
             server_text=text,
             hint=f"this user has no right to do that: it needs {right}",
         )
-    meaning = _special(result, operation) or _WINDOWS.get(windows_code(text) or -1) or _RESULTS.get(code)
+    meaning = (
+        _find_special_meaning(result, operation)
+        or _WINDOWS.get(find_windows_code(text) or -1)
+        or _RESULTS.get(code)
+    )
     if meaning is None:
         return None
     return meaning.kind(
@@ -98,7 +106,7 @@ def explain(result: "LdapResult", operation: str, dn: str | None) -> DirectoryEr
     )
 
 
-def _special(result: "LdapResult", operation: str) -> _Meaning | None:
+def _find_special_meaning(result: "LdapResult", operation: str) -> _Meaning | None:
     text = result.text.lower()
     if result.code == 53 and "global catalog" in text:
         return _Meaning("a global catalog takes no changes", "use port 389 or 636 instead of 3268 or 3269")
@@ -110,6 +118,6 @@ def _special(result: "LdapResult", operation: str) -> _Meaning | None:
             "deleted objects keep theirs until they are gone for good",
             ObjectAlreadyExists,
         )
-    if result.code == 19 and windows_code(result.text) == 0x51B:
+    if result.code == 19 and find_windows_code(result.text) == 0x51B:
         return _WINDOWS[0x51B]
     return None

@@ -41,7 +41,7 @@ def split(value: bytes) -> tuple[UUID | None, bytes]:
     return UUID(match.group(1).decode("ascii")), value[match.end() :]
 
 
-def plain_row(row: tuple[Any, ...], columns: Sequence[str]) -> tuple[Any, ...]:
+def make_plain_row(row: tuple[Any, ...], columns: Sequence[str]) -> tuple[Any, ...]:
     """Return a row with plain names, and an additional item: the objects its DN-valued columns refer to.
 
     Raises:
@@ -56,7 +56,7 @@ def plain_row(row: tuple[Any, ...], columns: Sequence[str]) -> tuple[Any, ...]:
             continue
         pairs = [split(value) for value in ([cell] if isinstance(cell, bytes) else cell)]
         dereferenced[name.lower()] = [
-            _told(guid, value) for guid, value in pairs if guid is not None or _DELETED in value
+            _make_dereferenced(guid, value) for guid, value in pairs if guid is not None or _DELETED in value
         ]
         names = [value for _, value in pairs]
         if isinstance(cell, PartialValues):
@@ -66,7 +66,7 @@ def plain_row(row: tuple[Any, ...], columns: Sequence[str]) -> tuple[Any, ...]:
     return (*cells, dereferenced)
 
 
-def _told(guid: UUID | None, value: bytes) -> Dereferenced:
+def _make_dereferenced(guid: UUID | None, value: bytes) -> Dereferenced:
     try:
         dn = value.decode()
     except UnicodeDecodeError:

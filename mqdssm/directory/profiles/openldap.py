@@ -14,7 +14,7 @@ from mqdssm.directory.profile import (
     Naming,
     Profile,
     ServerFacts,
-    chosen_root,
+    choose_root,
     context,
     context_dn,
 )
@@ -26,7 +26,7 @@ from mqdssm.errors import (
     ObjectAlreadyExists,
     ObjectNotFound,
 )
-from mqdssm.model.dn import DN, folded
+from mqdssm.model.dn import DN, fold_case
 from mqdssm.tables.ldap_results import ASSERTION_FAILED, NO_SUCH_ATTRIBUTE, OTHER, is_full
 from mqdssm.wire.dtyp import Sid
 
@@ -77,7 +77,7 @@ class OpenLdap(Profile):
         return any(value.lower() == b"openldaprootdse" for value in root_dse.all("objectClass"))
 
     def name_key(self, name: str) -> str:  # noqa: D102  see Profile
-        return folded(name.replace("\u0130", "i"))  # slapd's lower case of a dotted capital i
+        return fold_case(name.replace("\u0130", "i"))  # slapd's lower case of a dotted capital i
 
     def naming(self, root_dse: "Entry", override: str | None) -> Naming:  # noqa: D102  see Profile
         root = context(root_dse, "rootDomainNamingContext") or context(root_dse, "defaultNamingContext")
@@ -85,7 +85,7 @@ class OpenLdap(Profile):
             root = _first_context(root_dse.all("namingContexts"))
         configuration = context(root_dse, "configurationNamingContext") or root.child("CN", "Configuration")
         return Naming(
-            root=chosen_root(override, root),
+            root=choose_root(override, root),
             configuration=configuration,
             schema=context(root_dse, "schemaNamingContext") or configuration.child("CN", "Schema"),
             default=context(root_dse, "defaultNamingContext") or root,
@@ -119,7 +119,7 @@ class OpenLdap(Profile):
             old = {name: entry.all(name) for name in unchanged}
             return Guard(entry.dn, old=old, shows_change=lambda result: result.code == NO_SUCH_ATTRIBUTE)
         names = unchanged if identity is None else ("objectGUID", *unchanged)
-        terms = tuple(_as_read(entry, name) for name in names)
+        terms = tuple(_make_unchanged_filter(entry, name) for name in names)
         return Guard(
             entry.dn,
             identity,
@@ -195,7 +195,7 @@ class OpenLdap(Profile):
             return None
 
 
-def _as_read(entry: "Entry", attribute: str) -> LdapFilter:
+def _make_unchanged_filter(entry: "Entry", attribute: str) -> LdapFilter:
     """Return a filter for the value that an attribute of an entry had when it was read."""
     value = entry.first(attribute)
     return Not(Present(attribute)) if value is None else Equal(attribute, value)

@@ -37,7 +37,7 @@ _TIME_FORMAT: Final = "%Y%m%d%H%M%S"
 _TIME_LENGTH: Final = 14
 
 
-def csns_in(cookie: str) -> tuple[str, ...]:
+def find_csns(cookie: str) -> tuple[str, ...]:
     """Return the sequence numbers in slapd's cookie, one for each server that accepts writes."""
     match = _CSNS.search(cookie)
     return tuple(filter(None, match[1].split(";"))) if match else ()
@@ -132,7 +132,7 @@ class Commits:
             DirectoryError: the server could not be asked.
         """
         new, self._new = self._new, {}
-        free = self._committed(new.values())
+        free = self._find_committed(new.values())
         touched = [held_change.touched for key, held_change in new.items() if key in free]
         if len(free) < len(new):
             self._held |= {key: held_change for key, held_change in new.items() if key not in free}
@@ -156,7 +156,7 @@ class Commits:
         """Search again and return the changes that can be read now."""
         began = time.monotonic()
         self._find_newest()  # first: transactions that are over then can be read below
-        free = self._committed(self._held.values())
+        free = self._find_committed(self._held.values())
         ended = time.monotonic()
         self._due = ended + max(self._pause_s, _COST_FACTOR * (ended - began))
         self._pause_s = min(_LONGEST_PAUSE_S, 2 * self._pause_s)
@@ -180,7 +180,7 @@ class Commits:
             self._covered = {}
         return [self._held.pop(key).touched for key in over], was_covered and not self._covered
 
-    def _committed(self, changes: Iterable[_Told]) -> set[str]:
+    def _find_committed(self, changes: Iterable[_Told]) -> set[str]:
         """Return the keys of the changes that can be read, as reported or newer."""
         by_key = {change.touched.key: change for change in changes}
         keys = list(by_key)

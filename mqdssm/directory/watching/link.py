@@ -12,7 +12,7 @@ from mqdssm.directory.filters import TRUE, LdapFilter, encode
 from mqdssm.directory.options import ConnectionOptions, Endpoint
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.profile import Naming, Profile
-from mqdssm.directory.read_operations import entries_of, unreadable
+from mqdssm.directory.read_operations import entries_of, make_unreadable
 from mqdssm.directory.requests import LdapControl, SearchScope
 from mqdssm.directory.responses import SEARCH_DONE, LdapResult, MessageBounds, decode_result
 from mqdssm.directory.searching import PagedSearch, Search
@@ -90,7 +90,7 @@ class Link:
                 channel.send(search.encode(number), deadline)
                 page = channel.receive(number, deadline)
             except ConnectionBroken as broken:
-                raise _lost(channel, broken) from broken
+                raise _make_lost(channel, broken) from broken
         if page.result.code != 0:
             raise self.error_of(page.result, dn)
         entries = entries_of(page)
@@ -134,7 +134,7 @@ class Link:
                 channel.send(search.encode(number), self._deadline())
                 yield GoingOn(channel, number)
             except ConnectionBroken as broken:
-                raise _lost(channel, broken) from broken
+                raise _make_lost(channel, broken) from broken
             finally:
                 channel.broken = True  # answers may be on their way
 
@@ -174,8 +174,8 @@ def end_of(buffer: bytes, messages: Sequence[MessageBounds]) -> LdapResult | Non
             (decode_result(buffer, message) for message in messages if message.tag == SEARCH_DONE), None
         )
     except DecodeError as error:
-        raise unreadable(error) from error
+        raise make_unreadable(error) from error
 
 
-def _lost(channel: Channel, broken: ConnectionBroken) -> DirectoryNotConnected:
+def _make_lost(channel: Channel, broken: ConnectionBroken) -> DirectoryNotConnected:
     return DirectoryNotConnected(f"the connection to {channel.url} was lost: {broken.words}")

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from mqdssm.directory.watching.commits import csns_in
+from mqdssm.directory.watching.commits import find_csns
 from mqdssm.directory.watching.hints import NOTHING, Hints, Touched
 from mqdssm.directory.watching.sync import EntryState, IdSet, Info, NewCookie, PhaseEnds, SyncState
 
@@ -61,14 +61,14 @@ class Phases:
             return
         if self.refreshing and not self._has_cookie:
             return
-        self._many(info_message)
+        self._take_many(info_message)
 
     def _take_cookie(self, cookie: bytes | None) -> None:
         if cookie is not None:
             self._cookie = cookie
-            self._newest = max(csns_in(cookie.decode("latin-1")), default="")
+            self._newest = max(find_csns(cookie.decode("latin-1")), default="")
 
-    def _many(self, id_set: IdSet) -> None:
+    def _take_many(self, id_set: IdSet) -> None:
         if id_set.deletes:
             self._told.extend(Touched(key, gone=True, version=self._newest) for key in id_set.keys)
 

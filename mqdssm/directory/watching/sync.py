@@ -158,7 +158,7 @@ def decode_info(buffer: bytes, message: MessageBounds) -> Info | None:
     outer.finish("IntermediateResponse")
     reader = BerReader.of(value, section)
     if reader.at(_NEW_COOKIE):
-        cookie = _limited(reader.octets("newcookie", _NEW_COOKIE))
+        cookie = _limit_cookie(reader.octets("newcookie", _NEW_COOKIE))
         reader.finish("syncInfoValue")
         return NewCookie(cookie)
     if reader.at(_ID_SET):
@@ -195,10 +195,10 @@ def _key(reader: BerReader, field: str) -> str:
 
 
 def _cookie(reader: BerReader) -> bytes | None:
-    return _limited(reader.octets("cookie")) if reader.at(OCTET_STRING) else None
+    return _limit_cookie(reader.octets("cookie")) if reader.at(OCTET_STRING) else None
 
 
-def _limited(cookie: bytes) -> bytes:
+def _limit_cookie(cookie: bytes) -> bytes:
     if len(cookie) > COOKIE_BYTES_MAX:
         raise DecodeError("[RFC4533] 2.1.2", "cookie", 0, f"{len(cookie)} octets are too many")
     return cookie

@@ -8,11 +8,11 @@ from typing import Final
 
 from mqdssm.directory.entries import decode_entry
 from mqdssm.directory.filters import Equal, LdapFilter, any_of, encode
-from mqdssm.directory.read_operations import unreadable
+from mqdssm.directory.read_operations import make_unreadable
 from mqdssm.directory.requests import SearchScope
 from mqdssm.directory.responses import INTERMEDIATE_RESPONSE, SEARCH_ENTRY, LdapResult, MessageBounds
 from mqdssm.directory.searching import Search
-from mqdssm.directory.watching.commits import KEY, VERSION, Commits, csns_in
+from mqdssm.directory.watching.commits import KEY, VERSION, Commits, find_csns
 from mqdssm.directory.watching.hints import NOTHING, Hints, Rhythm, Touched, classes_in, version_of
 from mqdssm.directory.watching.link import GoingOn, Link, end_of
 from mqdssm.directory.watching.phases import Phases
@@ -65,7 +65,7 @@ class Syncrepl:
         self._rhythm = rhythm
         self._listing_is_allowed = self._listing_is_due = 0.0
         if REQUEST_OID.encode() not in link.root_dse.all("supportedControl"):
-            raise _not_offered(link.url, None)
+            raise _make_not_offered(link.url, None)
         root = str(link.naming.forest)
         if link.get(root, (VERSION,)).first(VERSION) is None:
             raise GenericDirectoryError(
@@ -110,8 +110,8 @@ class Syncrepl:
                 commits.tell(phases.take_told())
                 is_first, is_new = is_new and hints.place is not None, is_new and hints.place is None
                 if is_first:
-                    known = csns_in(place or "")
-                    commits.cover([csn for csn in csns_in(latest or "") if csn not in known], known)
+                    known = find_csns(place or "")
+                    commits.cover([csn for csn in find_csns(latest or "") if csn not in known], known)
                 touched, is_over = commits.take()
                 needs_listing = self._needs_listing(now, anyway=is_over or hints.has_gap, is_first=is_first)
                 hints = replace(
@@ -124,7 +124,7 @@ class Syncrepl:
                 latest = None if commits.is_clear else latest
                 yield NOTHING if hints == NOTHING else hints
                 if result is not None:
-                    raise self._ended(result, base)
+                    raise self._make_ended(result, base)
                 if now - heard >= self._rhythm.renew_s:
                     return  # no message for long: renew the connection from the cookie
 
@@ -170,23 +170,23 @@ class Syncrepl:
                     if info is not None:
                         phases.info(info)
         except DecodeError as error:
-            raise unreadable(error) from error
+            raise make_unreadable(error) from error
 
-    def _ended(self, result: LdapResult, base: str) -> Exception:
+    def _make_ended(self, result: LdapResult, base: str) -> Exception:
         """Return the error for a search that ended, which it should not."""
         if result.code in {REFRESH_REQUIRED, _NEWER_THAN_PROVIDER}:
             words = "the directory is another one, or was restored from a copy"
             return _PlaceIsLostError(
-                f"LDAP result {result.code} {result.text!r}", _failed(self._link, result, words)
+                f"LDAP result {result.code} {result.text!r}", _make_failed(self._link, result, words)
             )
         if result.code == _UNAVAILABLE_CONTROL:
-            return _not_offered(self._link.url, result)
+            return _make_not_offered(self._link.url, result)
         if result.code == 0 or result.code in _BUSY:
             return DirectoryNotConnected(
                 f"{self._link.url} ended the search for changes: LDAP result {result.code} {result.text!r}"
             )
         if result.code == _SIZE_LIMIT:
-            return _failed(self._link, result, "this user may not list all objects", _LIMITED)
+            return _make_failed(self._link, result, "this user may not list all objects", _LIMITED)
         return self._link.error_of(result, base)
 
 
@@ -202,7 +202,7 @@ class _PlaceIsLostError(Exception):
         self.reason = reason
 
 
-def _failed(link: Link, result: LdapResult, words: str, hint: str = "") -> GenericDirectoryError:
+def _make_failed(link: Link, result: LdapResult, words: str, hint: str = "") -> GenericDirectoryError:
     return GenericDirectoryError(
         f"{link.url} does not tell of changes: {words}",
         ldap_code=result.code,
@@ -211,7 +211,7 @@ def _failed(link: Link, result: LdapResult, words: str, hint: str = "") -> Gener
     )
 
 
-def _not_offered(url: str, result: LdapResult | None) -> GenericDirectoryError:
+def _make_not_offered(url: str, result: LdapResult | None) -> GenericDirectoryError:
     return GenericDirectoryError(
         f"{url} does not tell of changes: it offers no content synchronization (RFC 4533)",
         ldap_code=None if result is None else result.code,

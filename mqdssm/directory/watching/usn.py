@@ -62,7 +62,7 @@ class UsnNumbers:
         """
         self._server = server
         self._url = url
-        self._lasting_s = lasting_s
+        self._read_tombstone_lifetime_s = lasting_s
 
     def place(self, number: int, now: float) -> str:
         """Return the place behind a number.
@@ -86,7 +86,7 @@ class UsnNumbers:
         if server != self._server or not number.isdecimal() or not written.isdecimal():
             log.warning("%s: the numbers of changes are another server's: all is compared", self._url)
             return None
-        if abs(now - int(written)) > self._lasting_s:
+        if abs(now - int(written)) > self._read_tombstone_lifetime_s:
             log.warning("%s was not watched for long: all is compared", self._url)
             return None
         return int(number)
@@ -123,13 +123,13 @@ class UpdateNumbers:
         self._show_deleted = LdapControl(SHOW_RECYCLED_OID if offered else SHOW_DELETED_OID, critical=True)
         for context in self._contexts:
             self._check_rights(context.child("CN", _DELETED_OBJECTS))
-        self._numbers = UsnNumbers(self._invocation(), link.url, lasting_s=self._lasting_s())
+        self._numbers = UsnNumbers(self._invocation(), link.url, lasting_s=self._read_tombstone_lifetime_s())
 
     def hints(self, place: str | None) -> Iterator[Hints]:
         """See `Source`."""
         known = self._numbers.number_in(place, time.time())
-        last = self._newest()
-        hints = Hints(full=True) if known is None else self._since(known, last)
+        last = self._read_newest()
+        hints = Hints(full=True) if known is None else self._hints_since(known, last)
         # a wrongly restored server reuses numbers: the number of each object is compared
         place = self._numbers.place(last, time.time())
         yield replace(hints, listing=self._list, place=place, is_current=True)
@@ -138,14 +138,14 @@ class UpdateNumbers:
             stack.callback(bell.close)
             bell.hang()
             while True:
-                newest = self._newest()
-                hints, last = self._since(last, newest), newest
+                newest = self._read_newest()
+                hints, last = self._hints_since(last, newest), newest
                 is_due = hints.is_empty and time.monotonic() >= self._listing_is_due
                 yield Hints(listing=self._list) if is_due else hints
                 for _ in bell.wait(self._rhythm.poll_s):
                     yield NOTHING
 
-    def _since(self, number: int, newest: int) -> Hints:
+    def _hints_since(self, number: int, newest: int) -> Hints:
         """Return hints at changes after a number."""
         if newest == number:
             return NOTHING
@@ -153,22 +153,24 @@ class UpdateNumbers:
         if newest < number:
             log.warning("%s was set back to an older state: all is compared", self._link.url)
             return Hints(full=True, listing=self._list, has_gap=True, place=place)
-        return Hints(touched=tuple(self._newer_than(number)), place=place)
+        return Hints(touched=tuple(self._find_newer(number)), place=place)
 
-    def _newer_than(self, number: int) -> Iterator[Touched]:
+    def _find_newer(self, number: int) -> Iterator[Touched]:
         """Yield objects changed or deleted after a number, perhaps with changes made meanwhile."""
         newer = all_of(GreaterOrEqual("uSNChanged", str(number + 1).encode()), self._classes)
         controls = (self._show_deleted, *self._link.profile.search_controls())
         for context in self._contexts:
-            yield from self._found(context, newer, _WANTED, controls)
+            yield from self._find_touched(context, newer, _WANTED, controls)
 
     def _list(self) -> Iterator[Touched]:
         """List all existing objects."""
         for context in self._contexts:
-            yield from self._found(context, self._listed, _LISTED, self._link.profile.search_controls())
+            yield from self._find_touched(
+                context, self._listed, _LISTED, self._link.profile.search_controls()
+            )
         self._listing_is_due = time.monotonic() + self._rhythm.compare_s
 
-    def _found(
+    def _find_touched(
         self,
         context: DN,
         search_filter: LdapFilter,
@@ -189,7 +191,7 @@ class UpdateNumbers:
                 version=version_of(map(entry.first, versions)),
             )
 
-    def _newest(self) -> int:
+    def _read_newest(self) -> int:
         """Return highestCommittedUSN: all changes up to this number can be read."""
         value = self._link.get("", ["highestCommittedUSN"]).first("highestCommittedUSN")
         if value is None or not value.isdigit():
@@ -216,7 +218,7 @@ class UpdateNumbers:
             )
         return str(UUID(bytes_le=value))
 
-    def _lasting_s(self) -> float:
+    def _read_tombstone_lifetime_s(self) -> float:
         """Return the seconds for which tombstones are expected to exist: half of the forest's lifetime."""
         place = self._link.naming.configuration
         for name in _LIFETIME_AT:
@@ -273,11 +275,11 @@ class _Bell:
         if time.monotonic() - self._hung >= self._rhythm.renew_s:
             self.hang()
         while (remaining_s := end - time.monotonic()) > 0:
-            if self._rang(min(remaining_s, self._rhythm.tick_s)):
+            if self._has_rung(min(remaining_s, self._rhythm.tick_s)):
                 return
             yield
 
-    def _rang(self, wait_s: float) -> bool:
+    def _has_rung(self, wait_s: float) -> bool:
         if self._going_on is None:
             time.sleep(wait_s)
             return False

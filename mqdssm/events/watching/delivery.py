@@ -142,7 +142,7 @@ class Delivery:
             if self._file is not None and not self._file.is_begun and self._state.mirror.is_complete:
                 self._save(self._file)
 
-    def tend(self) -> None:
+    def perform_due_work(self) -> None:
         """Perform due work: note the place, write notes to disk, save the state.
 
         Raises:

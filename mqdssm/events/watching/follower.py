@@ -13,7 +13,14 @@ from typing import Final, Protocol
 from mqdssm.directory.entries import is_name
 from mqdssm.directory.watching.hints import ANCESTORS, Hints, Touched
 from mqdssm.events.watching.journal import ObjectNote
-from mqdssm.events.watching.watch_cache import KnownObject, Mirror, known_of, other_of, seen_of, unchanged
+from mqdssm.events.watching.watch_cache import (
+    KnownObject,
+    Mirror,
+    known_of,
+    make_unchanged,
+    other_of,
+    seen_of,
+)
 from mqdssm.events.watching.watched_values import Seen, has_digest
 from mqdssm.model.watching import WATCHED_TYPES, ObjectChange
 from mqdssm.tables import table_of
@@ -103,13 +110,13 @@ class Follower:
             return  # also while nothing is known: a full comparison follows when the server is ready
         if hints.full or not self._mirror.is_complete:
             yield from self._compare_all()
-            self._note_others(self._others_in(hints))
+            self._note_others(self._list_others(hints))
             return
-        differing = self._differing(hints)
+        differing = self._find_differing(hints)
         touched = (*hints.touched, *differing)
         others = (*filter(self._is_other, hints.touched), *differing)
         # before the objects are read again and their new state is recorded
-        below = self._moved(touched)
+        below = self._find_moved(touched)
         if len(below) > BELOW_MAX or not all(map(is_name, below)):
             yield from self._compare_all()
             self._note_others(others)
@@ -126,7 +133,7 @@ class Follower:
                 yield from self._settle(seen.key, seen)
         self._note_others(others)
 
-    def _differing(self, hints: Hints) -> list[Touched]:
+    def _find_differing(self, hints: Hints) -> list[Touched]:
         """Return the entries that differ between a listing and the known objects.
 
         Entries in hints are left out. Others differ without a hint: the directory was restored from a backup,
@@ -159,7 +166,7 @@ class Follower:
             or bool(change.classes & (_ANCESTORS | _REFERRED))
         )
 
-    def _others_in(self, hints: Hints) -> Iterator[Touched]:
+    def _list_others(self, hints: Hints) -> Iterator[Touched]:
         if hints.listing is not None:
             listed = set()
             for change in hints.listing():
@@ -184,20 +191,20 @@ class Follower:
         """
         while doubts:
             batch = tuple(islice(doubts, BATCH_KEYS))
-            as_read = self._as_read(batch)
+            as_read = self._read_noted(batch)
             for note in batch:
                 seen = seen_of(note.key, note.known)
                 if seen is not None and known_of(as_read.get(note.key)) == note.known:
                     seen = as_read[note.key]  # with values of which only a digest is kept
                 change = self._mirror.change(note.key, seen, self._ignore)
                 if change is None and seen is not None:
-                    change = unchanged(seen)
+                    change = make_unchanged(seen)
                 self._mirror.put(note.key, note.known)
                 doubts.popleft()
                 if note.is_change and change is not None:
                     yield note, change
 
-    def _as_read(self, notes: Sequence[ObjectNote]) -> Mapping[str, Seen]:
+    def _read_noted(self, notes: Sequence[ObjectNote]) -> Mapping[str, Seen]:
         """Read the objects of notes that have a digest."""
         keys_by_type: dict[str, list[str]] = {}
         for note in notes:
@@ -284,7 +291,7 @@ class Follower:
             return
         change = self._mirror.change(key, seen, self._ignore) if self._mirror.is_complete else None
         if change is None and all_writes and seen is not None:
-            change = unchanged(seen)
+            change = make_unchanged(seen)
         known = known_of(seen)
         if change is not None or known != self._mirror.get(key):
             change = self._note(key, known, change)
@@ -292,7 +299,7 @@ class Follower:
         if change is not None:
             yield change
 
-    def _moved(self, touched: Iterable[Touched]) -> list[str]:
+    def _find_moved(self, touched: Iterable[Touched]) -> list[str]:
         """Return the entries below which objects may have new names or attributes, without a hint."""
         keys: dict[str, None] = {}
         for change in touched:

@@ -127,7 +127,7 @@ class WatchJournal:
         """
         self.close()
         self.size = self.noted = self.changes = self.acknowledged = 0
-        lines = self._lines()
+        lines = self._read_records()
         if next(lines, None) != {"state": digest}:
             return False
         for record in lines:
@@ -149,7 +149,7 @@ class WatchJournal:
             OSError: the file cannot be read.
         """
         number, end, self.size = 0, self.size, 0
-        for record in self._lines():
+        for record in self._read_records():
             try:
                 if "key" in record:
                     number += 1
@@ -222,7 +222,7 @@ class WatchJournal:
     def _append(self, record: dict[str, Any]) -> None:
         if self._handle is None:
             raise ValueError(f"{self._path} is closed")
-        unwritten = memoryview(_line(record))
+        unwritten = memoryview(_encode_record(record))
         size = self.size + len(unwritten)
         self._is_synced = False
         try:
@@ -234,7 +234,7 @@ class WatchJournal:
             raise
         self.size = size
 
-    def _lines(self) -> Iterator[dict[str, Any]]:
+    def _read_records(self) -> Iterator[dict[str, Any]]:
         """Yield the lines up to the first damaged one, and update `size`."""
         try:
             file = self._path.open("rb")
@@ -242,19 +242,19 @@ class WatchJournal:
             return
         with file:
             for line in iter(lambda: file.readline(LINE_BYTES_MAX), b""):
-                record = _parsed(line)
+                record = _parse_record(line)
                 if record is None:
                     return
                 self.size += len(line)
                 yield record
 
 
-def _line(record: dict[str, Any]) -> bytes:
+def _encode_record(record: dict[str, Any]) -> bytes:
     text = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")
     return b"%08x %s\n" % (zlib.crc32(text), text)
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+def _parse_record(line: bytes) -> dict[str, Any] | None:
     """Parse a line; None if it is damaged."""
     text = line[_CHECKSUM_CHARS + 1 : -1]
     if line != b"%08x %s\n" % (zlib.crc32(text), text):

@@ -14,7 +14,7 @@ from mqdssm.directory.watching.hints import version_of
 from mqdssm.errors import ObjectNotFound
 from mqdssm.events.computed_attributes import COMPUTER_ABOVE, guid_of
 from mqdssm.events.lookup import BATCH_ENTRIES
-from mqdssm.events.references import References, batched
+from mqdssm.events.references import References, split_into_batches
 from mqdssm.events.views import ServerView
 from mqdssm.events.watching.watched_values import Seen, add_ldap, body_of
 from mqdssm.model.dn import DN
@@ -119,12 +119,14 @@ class WatchedObjectReader:
             base, search_filter, kind.columns, multi=kind.multi, references=decoder.referring
         )
         try:
-            for batch in batched(rows, min(BATCH_ENTRIES, self._session.options.page_size)):
-                yield from self._seen(kind, batch, references)
+            for batch in split_into_batches(rows, min(BATCH_ENTRIES, self._session.options.page_size)):
+                yield from self._make_seen(kind, batch, references)
         except ObjectNotFound:
             return  # there is no such base, so nothing is below it
 
-    def _seen(self, kind: _Kind, rows: Sequence[tuple[Any, ...]], references: References) -> Iterator[Seen]:
+    def _make_seen(
+        self, kind: _Kind, rows: Sequence[tuple[Any, ...]], references: References
+    ) -> Iterator[Seen]:
         """Make objects from rows of DN, columns and referenced objects."""
         decoder = kind.view.decoder
         own = len(decoder.columns) + 1
@@ -178,17 +180,17 @@ class WatchedObjectReader:
             key=1 + places.index(key.lower()),
             versions=tuple(1 + places.index(name.lower()) for name in versions),
             multi=decoder.multi | frozenset(others),
-            wanted=_wanted(session, table.ldap_class),
+            wanted=_class_filter(session, table.ldap_class),
             base=search_base(table.ldap_class, session.naming.root, session.naming.configuration),
         )
 
 
 def listed_filter(session: Session, classes: Iterable[str]) -> LdapFilter:
     """Return the filter for entries of some classes, users as in decision W8."""
-    return any_of(*(_wanted(session, ldap_class) for ldap_class in classes))
+    return any_of(*(_class_filter(session, ldap_class) for ldap_class in classes))
 
 
-def _wanted(session: Session, ldap_class: str) -> LdapFilter:
+def _class_filter(session: Session, ldap_class: str) -> LdapFilter:
     of_class = session.profile.class_filter(ldap_class)
     marks = _USED_BY_MSMQ.get(ldap_class)
     return of_class if marks is None else all_of(of_class, any_of(*map(Present, marks)))

@@ -59,7 +59,7 @@ class Selection:
         watched = tuple(name for name in WATCHED_TYPES if name in types or not types)
         return cls(
             types=watched,
-            ignore=_ignored(ignore, watched),
+            ignore=_ignored_names(ignore, watched),
             events=frozenset(map(ChangeEvent, events)),
             computers=frozenset(name.strip().lower() for name in computers),
         )
@@ -71,7 +71,7 @@ class Selection:
         return not self.computers or not self.computers.isdisjoint(_computers_of(change))
 
 
-def _ignored(names: Collection[str], types: Collection[str]) -> frozenset[str]:
+def _ignored_names(names: Collection[str], types: Collection[str]) -> frozenset[str]:
     """Return the attributes whose changes are not reported.
 
     Raises:

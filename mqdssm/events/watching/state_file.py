@@ -90,7 +90,7 @@ class StateFile:
         self.path = state_path.resolve() if state_path.is_symlink() else state_path
         self._stack = contextlib.ExitStack()
         self._size = 0
-        self.journal = WatchJournal(self._beside(".journal"))
+        self.journal = WatchJournal(self._path_beside(".journal"))
         self.is_begun = False
 
     def load(self) -> WatchState:
@@ -122,7 +122,7 @@ class StateFile:
         Raises:
             OSError: it cannot be written, and the old one is still there; or its name cannot be synced.
         """
-        beside = self._beside(".new")
+        beside = self._path_beside(".new")
         beside.unlink(missing_ok=True)
         try:
             digest = self._write(beside, state)
@@ -141,17 +141,17 @@ class StateFile:
     def _write(self, beside: Path, state: WatchState) -> str:
         """Write a state to disk; return its digest."""
         digest = hashlib.sha256()
-        with open(beside, "xb", opener=_private) as file:
-            for line in _lines(state):
+        with open(beside, "xb", opener=_open_private) as file:
+            for line in _encode_state(state):
                 file.write(line)
                 digest.update(line)
             count = len(state.mirror) + len(state.mirror.others)
-            file.write(_line({"objects": count, "sha256": digest.hexdigest()}))
+            file.write(_encode_record({"objects": count, "sha256": digest.hexdigest()}))
             file.flush()
             os.fsync(file.fileno())
         return digest.hexdigest()
 
-    def _beside(self, suffix: str) -> Path:
+    def _path_beside(self, suffix: str) -> Path:
         return self.path.parent / f"{self.path.name}{suffix}"
 
     def close(self) -> None:
@@ -177,7 +177,7 @@ class StateFile:
     def _take(self) -> None:
         taken = f"{self.path}: another watcher works with this state: give each its own"
         try:
-            self._stack.enter_context(locked(self._beside(".lock"), wait_s=0, taken=taken))
+            self._stack.enter_context(locked(self._path_beside(".lock"), wait_s=0, taken=taken))
         except PermissionError as error:
             raise ConfigError(
                 f"{self.path}: the state, and files beside it, cannot be written in this folder "
@@ -194,23 +194,23 @@ class StateFile:
             for number, line in enumerate(iter(lambda: file.readline(LINE_BYTES_MAX), b"")):
                 if number == 0 and not line.startswith(_BEGINNING):
                     raise ConfigError(f"{self.path}: this is no state of mqdssm watch: name another file")
-                record = self._parsed(line)
+                record = self._parse_record(line)
                 if number == 0:
                     self._begin(state, record)
                 elif "sha256" in record:
                     if (record["sha256"], record.get("objects")) != (digest.hexdigest(), count) or file.read(
                         1
                     ):
-                        raise self._damaged("its digest is another one")
+                        raise self._make_damaged("its digest is another one")
                     state.mirror.is_complete = True
                     self._size = file.tell()
-                    self._go_on(state, digest.hexdigest())
+                    self._resume_journal(state, digest.hexdigest())
                     return state
                 else:
                     self._put(state.mirror, record)
                     count += 1
                 digest.update(line)
-        raise self._damaged("its end is missing")
+        raise self._make_damaged("its end is missing")
 
     def _begin(self, state: WatchState, record: dict[str, Any]) -> None:
         if record.get("format") != FORMAT:
@@ -229,29 +229,29 @@ class StateFile:
             state.server, state.place = str(record["server"]), record["place"]
             state.is_first = version == VERSION and record["first"] is True
             if version == _VERSION_1 and record["told"] is not None:
-                state.doubts.append(_told(record["told"]))
+                state.doubts.append(_make_note(record["told"]))
         except (KeyError, TypeError, ValueError):
-            raise self._damaged("its first line lacks something") from None
+            raise self._make_damaged("its first line lacks something") from None
         if state.place is not None and not isinstance(state.place, str):
-            raise self._damaged("its place is no text")
+            raise self._make_damaged("its place is no text")
         if version == _VERSION_1:
             state.place = None
 
     def _put(self, mirror: Mirror, record: dict[str, Any]) -> None:
         try:
             if record.keys() == _OTHER:
-                mirror.others[_key_in(record)] = str(record["version"])
+                mirror.others[_parse_key(record)] = str(record["version"])
             else:
-                mirror.put(*_known_in(record))
+                mirror.put(*_parse_known(record))
         except (KeyError, TypeError, ValueError):
-            raise self._damaged("an object lacks something") from None
+            raise self._make_damaged("an object lacks something") from None
 
-    def _go_on(self, state: WatchState, digest: str) -> None:
+    def _resume_journal(self, state: WatchState, digest: str) -> None:
         """Apply the journal to a state, and resume it."""
         if not self.journal.resume(digest):
-            doubts = [*state.doubts, *self._told_since(digest)]
+            doubts = [*state.doubts, *self._read_version_1_changes(digest)]
             self.journal.begin(digest, doubts, acknowledged=max(0, len(doubts) - 1))
-        self._beside(".told").unlink(missing_ok=True)
+        self._path_beside(".told").unlink(missing_ok=True)
         self.is_begun = True
         state.doubts.clear()
         for record in self.journal.records():
@@ -263,49 +263,49 @@ class StateFile:
             else:
                 state.mirror.put(record.key, record.known)
 
-    def _told_since(self, digest: str) -> Iterator[ObjectNote]:
+    def _read_version_1_changes(self, digest: str) -> Iterator[ObjectNote]:
         """Yield the changes that version 1 returned after a state; an incomplete line was never returned."""
         try:
-            file = self._beside(".told").open("rb")
+            file = self._path_beside(".told").open("rb")
         except FileNotFoundError:
             return
         with file:
-            if file.readline(LINE_BYTES_MAX) != _line({"state": digest}):
+            if file.readline(LINE_BYTES_MAX) != _encode_record({"state": digest}):
                 return  # of an older state
             for line in iter(lambda: file.readline(LINE_BYTES_MAX), b""):
                 if line.endswith(b"\n"):
                     try:
-                        yield _told(self._parsed(line))
+                        yield _make_note(self._parse_record(line))
                     except (KeyError, TypeError, ValueError):
-                        raise self._damaged("what was told since lacks something") from None
+                        raise self._make_damaged("what was told since lacks something") from None
 
-    def _parsed(self, line: bytes) -> dict[str, Any]:
+    def _parse_record(self, line: bytes) -> dict[str, Any]:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
-            raise self._damaged("a line is no JSON") from None
+            raise self._make_damaged("a line is no JSON") from None
         if not isinstance(record, dict):
-            raise self._damaged("a line is no object")
+            raise self._make_damaged("a line is no object")
         return record
 
-    def _damaged(self, words: str) -> ConfigError:
+    def _make_damaged(self, words: str) -> ConfigError:
         return ConfigError(
             f"{self.path}: this state is damaged, {words}: bring back a copy, or remove it to begin anew "
             "(what happened since is not told then)"
         )
 
 
-def _told(record: dict[str, Any]) -> ObjectNote:
+def _make_note(record: dict[str, Any]) -> ObjectNote:
     """Make a note from a change of version 1.
 
     Raises:
         KeyError, TypeError, ValueError: something else.
     """
-    key, known = _known_in(record)
+    key, known = _parse_known(record)
     return ObjectNote(key=key, known=known, id=str(uuid4()), time=time.time())
 
 
-def _lines(state: WatchState) -> Iterator[bytes]:
+def _encode_state(state: WatchState) -> Iterator[bytes]:
     head = {
         "format": FORMAT,
         "version": VERSION,
@@ -314,39 +314,39 @@ def _lines(state: WatchState) -> Iterator[bytes]:
         "place": state.place,
         "first": state.is_first,
     }
-    yield _line(head)
+    yield _encode_record(head)
     for key, known in state.mirror:
-        yield _line(_with_key(key, known))
+        yield _encode_record(_record_with_key(key, known))
     for key, version in state.mirror.others.items():
-        yield _line({"key": key, "version": version})
+        yield _encode_record({"key": key, "version": version})
 
 
-def _with_key(key: str, known: KnownObject | None) -> dict[str, Any]:
+def _record_with_key(key: str, known: KnownObject | None) -> dict[str, Any]:
     return {"key": key} if known is None else {"key": key, **asdict(known)}
 
 
-def _known_in(record: dict[str, Any]) -> tuple[str, KnownObject | None]:
+def _parse_known(record: dict[str, Any]) -> tuple[str, KnownObject | None]:
     """Make an object from a parsed line.
 
     Raises:
         KeyError, TypeError, ValueError: something else.
     """
-    key = _key_in(record)
+    key = _parse_key(record)
     return key, KnownObject(**record) if record else None
 
 
-def _key_in(record: dict[str, Any]) -> str:
+def _parse_key(record: dict[str, Any]) -> str:
     key = record.pop("key")
     if not isinstance(key, str) or not _KEY.fullmatch(key):
         raise ValueError(f"{key!r} is no key")
     return key
 
 
-def _line(record: dict[str, Any]) -> bytes:
+def _encode_record(record: dict[str, Any]) -> bytes:
     return (
         json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass") + b"\n"
     )
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, MODE)

@@ -21,7 +21,7 @@ from mqdssm.directory.watching import source_of
 from mqdssm.directory.watching.hints import ANCESTORS, Hints, Rhythm, Touched
 from mqdssm.directory.watching.link import Link
 from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected, GenericDirectoryError
-from mqdssm.events.machines import names_of_computers
+from mqdssm.events.machines import find_computer_names
 from mqdssm.events.watching.delivery import Delivery
 from mqdssm.events.watching.follower import CLASS_OF, Follower
 from mqdssm.events.watching.reader import WatchedObjectReader, listed_filter
@@ -168,7 +168,7 @@ class Watch:
         import asyncio  # noqa: PLC0415  slow to import, and few need it
 
         while True:
-            step = self._step = self._step or _in_thread(self._take)
+            step = self._step = self._step or _start_in_thread(self._take)
             with suppress(Exception):  # raised below
                 await asyncio.wrap_future(step)
             if self._step is step:  # else another task has got it
@@ -252,7 +252,7 @@ class Watch:
         while not self._stopped.is_set():
             self.is_settled = False
             try:
-                yield from self._at(endpoints[turn % len(endpoints)])
+                yield from self._watch_server(endpoints[turn % len(endpoints)])
             except DirectoryError as error:
                 failures = 1 if self.is_settled else failures + 1
                 turn += not self.is_settled  # one that worked is tried again first
@@ -266,7 +266,7 @@ class Watch:
                     self._on_trouble(error, pause_s)
                 self._stopped.wait(pause_s)
 
-    def _at(self, endpoint: Endpoint) -> Iterator[ObjectChange]:
+    def _watch_server(self, endpoint: Endpoint) -> Iterator[ObjectChange]:
         """Yield the changes from one server until the connection is lost."""
         with ExitStack() as stack:
             link = Link(self._options, endpoint)
@@ -290,22 +290,22 @@ class Watch:
             self.url, self.connection = endpoint.url, link.options
             place = self._state.place if self._state.server == endpoint.url else None
             doubts = _Doubts(link)
-            yield from self._told(self._delivery.again(follower))
+            yield from self._note_told(self._delivery.again(follower))
             for hints in source.hints(place):
                 if self._stopped.is_set():
                     return
                 doubts.take(hints, time.monotonic())
-                yield from self._followed(follower, hints, endpoint.url, keep_place=doubts.are_there)
+                yield from self._follow(follower, hints, endpoint.url, keep_place=doubts.are_there)
                 is_last = self._once and self.is_settled
                 if doubts.are_due(time.monotonic()) or (is_last and doubts.are_there):
-                    yield from self._followed(follower, doubts.settled_by(), endpoint.url)
+                    yield from self._follow(follower, doubts.settled_by(), endpoint.url)
                 if is_last:
                     self.stop()
 
-    def _followed(
+    def _follow(
         self, follower: Follower, hints: Hints, url: str, *, keep_place: bool = False
     ) -> Iterator[ObjectChange]:
-        yield from self._told(follower.follow(hints))
+        yield from self._note_told(follower.follow(hints))
         if self._stopped.is_set():
             return  # the place stays: what is left is looked at again
         others_saw_more = follower.take_unseen() or hints.has_gap
@@ -314,7 +314,7 @@ class Watch:
             self._state.server, self._state.place = url, hints.place
         if hints.is_current:
             self._state.is_first = False
-        self._delivery.tend()  # who is told that it is ready finds a state
+        self._delivery.perform_due_work()  # who is told that it is ready finds a state
         if hints.is_current:
             is_ready = is_ready or not self.is_settled
             self.is_settled = True
@@ -323,18 +323,18 @@ class Watch:
         if self.is_settled and self._on_quiet is not None:
             self._on_quiet()
 
-    def _told(self, changes: Iterator[ObjectChange]) -> Iterator[ObjectChange]:
+    def _note_told(self, changes: Iterator[ObjectChange]) -> Iterator[ObjectChange]:
         for change in changes:
             if self._stopped.is_set():
                 return
             yield change
-            self._delivery.tend()
+            self._delivery.perform_due_work()
 
     def _find_computers(self, session: Session) -> None:
         """Select the changes of the named computers; log a warning for each missing one, once."""
         wanted_names = self._selection.computers
         if wanted_names:
-            names, warnings = names_of_computers(session, wanted_names)
+            names, warnings = find_computer_names(session, wanted_names)
             self._delivery.selection = replace(self._selection, computers=wanted_names | names)
             for name in sorted(warnings.keys() - self._warned):
                 log.warning("%s", warnings[name])
@@ -407,7 +407,7 @@ class _Doubts:
         return not is_name(change.dn) or not parse_name(change.dn).is_at_or_below(self._root)
 
 
-def _in_thread(step: Callable[[], T]) -> Future[T]:
+def _start_in_thread(step: Callable[[], T]) -> Future[T]:
     """Run a function in a daemon thread and return its future."""
     future: Future[T] = Future()
     future.set_running_or_notify_cancel()  # who waits for it may give up; it goes on

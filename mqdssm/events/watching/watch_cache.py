@@ -7,7 +7,14 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
-from mqdssm.events.watching.watched_values import ABSENT, DEFAULT, FULL_PATH, Body, Seen, attribute_change
+from mqdssm.events.watching.watched_values import (
+    ABSENT,
+    DEFAULT,
+    FULL_PATH,
+    Body,
+    Seen,
+    make_attribute_change,
+)
 from mqdssm.model.watching import AttributeChange, ChangeEvent, ObjectChange
 
 QUIET: Final = frozenset({"ModifyTime"})
@@ -118,9 +125,9 @@ def other_of(version: str) -> KnownObject:
     return KnownObject("", "", None, "{}", version)
 
 
-def unchanged(seen: Seen) -> ObjectChange:
+def make_unchanged(seen: Seen) -> ObjectChange:
     """Return the change of an object that was written to without an effect (decision C29)."""
-    return _told(ChangeEvent.CHANGED, seen.type, seen.dn, seen.guid, {})
+    return _make_object_change(ChangeEvent.CHANGED, seen.type, seen.dn, seen.guid, {})
 
 
 def _name(dn: str) -> int:
@@ -129,32 +136,32 @@ def _name(dn: str) -> int:
 
 def _change(known: KnownObject | None, seen: Seen | None, ignore: Collection[str]) -> ObjectChange | None:
     if seen is None:
-        return None if known is None else _deleted(known, ignore)
+        return None if known is None else _make_deletion(known, ignore)
     if known is None:
-        return _created(seen, ignore)
-    return _changed(known, seen, ignore)
+        return _make_creation(seen, ignore)
+    return _make_change(known, seen, ignore)
 
 
-def _deleted(known: KnownObject, ignore: Collection[str]) -> ObjectChange:
+def _make_deletion(known: KnownObject, ignore: Collection[str]) -> ObjectChange:
     body: Body = json.loads(known.body)
     changes = {
-        name: attribute_change(known.type, name, value, ABSENT, {})
+        name: make_attribute_change(known.type, name, value, ABSENT, {})
         for name, value in body.items()
         if name not in ignore
     }
-    return _told(ChangeEvent.DELETED, known.type, known.dn, known.guid, changes)
+    return _make_object_change(ChangeEvent.DELETED, known.type, known.dn, known.guid, changes)
 
 
-def _created(seen: Seen, ignore: Collection[str]) -> ObjectChange:
+def _make_creation(seen: Seen, ignore: Collection[str]) -> ObjectChange:
     changes = {
-        name: attribute_change(seen.type, name, ABSENT, value, seen.whole)
+        name: make_attribute_change(seen.type, name, ABSENT, value, seen.whole)
         for name, value in seen.body.items()
         if name not in ignore
     }
-    return _told(ChangeEvent.CREATED, seen.type, seen.dn, seen.guid, changes)
+    return _make_object_change(ChangeEvent.CREATED, seen.type, seen.dn, seen.guid, changes)
 
 
-def _changed(known: KnownObject, seen: Seen, ignore: Collection[str]) -> ObjectChange | None:
+def _make_change(known: KnownObject, seen: Seen, ignore: Collection[str]) -> ObjectChange | None:
     body: Body = json.loads(known.body)
     changes: dict[str, AttributeChange] = {}
     if known.dn != seen.dn and FULL_PATH not in ignore:
@@ -162,13 +169,13 @@ def _changed(known: KnownObject, seen: Seen, ignore: Collection[str]) -> ObjectC
     for name in (*seen.body, *(name for name in body if name not in seen.body)):
         old, new = body.get(name, DEFAULT), seen.body.get(name, DEFAULT)
         if old != new and name not in ignore:
-            changes[name] = attribute_change(seen.type, name, old, new, seen.whole)
+            changes[name] = make_attribute_change(seen.type, name, old, new, seen.whole)
     if QUIET.issuperset(changes):
         return None
-    return _told(ChangeEvent.CHANGED, seen.type, seen.dn, seen.guid, changes)
+    return _make_object_change(ChangeEvent.CHANGED, seen.type, seen.dn, seen.guid, changes)
 
 
-def _told(
+def _make_object_change(
     event: ChangeEvent, type_name: str, dn: str, guid: str | None, changes: Mapping[str, AttributeChange]
 ) -> ObjectChange:
     return ObjectChange(

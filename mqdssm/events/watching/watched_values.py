@@ -101,7 +101,7 @@ def add_ldap(
             body[marked] = texts
 
 
-def attribute_change(
+def make_attribute_change(
     type_name: str, name: str, old: Any, new: Any, whole: Mapping[str, Any]
 ) -> AttributeChange:
     """Return the old and new value of an attribute, in the form of the element (decision W5).

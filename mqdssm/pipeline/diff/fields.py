@@ -92,7 +92,9 @@ def sameness(field: Field, a: Ground, b: Ground) -> Same:
         if not loose:
             return False
         wanted, found, there = (x, y, b) if a.is_mqis else (y, x, a)
-        return equality.holds(_attribute(field), [wanted], [found], hides_sacls=there.hides_sacls)
+        return equality.has_expected_values(
+            _attribute(field), [wanted], [found], hides_sacls=there.hides_sacls
+        )
 
     return same
 

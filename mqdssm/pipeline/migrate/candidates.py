@@ -252,7 +252,7 @@ class Candidates:
             account.values |= keys
             yield Candidate(account, 1, COMPUTER, "queue-manager")
         elif keys:
-            account = self.maker.computer_there(element, dn)
+            account = self.maker.change_computer(element, dn)
             yield Candidate(account, 2, KEYS, "queue-manager", is_there=True, merges=True)
         if element.identifier is not None:
             yield from self._settings(element, whole, sites)
@@ -362,7 +362,7 @@ class Candidates:
             )
         if len(found) > 1:
             raise RefusedRow(f"{len(found)} users have the SID {sid}")
-        made = self.maker.user_there(element, DN.parse(found[0]))
+        made = self.maker.change_user(element, DN.parse(found[0]))
         return Candidate(made, 1, OBJECT, "user", element.identifier, is_there=True, merges=True)
 
     def learn_users(self, sids: Sequence[str]) -> None:

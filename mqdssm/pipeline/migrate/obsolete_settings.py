@@ -12,7 +12,7 @@ from uuid import UUID
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import And, Equal, Present, any_of
 from mqdssm.errors import ObjectNotFound
-from mqdssm.events.references import BATCH_TERMS, batched
+from mqdssm.events.references import BATCH_TERMS, split_into_batches
 from mqdssm.events.settings import MADE_BY_US
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.migrate.candidates import MANAGER_CLASS, SITE_CLASS, Candidate
@@ -52,7 +52,7 @@ class Superfluous:
             one.served.identifier for one in managers if one.served is not None and one.served.identifier
         ]
         of_class = self._session.profile.class_filter(SETTINGS_CLASS)
-        for batch in batched(dict.fromkeys(owners), BATCH_TERMS):
+        for batch in split_into_batches(dict.fromkeys(owners), BATCH_TERMS):
             wanted = And((of_class, any_of(*(Equal(OWNER, guid.bytes_le) for guid in batch))))
             for base in self._session.naming.bases_for(configuration=True):
                 for entry in self._session.find(base, wanted, EVERYTHING):

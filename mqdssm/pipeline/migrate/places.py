@@ -11,7 +11,7 @@ from uuid import UUID
 import pyarrow.parquet as pq
 
 from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at, guid_of
-from mqdssm.events.references import batched
+from mqdssm.events.references import split_into_batches
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.elements import QueueManager, RoutingLink, Site
 from mqdssm.model.safe_text import csv_cell
@@ -192,7 +192,7 @@ def look_up(session: "Session", dns: Mapping[UUID, str]) -> ReferencedPlaces:
         DirectoryError: the look-up failed.
     """
     known = {}
-    for batch in batched(dns.items(), AT_ONCE):
+    for batch in split_into_batches(dns.items(), AT_ONCE):
         there = entries_at(session, [dn for _, dn in batch], ())
         for guid, dn in batch:
             entry = there.get(normalize(dn))

@@ -9,7 +9,7 @@ from uuid import UUID
 from mqdssm.directory.entries import Entry
 from mqdssm.errors import MqdssmError
 from mqdssm.events.entry_builder import EntryTarget
-from mqdssm.events.references import batched
+from mqdssm.events.references import split_into_batches
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Queue, QueueManager, RoutingLink, User
 from mqdssm.pipeline.migrate.candidates import MANAGER_CLASS, Candidate, Candidates, reason_of
@@ -37,7 +37,7 @@ from mqdssm.pipeline.migrate.staging import StagedPart, StagedRow, staged_rows
 from mqdssm.pipeline.migrate.target import GUID_ATTRIBUTE, TargetView
 from mqdssm.pipeline.runner import StopRequest
 from mqdssm.tables.dependent_objects import SETTINGS_CLASS, SETTINGS_NAME
-from mqdssm.tables.equality import differing
+from mqdssm.tables.equality import find_differences
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Decider:
         rewriter = SidRewriter(self._known.sids)
         table = MQIS_TABLES[part.table]
         try:
-            for batch in self._stop.checking(batched(staged_rows(part), ROWS_TOGETHER)):
+            for batch in self._stop.checking(split_into_batches(staged_rows(part), ROWS_TOGETHER)):
                 self._batch(table, batch, rewriter, writer)
                 told_of(self._wanted.folder).tell(number, writer.done.counts["read"])
         except BaseException:
@@ -417,7 +417,7 @@ def _verdict(candidate: Candidate, at: _At, *, hides_sacls: bool) -> _Verdict:
     if candidate.role != OBJECT:  # a related entry has a GUID of its own
         wanted = {name: raws for name, raws in wanted.items() if name != GUID_ATTRIBUTE}
         candidate.made.values = wanted
-    differs = differing(wanted, entry.attributes, made.ldap_class, hides_sacls=hides_sacls)
+    differs = find_differences(wanted, entry.attributes, made.ldap_class, hides_sacls=hides_sacls)
     differs += tuple(candidate.later)
     if not differs:
         return _Verdict(candidate, entry, EQUAL)

@@ -9,14 +9,14 @@ from typing import Any, Final
 from uuid import UUID
 
 from mqdssm.model.base import DirectoryObject
-from mqdssm.model.dn import folded
+from mqdssm.model.dn import fold_case
 from mqdssm.model.elements import QueueManager, RoutingLink
 from mqdssm.model.names import PathKind, PathName
 from mqdssm.model.queuenames import rdn_of
 from mqdssm.pipeline.mqis.folder import ROW
 from mqdssm.tables import compute
 from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, ROUTING_LINK, SITE, MqisColumn, MqisTable
-from mqdssm.tables.mqis_cells import CellError, plain, value_of
+from mqdssm.tables.mqis_cells import CellError, convert_cell, value_of
 from mqdssm.tables.row import Access
 
 log = logging.getLogger(__name__)
@@ -162,7 +162,7 @@ def _values(
             continue
         try:
             if column.bits:
-                service = plain(column, cell)
+                service = convert_cell(column, cell)
                 continue
             value = _value(column, cell)
         except CellError as error:
@@ -326,7 +326,7 @@ def _try(column: MqisColumn, cells: Mapping[str, str]) -> Any:
     if cell is None:
         return None
     try:
-        return plain(column, cell)
+        return convert_cell(column, cell)
     except CellError:
         return None
 
@@ -339,7 +339,7 @@ def _machine(cells: Mapping[str, str]) -> Named:
     if not cell:
         return None, None
     name = computer_name(cell)
-    return folded(name), name
+    return fold_case(name), name
 
 
 def _queue(cells: Mapping[str, str]) -> Named:
@@ -355,12 +355,12 @@ def _queue(cells: Mapping[str, str]) -> Named:
 
 def queue_key(computer: str, cn: str) -> str:
     """Return the name that `key_of` gives a row of Queue, from its computer and the cn of its entry."""
-    return f"{folded(computer)}\\{folded(cn)}"
+    return f"{fold_case(computer)}\\{fold_case(cn)}"
 
 
 def _site(cells: Mapping[str, str]) -> Named:
     name = cells.get("PROPID_S_PATHNAME")
-    return (folded(name) if name else None), name
+    return (fold_case(name) if name else None), name
 
 
 def _link(cells: Mapping[str, str]) -> Named:

@@ -8,7 +8,7 @@ from uuid import UUID
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import And, Equal, LdapFilter, any_of
 from mqdssm.errors import ObjectNotFound
-from mqdssm.events.references import BATCH_TERMS, References, batched
+from mqdssm.events.references import BATCH_TERMS, References, split_into_batches
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.migrate.shared_lookups import Computer, KnownSite
 from mqdssm.tables import TABLES, places
@@ -49,7 +49,7 @@ class TargetView:
             return found
         profile = self.session.profile
         keys = [GUID_ATTRIBUTE, *([profile.original_guid] if profile.original_guid else [])]
-        for batch in batched(dict.fromkeys(guids), BATCH_TERMS):
+        for batch in split_into_batches(dict.fromkeys(guids), BATCH_TERMS):
             wanted = any_of(*(profile.identifier_filter(ldap_class, guid) for guid in batch))
             asked = frozenset(batch)
             for entry in self._find(ldap_class, wanted, [*attributes, *keys]):
@@ -71,7 +71,7 @@ class TargetView:
     ) -> dict[str, list[Entry]]:
         """Return the accounts of a class with some SIDs, by SID."""
         found: dict[str, list[Entry]] = {}
-        for batch in batched(dict.fromkeys(sids), BATCH_TERMS):
+        for batch in split_into_batches(dict.fromkeys(sids), BATCH_TERMS):
             wanted = any_of(*(Equal("objectSid", bytes(Sid.parse(sid))) for sid in batch))
             for entry in self._find(ldap_class, wanted, [*attributes, "objectSid"]):
                 found.setdefault(str(Sid.from_bytes(entry.first("objectSid") or b"")), []).append(entry)
@@ -139,7 +139,7 @@ def computers_there(session: "Session", names: Mapping[str, str]) -> dict[str, C
     account = session.profile.computer_account
     attributes = ["objectSid", "cn", *([account] if account else [])]
     found: dict[str, list[Entry]] = {}
-    for batch in batched(names, BATCH_TERMS):
+    for batch in split_into_batches(names, BATCH_TERMS):
         wanted = any_of(*(session.profile.computer_filter(names[key]) for key in batch))
         for base in session.naming.bases_for(configuration=False):
             for entry in session.find(base, wanted, attributes):
@@ -168,7 +168,7 @@ def _computer(name: str, entries: Sequence[Entry]) -> Computer:
 def accounts_named(session: "Session", names: Collection[str]) -> dict[str, str]:
     """Return the SIDs of accounts (users and groups), by lower-case name."""
     found: dict[str, str] = {}
-    for batch in batched(dict.fromkeys(names), BATCH_TERMS):
+    for batch in split_into_batches(dict.fromkeys(names), BATCH_TERMS):
         wanted = any_of(*(Equal("sAMAccountName", name.encode()) for name in batch))
         for base in session.naming.bases_for(configuration=False):
             for entry in session.find(base, wanted, ["sAMAccountName", "objectSid"]):
@@ -181,7 +181,7 @@ def accounts_named(session: "Session", names: Collection[str]) -> dict[str, str]
 def sids_there(session: "Session", sids: Iterable[str]) -> frozenset[str]:
     """Return the SIDs, among some, that the target has accounts for."""
     found = set()
-    for batch in batched(dict.fromkeys(sids), BATCH_TERMS):
+    for batch in split_into_batches(dict.fromkeys(sids), BATCH_TERMS):
         wanted = any_of(*(Equal("objectSid", bytes(Sid.parse(sid))) for sid in batch))
         for base in session.naming.bases_for(configuration=False):
             found |= {

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at
 from mqdssm.directory.requests import new_entry
-from mqdssm.events.references import batched
+from mqdssm.events.references import split_into_batches
 from mqdssm.model.dn import normalize
 from mqdssm.pipeline.migrate.operations import ADD, DELETE, MODIFY, PlanOperation, Values, read_operations
 from mqdssm.pipeline.migrate.plan_file import Level
@@ -53,7 +53,7 @@ def write_undo(session: "Session", folder: Path, levels: Sequence[Level]) -> Non
     def records(file: IO[str]) -> None:
         for level in sorted(levels, key=lambda one: -one.number):
             for part in level.files:
-                for batch in batched(read_operations(folder / part.path), AT_ONCE):
+                for batch in split_into_batches(read_operations(folder / part.path), AT_ONCE):
                     earlier = _earlier(session, batch)
                     for operation in batch:
                         file.writelines(_record(session, operation, earlier.get(operation.row_id, {})))

@@ -10,7 +10,7 @@ from uuid import UUID
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at, guid_of
 from mqdssm.errors import ConfigError, MqdssmError
-from mqdssm.events.references import References, batched
+from mqdssm.events.references import References, split_into_batches
 from mqdssm.model.dn import DN, normalize
 from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.migrate.apply_journal import LATER, ApplyJournal, JournalLine
@@ -19,7 +19,7 @@ from mqdssm.pipeline.migrate.outcome import shown
 from mqdssm.pipeline.migrate.places import MadeObject, MapRow, ReferencedPlaces
 from mqdssm.pipeline.migrate.progress import Told
 from mqdssm.pipeline.runner import StopRequest
-from mqdssm.tables.equality import differing
+from mqdssm.tables.equality import find_differences
 from mqdssm.tables.references import references_in
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class VerifyTask:
         try:
             with self.access.connect() as directory:
                 context = _Context(directory.session, self.made)
-                batches = batched(read_operations(self.folder / part), AT_ONCE)
+                batches = split_into_batches(read_operations(self.folder / part), AT_ONCE)
                 for count, batch in enumerate(stop.checking(batches), 1):
                     applied = [one for one in batch if _is_applied(one, journal)]
                     done.lost += _untold(batch, journal, later)
@@ -251,7 +251,9 @@ def _lost(one: _Expected, entry: Entry | None, context: _Context, *, hides_sacls
     elif entry is None:
         reason = "it is not there, or this user may not read it"
     else:
-        for name in differing(one.values, entry.attributes, operation.ldap_class, hides_sacls=hides_sacls):
+        for name in find_differences(
+            one.values, entry.attributes, operation.ldap_class, hides_sacls=hides_sacls
+        ):
             differs[name] = {
                 "wanted": shown(name, tuple(one.values[name])),
                 "found": shown(name, entry.all(name)),

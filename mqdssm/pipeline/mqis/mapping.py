@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from mqdssm.directory.secret import password_in
+from mqdssm.directory.secret import read_password
 from mqdssm.errors import ConfigError
 from mqdssm.model.propids import GUIDS, Variant
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
@@ -134,7 +134,7 @@ class JdbcMapping(BaseModel):
             return found
         if self.password_file is None:
             return None
-        return password_in(self.password_file)
+        return read_password(self.password_file)
 
 
 class SourceMapping(BaseModel):

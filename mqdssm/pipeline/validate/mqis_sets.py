@@ -28,7 +28,7 @@ from mqdssm.pipeline.runner import Calls, Job, Runner, StopRequest
 from mqdssm.pipeline.validate.datasets import Dataset, dataset
 from mqdssm.tables.compute import SERVICE_BITS
 from mqdssm.tables.mqis import MQIS_TABLES, MqisColumn, MqisTable
-from mqdssm.tables.mqis_cells import CellError, plain, readable_value
+from mqdssm.tables.mqis_cells import CellError, convert_cell, read_value
 
 SMALL_BYTES: Final = 16 * 1024 * 1024
 """Limit of the tables that are read in this process: to start workers would cost more."""
@@ -89,7 +89,7 @@ def _gates(sites: SourceTable | None, mapping: SourceMapping) -> GatesOfSites | 
     for file in sites.files:
         for row in read_rows(file, mapping):
             try:
-                found[plain(key, row.cells.get(key.name, ""))] = gates_of(row.cells)
+                found[convert_cell(key, row.cells.get(key.name, ""))] = gates_of(row.cells)
             except CellError:
                 continue  # listed in the site's own row
     return found
@@ -204,7 +204,7 @@ class ObjectMaker:
                 yield f"{called}: {row.problems[column.name]} ({column.name})"
             elif cell is not None:
                 try:
-                    read = plain if column.row is None else readable_value
+                    read = convert_cell if column.row is None else read_value
                     values[column.name] = read(column, cell)
                 except CellError:
                     yield f"{called}: {cell[:SHOWN_CHARS_MAX]} is no {_expected(column)}"

@@ -19,7 +19,7 @@ from mqdssm.events.object_names import check_new_name
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager, Site, User
-from mqdssm.model.fieldtypes import problems_in
+from mqdssm.model.fieldtypes import describe_problems
 from mqdssm.pipeline.frames.columns import ATTRIBUTES, DN_COLUMN, OBJECT_CLASS, FrameType
 from mqdssm.pipeline.frames.elements import element_of
 from mqdssm.pipeline.migrate.candidates import MANAGER_CLASS, Candidate, Candidates, reason_of
@@ -27,7 +27,7 @@ from mqdssm.pipeline.migrate.shared_lookups import Computer, SharedLookups
 from mqdssm.pipeline.migrate.target import TargetView, computers_there, sites_there
 from mqdssm.spark.writing.options import OnConflict
 from mqdssm.tables import TABLES
-from mqdssm.tables.equality import differing
+from mqdssm.tables.equality import find_differences
 from mqdssm.tables.references import REFERENCES
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ class ChangeMaker:
             return SettledRow(number, Effect.MISSING, dn, guid, "there is no such object")
         kept = {name: raws for name, raws in values.items() if name != "objectGUID"}
         hides_sacls = self._session.profile.hides_sacls
-        differs = differing(kept, there.attributes, own.made.ldap_class, hides_sacls=hides_sacls)
+        differs = find_differences(kept, there.attributes, own.made.ldap_class, hides_sacls=hides_sacls)
         against = tuple(name for name in differs if there.all(name))
         if not differs:
             return SettledRow(number, Effect.EQUAL, dn, guid)
@@ -307,5 +307,5 @@ def _guid(element: DirectoryObject) -> str | None:
 
 def _one_line(error: Exception) -> str:
     if isinstance(error, ValidationError):
-        return problems_in(error)
+        return describe_problems(error)
     return " ".join(line.strip() for line in str(error).splitlines() if line.strip())

@@ -13,7 +13,7 @@ from mqdssm.directory.responses import LdapResult
 from mqdssm.directory.session import Session
 from mqdssm.errors import GenericDirectoryError, MappingError, ObjectAlreadyExists
 from mqdssm.events.entry_builder import EntryTarget, Maker
-from mqdssm.events.references import batched
+from mqdssm.events.references import split_into_batches
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult, name_of
@@ -278,7 +278,7 @@ class Applier:
         Raises:
             DirectoryError: the directory cannot be reached, or refuses a request.
         """
-        for some in batched(entries, CHANGES_AT_ONCE):
+        for some in split_into_batches(entries, CHANGES_AT_ONCE):
             failures: dict[int, Failure] = {}
             requests = [
                 ChangeInFlight(

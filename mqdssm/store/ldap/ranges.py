@@ -28,7 +28,7 @@ from mqdssm.tables.numbering import (
     bucket_of,
     number_of,
     number_value,
-    slices,
+    split_range,
 )
 from mqdssm.tables.property_facts import CHANGED
 
@@ -94,7 +94,7 @@ class NumberSearches:
         start, width = first, min(max(hint, 1 << BUCKET_BITS), SLICE_NUMBERS)
         while start <= last and start - first < ENUMERATED_NUMBERS_MAX:
             end = min(last, (start | ((1 << BUCKET_BITS) - 1)) + width - (1 << BUCKET_BITS))
-            buckets = [one for part in slices(partition, start, end) for one in part.buckets]
+            buckets = [one for part in split_range(partition, start, end) for one in part.buckets]
             found = self._sorted(range_filter(partition, start, end, buckets), within)
             yield found
             if len(found) < width // 2:
@@ -146,7 +146,7 @@ class NumberSearches:
             end, width = ceiling, 4 << BUCKET_BITS
             while end > 0 and ceiling - end < ENUMERATED_NUMBERS_MAX:
                 start = max(1, end - width + 1)
-                buckets = [one for part in slices(partition, start, end) for one in part.buckets]
+                buckets = [one for part in split_range(partition, start, end) for one in part.buckets]
                 number, strange = self._highest(range_filter(partition, start, end, buckets))
                 doubtful = max(doubtful, strange)
                 if number:

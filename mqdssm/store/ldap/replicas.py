@@ -13,7 +13,7 @@ from typing import Final
 from mqdssm.directory.filters import Equal
 from mqdssm.directory.session import Session
 from mqdssm.errors import ConfigError, MappingError
-from mqdssm.events.references import batched
+from mqdssm.events.references import split_into_batches
 from mqdssm.model.guid import Guid
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import DirectoryPartition, PurgeState
@@ -201,7 +201,7 @@ class ReplicaComparison:
                 self.lag += 1
             elif verdict is not None:
                 suspects.append(key)
-        for some in batched(suspects, READ_AGAIN_TOGETHER):
+        for some in split_into_batches(suspects, READ_AGAIN_TOGETHER):
             yield from self._read_again(a, b, partition, some)
 
     def _read_again(

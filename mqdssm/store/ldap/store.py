@@ -21,7 +21,7 @@ from mqdssm.directory.schema_check import subschema_dn
 from mqdssm.directory.session import Session
 from mqdssm.engines.replication import operations as ops
 from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected, MappingError
-from mqdssm.events.references import batched
+from mqdssm.events.references import split_into_batches
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange
@@ -255,7 +255,7 @@ class LdapStore:
             (TOMBSTONE, Equal(PARTITION, bytes(partition)), GreaterOrEqual(NUMBER, number_value(after)))
         )
         graves = readable(self._reader.find(wanted))
-        for some in batched(graves, _TOMBSTONES_AT_ONCE):
+        for some in split_into_batches(graves, _TOMBSTONES_AT_ONCE):
             again = [one for row, grave in enumerate(some) if (one := _deletion(row, grave)) is not None]
             _, failed, _ = self._applier.apply([_at(row, one) for row, one in enumerate(again)])
             status = failed or status

@@ -11,7 +11,7 @@ from typing import Final
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import And, Equal, LdapFilter, Or, any_of
 from mqdssm.directory.session import Session
-from mqdssm.events.references import batched
+from mqdssm.events.references import split_into_batches
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import PropertyValue
@@ -74,7 +74,7 @@ class StoreSearches:
         attributes: Sequence[str] = ("*",),
     ) -> Iterator[Entry]:
         """Yield all entries that match one of many conditions, and another one if it is given."""
-        for batch in batched(dict.fromkeys(terms), TERMS_MAX):
+        for batch in split_into_batches(dict.fromkeys(terms), TERMS_MAX):
             either = any_of(*batch)
             yield from self.find(either if within is None else And((within, either)), attributes)
 

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from typing import Final, TypeAlias
 from uuid import UUID
 
-from mqdssm.model.dn import DN, folded, normalize
+from mqdssm.model.dn import DN, fold_case, normalize
 from mqdssm.tables import adsyntax as ad
 from mqdssm.tables import schema_attributes, schema_classes, schema_mqis
 from mqdssm.tables.schema_attributes import AttributeType
@@ -70,7 +70,7 @@ def _text(raw: bytes) -> bytes | None:
         text = raw.decode()
     except UnicodeDecodeError:
         return None
-    return folded(text).encode() if text else None
+    return fold_case(text).encode() if text else None
 
 
 def _ascii(raw: bytes) -> bytes | None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from mqdssm.engines.replication.actions import ChangeObject
 from mqdssm.model.guid import Guid
-from mqdssm.model.hresults import Hresult, failed
+from mqdssm.model.hresults import Hresult, is_failure
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import Propid
 from mqdssm.testing.simulation.ledger import NumberedChange, describe
@@ -47,14 +47,14 @@ class ClientRequest:
     @property
     def may_be_done(self) -> bool:
         """True if the answer permits that the change was made."""
-        if self.status is None or self.status == NO_RESPONSE or not failed(self.status):
+        if self.status is None or self.status == NO_RESPONSE or not is_failure(self.status):
             return True
         return self.unsure and self.status == NOT_REACHED
 
     @property
     def must_be_done(self) -> bool:
         """True if the answer says that the change was made."""
-        return self.status is not None and not failed(self.status)
+        return self.status is not None and not is_failure(self.status)
 
     def fits(self, entry: NumberedChange) -> bool:
         """Return True if an entry of the ledger can be the result of this request."""

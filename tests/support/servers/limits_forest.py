@@ -19,7 +19,7 @@ _NOBODY_HAS: Final = "mSMQNotInTheCatalog"
 def in_catalog(name: str) -> bool:
     """Whether an attribute is of the partial set."""
     plain = name.partition(";")[0].lower()
-    return plain in _IN_EVERY_CATALOG or schema.in_catalog(plain)
+    return plain in _IN_EVERY_CATALOG or schema.is_in_catalog(plain)
 
 
 def partial_filter(node: LdapFilter) -> LdapFilter:

@@ -106,7 +106,7 @@ class Cutter:
             left = len(passed)
             end = time.monotonic() + ANSWER_S
             while left > 0 and time.monotonic() < end:
-                _, found = channel._splitter.feed(channel._more(end))
+                _, found = channel._splitter.feed(channel._receive_more(end))
                 left -= sum(message.tag in RESULT_TAGS for message in found)
         raise ConnectionBroken("cut by the test", request_left=bool(passed))
 

@@ -329,7 +329,7 @@ class TestExtendedNames:
             None,
             b"<GUID=x>",
         )
-        dn_text, cost, site, gates, nothing, text, told = extended_dn.plain_row(row, columns)
+        dn_text, cost, site, gates, nothing, text, told = extended_dn.make_plain_row(row, columns)
         assert (dn_text, cost, site, nothing, text) == ("CN=link,DC=r", b"5", self.CN, None, b"<GUID=x>")
         assert gates == [b"CN=a,DC=r", b"CN=RB\\0ADEL:a7c7243f-0000,CN=Sites,DC=r"]
         assert list(told) == ["msmqsite1", "msmqsitegates"]
@@ -338,18 +338,18 @@ class TestExtendedNames:
         assert [bool(one.attributes) for one in told["msmqsitegates"]] == [True, False]  # M40
 
     def test_plain_names_are_left_to_be_looked_up(self) -> None:
-        row = extended_dn.plain_row(("CN=a", self.CN), ["mSMQSite1"])
+        row = extended_dn.make_plain_row(("CN=a", self.CN), ["mSMQSite1"])
         assert row == ("CN=a", self.CN, {"msmqsite1": []})
 
     def test_parts_stay_parts(self) -> None:
         some = PartialValues([b"<GUID=" + str(GUID).encode() + b">;CN=a"], 1)
-        _, cell, _ = extended_dn.plain_row(("CN=g", some), ["member"])
+        _, cell, _ = extended_dn.make_plain_row(("CN=g", some), ["member"])
         assert isinstance(cell, PartialValues)
         assert (list(cell), cell.next_index) == ([b"CN=a"], 1)
 
     def test_names_that_are_no_text(self) -> None:
         with pytest.raises(DecodeError):
-            extended_dn.plain_row(("CN=a", b"<GUID=" + str(GUID).encode() + b">;CN=\xff"), ["mSMQSite1"])
+            extended_dn.make_plain_row(("CN=a", b"<GUID=" + str(GUID).encode() + b">;CN=\xff"), ["mSMQSite1"])
 
 
 class TestGuard:

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from mqdssm.directory.seen_entries import KEY_BYTES, Delivered, key_of, with_identity
+from mqdssm.directory.seen_entries import KEY_BYTES, Delivered, add_identity, key_of
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from mqdssm.directory.seen_entries import KEY_BYTES, Delivered, key_of, with_ide
     ],
 )
 def test_identity_is_asked_for_once(wanted: tuple[str, ...], asked: tuple[str, ...], added: bool) -> None:
-    assert with_identity(wanted) == (asked, added)
+    assert add_identity(wanted) == (asked, added)
 
 
 def test_a_guid_outlives_a_rename() -> None:

@@ -73,7 +73,7 @@ def test_values_in_the_order_asked_for_and_empty_where_there_is_none():
     decoder = taught(COLUMNS, QUEUE, frozenset({"mSMQSites"}))
     row = ("CN=ö,DC=x", b"0000", bytes(range(0x20, 0x30)), [b"a", b"b"], None)
     assert compiled_row(decoder, QUEUE) == row
-    assert decoder.generic_row(QUEUE, 0, len(QUEUE)) == row
+    assert decoder.decode_generic_row(QUEUE, 0, len(QUEUE)) == row
     assert decode(decoder, [QUEUE]) == [row]
 
 
@@ -84,7 +84,7 @@ def test_entries_beyond_the_bound_of_patterns(monkeypatch):
     assert decode(decoder, [QUEUE]) == expected
     monkeypatch.setattr(lib, "SHAPE_ENTRY_BYTES_MAX", len(QUEUE) - 1)
     calls = []
-    real = decoder.generic_row
+    real = decoder.decode_generic_row
     monkeypatch.setattr(RowDecoder, "generic_row", lambda self, *span: calls.append(span) or real(*span))
     assert decode(decoder, [QUEUE]) == expected
     assert len(calls) == 1
@@ -160,7 +160,7 @@ def both(decoder, content):
     except (ValueError, IndexError):
         fast = None
     try:
-        generic = decoder.generic_row(content, 0, len(content))
+        generic = decoder.decode_generic_row(content, 0, len(content))
     except DecodeError:
         generic = None
     return fast, generic
@@ -288,7 +288,7 @@ def test_what_no_pattern_can_stand_for_goes_the_generic_way(attributes):
     decoder = RowDecoder(["x"], frozenset({"x"}))
     rows = decode(decoder, [content] * (SHAPE_SEEN_MIN + 3))
     assert decoder._shapes == []
-    assert set(map(repr, rows)) == {repr(decoder.generic_row(content, 0, len(content)))}
+    assert set(map(repr, rows)) == {repr(decoder.decode_generic_row(content, 0, len(content)))}
 
 
 def test_ranges_are_marked_in_rows_too():

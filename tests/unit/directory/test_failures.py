@@ -51,7 +51,7 @@ def test_hints_name_the_cure(code: int, words: str) -> None:
 
 def refused(code: int, *, kind: str = "bindResponse", endpoint: Endpoint = ENDPOINT) -> DirectoryError:
     answer: Any = SimpleNamespace(result=code, message="words", type=kind)
-    return failures.refused(endpoint, OPTIONS, answer)
+    return failures.make_refusal(endpoint, OPTIONS, answer)
 
 
 class TestConnecting:
@@ -96,10 +96,10 @@ class TestConnecting:
         ],
     )
     def test_no_connection(self, endpoint: Endpoint, problem: Exception, words: str) -> None:
-        error = failures.cannot_connect(endpoint, problem)
+        error = failures.make_not_connected(endpoint, problem)
         assert words in str(error)
         assert endpoint.url in str(error)
         assert error.hint
 
     def test_name_without_address(self) -> None:
-        assert "'server'" in str(failures.cannot_resolve(ENDPOINT, OSError("Name or service not known")))
+        assert "'server'" in str(failures.make_not_resolved(ENDPOINT, OSError("Name or service not known")))

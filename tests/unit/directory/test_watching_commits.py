@@ -10,7 +10,7 @@ import pytest
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import GreaterOrEqual
 from mqdssm.directory.watching import commits
-from mqdssm.directory.watching.commits import Commits, csns_in
+from mqdssm.directory.watching.commits import Commits, find_csns
 from mqdssm.directory.watching.hints import Touched
 from mqdssm.directory.watching.link import Link
 
@@ -180,6 +180,6 @@ def test_of_too_many_only_the_last_is_remembered(server, held, monkeypatch: pyte
 
 def test_numbers_in_a_cookie():
     first, second = csn(1), csn(2, server="001")
-    assert csns_in(f"rid=000,csn={first}") == (first,)
-    assert csns_in(f"rid=000,sid=001,csn={first};{second}") == (first, second)
-    assert csns_in("nonsense") == csns_in("") == csns_in("rid=000,csn=") == ()
+    assert find_csns(f"rid=000,csn={first}") == (first,)
+    assert find_csns(f"rid=000,sid=001,csn={first};{second}") == (first, second)
+    assert find_csns("nonsense") == find_csns("") == find_csns("rid=000,csn=") == ()

@@ -6,7 +6,7 @@ import pytest
 
 from mqdssm.errors import ConfigError, DecodeError, GenericDirectoryError
 from mqdssm.events.entry_builder import EntryTarget, Maker, derived_guid, dns_in, link_cn
-from mqdssm.events.object_names import stored_path
+from mqdssm.events.object_names import parse_stored_path
 from mqdssm.events.settings import is_server
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager, RoutingLink, Site, User
@@ -62,11 +62,11 @@ def test_a_long_name_of_a_queue_is_split():
 )
 def test_names_that_no_directory_holds(pathname, error):
     with pytest.raises(error):
-        stored_path(pathname)
+        parse_stored_path(pathname)
 
 
 def test_names_that_may_not_be_created_but_are_kept():
-    assert stored_path('WEB01\\two words, "quoted"').queue == 'two words, "quoted"'  # decision M7
+    assert parse_stored_path('WEB01\\two words, "quoted"').queue == 'two words, "quoted"'  # decision M7
 
 
 def test_the_null_guid_identifies_nothing():
@@ -156,7 +156,7 @@ def test_a_guid_that_cannot_be_kept_is_told_where_there_is_room(kind, kept):
 
 def test_a_user_is_written_to_the_account_that_is_there():
     user = User.from_directory({"certificate_digest_list": (b"0" * 16,), "identifier": uuid4()})
-    made = maker().user_there(user, COMPUTER)
+    made = maker().change_user(user, COMPUTER)
     assert (made.dn, made.values) == (COMPUTER, {"mSMQDigests": (b"0" * 16,)})
 
 

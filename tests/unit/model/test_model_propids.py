@@ -79,7 +79,7 @@ def test_status_codes():
     ours = {(name, int(one)) for name, one in Hresult.__members__.items()}
     assert ours - known == {("MQDS_NO_RSP_FROM_OWNER", 0xC00E0049), ("MQDS_OWNER_NOT_REACHED", 0xC00E004A)}
     assert known <= ours
-    assert hresults.failed(Hresult.MQ_ERROR_QUEUE_EXISTS)
-    assert not hresults.failed(Hresult.MQ_INFORMATION_PROPERTY)
+    assert hresults.is_failure(Hresult.MQ_ERROR_QUEUE_EXISTS)
+    assert not hresults.is_failure(Hresult.MQ_INFORMATION_PROPERTY)
     assert hresults.name_of(0xC00E0003) == "MQ_ERROR_QUEUE_NOT_FOUND"
     assert hresults.name_of(0x80070005) == "0x80070005"

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mqdssm.directory.secret import password_in
+from mqdssm.directory.secret import read_password
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, access_to
 from mqdssm.pipeline.shared_folder import WitnessFile, scratch
@@ -211,7 +211,7 @@ def test_a_file_of_the_user_s_stays_where_it_is(tmp_path, monkeypatch) -> None:
         )
         assert access.at("ldap://b").urls == ("ldap://b",)
         assert access.password() == SECRET
-    assert password_in(tmp_path / "password") == SECRET
+    assert read_password(tmp_path / "password") == SECRET
 
 
 def test_one_password_is_enough() -> None:

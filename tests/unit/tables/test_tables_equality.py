@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from mqdssm.tables import TABLES
-from mqdssm.tables.equality import DEFAULTS, differing, equal, holds, key_of
+from mqdssm.tables.equality import DEFAULTS, are_equal, find_differences, has_expected_values, key_of
 from mqdssm.tables.references import REFERENCES, ReferenceForm
 from mqdssm.wire.dtyp import EVERYONE, Ace, AceFlags, DescriptorControl, SecurityDescriptor, Sid, allow, deny
 
@@ -37,8 +37,8 @@ def image(*aces: Ace, owner: Sid | None = ADMINS, group: Sid | None = None, cont
     ],
 )
 def test_one_value_in_two_spellings(attribute, one, other):
-    assert equal(attribute, (one,), (other,))
-    assert equal(attribute.upper(), [other], [one])
+    assert are_equal(attribute, (one,), (other,))
+    assert are_equal(attribute.upper(), [other], [one])
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_one_value_in_two_spellings(attribute, one, other):
     ],
 )
 def test_two_values(attribute, one, other):
-    assert not equal(attribute, (one,), (other,))
+    assert not are_equal(attribute, (one,), (other,))
 
 
 @pytest.mark.parametrize("raw", [b"x", b"\xff", b"1_0", b""])
@@ -80,15 +80,15 @@ def test_two_values(attribute, one, other):
 )
 def test_what_breaks_its_syntax_is_compared_as_octets(attribute, raw):
     assert key_of(attribute, raw) == key_of(attribute, raw)
-    assert not equal(attribute, (raw,), (b"something else",))
+    assert not are_equal(attribute, (raw,), (b"something else",))
 
 
 def test_values_are_a_set():
     one, other = UUID(int=1).bytes_le, UUID(int=2).bytes_le
-    assert equal("mSMQSites", (one, other), [other, one])
-    assert not equal("mSMQSites", (one,), (one, other))
-    assert not equal("mSMQSites", (), (one,))
-    assert equal("mSMQSites", (), [])
+    assert are_equal("mSMQSites", (one, other), [other, one])
+    assert not are_equal("mSMQSites", (one,), (one, other))
+    assert not are_equal("mSMQSites", (), (one,))
+    assert are_equal("mSMQSites", (), [])
 
 
 def test_a_server_may_complete_a_descriptor():
@@ -96,12 +96,12 @@ def test_a_server_may_complete_a_descriptor():
     inherited = Ace(inherited.type, AceFlags.INHERITED, inherited.mask, inherited.sid)
     there = image(FULL, inherited, group=ADMINS, control=DescriptorControl.DACL_AUTO_INHERITED)
     given = image(FULL, owner=None)
-    assert holds("nTSecurityDescriptor", (given,), (there,))
-    assert not equal("nTSecurityDescriptor", (given,), (there,))
-    assert not holds("nTSecurityDescriptor", (there,), (given,))
-    assert not holds("nTSecurityDescriptor", (given,), (image(SEND),))
-    assert not holds("nTSecurityDescriptor", (given,), (b"rubbish",))
-    assert not holds("nTSecurityDescriptor", (given,), ())
+    assert has_expected_values("nTSecurityDescriptor", (given,), (there,))
+    assert not are_equal("nTSecurityDescriptor", (given,), (there,))
+    assert not has_expected_values("nTSecurityDescriptor", (there,), (given,))
+    assert not has_expected_values("nTSecurityDescriptor", (given,), (image(SEND),))
+    assert not has_expected_values("nTSecurityDescriptor", (given,), (b"rubbish",))
+    assert not has_expected_values("nTSecurityDescriptor", (given,), ())
 
 
 @pytest.mark.parametrize("hides_sacls", [True, False])
@@ -111,13 +111,15 @@ def test_a_sacl_that_is_absent_is_there_only_where_sacls_are_hidden(hides_sacls)
         for flags in ("SA", "FA")
     )
     name, plain = "nTSecurityDescriptor", image(FULL)
-    assert holds(name, (audit,), (plain,), hides_sacls=hides_sacls) is hides_sacls
+    assert has_expected_values(name, (audit,), (plain,), hides_sacls=hides_sacls) is hides_sacls
     wanted = {name: (audit,)}
-    assert differing(wanted, {name: (plain,)}, hides_sacls=hides_sacls) == (() if hides_sacls else (name,))
-    assert holds(name, (audit,), (audit,), hides_sacls=hides_sacls)
-    assert not holds(name, (audit,), (other,), hides_sacls=hides_sacls)  # another one is shown
-    assert holds(name, (plain,), (audit,), hides_sacls=hides_sacls)  # nothing was said of it
-    assert not equal(name, (audit,), (plain,))
+    assert find_differences(wanted, {name: (plain,)}, hides_sacls=hides_sacls) == (
+        () if hides_sacls else (name,)
+    )
+    assert has_expected_values(name, (audit,), (audit,), hides_sacls=hides_sacls)
+    assert not has_expected_values(name, (audit,), (other,), hides_sacls=hides_sacls)  # another one is shown
+    assert has_expected_values(name, (plain,), (audit,), hides_sacls=hides_sacls)  # nothing was said of it
+    assert not are_equal(name, (audit,), (plain,))
 
 
 def test_what_an_object_does_not_hold():
@@ -128,9 +130,9 @@ def test_what_an_object_does_not_hold():
         "mSMQBasePriority": (b"3",),
     }
     found = {"msmqlabelex": [b"A"], "msmqqueuetype": [bytes(16)]}
-    assert differing(wanted, found) == ("mSMQJournal", "mSMQQueueType", "mSMQBasePriority")
-    assert differing(wanted, found, "mSMQQueue") == ("mSMQBasePriority",)
-    assert differing({}, found) == ()
+    assert find_differences(wanted, found) == ("mSMQJournal", "mSMQQueueType", "mSMQBasePriority")
+    assert find_differences(wanted, found, "mSMQQueue") == ("mSMQBasePriority",)
+    assert find_differences({}, found) == ()
 
 
 def test_absence_means_the_default_of_the_abstract_model():

@@ -14,7 +14,7 @@ from mqdssm.samples.mqis import SampleRowMaker
 from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.samples.queues import Queues
 from mqdssm.tables.mqis import MQIS_TABLES
-from mqdssm.tables.mqis_cells import CellError, plain, value_of
+from mqdssm.tables.mqis_cells import CellError, convert_cell, value_of
 from mqdssm.wire.sid import Sid
 
 GUID = "01234567-89ab-cdef-0123-456789abcdef"
@@ -115,7 +115,7 @@ def test_integers_are_in_the_range_of_their_variant(variant, number):
     )
     low, high = INTEGERS[Variant(variant)]
     try:
-        value = plain(one, str(number))
+        value = convert_cell(one, str(number))
     except CellError:
         assert not low <= number <= high
     else:

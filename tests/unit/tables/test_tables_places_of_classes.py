@@ -2,7 +2,7 @@
 
 import pytest
 
-from mqdssm.tables.places import is_in_configuration, stands_in_its_place
+from mqdssm.tables.places import is_in_configuration, is_in_usual_place
 
 CONFIGURATION = "CN=Configuration,DC=contoso,DC=test"
 
@@ -24,7 +24,7 @@ CONFIGURATION = "CN=Configuration,DC=contoso,DC=test"
     ],
 )
 def test_names_that_tell_a_class(ldap_class: str, name: str, expected: bool) -> None:
-    assert stands_in_its_place(ldap_class, name) is expected
+    assert is_in_usual_place(ldap_class, name) is expected
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.15")

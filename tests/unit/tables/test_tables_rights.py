@@ -8,8 +8,8 @@ from mqdssm.directory.profiles.active_directory import ActiveDirectory
 from mqdssm.directory.responses import LdapResult
 from mqdssm.errors import GenericDirectoryError
 from mqdssm.tables import rights
-from mqdssm.tables.access import grants
-from mqdssm.tables.rights import NEEDS, Event, class_at, missing, needs_of
+from mqdssm.tables.access import is_granted
+from mqdssm.tables.rights import NEEDS, Event, class_at, describe_missing_right, needs_of
 from mqdssm.wire.acl import Ace, allow, allow_object, deny
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid
 
@@ -87,8 +87,8 @@ def test_a_refusal_names_the_right(operation: str, dn: str, text: str, words: st
 
 
 def test_other_operations_need_none_of_these() -> None:
-    assert not missing("rename", "CN=a,DC=r", "")
-    assert missing("add", "nonsense", "").endswith(" on its parent")
+    assert not describe_missing_right("rename", "CN=a,DC=r", "")
+    assert describe_missing_right("add", "nonsense", "").endswith(" on its parent")
 
 
 def built(*aces: Ace, owner: Sid | None = None) -> SecurityDescriptor:
@@ -119,4 +119,4 @@ def built(*aces: Ace, owner: Sid | None = None) -> SecurityDescriptor:
 def test_descriptors_grant(
     descriptor: SecurityDescriptor, right: int, object_type: UUID | None, *, expected: bool
 ) -> None:
-    assert grants(descriptor, {ME}, right, {object_type} if object_type else ()) is expected
+    assert is_granted(descriptor, {ME}, right, {object_type} if object_type else ()) is expected

@@ -8,7 +8,7 @@ from support.wire.structures import EXAMPLES
 
 from mqdssm.errors import DecodeError
 from mqdssm.wire.mqdsrp import decode, show_message
-from mqdssm.wire.show import plain, show
+from mqdssm.wire.show import show, to_json_value
 
 NAMED = {vector["id"]: vector for vector in VECTORS}
 HEADER_BYTES = 18
@@ -18,7 +18,7 @@ HEADER_BYTES = 18
 def test_a_whole_message(name):
     shown = show_message(image_of(NAMED[name]))
     assert shown.error is None
-    made = plain("", shown.fields)
+    made = to_json_value("", shown.fields)
     assert made == NAMED[name]["fields"]
     assert json.dumps(made) == json.dumps(NAMED[name]["fields"]), "in the order of the wire"
 
@@ -38,14 +38,14 @@ def leaves(tree, path=()):
 def test_of_a_cut_message_all_that_is_whole_is_shown(name):
     """One field more with each part that is there, never a wrong one."""
     image = image_of(NAMED[name])
-    whole = list(leaves(plain("", show_message(image).fields)))
+    whole = list(leaves(to_json_value("", show_message(image).fields)))
     seen = 0
     for size in range(HEADER_BYTES, len(image)):
         shown = show_message(image[:size])
         with pytest.raises(DecodeError) as caught:
             decode(image[:size])
         assert str(shown.error) == str(caught.value)
-        found = list(leaves(plain("", shown.fields)))
+        found = list(leaves(to_json_value("", shown.fields)))
         for (path, value), (known, expected) in zip(found, whole, strict=False):
             assert path == known
             assert value == expected or path[-1] == "PropertyID" or isinstance(expected, list)
@@ -60,7 +60,7 @@ def test_a_header_alone_is_shown_before_its_damage():
     image[17] = 9
     shown = show_message(bytes(image))
     header = {"Version": 0, "SiteID": "11111111-2222-3333-4455-66778899aabb"}
-    assert plain("", shown.fields) == {"BaseReplicationHeader": header}
+    assert to_json_value("", shown.fields) == {"BaseReplicationHeader": header}
     assert (shown.error.field, shown.error.offset) == ("Operation", 17)
     assert show_message(b"").fields == {}
 
