@@ -38,7 +38,7 @@ LOSSES_MAX: Final = 20
 _DONE: Final = LdapResult(0)
 
 
-def _is_never() -> bool:
+def _never_enough() -> bool:
     return False
 
 
@@ -57,7 +57,7 @@ class Loader:
         items: Iterable[Item],
         options: LoadOptions | None = None,
         *,
-        is_enough: Callable[[], bool] = _is_never,
+        is_enough: Callable[[], bool] = _never_enough,
     ) -> Iterator[Outcome]:
         """Make changes and yield their outcomes; idempotent: equal entries are not written again.
 

@@ -290,7 +290,7 @@ class Watch:
             self.url, self.connection = endpoint.url, link.options
             place = self._state.place if self._state.server == endpoint.url else None
             doubts = _Doubts(link)
-            yield from self._note_told(self._delivery.again(follower))
+            yield from self._deliver(self._delivery.again(follower))
             for hints in source.hints(place):
                 if self._stopped.is_set():
                     return
@@ -305,7 +305,7 @@ class Watch:
     def _follow(
         self, follower: Follower, hints: Hints, url: str, *, keep_place: bool = False
     ) -> Iterator[ObjectChange]:
-        yield from self._note_told(follower.follow(hints))
+        yield from self._deliver(follower.follow(hints))
         if self._stopped.is_set():
             return  # the place stays: what is left is looked at again
         others_saw_more = follower.take_unseen() or hints.has_gap
@@ -323,7 +323,7 @@ class Watch:
         if self.is_settled and self._on_quiet is not None:
             self._on_quiet()
 
-    def _note_told(self, changes: Iterator[ObjectChange]) -> Iterator[ObjectChange]:
+    def _deliver(self, changes: Iterator[ObjectChange]) -> Iterator[ObjectChange]:
         for change in changes:
             if self._stopped.is_set():
                 return
