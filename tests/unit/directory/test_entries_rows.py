@@ -85,7 +85,9 @@ def test_entries_beyond_the_bound_of_patterns(monkeypatch):
     monkeypatch.setattr(lib, "SHAPE_ENTRY_BYTES_MAX", len(QUEUE) - 1)
     calls = []
     real = decoder.decode_generic_row
-    monkeypatch.setattr(RowDecoder, "decode_generic_row", lambda self, *span: calls.append(span) or real(*span))
+    monkeypatch.setattr(
+        RowDecoder, "decode_generic_row", lambda self, *span: calls.append(span) or real(*span)
+    )
     assert decode(decoder, [QUEUE]) == expected
     assert len(calls) == 1
 
