@@ -265,9 +265,9 @@ def _inherits_early(server, partition, *, surely=False):
     """The number of the baton is not looked at: whoever hears of it is the authority."""
     if partition.record.owned or partition.id != server.settings.site_id:
         return
-    found = yield from succession._own_machine(server)
+    found = yield from succession._read_own_machine(server)
     if is_of(found.properties or (), CONTROLLER):
-        yield from succession._inherit(server, partition)
+        yield from succession._become_authority(server, partition)
 
 
 _HEADER = propagation._header
@@ -295,7 +295,7 @@ def _steps_down_by_number(server, partition, sender):
     yield from server.save(partition, owned=False, authority_name=sender, last=partition.last)
     partition.whole = partition.settled = False
     partition.doubted = True
-    yield from topology.derive(server)
+    yield from topology.derive_neighbors(server)
     sync_requests.send(server, partition)
 
 
@@ -305,7 +305,7 @@ def _no_doubt(server):
     yield
 
 
-_END = requests._end
+_END = requests._end_request
 
 
 def _sure(server, key, status):
@@ -314,8 +314,8 @@ def _sure(server, key, status):
 
 
 MUTATIONS = (
-    Mutation("descending order (R6)", 1, patches=((sync_replies, "chained", _descending),)),
-    Mutation("no Previous in answers", 1, patches=((sync_replies, "chained", _no_previous),)),
+    Mutation("descending order (R6)", 1, patches=((sync_replies, "chain_changes", _descending),)),
+    Mutation("no Previous in answers", 1, patches=((sync_replies, "chain_changes", _no_previous),)),
     Mutation("no tombstones", 2, store=NoTombstones),
     Mutation("LastSeqNumber is lost", 1, store=LosesLast),
     Mutation("LastSeqNumber is too high", 1, store=LastTooHigh),
@@ -340,19 +340,25 @@ MUTATIONS = (
     Mutation(
         "what comes early is lost",
         2,
-        patches=((changes, "_keep", _forgets_early), (reported_numbers, "_ask", _never_asks)),
+        patches=(
+            (changes, "_keep_early_change", _forgets_early),
+            (reported_numbers, "_request_changes", _never_asks),
+        ),
     ),
-    Mutation("forgets what it executed", 3, patches=((requests, "_remember", lambda *_: None),)),
-    Mutation("answers after its start", 30, patches=((requests, "be_quiet", lambda _server: None),)),
+    Mutation("forgets what it executed", 3, patches=((requests, "_keep_outcome", lambda *_: None),)),
+    Mutation("answers after its start", 30, patches=((requests, "begin_quiet_time", lambda _server: None),)),
     Mutation("answers MQ_OK always", 1, patches=((requests, "_send_reply", _always_ok),)),
-    Mutation("no answer is an error", 1, patches=((requests, "_end", _sure),)),
+    Mutation("no answer is an error", 1, patches=((requests, "_end_request", _sure),)),
     Mutation("hands over and keeps", 14, patches=((succession, "hand_over", _keeps_owning),)),
-    Mutation("inherits without the log", 14, patches=((succession, "inherit_if_named", _inherits_early),)),
+    Mutation("inherits without the log", 14, patches=((succession, "own_if_named", _inherits_early),)),
     Mutation("header says one more", 1, patches=((propagation, "_header", _boasts),)),
     Mutation(
         "an old copy is used as it is",
         2023,
-        patches=((succession, "doubt", _no_doubt), (succession, "step_down", _steps_down_by_number)),
+        patches=(
+            (succession, "disown_restored", _no_doubt),
+            (succession, "step_down", _steps_down_by_number),
+        ),
     ),
     Mutation("an answer reaches one further", 1, patches=((sync, "_reached", _too_far),)),
     Mutation("a full disk is no reason to ask again", 500_184, store=SaysFullIsDone),

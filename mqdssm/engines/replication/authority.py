@@ -45,7 +45,7 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import Service
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 
-PASSING: Final = frozenset(
+TEMPORARY_STATUSES: Final = frozenset(
     {
         Hresult.MQ_ERROR_DS_IS_FULL,
         Hresult.MQ_ERROR_DS_ERROR,
@@ -61,18 +61,18 @@ def execute(server: ReplicaState, partition: Partition, wanted: ChangeRequest) -
     if wanted.command is Command.SYNC:
         wanted = yield from _create_or_update(partition, wanted)
     if wanted.command is Command.UPDATE or wanted.command is Command.DELETE:
-        operation = _read(partition, wanted)
+        operation = _read_operation(partition, wanted)
         found = yield from perform(operation, ObjectRead)
         if found.status != Hresult.MQ_OK or found.partition_id != partition.id:
             return ObjectOutcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
         wanted = replace(wanted, identifier=found.identifier)  # decision R21
-        wanted = _with_psc(server, wanted, found)
+        wanted = _add_psc(server, wanted, found)
     else:
         found = None
     refused = yield from change_request.refusal_of(server, partition, wanted, found)
     if refused is not None:
         return ObjectOutcome(status=refused)
-    successor = _successor(server, wanted, found)
+    successor = _named_successor(server, wanted, found)
     if successor is not None and wanted.object_type is ObjectType.MACHINE and server.has_machine:
         demoted = ChangeRequest(
             command=Command.UPDATE,
@@ -90,7 +90,7 @@ def execute(server: ReplicaState, partition: Partition, wanted: ChangeRequest) -
     return outcome
 
 
-def _with_psc(server: ReplicaState, wanted: ChangeRequest, found: ObjectRead) -> ChangeRequest:
+def _add_psc(server: ReplicaState, wanted: ChangeRequest, found: ObjectRead) -> ChangeRequest:
     """Add the PSC to an update of a site whose object names a PSC from before a handover (R181)."""
     site = None if found.identifier is None else server.partitions.get(found.identifier)
     if wanted.object_type is not ObjectType.SITE or wanted.command is not Command.UPDATE or site is None:
@@ -103,7 +103,7 @@ def _with_psc(server: ReplicaState, wanted: ChangeRequest, found: ObjectRead) ->
     return replace(wanted, properties=(*wanted.properties, (Propid.S_PSC, authority_name)))
 
 
-def pass_on(server: ReplicaState, partition: Partition, change: DirectoryChange) -> Job[None]:
+def hand_over_if_named(server: ReplicaState, partition: Partition, change: DirectoryChange) -> Job[None]:
     """Hand a partition over if the change of a service beside us names a new authority (decision R38)."""
     successor = None
     if change.object_type is ObjectType.ENTERPRISE:
@@ -115,7 +115,7 @@ def pass_on(server: ReplicaState, partition: Partition, change: DirectoryChange)
         yield from publish(server, SuccessorNamed(partition=partition, successor=successor))
 
 
-def _read(partition: Partition, wanted: ChangeRequest) -> ReadObject:
+def _read_operation(partition: Partition, wanted: ChangeRequest) -> ReadObject:
     return ReadObject(
         object_type=wanted.object_type,
         path_name=wanted.path_name,
@@ -126,7 +126,7 @@ def _read(partition: Partition, wanted: ChangeRequest) -> ReadObject:
 
 def _create_or_update(partition: Partition, wanted: ChangeRequest) -> Job[ChangeRequest]:
     """Turn Directory Sync into a creation or an update, at the authority (3.1.7.2.8)."""
-    operation = _read(partition, wanted)
+    operation = _read_operation(partition, wanted)
     found = yield from perform(operation, ObjectRead)
     if found.status == Hresult.MQ_OK:
         return replace(wanted, command=Command.UPDATE)
@@ -146,17 +146,17 @@ def write(
         return ObjectOutcome(status=Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
     number = partition.last.next()
     with partition.numbering():
-        outcome = yield from _give(server, partition, wanted, number)
+        outcome = yield from _write_numbered(server, partition, wanted, number)
         if outcome.identifier is not None:
-            yield from made(server, partition, wanted, outcome.identifier, number)
+            yield from propagate_change(server, partition, wanted, outcome.identifier, number)
             if successor is not None:
                 yield from publish(server, SuccessorNamed(partition=partition, successor=successor))
     if outcome.identifier is not None:
-        yield from purging.after_changes(server, partition)
+        yield from purging.purge_if_due(server, partition)
     return outcome
 
 
-def _give(
+def _write_numbered(
     server: ReplicaState, partition: Partition, wanted: ChangeRequest, number: SequenceNumber
 ) -> Job[ObjectOutcome]:
     """Write a change with its number; after a failure check whether it was written (decision R103).
@@ -165,16 +165,20 @@ def _give(
         The outcome; its identifier is set if the object has the number. The status is then MQ_OK, or
         MQDS_NO_RSP_FROM_OWNER if a part of the change is still to be written.
     """
-    outcome = yield from perform(_operation(partition, wanted, number), ObjectOutcome)
-    if outcome.status not in PASSING:
+    outcome = yield from perform(_write_operation(partition, wanted, number), ObjectOutcome)
+    if outcome.status not in TEMPORARY_STATUSES:
         return outcome
-    return (yield from settle_failed(server, partition, wanted, number, outcome.status))
+    return (yield from check_failed_write(server, partition, wanted, number, outcome.status))
 
 
-def settle_failed(
+def check_failed_write(
     server: ReplicaState, partition: Partition, wanted: ChangeRequest, number: SequenceNumber, status: int
 ) -> Job[ObjectOutcome]:
-    """Check whether a change was written although its write failed (decision R103); return as `_give`."""
+    """Check whether a change was written although its write failed (decision R103).
+
+    Returns:
+        The outcome, as `_write_numbered` returns it.
+    """
     recovered = yield from perform(Recover(partition_id=partition.id), Recovered)
     if recovered.status != Hresult.MQ_OK:
         server.warn("a change is not finished", f"{number} of {partition.id}")
@@ -191,7 +195,7 @@ def settle_failed(
     )
 
 
-def recover(server: ReplicaState, partition: Partition) -> Job[None]:
+def recover_partition(server: ReplicaState, partition: Partition) -> Job[None]:
     """Complete interrupted changes; set an authority's last number from objects and tombstones (R15)."""
     recovered = yield from perform(Recover(partition_id=partition.id), Recovered)
     record = partition.record
@@ -204,7 +208,7 @@ def recover(server: ReplicaState, partition: Partition) -> Job[None]:
         server.finish_later(partition)
 
 
-def made(
+def propagate_change(
     server: ReplicaState,
     partition: Partition,
     wanted: ChangeRequest,
@@ -222,7 +226,7 @@ def made(
     if wanted.command is Command.DELETE:
         change = deletion(wanted.object_type, identifier, partition.id, number, wanted.scope)
     else:
-        operation = _read(partition, replace(wanted, path_name=None, identifier=identifier))
+        operation = _read_operation(partition, replace(wanted, path_name=None, identifier=identifier))
         found = yield from perform(operation, ObjectRead)
         if not found.properties:
             server.note("an object of ours has gone, and nobody deleted it", str(identifier))
@@ -255,7 +259,7 @@ def _as_change(
     )
 
 
-def _operation(partition: Partition, wanted: ChangeRequest, number: SequenceNumber) -> Operation:
+def _write_operation(partition: Partition, wanted: ChangeRequest, number: SequenceNumber) -> Operation:
     match wanted.command:
         case Command.CREATE:
             return CreateObject(
@@ -285,7 +289,7 @@ def _operation(partition: Partition, wanted: ChangeRequest, number: SequenceNumb
             )
 
 
-def _successor(server: ReplicaState, wanted: ChangeRequest, found: ObjectRead | None) -> str | None:
+def _named_successor(server: ReplicaState, wanted: ChangeRequest, found: ObjectRead | None) -> str | None:
     """Return the machine that a change makes the authority of the partition; None if there is none."""
     if wanted.command is not Command.UPDATE or found is None:
         return None

@@ -19,7 +19,7 @@ def receive(server: ReplicaState, message: ChangePropagationMessage, sender: str
     """Handle Change Propagation (3.2.7.1): changes by partition (3.1.5.2), then sequence numbers."""
     for partition_id, group in groupby(message.directory_changes, key=lambda one: one.partition_id):
         partition = server.partitions.get(partition_id)
-        if partition is None or not trust.believes(server, partition, sender):
+        if partition is None or not trust.accepts(server, partition, sender):
             continue  # an earlier change of the same propagation changed that
         yield from handle(server, partition, tuple(group), flush=not message.flush)
     for numbers in message.seq_number_header.partition_seq_numbers:
@@ -46,20 +46,20 @@ def handle(
     for change in changes:
         if change.seq_number <= last or is_stale(partition, change.purged_seq_number):
             continue
-        if _lacks_its_base(partition, change):
+        if _may_lack_base(partition, change):
             partition.known = max(partition.known, change.seq_number)
         elif change.previous_seq_number <= last:
             _note_gap(partition, change, last)
             ready.append(change)
             last = change.seq_number
         else:
-            _keep(server, partition, change)
+            _keep_early_change(server, partition, change)
     if not (yield from _apply(server, partition, ready, flush=flush)):
         return False
     return (yield from check_pending(server, partition))
 
 
-def _lacks_its_base(partition: Partition, change: DirectoryChange) -> bool:
+def _may_lack_base(partition: Partition, change: DirectoryChange) -> bool:
     """Return True if a partial update may be of an object that is older here than at its sender (R31)."""
     return change.command is Command.UPDATE and not partition.whole
 
@@ -75,7 +75,7 @@ def _note_gap(partition: Partition, change: DirectoryChange, last: SequenceNumbe
         partition.gap_at = change.seq_number
 
 
-def _keep(server: ReplicaState, partition: Partition, change: DirectoryChange) -> None:
+def _keep_early_change(server: ReplicaState, partition: Partition, change: DirectoryChange) -> None:
     pending = partition.pending
     partition.known = max(partition.known, change.seq_number)
     if len(pending) >= server.settings.pending_max:
@@ -92,7 +92,7 @@ def check_pending(server: ReplicaState, partition: Partition) -> Job[bool]:
         change = partition.pending.pop(0)
         if change.seq_number <= last or is_stale(partition, change.purged_seq_number):
             continue
-        if not _lacks_its_base(partition, change):
+        if not _may_lack_base(partition, change):
             _note_gap(partition, change, last)
             ready.append(change)
             last = change.seq_number
@@ -116,7 +116,7 @@ def _apply(
             partition.last = done[-1].seq_number
             if partition.foreign:
                 partition.foreign.difference_update(one.guid_identifier for one in done)
-            yield from _after(server, partition, done, flush=flush)
+            yield from _finish_batch(server, partition, done, flush=flush)
         if partition.id not in server.partitions or partition.record.owned:
             return False  # the last change removed the partition, or made it ours
         if applied.status != Hresult.MQ_OK:
@@ -132,24 +132,24 @@ def _apply(
     return True
 
 
-def _after(
+def _finish_batch(
     server: ReplicaState, partition: Partition, done: Sequence[DirectoryChange], *, flush: bool
 ) -> Job[None]:
     if server.bscs and partition.is_normal:
         for change in done:
-            passed = yield from _passed_on(change)
+            passed = yield from _change_for_bscs(change)
             propagation.enqueue(server, server.bscs.values(), passed)
     yield from publish(server, ObjectsChanged(partition=partition, changes=done, flush=flush))
     if partition.id in server.partitions:
         if not partition.record.owned:
             # only now: after a crash, the effects on the topology would not be repeated (decision R14)
             yield from server.save(partition, last=partition.last)
-        yield from purging.after_changes(server, partition)
+        yield from purging.purge_if_due(server, partition)
         purging.acknowledge(server, partition)
         sync_requests.send_if_needed(server, partition)
 
 
-def _passed_on(change: DirectoryChange) -> Job[DirectoryChange]:
+def _change_for_bscs(change: DirectoryChange) -> Job[DirectoryChange]:
     """Return a change for our BSCs: an update of properties becomes the whole object (decision R31)."""
     kind = change.object_type
     if change.command is not Command.UPDATE or kind is None:

@@ -55,14 +55,14 @@ def give_up(server: ReplicaState, event: Event, reason: str) -> None:
     if isinstance(message, SyncRequestMessage):
         return  # a sync request only reads
     if isinstance(event, Received) and isinstance(message, ChangeRequestMessage):
-        requests.conclude(server, message, Hresult.MQDS_NO_RSP_FROM_OWNER, event.sender)
+        requests.answer_request(server, message, Hresult.MQDS_NO_RSP_FROM_OWNER, event.sender)
     lost = isinstance(message, ChangePropagationMessage | SyncReplyMessage)
     for partition in server.partitions.values():
-        _go_back(server, partition, lost=lost)
+        _reset_replica(server, partition, lost=lost)
     server.start_timer(again, FINISH_S if server.has_unfinished else AGAIN_S)
 
 
-def _go_back(server: ReplicaState, partition: Partition, *, lost: bool) -> None:
+def _reset_replica(server: ReplicaState, partition: Partition, *, lost: bool) -> None:
     """Reset a replica to its persisted state; missing changes are asked for again.
 
     Args:
@@ -83,20 +83,20 @@ def on_again_timer(server: ReplicaState, _key: str) -> Job[None]:
     """Recover unfinished partitions, and derive roles and neighbours from the objects again."""
     unfinished = [one for one in server.partitions.values() if one.unfinished]
     for partition in unfinished:
-        yield from _finish(server, partition)
-    yield from succession.settle(server)
-    yield from topology.derive(server)
-    yield from succession.claim(server)
+        yield from _recover_unfinished(server, partition)
+    yield from succession.complete_handovers(server)
+    yield from topology.derive_neighbors(server)
+    yield from succession.write_roles(server)
     if unfinished:
-        propagation.send_all(server)  # neighbours were not notified of the work that was given up
+        propagation.send_to_all(server)  # neighbours were not notified of the work that was given up
 
 
-def _finish(server: ReplicaState, partition: Partition) -> Job[None]:
+def _recover_unfinished(server: ReplicaState, partition: Partition) -> Job[None]:
     """Recover a partition; it accepts changes again when its last change is complete."""
     with partition.numbering():
         partition.unfinished = False
-        yield from authority.recover(server, partition)
-        yield from succession.settle_one(server, partition)
+        yield from authority.recover_partition(server, partition)
+        yield from succession.complete_handover(server, partition)
 
 
 def on_start_timer(server: ReplicaState, _key: str) -> Job[None]:

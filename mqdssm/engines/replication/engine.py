@@ -87,7 +87,7 @@ _EVENTS: Final[Mapping[type[Any], Callable[[ReplicaState, Any], Job[None] | None
     {
         Started: startup.start,  # 3.1.3, 3.3.3
         ChangeObject: requests.change_object,  # 3.1.7.1.1
-        PropagateChange: requests.propagate,  # 3.1.7.1.2
+        PropagateChange: requests.propagate_service_change,  # 3.1.7.1.2
         Nacked: requests.receive_nack,  # 3.3.7.8, 3.3.7.9
         TakeOver: succession.take_over,
         Resynchronize: sync.resynchronize,
@@ -271,7 +271,7 @@ class ReplicationEngine:
 
 def _receive(server: ReplicaState, event: Received) -> Job[None]:
     """Check the sender of a message, and call its handler with the admitted part."""
-    message = yield from trust.admit(server, event)
+    message = yield from trust.filter_message(server, event)
     job = None if message is None else _RECEIVING[type(message)](server, message, event.sender)
     if job is not None:
         yield from job

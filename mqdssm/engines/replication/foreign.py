@@ -56,7 +56,7 @@ def on_timer(server: ReplicaState, _key: str) -> Job[None]:
         look.waiting.extend(one for one in found.objects if look.told.get(one.name) != one.version)
     for _ in range(min(PUBLISHED_AT_ONCE, len(look.waiting))):
         one = look.waiting.popleft()
-        if not (yield from _see_to(server, one)):
+        if not (yield from _publish_or_report(server, one)):
             look.waiting.append(one)
             break  # our partition cannot be changed now
     else:
@@ -65,7 +65,7 @@ def on_timer(server: ReplicaState, _key: str) -> Job[None]:
     server.start_timer(Timer(TimerPurpose.FOREIGN), max(wait_s, pause_s))
 
 
-def _see_to(server: ReplicaState, found: ForeignObject) -> Job[bool]:
+def _publish_or_report(server: ReplicaState, found: ForeignObject) -> Job[bool]:
     """Publish a change, or report it.
 
     Returns:
@@ -76,23 +76,23 @@ def _see_to(server: ReplicaState, found: ForeignObject) -> Job[bool]:
         what = "another program made an object that has no number"
         if found.seq_number is not None:
             what = "another program changed a replica"
-        _tell(server, partition, found, what)
+        _report(server, partition, found, what)
         return True
-    wanted = yield from _wanted(partition, found)
+    wanted = yield from _read_change(partition, found)
     if wanted is None:
         return True
     outcome = yield from authority.execute(server, partition, wanted)
     if outcome.status == Hresult.MQ_OK:
-        server.note("published a change of another program", _name(found))
-    elif outcome.identifier is None and outcome.status in authority.PASSING:
+        server.note("published a change of another program", _describe(found))
+    elif outcome.identifier is None and outcome.status in authority.TEMPORARY_STATUSES:
         return False
     elif outcome.identifier is None:
         what = "a change of another program cannot be published"
-        _tell(server, partition, found, what, f": status {outcome.status:#010x}")
+        _report(server, partition, found, what, f": status {outcome.status:#010x}")
     return True
 
 
-def _wanted(partition: Partition, found: ForeignObject) -> Job[ChangeRequest | None]:
+def _read_change(partition: Partition, found: ForeignObject) -> Job[ChangeRequest | None]:
     """Return the change that another program made; None if the object is gone."""
     if found.seq_number is None:
         return ChangeRequest(
@@ -120,7 +120,7 @@ def _wanted(partition: Partition, found: ForeignObject) -> Job[ChangeRequest | N
     )
 
 
-def _tell(
+def _report(
     server: ReplicaState, partition: Partition | None, found: ForeignObject, what: str, why: str = ""
 ) -> None:
     """Warn the operator of a change that gets no number, once for each version."""
@@ -131,8 +131,8 @@ def _tell(
         told.popitem(last=False)
     if partition is not None:
         partition.foreign.add(found.identifier)
-    server.warn(what, _name(found) + why)
+    server.warn(what, _describe(found) + why)
 
 
-def _name(found: ForeignObject) -> str:
+def _describe(found: ForeignObject) -> str:
     return f"{found.object_type.spec_name} {found.identifier}, {found.name}"

@@ -35,10 +35,10 @@ def is_named(partition: Partition, sender: str) -> Job[bool]:
     return key_of(text(found.properties or (), Propid.S_PSC) or "") == key_of(sender)
 
 
-def admits(server: ReplicaState, message: ChangeRequestMessage, event: Received) -> Job[bool]:
+def is_permitted(server: ReplicaState, message: ChangeRequestMessage, event: Received) -> Job[bool]:
     """Return True if a request may be handled; note a refusal."""
     sender = event.sender
-    if not (yield from _may_ask(server, message, sender)):
+    if not (yield from _may_use_name(server, message, sender)):
         server.note("refused: a request in another's name", f"{message.requester_name}, from {sender}")
     elif not (yield from _may_change(server, message, event)):
         server.note("refused: a change of roles, names or keys", f"from {sender}")
@@ -50,7 +50,7 @@ def admits(server: ReplicaState, message: ChangeRequestMessage, event: Received)
 # -- requesters
 
 
-def _may_ask(server: ReplicaState, message: ChangeRequestMessage, sender: str) -> Job[bool]:
+def _may_use_name(server: ReplicaState, message: ChangeRequestMessage, sender: str) -> Job[bool]:
     """Return True if a machine may ask in a requester's name: its own, or that of a BSC of its site."""
     name = message.requester_name
     if (yield from is_own_name(server, name, sender)):
@@ -133,7 +133,7 @@ def _may_change_site(
 ) -> Job[bool]:
     if change.command is not Command.UPDATE:
         return False
-    if not _gives(change, _OF_SITE):
+    if not _sets_any(change, _OF_SITE):
         return True
     if not is_its_own:
         return False
@@ -168,7 +168,7 @@ def _may_change_machine(
         return True
     if change.command is not Command.UPDATE or service(change.properties) is not None:
         return False
-    if not _gives(change, _OF_SERVER):
+    if not _sets_any(change, _OF_SERVER):
         return True
     if not is_its_own or not _is_itself(found.identifier, known, event):
         return False
@@ -188,5 +188,5 @@ def _is_own(server: ReplicaState, properties: Properties, propid: Propid, sender
     return (yield from is_own_name(server, text(properties, propid) or "", sender))
 
 
-def _gives(change: DirectoryChange, propids: frozenset[Propid]) -> bool:
+def _sets_any(change: DirectoryChange, propids: frozenset[Propid]) -> bool:
     return any(propid in propids for propid, _ in change.properties)

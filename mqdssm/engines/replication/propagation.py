@@ -40,7 +40,7 @@ def flush(server: ReplicaState) -> None:
         send(server, neighbor)
 
 
-def send_all(server: ReplicaState) -> None:
+def send_to_all(server: ReplicaState) -> None:
     """Send waiting changes and our sequence numbers to every neighbour at once."""
     for neighbor in server.neighbors:
         neighbor.header_at = None
@@ -55,7 +55,7 @@ def send(server: ReplicaState, neighbor: Neighbor) -> None:
         header = _header(server, neighbor)
         neighbor.header_at = server.now
     waiting, neighbor.available = neighbor.available, []
-    parts = list(split(server, waiting))
+    parts = list(split_changes(server, waiting))
     if not parts and header.partition_seq_numbers:
         parts = [()]
     for number, part in enumerate(parts, start=1):
@@ -67,7 +67,9 @@ def send(server: ReplicaState, neighbor: Neighbor) -> None:
         server.send(neighbor.name, message, acks=False)
 
 
-def split(server: ReplicaState, waiting: Iterable[DirectoryChange]) -> Iterator[tuple[DirectoryChange, ...]]:
+def split_changes(
+    server: ReplicaState, waiting: Iterable[DirectoryChange]
+) -> Iterator[tuple[DirectoryChange, ...]]:
     """Split changes into messages of limited size (decision R18)."""
     settings = server.settings
     part: list[DirectoryChange] = []
@@ -85,7 +87,7 @@ def split(server: ReplicaState, waiting: Iterable[DirectoryChange]) -> Iterator[
 
 
 def _header(server: ReplicaState, neighbor: Neighbor) -> SeqNumberHeader:
-    wanted = server.partitions.values() if neighbor.record.is_bsc else _intersite(server, neighbor)
+    wanted = server.partitions.values() if neighbor.record.is_bsc else _intersite_partitions(server, neighbor)
     numbers = tuple(
         PartitionSeqNumbers(
             partition_id=partition.id,
@@ -100,7 +102,7 @@ def _header(server: ReplicaState, neighbor: Neighbor) -> SeqNumberHeader:
     return SeqNumberHeader(machine_name=server.name if numbers else "", partition_seq_numbers=numbers)
 
 
-def _intersite(server: ReplicaState, neighbor: Neighbor) -> Iterator[Partition]:
+def _intersite_partitions(server: ReplicaState, neighbor: Neighbor) -> Iterator[Partition]:
     """Yield partitions that are ours, being handed over, or the neighbour's: it may not know yet (R38)."""
     for partition in server.partitions.values():
         theirs = key_of(partition.record.authority_name) == key_of(neighbor.name)

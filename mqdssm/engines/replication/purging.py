@@ -12,7 +12,7 @@ from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.model.seqnum import SequenceNumber
 
 
-def after_changes(server: ReplicaState, partition: Partition) -> Job[None]:
+def purge_if_due(server: ReplicaState, partition: Partition) -> Job[None]:
     """Purge after each interval of changes (3.1.7.2.3)."""
     if partition.last > partition.purged_at + server.settings.purge_interval:
         yield from purge(server, partition)
@@ -24,9 +24,10 @@ def purge(server: ReplicaState, partition: Partition) -> Job[None]:
     record = partition.record
     if not partition.is_normal:
         return
-    _warn_of_silence(server, partition)
-    up_to = partition.last.minus(server.settings.purge_buffer)
-    up_to = min(up_to, _acked(server, partition) if record.owned else record.allowed_purge, partition.last)
+    _warn_of_silent_pscs(server, partition)
+    buffered = partition.last.minus(server.settings.purge_buffer)
+    allowed = _lowest_acked(server, partition) if record.owned else record.allowed_purge
+    up_to = min(buffered, allowed, partition.last)
     if up_to <= record.purged:
         return
     # first the number, then the tombstones: a server that asks in between is told that they may be gone
@@ -34,7 +35,7 @@ def purge(server: ReplicaState, partition: Partition) -> Job[None]:
     yield from perform(PurgeDeletedObjects(partition_id=partition.id, up_to=up_to), Done)
 
 
-def _acked(server: ReplicaState, partition: Partition) -> SequenceNumber:
+def _lowest_acked(server: ReplicaState, partition: Partition) -> SequenceNumber:
     """Return the number that all other PSCs have acknowledged; without PSCs the last number."""
     acked = [one.record.acked_of(partition.id) for one in server.pscs.values()]
     return min(acked, default=partition.last)
@@ -45,7 +46,7 @@ def holds_purging(settings: Settings, last: SequenceNumber, acked: SequenceNumbe
     return last - acked > settings.purge_buffer + settings.ack_interval
 
 
-def _warn_of_silence(server: ReplicaState, partition: Partition) -> None:
+def _warn_of_silent_pscs(server: ReplicaState, partition: Partition) -> None:
     """Warn of PSCs without acknowledgements for which tombstones are kept: the directory grows."""
     if not partition.record.owned:
         return

@@ -23,7 +23,7 @@ def receive(
     if record.owned and is_behind and not _is_neighbor(server, sender):
         _send_number(server, partition, sender)
     if not record.owned:
-        if numbers.purged_seq_number > record.allowed_purge and trust.believes(server, partition, sender):
+        if numbers.purged_seq_number > record.allowed_purge and trust.accepts(server, partition, sender):
             yield from server.save(partition, allowed_purge=numbers.purged_seq_number)
         if is_behind and trust.is_from(server, sender, record.authority_name):
             _send_number(server, partition, sender)
@@ -55,16 +55,16 @@ def receive_claim(
     if number <= partition.last:
         return
     if not partition.record.owned:
-        _ask(server, partition, number, sender)
+        _request_changes(server, partition, number, sender)
     elif (yield from trust.may_displace(server, partition, sender)):
         yield from succession.step_down(server, partition, sender)
     else:
-        _doubt(server, partition, number, sender)
+        _warn_of_claim(server, partition, number, sender)
 
 
-def _ask(server: ReplicaState, partition: Partition, number: SequenceNumber, sender: str) -> None:
+def _request_changes(server: ReplicaState, partition: Partition, number: SequenceNumber, sender: str) -> None:
     """Ask the claimant if it is trusted; else ask the usual server, and the PEC (R46, R72)."""
-    if trust.believes(server, partition, sender) or trust.confides(server, partition, sender):
+    if trust.accepts(server, partition, sender) or trust.is_other_source(server, partition, sender):
         partition.known = max(partition.known, number)
         if not trust.is_from(server, server.upstream(partition), sender):
             partition.hint = sender  # it is asked and trusted until our number is as high (3.2.7.1)
@@ -72,10 +72,10 @@ def _ask(server: ReplicaState, partition: Partition, number: SequenceNumber, sen
         sync_requests.send(server, partition)
         return
     sync_requests.send(server, partition)
-    _ask_the_pec(server)
+    _ask_pec(server)
 
 
-def _ask_the_pec(server: ReplicaState) -> None:
+def _ask_pec(server: ReplicaState) -> None:
     """Ask the PEC for news of the enterprise partition, which names the PSC of each site."""
     enterprise = server.partitions[PEC_PARTITION_ID]
     if enterprise.record.owned:
@@ -86,7 +86,7 @@ def _ask_the_pec(server: ReplicaState) -> None:
     sync_requests.send(server, enterprise)
 
 
-def _doubt(server: ReplicaState, partition: Partition, number: SequenceNumber, sender: str) -> None:
+def _warn_of_claim(server: ReplicaState, partition: Partition, number: SequenceNumber, sender: str) -> None:
     """Warn the operator once: our directory may be an older copy, or the claim is false."""
     key = key_of(sender)
     if key not in partition.claimants:
@@ -96,7 +96,7 @@ def _doubt(server: ReplicaState, partition: Partition, number: SequenceNumber, s
             f"{sender} has {number} of partition {partition.id}, whose last number is {partition.last}: "
             "if our directory is an older copy, name the authority that has more",
         )
-    _ask_the_pec(server)
+    _ask_pec(server)
 
 
 def name_authority(server: ReplicaState, event: NameAuthority) -> Job[None]:
@@ -112,9 +112,9 @@ def name_authority(server: ReplicaState, event: NameAuthority) -> Job[None]:
         if partition.id == PEC_PARTITION_ID:
             yield from topology.follow_pec(server, event.machine_name)
         else:
-            yield from succession.follow(server, partition, event.machine_name)
+            yield from succession.follow_authority(server, partition, event.machine_name)
         partition.hint = event.machine_name
         partition.asking = False
         sync_requests.send(server, partition)
-        yield from topology.derive(server)
+        yield from topology.derive_neighbors(server)
     server.reply(event.request, Hresult.MQ_OK)

@@ -66,15 +66,15 @@ def change_object(server: ReplicaState, event: ChangeObject) -> Job[None]:
         made = outcome.identifier if outcome.status == Hresult.MQ_OK else None
         server.reply(event.request, outcome.status, made)
         return
-    change = _asked(event, properties)
+    change = _change_of_event(event, properties)
     if change is None:
         server.reply(event.request, Hresult.MQ_ERROR_INVALID_PARAMETER)
         return
     made = event.identifier if event.command is Command.CREATE else None
-    _ask(server, change, PendingRequest(client=event.request, identifier=made))
+    _send_request(server, change, PendingRequest(client=event.request, identifier=made))
 
 
-def _asked(event: ChangeObject, properties: Properties) -> DirectoryChange | None:
+def _change_of_event(event: ChangeObject, properties: Properties) -> DirectoryChange | None:
     if event.command is Command.DELETE:
         properties = deletion_properties(event.object_type, event.scope)
     by_path = event.path_name is not None
@@ -90,7 +90,7 @@ def _asked(event: ChangeObject, properties: Properties) -> DirectoryChange | Non
         return None
 
 
-def ask_authority(
+def request_update(
     server: ReplicaState, kind: ObjectType, identifier: Guid, partition_id: Guid, properties: Properties
 ) -> None:
     """Request an update of an object from its authority, without waiting for the reply."""
@@ -101,10 +101,10 @@ def ask_authority(
         properties=properties,
     )
     server.note("asks the authority", f"for a change of {kind.spec_name} {identifier}")
-    _ask(server, change, PendingRequest())
+    _send_request(server, change, PendingRequest())
 
 
-def _ask(server: ReplicaState, change: DirectoryChange, request: PendingRequest) -> None:
+def _send_request(server: ReplicaState, change: DirectoryChange, request: PendingRequest) -> None:
     """Send a change request: Change Remote Object (3.1.7.1.1)."""
     identifier = server.next_request % _NUMBERS
     server.next_request += 1
@@ -121,20 +121,20 @@ def _ask(server: ReplicaState, change: DirectoryChange, request: PendingRequest)
 
 def _forward(server: ReplicaState, message: ChangeRequestMessage, request: PendingRequest) -> None:
     """Forward a request to its next hop: Process Change Request (3.3.7.1)."""
-    key = _key(message.requester_name, message.request_identifier)
+    key = _request_key(message.requester_name, message.request_identifier)
     partition = server.partitions.get(message.partition_id)
     if server.is_bsc:
         next_hop = server.psc_name
     elif partition is None:
-        _finish(server, request, Hresult.MQDS_UNKNOWN_SOURCE)
+        _answer(server, request, Hresult.MQDS_UNKNOWN_SOURCE)
         return
     else:
         next_hop = partition.record.authority_name
     if not next_hop or server.is_me(next_hop):
-        _finish(server, request, Hresult.MQDS_UNKNOWN_SOURCE)
+        _answer(server, request, Hresult.MQDS_UNKNOWN_SOURCE)
         return
     if len(server.requests) >= WAITING_MAX:
-        _finish(server, request, Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+        _answer(server, request, Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
         return
     request.hop = next_hop
     server.requests[key] = request
@@ -153,13 +153,13 @@ def _timer_of(key: RequestKey) -> Timer:
     return Timer(TimerPurpose.REQUEST, f"{identifier} {name}")
 
 
-def _key(requester_name: str, identifier: int) -> RequestKey:
+def _request_key(requester_name: str, identifier: int) -> RequestKey:
     return key_of(requester_name), identifier
 
 
 def receive(server: ReplicaState, message: ChangeRequestMessage, sender: str) -> Job[None]:
     """Handle Change Request (3.2.7.2)."""
-    key = _key(message.requester_name, message.request_identifier)
+    key = _request_key(message.requester_name, message.request_identifier)
     if server.is_quiet:
         server.note("dropped: a change request soon after our start", f"from {sender}")
         return
@@ -174,32 +174,32 @@ def receive(server: ReplicaState, message: ChangeRequestMessage, sender: str) ->
     if partition is None or not partition.record.owned:
         _forward(server, message, PendingRequest(message=message, sender=sender))
         return
-    wanted = _wanted(message.directory_change)
+    wanted = _requested_change(message.directory_change)
     if message.directory_change.partition_id != message.partition_id:
         outcome = ObjectOutcome(status=Hresult.MQ_ERROR_INVALID_PARAMETER)
     elif wanted is None:
         outcome = ObjectOutcome(status=Hresult.MQ_ERROR)
     else:
         outcome = yield from authority.execute(server, partition, wanted)
-    conclude(server, message, outcome.status, sender)
+    answer_request(server, message, outcome.status, sender)
 
 
-def is_settled(server: ReplicaState, message: ChangeRequestMessage, sender: str) -> bool:
+def is_known_request(server: ReplicaState, message: ChangeRequestMessage, sender: str) -> bool:
     """Return True if a request is dropped, under way or answered, whatever its sender is allowed."""
-    key = _key(message.requester_name, message.request_identifier)
+    key = _request_key(message.requester_name, message.request_identifier)
     waiting = server.requests.get(key)
     is_copy = waiting is not None and key_of(waiting.sender) == key_of(sender)
     return server.is_quiet or is_copy or server.executed.find((key_of(sender), *key)) is not None
 
 
-def conclude(server: ReplicaState, message: ChangeRequestMessage, status: int, sender: str) -> None:
+def answer_request(server: ReplicaState, message: ChangeRequestMessage, status: int, sender: str) -> None:
     """Answer a request, and keep the status for later copies of it (decisions R33, R61, R119)."""
-    key = _key(message.requester_name, message.request_identifier)
-    _remember(server, key, status, sender)
+    key = _request_key(message.requester_name, message.request_identifier)
+    _keep_outcome(server, key, status, sender)
     _send_reply(server, message, status, sender)
 
 
-def _wanted(change: DirectoryChange) -> ChangeRequest | None:
+def _requested_change(change: DirectoryChange) -> ChangeRequest | None:
     """Return the change that a request asks for; None for a type that cannot be changed."""
     kind = type_of(change)
     scope = Scope.ENTERPRISE
@@ -223,7 +223,7 @@ def _wanted(change: DirectoryChange) -> ChangeRequest | None:
     )
 
 
-def _remember(server: ReplicaState, key: RequestKey, status: int, sender: str) -> None:
+def _keep_outcome(server: ReplicaState, key: RequestKey, status: int, sender: str) -> None:
     if not server.executed:
         server.start_timer(Timer(TimerPurpose.FORGET), REMEMBERED_S)
     server.executed.put((key_of(sender), *key), status)
@@ -236,7 +236,7 @@ def on_forget_timer(server: ReplicaState, _key: str) -> None:
         server.start_timer(Timer(TimerPurpose.FORGET), REMEMBERED_S)
 
 
-def be_quiet(server: ReplicaState) -> None:
+def begin_quiet_time(server: ReplicaState) -> None:
     """Drop requests of others for a while: their outcomes from before our start are lost (R33)."""
     server.is_quiet = True
     server.start_timer(Timer(TimerPurpose.QUIET), QUIET_S)
@@ -260,20 +260,20 @@ def _send_reply(server: ReplicaState, message: ChangeRequestMessage, status: int
 
 def receive_reply(server: ReplicaState, message: ChangeReplyMessage, sender: str) -> None:
     """Handle Change Reply (3.3.7.6) of the machine that was asked (decision R40)."""
-    key = _key(message.requester_name, message.request_identifier)
+    key = _request_key(message.requester_name, message.request_identifier)
     request = server.requests.get(key)
     if request is not None and key_of(request.hop) != key_of(sender):
         server.note("dropped: a reply from a machine that was not asked", f"from {sender}")
         return
-    _end(server, key, message.result)
+    _end_request(server, key, message.result)
 
 
 def receive_nack(server: ReplicaState, event: Nacked) -> None:
     """Handle Change Request Nack (3.3.7.8) and Receive Request Nack (3.3.7.9)."""
     message = event.message
     if isinstance(message, ChangeRequestMessage):
-        key = _key(message.requester_name, message.request_identifier)
-        _end(server, key, Hresult.MQDS_OWNER_NOT_REACHED)
+        key = _request_key(message.requester_name, message.request_identifier)
+        _end_request(server, key, Hresult.MQDS_OWNER_NOT_REACHED)
     elif event.bad_signature:
         key_name = key_of(event.destination)
         count = server.resent.get(key_name, 0)
@@ -287,25 +287,25 @@ def receive_nack(server: ReplicaState, event: Nacked) -> None:
 def on_request_timer(server: ReplicaState, key: str) -> None:
     """End a change request whose reply did not come in time (3.3.7.1)."""
     identifier, _, name = key.partition(" ")
-    _end(server, (name, int(identifier)), Hresult.MQDS_NO_RSP_FROM_OWNER)
+    _end_request(server, (name, int(identifier)), Hresult.MQDS_NO_RSP_FROM_OWNER)
 
 
-def _end(server: ReplicaState, key: RequestKey, status: int) -> None:
+def _end_request(server: ReplicaState, key: RequestKey, status: int) -> None:
     request = server.requests.pop(key, None)
     if request is not None:
         server.stop_timer(_timer_of(key))
-        _finish(server, request, status)
+        _answer(server, request, status)
 
 
-def _finish(server: ReplicaState, request: PendingRequest, status: int) -> None:
+def _answer(server: ReplicaState, request: PendingRequest, status: int) -> None:
     if request.message is not None:
-        conclude(server, request.message, status, request.sender)
+        answer_request(server, request.message, status, request.sender)
     elif request.client is not None:
         made = request.identifier if status == Hresult.MQ_OK else None
         server.reply(request.client, status, made)
 
 
-def propagate(server: ReplicaState, event: PropagateChange) -> Job[None]:
+def propagate_service_change(server: ReplicaState, event: PropagateChange) -> Job[None]:
     """Handle Propagate Directory Change (3.1.7.1.2) of a service that writes beside this server.
 
     A number that was given to another change meanwhile is refused. The service then writes the object again
@@ -324,13 +324,13 @@ def propagate(server: ReplicaState, event: PropagateChange) -> Job[None]:
     status, number = event.status, event.seq_number
     with partition.numbering():
         if status != Hresult.MQ_OK:  # the error may have come after the write (decision R156)
-            outcome = yield from authority.settle_failed(server, partition, wanted, number, status)
+            outcome = yield from authority.check_failed_write(server, partition, wanted, number, status)
             status = outcome.status
             if outcome.identifier is None:
                 server.reply(event.request, status)
                 return
-        change = yield from authority.made(server, partition, wanted, event.identifier, number)
+        change = yield from authority.propagate_change(server, partition, wanted, event.identifier, number)
         if change is not None:
-            yield from authority.pass_on(server, partition, change)
-    yield from purging.after_changes(server, partition)
+            yield from authority.hand_over_if_named(server, partition, change)
+    yield from purging.purge_if_due(server, partition)
     server.reply(event.request, status, event.identifier)

@@ -28,25 +28,25 @@ def start(server: ReplicaState, _event: Started) -> Job[None]:
     """Initialize the state, the neighbours and the timers, and ask for missed changes."""
     state = yield from perform(LoadState(), PersistedState)
     if state.partitions:
-        requests.be_quiet(server)
-    yield from _load(server, state)
+        requests.begin_quiet_time(server)
+    yield from _load_state(server, state)
     if server.settings.restored:
-        yield from succession.doubt(server)
+        yield from succession.disown_restored(server)
     server.psc_name = _first_psc_name(server)
-    yield from succession.settle(server)
+    yield from succession.complete_handovers(server)
     if server.is_demoted and server.site is None:
         server.psc_name = server.partitions[server.settings.site_id].record.authority_name
-    yield from topology.derive(server)
+    yield from topology.derive_neighbors(server)
     if server.is_bsc:
         purging.start_bsc_ack(server)
     for partition in list(server.partitions.values()):
         yield from sync.resume(server, partition)
-    yield from succession.claim(server)
+    yield from succession.write_roles(server)
     foreign.start(server)
-    propagation.send_all(server)  # servers with higher numbers then report them (decision R39)
+    propagation.send_to_all(server)  # servers with higher numbers then report them (decision R39)
 
 
-def _load(server: ReplicaState, state: PersistedState) -> Job[None]:
+def _load_state(server: ReplicaState, state: PersistedState) -> Job[None]:
     """Do Replication State Initialization (3.1.3.1) and Directory Neighbor Initialization (3.1.3.2)."""
     for record in state.partitions:
         server.partitions[record.partition_id] = Partition.of(record)
@@ -56,7 +56,7 @@ def _load(server: ReplicaState, state: PersistedState) -> Job[None]:
     if PEC_PARTITION_ID not in server.partitions:
         yield from _make_enterprise(server)
     for partition in server.partitions.values():
-        yield from _recover(server, partition)
+        yield from _recover_partition(server, partition)
 
 
 def _make_enterprise(server: ReplicaState) -> Job[None]:
@@ -72,8 +72,8 @@ def _make_enterprise(server: ReplicaState) -> Job[None]:
     yield from server.save(partition)
 
 
-def _recover(server: ReplicaState, partition: Partition) -> Job[None]:
-    yield from authority.recover(server, partition)
+def _recover_partition(server: ReplicaState, partition: Partition) -> Job[None]:
+    yield from authority.recover_partition(server, partition)
     record = partition.record
     if record.owned:
         partition.whole = partition.settled = True

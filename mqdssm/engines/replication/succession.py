@@ -46,7 +46,7 @@ GAP: Final = 1 << 20
 """Numbers that are skipped if others may have numbers that we lack: more than are ever under way."""
 
 
-def be_bsc(server: ReplicaState, site: Partition) -> None:
+def become_bsc(server: ReplicaState, site: Partition) -> None:
     """Become a BSC: our machine object says so, and the site is not ours."""
     server.is_demoted = True
     if not server.is_bsc and not server.is_me(site.record.authority_name):
@@ -74,34 +74,34 @@ def is_retiring(server: ReplicaState, sites: Iterable[ObjectRead]) -> bool:
     return own is not None and server.is_me(text(own.properties or (), Propid.S_PSC) or "")
 
 
-def settle(server: ReplicaState) -> Job[None]:
+def complete_handovers(server: ReplicaState) -> Job[None]:
     """Complete handovers that a crash interrupted, and record a new name of ours, at start."""
     site = server.partitions.get(server.settings.site_id)
     if site is not None:
-        yield from settle_one(server, site)
-    yield from settle_one(server, server.partitions[PEC_PARTITION_ID])
+        yield from complete_handover(server, site)
+    yield from complete_handover(server, server.partitions[PEC_PARTITION_ID])
 
 
-def settle_one(server: ReplicaState, partition: Partition) -> Job[None]:
+def complete_handover(server: ReplicaState, partition: Partition) -> Job[None]:
     """Complete an interrupted handover of a partition (decisions R38, R103)."""
     if partition.id == PEC_PARTITION_ID:
-        pec_name = (yield from _new_pec(server, partition)) if partition.record.owned else None
+        pec_name = (yield from _find_new_pec(server, partition)) if partition.record.owned else None
         if pec_name is not None:
             yield from hand_over(server, partition, pec_name)
         return
-    own = yield from _own_machine(server)
+    own = yield from _read_own_machine(server)
     server.has_machine = own.partition_id == partition.id
     server.is_demoted = server.has_machine and is_of(own.properties or (), Service.BSC)
     if not partition.record.owned:
         return
-    successor = yield from _successor(server, partition)
+    successor = yield from _find_site_successor(server, partition)
     if successor is not None:
         yield from hand_over(server, partition, successor)
     elif partition.record.authority_name != server.name:
         yield from server.save(partition, authority_name=server.name)
 
 
-def _own_machine(server: ReplicaState) -> Job[ObjectRead]:
+def _read_own_machine(server: ReplicaState) -> Job[ObjectRead]:
     operation = ReadObject(
         object_type=ObjectType.MACHINE,
         identifier=server.settings.machine_id,
@@ -110,16 +110,16 @@ def _own_machine(server: ReplicaState) -> Job[ObjectRead]:
     return (yield from perform(operation, ObjectRead))
 
 
-def _controllers(server: ReplicaState, site: Partition) -> Job[tuple[ObjectRead, ...]]:
+def _read_other_controllers(server: ReplicaState, site: Partition) -> Job[tuple[ObjectRead, ...]]:
     """Return the other machines of a site that have the role of its PSC."""
     operation = ListObjects(object_type=ObjectType.MACHINE, partition_id=site.id, service=int(CONTROLLER))
     found = yield from perform(operation, ObjectsListed)
     return tuple(one for one in found.objects if one.identifier != server.settings.machine_id)
 
 
-def _successor(server: ReplicaState, site: Partition) -> Job[str | None]:
+def _find_site_successor(server: ReplicaState, site: Partition) -> Job[str | None]:
     """Return the machine that got the site before a crash; ignore objects older than a take-over."""
-    others = yield from _controllers(server, site)
+    others = yield from _read_other_controllers(server, site)
     for one in others:
         name = text(one.properties or (), Propid.QM_PATHNAME)
         if name and one.seq_number is not None and one.seq_number > site.record.purged:
@@ -127,9 +127,9 @@ def _successor(server: ReplicaState, site: Partition) -> Job[str | None]:
     return None
 
 
-def _new_pec(server: ReplicaState, enterprise: Partition) -> Job[str | None]:
+def _find_new_pec(server: ReplicaState, enterprise: Partition) -> Job[str | None]:
     """Return the machine that got the enterprise before a crash; None if there was no handover."""
-    found = yield from _enterprise()
+    found = yield from _read_enterprise()
     pec_name = text(found.properties or (), Propid.E_PECNAME) if found is not None else None
     known = {key_of(enterprise.record.authority_name), key_of(server.name)}
     if found is None or found.seq_number is None or not pec_name or key_of(pec_name) in known:
@@ -137,7 +137,7 @@ def _new_pec(server: ReplicaState, enterprise: Partition) -> Job[str | None]:
     return pec_name if found.seq_number > enterprise.record.purged else None
 
 
-def _enterprise() -> Job[ObjectRead | None]:
+def _read_enterprise() -> Job[ObjectRead | None]:
     operation = ListObjects(object_type=ObjectType.ENTERPRISE, partition_id=PEC_PARTITION_ID)
     found = yield from perform(operation, ObjectsListed)
     return next(iter(found.objects), None)
@@ -146,7 +146,7 @@ def _enterprise() -> Job[ObjectRead | None]:
 def on_successor_named(server: ReplicaState, event: SuccessorNamed) -> Job[None]:
     """Hand a partition over, and send all neighbours its last changes."""
     yield from hand_over(server, event.partition, event.successor)
-    propagation.send_all(server)
+    propagation.send_to_all(server)
     yield from publish(server, AuthorityChanged())
 
 
@@ -160,7 +160,7 @@ def hand_over(server: ReplicaState, partition: Partition, successor: str) -> Job
         purging.start_bsc_ack(server)
 
 
-def follow(server: ReplicaState, partition: Partition, successor: str) -> Job[None]:
+def follow_authority(server: ReplicaState, partition: Partition, successor: str) -> Job[None]:
     """Record the new authority of another owner's partition, and repeat the requests to the old one."""
     yield from server.save(partition, authority_name=successor)
     asked = [partition]
@@ -194,7 +194,7 @@ def step_down(server: ReplicaState, partition: Partition, sender: str) -> Job[No
     yield from publish(server, AuthorityChanged())
 
 
-def doubt(server: ReplicaState) -> Job[None]:
+def disown_restored(server: ReplicaState) -> Job[None]:
     """Give up ownership at start with an older copy of our directory: others may know more (decision R70).
 
     We own nothing until another server has reported its numbers; then we own it again, if the objects still
@@ -212,7 +212,7 @@ def doubt(server: ReplicaState) -> Job[None]:
             yield from server.save(partition, is_new=True)  # it may have become ours since
 
 
-def inherit_if_named(server: ReplicaState, partition: Partition, *, surely: bool = False) -> Job[None]:
+def own_if_named(server: ReplicaState, partition: Partition, *, surely: bool = False) -> Job[None]:
     """Become the authority of a partition if its last change names us and we have all changes.
 
     Args:
@@ -226,25 +226,25 @@ def inherit_if_named(server: ReplicaState, partition: Partition, *, surely: bool
         partition.must_ask = True  # it is checked again after the next reply
         return
     if partition.id == PEC_PARTITION_ID:
-        found = yield from _enterprise()
-        named = found is not None and (yield from _is_pec(server, partition, found))
+        found = yield from _read_enterprise()
+        named = found is not None and (yield from _is_named_pec(server, partition, found))
     elif partition.id == server.settings.site_id:
-        found = yield from _own_machine(server)
+        found = yield from _read_own_machine(server)
         named = found.partition_id == partition.id and is_of(found.properties or (), CONTROLLER)
     else:
         return
     if found is not None and named and found.seq_number is not None and found.seq_number <= partition.last:
-        yield from _inherit(server, partition)
+        yield from _become_authority(server, partition)
 
 
-def find_naming(server: ReplicaState, partition: Partition) -> Job[ObjectRead | None]:
+def find_naming_object(server: ReplicaState, partition: Partition) -> Job[ObjectRead | None]:
     """Return the object of a partition that names us as its authority, rightly or not; None if none does."""
     if partition.id == server.settings.site_id:
-        own = yield from _own_machine(server)
+        own = yield from _read_own_machine(server)
         return own if is_of(own.properties or (), CONTROLLER) else None
     if partition.id != PEC_PARTITION_ID:
         return None
-    found = yield from _enterprise()
+    found = yield from _read_enterprise()
     is_me = found is not None and server.is_me(text(found.properties or (), Propid.E_PECNAME) or "")
     return found if is_me else None
 
@@ -259,7 +259,7 @@ def _is_handed_over(server: ReplicaState, partition: Partition, naming: ObjectRe
     return is_kept and naming.seq_number == partition.last and partition.tries < PREDECESSOR_TRIES
 
 
-def _is_pec(server: ReplicaState, partition: Partition, enterprise: ObjectRead) -> Job[bool]:
+def _is_named_pec(server: ReplicaState, partition: Partition, enterprise: ObjectRead) -> Job[bool]:
     """Return True if the enterprise names us as PEC: by our name, or by the PSC name in our site's object.
 
     A lost PEC's name is also that of our site if we took the site over from it. That does not make us the
@@ -283,7 +283,7 @@ def _is_pec(server: ReplicaState, partition: Partition, enterprise: ObjectRead) 
     return True
 
 
-def caught_up(server: ReplicaState, partition: Partition, sender: str) -> Job[None]:
+def handle_no_news(server: ReplicaState, partition: Partition, sender: str) -> Job[None]:
     """Handle a reply without news: the replica may now be ours by right (decision R43).
 
     It is whole if the sender is the authority or, for a BSC, its PSC: other servers may lack changes
@@ -292,7 +292,7 @@ def caught_up(server: ReplicaState, partition: Partition, sender: str) -> Job[No
     names = {key_of(server.psc_name or partition.record.authority_name)}
     told = key_of(sender) in names
     partition.whole = partition.whole or told
-    naming = None if partition.settled else (yield from find_naming(server, partition))
+    naming = None if partition.settled else (yield from find_naming_object(server, partition))
     if naming is not None and not partition.doubted:
         if not _is_handed_over(server, partition, naming):
             partition.doubted = True  # we were its authority before, with a disk that is lost or older
@@ -301,25 +301,25 @@ def caught_up(server: ReplicaState, partition: Partition, sender: str) -> Job[No
         else:
             partition.whole = False  # until the predecessor has answered
             return
-    if partition.doubted and (yield from _consult(server, partition, sender)):
-        yield from _settle(server, partition, told=told)
+    if partition.doubted and (yield from _ask_bsc(server, partition, sender)):
+        yield from _confirm_whole(server, partition, told=told)
         return
     adopts = partition.id == server.settings.site_id and is_adopting(server, partition)
     if adopts and (partition.last == MIN or (told and (yield from _is_empty(partition)))):
-        yield from _inherit(server, partition)
+        yield from _become_authority(server, partition)
     else:
-        yield from inherit_if_named(server, partition, surely=True)
-    yield from _settle(server, partition, told=told)
+        yield from own_if_named(server, partition, surely=True)
+    yield from _confirm_whole(server, partition, told=told)
 
 
-def _settle(server: ReplicaState, partition: Partition, *, told: bool) -> Job[None]:
+def _confirm_whole(server: ReplicaState, partition: Partition, *, told: bool) -> Job[None]:
     """Record that the authority confirmed the partition as whole; a new copy then counts as complete."""
     partition.settled = partition.settled or told
     if partition.settled and partition.record.is_new and not partition.doubted:
         yield from server.save(partition, is_new=False)
 
 
-def _consult(server: ReplicaState, partition: Partition, sender: str) -> Job[bool]:
+def _ask_bsc(server: ReplicaState, partition: Partition, sender: str) -> Job[bool]:
     """Ask a BSC of our site for its changes of a partition that was ours (decision R104).
 
     BSCs receive our changes first. Changes that only a BSC has are lost once we continue with a gap of
@@ -357,25 +357,25 @@ def _is_empty(partition: Partition) -> Job[bool]:
     return not answer.yes
 
 
-def _inherit(server: ReplicaState, partition: Partition) -> Job[None]:
+def _become_authority(server: ReplicaState, partition: Partition) -> Job[None]:
     """Become the owner: with the next number if we saw the last one arrive, else with a gap (R38, R43)."""
     server.note("became the authority", f"of partition {partition.id}")
     ahead = (partition.doubted or not partition.settled) and partition.last > MIN
-    yield from _own(server, partition, ahead=ahead)
+    yield from _take_ownership(server, partition, ahead=ahead)
     if partition.id == server.settings.site_id:
-        own = yield from _own_machine(server)
+        own = yield from _read_own_machine(server)
         server.has_machine = own.partition_id == partition.id
         enterprise = server.partitions[PEC_PARTITION_ID]
-        yield from inherit_if_named(server, enterprise)
+        yield from own_if_named(server, enterprise)
         sync_requests.send_if_needed(server, enterprise)
     yield from publish(server, AuthorityChanged())
-    yield from claim(server)
+    yield from write_roles(server)
 
 
-def _own(server: ReplicaState, partition: Partition, *, ahead: bool) -> Job[None]:
+def _take_ownership(server: ReplicaState, partition: Partition, *, ahead: bool) -> Job[None]:
     """Become the owner; `ahead` skips so many numbers that all others synchronize in full."""
     if ahead:  # a deletion may be half applied here, and is not sent again (decision R121)
-        yield from authority.recover(server, partition)
+        yield from authority.recover_partition(server, partition)
     last = partition.last.plus(GAP) if ahead else partition.last
     partition.predecessor = partition.record.authority_name if partition.last > MIN and not ahead else ""
     yield from server.save(
@@ -400,34 +400,34 @@ def _own(server: ReplicaState, partition: Partition, *, ahead: bool) -> Job[None
         server.stop_timer(Timer(TimerPurpose.BSC_ACK))
 
 
-def claim(server: ReplicaState) -> Job[None]:
+def write_roles(server: ReplicaState) -> Job[None]:
     """Write our role and name into the objects: our machine, the PSC of our site, the PEC."""
     site = server.site
     waits = False
     if site is not None and server.is_demoted:  # a handover that was interrupted, or refused
-        outcome = yield from _serve(server, site, server.settings.machine_id, Service.PSC)
+        outcome = yield from _write_role(server, site, server.settings.machine_id, Service.PSC)
         server.is_demoted = outcome.identifier is None
-        waits = outcome.status in authority.PASSING
-    waits |= yield from _claim_machine(server)
+        waits = outcome.status in authority.TEMPORARY_STATUSES
+    waits |= yield from _write_machine_name(server)
     enterprise = server.enterprise
     if enterprise is not None:
-        found = yield from _enterprise()
+        found = yield from _read_enterprise()
         if found is not None:
-            waits |= yield from _claim_name(server, ObjectType.ENTERPRISE, found, Propid.E_PECNAME)
-        yield from _keep_name(server, enterprise)
+            waits |= yield from _write_name(server, ObjectType.ENTERPRISE, found, Propid.E_PECNAME)
+        yield from _persist_pec_name(server, enterprise)
     if site is not None:
         operation = ReadObject(object_type=ObjectType.SITE, identifier=site.id)
         own = yield from perform(operation, ObjectRead)
-        waits |= yield from _claim_name(server, ObjectType.SITE, own, Propid.S_PSC)
+        waits |= yield from _write_name(server, ObjectType.SITE, own, Propid.S_PSC)
     if waits:
         server.start_timer(Timer(TimerPurpose.CLAIM), server.settings.sync_wait_s)
 
 
-def _keep_name(server: ReplicaState, enterprise: Partition) -> Job[None]:
+def _persist_pec_name(server: ReplicaState, enterprise: Partition) -> Job[None]:
     """Persist our name as the PEC's once the enterprise has it; until then another name means a handover."""
     if not enterprise.record.owned or enterprise.record.authority_name == server.name:
         return
-    found = yield from _enterprise()
+    found = yield from _read_enterprise()
     pec_name = text(found.properties or (), Propid.E_PECNAME) if found is not None else server.name
     if server.is_me(pec_name or ""):
         yield from server.save(enterprise, authority_name=server.name)
@@ -435,24 +435,24 @@ def _keep_name(server: ReplicaState, enterprise: Partition) -> Job[None]:
 
 def on_handover_failed(server: ReplicaState, _event: HandoverFailed) -> Job[None]:
     """Write our role and name into the objects again."""
-    yield from claim(server)
+    yield from write_roles(server)
 
 
 def on_claim_timer(server: ReplicaState, _key: str) -> Job[None]:
     """Try again to write our role and name into the objects."""
-    yield from claim(server)
+    yield from write_roles(server)
 
 
-def _claim_machine(server: ReplicaState) -> Job[bool]:
+def _write_machine_name(server: ReplicaState) -> Job[bool]:
     if server.settings.site_id not in server.partitions:
         return False
-    own = yield from _own_machine(server)
+    own = yield from _read_own_machine(server)
     if own.partition_id != server.settings.site_id:
         return False
-    return (yield from _claim_name(server, ObjectType.MACHINE, own, Propid.QM_PATHNAME))
+    return (yield from _write_name(server, ObjectType.MACHINE, own, Propid.QM_PATHNAME))
 
 
-def _claim_name(server: ReplicaState, kind: ObjectType, found: ObjectRead, propid: Propid) -> Job[bool]:
+def _write_name(server: ReplicaState, kind: ObjectType, found: ObjectRead, propid: Propid) -> Job[bool]:
     """Set a property of an object to our name, here or at its authority.
 
     Returns:
@@ -464,7 +464,7 @@ def _claim_name(server: ReplicaState, kind: ObjectType, found: ObjectRead, propi
         return False
     properties = ((propid, server.name),)
     if not partition.record.owned:
-        requests.ask_authority(server, kind, found.identifier, partition.id, properties)
+        requests.request_update(server, kind, found.identifier, partition.id, properties)
         return True
     wanted = ChangeRequest(
         command=Command.UPDATE, object_type=kind, identifier=found.identifier, properties=properties
@@ -472,7 +472,7 @@ def _claim_name(server: ReplicaState, kind: ObjectType, found: ObjectRead, propi
     outcome = yield from authority.execute(server, partition, wanted)
     if outcome.status != Hresult.MQ_OK:
         server.note("our name was refused", f"{propid.spec_name}, status {outcome.status:#010x}")
-    return outcome.status in authority.PASSING
+    return outcome.status in authority.TEMPORARY_STATUSES
 
 
 def take_over(server: ReplicaState, event: TakeOver) -> Job[None]:
@@ -490,34 +490,34 @@ def take_over(server: ReplicaState, event: TakeOver) -> Job[None]:
         server.reply(event.request, Hresult.MQ_ERROR_ILLEGAL_OPERATION)
         return
     if not partition.record.owned:
-        yield from _own(server, partition, ahead=True)
+        yield from _take_ownership(server, partition, ahead=True)
         yield from publish(server, AuthorityChanged())
     status: int = Hresult.MQ_OK
     if partition.id == server.settings.site_id:
-        status = yield from _be_controller(server, partition)
-    yield from claim(server)
+        status = yield from _write_site_roles(server, partition)
+    yield from write_roles(server)
     server.reply(event.request, status)
 
 
-def _be_controller(server: ReplicaState, site: Partition) -> Job[int]:
+def _write_site_roles(server: ReplicaState, site: Partition) -> Job[int]:
     """Set the roles of the site's machines: this server is its PSC, the others are BSCs.
 
     Returns:
         MQ_OK; else the status of the last update that failed.
     """
     status: int = Hresult.MQ_OK
-    others = yield from _controllers(server, site)
+    others = yield from _read_other_controllers(server, site)
     for one in others:
-        outcome = yield from _serve(server, site, one.identifier, Service.BSC)
+        outcome = yield from _write_role(server, site, one.identifier, Service.BSC)
         status = outcome.status or status
-    own = yield from _own_machine(server)
+    own = yield from _read_own_machine(server)
     if own.partition_id == site.id and not is_of(own.properties or (), CONTROLLER):
-        outcome = yield from _serve(server, site, own.identifier, Service.PSC)
+        outcome = yield from _write_role(server, site, own.identifier, Service.PSC)
         status = outcome.status or status
     return status
 
 
-def _serve(
+def _write_role(
     server: ReplicaState, site: Partition, identifier: Guid | None, role: Service
 ) -> Job[ObjectOutcome]:
     wanted = ChangeRequest(

@@ -24,13 +24,13 @@ def on_timer(server: ReplicaState, key: str) -> Job[None]:
     if partition is not None and not partition.record.owned:
         partition.asking = False
         partition.tries += 1
-        partition.hint = _somebody_else(server, partition)
+        partition.hint = _other_source(server, partition)
         yield from resume(server, partition)
 
 
-def _somebody_else(server: ReplicaState, partition: Partition) -> str:
+def _other_source(server: ReplicaState, partition: Partition) -> str:
     """Return the server to ask after a timeout: at every second try another trusted one (R46, R71)."""
-    others = trust.confidants(server, partition)
+    others = trust.other_sources(server, partition)
     if not others or partition.tries % 2:
         return ""
     return others[(partition.tries // 2 - 1) % len(others)]
@@ -90,7 +90,7 @@ def _after_reply(
     """
     asked_from = message.from_seq_number
     if _reached(message) <= asked_from and min(partition.gap_at, partition.last) <= asked_from:
-        yield from _caught_up(server, partition, sender)
+        yield from _after_empty_reply(server, partition, sender)
         return
     sync_requests.finish(server, partition)
     if partition.last > asked_from:
@@ -106,11 +106,11 @@ def _reached(message: SyncReplyMessage) -> SequenceNumber:
     return max((one.seq_number for one in message.directory_changes), default=MIN)
 
 
-def _caught_up(server: ReplicaState, partition: Partition, sender: str) -> Job[None]:
+def _after_empty_reply(server: ReplicaState, partition: Partition, sender: str) -> Job[None]:
     """Handle a reply without news."""
     sync_requests.finish(server, partition)
     partition.hint = ""
-    yield from succession.caught_up(server, partition, sender)
+    yield from succession.handle_no_news(server, partition, sender)
     if key_of(sender) == key_of(server.upstream(partition)):
         partition.tries = 0
     if not partition.record.owned and (partition.known > partition.last or not partition.whole):
@@ -150,7 +150,7 @@ def resynchronize(server: ReplicaState, event: Resynchronize) -> Job[None]:
     partition = server.partitions.get(event.partition_id)
     why_not = "there is no such partition"
     if partition is not None:
-        why_not = yield from _why_not_anew(server, partition)
+        why_not = yield from _refusal(server, partition)
     if partition is None or why_not:
         server.warn("refused to synchronize in full", f"partition {event.partition_id}: {why_not}")
         server.reply(event.request, Hresult.MQ_ERROR_ILLEGAL_OPERATION)
@@ -162,14 +162,14 @@ def resynchronize(server: ReplicaState, event: Resynchronize) -> Job[None]:
     server.reply(event.request, Hresult.MQ_OK)
 
 
-def _why_not_anew(server: ReplicaState, partition: Partition) -> Job[str]:
+def _refusal(server: ReplicaState, partition: Partition) -> Job[str]:
     """Return why a partition cannot be synchronized in full from another server; empty if it can."""
     if partition.record.owned:
         return "this server owns it, and what is in its directory counts"
     upstream = server.upstream(partition)
     if not upstream or server.is_me(upstream):
         return "this server knows no other one to ask: name the authority first (NameAuthority)"
-    if partition.doubted or (yield from succession.find_naming(server, partition)) is not None:
+    if partition.doubted or (yield from succession.find_naming_object(server, partition)) is not None:
         return "nobody owns it, and this server is to: wait until it does"
     return ""
 

@@ -63,12 +63,12 @@ def receive(server: ReplicaState, message: SyncRequestMessage, sender: str) -> J
         to_seq_number=reached,
         purged_seq_number=purged,
         complete_sync0=complete,
-        directory_changes=chained(found.changes, start, purged),
+        directory_changes=chain_changes(found.changes, start, purged),
     )
     server.send(message.requester_name, reply, acks=False)
 
 
-def chained(
+def chain_changes(
     changes: tuple[DirectoryChange, ...], start: SequenceNumber, purged: SequenceNumber
 ) -> tuple[DirectoryChange, ...]:
     """Return ascending changes with PreviousSeqNumber set to the number before each (decision R6)."""

@@ -32,25 +32,25 @@ from mqdssm.model.replication import (
 )
 
 
-def derive(server: ReplicaState) -> Job[None]:
+def derive_neighbors(server: ReplicaState) -> Job[None]:
     """Derive partitions and neighbours from the objects."""
     sites = yield from perform(
         ListObjects(object_type=ObjectType.SITE, partition_id=PEC_PARTITION_ID), ObjectsListed
     )
     for site in sites.objects:
         if site.identifier is not None:
-            yield from _ensure_partition(server, site.identifier, _psc_of(site))
+            yield from _add_partition(server, site.identifier, _psc_of(site))
             yield from _follow_site(server, site, server.partitions[site.identifier])
     if server.enterprise is not None:
-        yield from _forget_removed(server, {site.identifier for site in sites.objects})
+        yield from _remove_deleted_sites(server, {site.identifier for site in sites.objects})
     server.is_retiring = succession.is_retiring(server, sites.objects)
     serves = server.enterprise is not None or server.site is not None or server.is_retiring
-    pscs = _wanted_pscs(server, sites.objects) if serves else {}
-    yield from _replace(server, server.pscs, pscs)
+    pscs = _find_pscs(server, sites.objects) if serves else {}
+    yield from _replace_neighbors(server, server.pscs, pscs)
     bscs: dict[str, Neighbor] = {}
     if server.site is not None or server.is_retiring:
-        bscs = yield from _wanted_bscs(server)
-    yield from _replace(server, server.bscs, bscs)
+        bscs = yield from _find_bscs(server)
+    yield from _replace_neighbors(server, server.bscs, bscs)
 
 
 def _follow_site(server: ReplicaState, site: ObjectRead, known: Partition) -> Job[None]:
@@ -60,27 +60,27 @@ def _follow_site(server: ReplicaState, site: ObjectRead, known: Partition) -> Jo
         return
     psc_name = _psc_of(site)
     if psc_name and not server.is_me(psc_name) and not known.record.owned:
-        yield from _name_authority(server, known, psc_name)
+        yield from _follow_psc(server, known, psc_name)
 
 
-def _name_authority(server: ReplicaState, site: Partition, psc_name: str) -> Job[None]:
+def _follow_psc(server: ReplicaState, site: Partition, psc_name: str) -> Job[None]:
     """Record the PSC that a site's object names.
 
     The PEC then persists its last number: sites' objects up to that number have been followed (R127).
     """
     is_new = key_of(site.record.authority_name) != key_of(psc_name)
-    yield from succession.follow(server, site, psc_name)
+    yield from succession.follow_authority(server, site, psc_name)
     if is_new:
-        yield from _note_followed(server)
+        yield from _persist_followed(server)
 
 
-def _note_followed(server: ReplicaState) -> Job[None]:
+def _persist_followed(server: ReplicaState) -> Job[None]:
     enterprise = server.enterprise
     if enterprise is not None and enterprise.last > enterprise.record.last:
         yield from server.save(enterprise, last=enterprise.last)
 
 
-def _forget_removed(server: ReplicaState, sites: set[Guid | None]) -> Job[None]:
+def _remove_deleted_sites(server: ReplicaState, sites: set[Guid | None]) -> Job[None]:
     """Complete the removal of sites that a crash interrupted."""
     for partition_id in list(server.partitions):
         if partition_id != PEC_PARTITION_ID and partition_id not in sites:
@@ -91,7 +91,7 @@ def _psc_of(site: ObjectRead) -> str:
     return text(site.properties or (), Propid.S_PSC) or ""
 
 
-def _wanted_pscs(server: ReplicaState, sites: Iterable[ObjectRead]) -> dict[str, Neighbor]:
+def _find_pscs(server: ReplicaState, sites: Iterable[ObjectRead]) -> dict[str, Neighbor]:
     wanted = {}
     for site in sites:
         name = _psc_of(site)
@@ -105,7 +105,7 @@ def _wanted_pscs(server: ReplicaState, sites: Iterable[ObjectRead]) -> dict[str,
     return wanted
 
 
-def _wanted_bscs(server: ReplicaState) -> Job[dict[str, Neighbor]]:
+def _find_bscs(server: ReplicaState) -> Job[dict[str, Neighbor]]:
     found = yield from perform(
         ListObjects(
             object_type=ObjectType.MACHINE,
@@ -123,24 +123,26 @@ def _wanted_bscs(server: ReplicaState) -> Job[dict[str, Neighbor]]:
     return wanted
 
 
-def _replace(server: ReplicaState, kept: dict[str, Neighbor], wanted: dict[str, Neighbor]) -> Job[None]:
+def _replace_neighbors(
+    server: ReplicaState, kept: dict[str, Neighbor], wanted: dict[str, Neighbor]
+) -> Job[None]:
     for key in [key for key in kept if key not in wanted]:
-        yield from _remove(server, kept, key)
+        yield from _remove_neighbor(server, kept, key)
     for key, neighbor in wanted.items():
         if key in kept:
             kept[key].machine_id = neighbor.machine_id
             _start_timer(server, kept[key])
         else:
-            yield from _add(server, kept, neighbor)
+            yield from _add_neighbor(server, kept, neighbor)
 
 
-def _add(server: ReplicaState, kept: dict[str, Neighbor], neighbor: Neighbor) -> Job[None]:
+def _add_neighbor(server: ReplicaState, kept: dict[str, Neighbor], neighbor: Neighbor) -> Job[None]:
     kept[key_of(neighbor.name)] = neighbor
     yield from server.save_neighbor(neighbor)
     _start_timer(server, neighbor)
 
 
-def _remove(server: ReplicaState, kept: dict[str, Neighbor], key: str) -> Job[None]:
+def _remove_neighbor(server: ReplicaState, kept: dict[str, Neighbor], key: str) -> Job[None]:
     gone = kept.pop(key)
     propagation.send(server, gone)  # its removal is among the waiting changes
     server.stop_timer(gone.timer)
@@ -157,7 +159,7 @@ def _start_timer(server: ReplicaState, neighbor: Neighbor) -> None:
     server.start_timer(neighbor.timer, wait_s)
 
 
-def _ensure_partition(server: ReplicaState, site_id: Guid, psc_name: str) -> Job[None]:
+def _add_partition(server: ReplicaState, site_id: Guid, psc_name: str) -> Job[None]:
     """Add a partition for a new site (3.1.7.2.5, 3.1.7.2.11; decision R4)."""
     if site_id in server.partitions:
         return
@@ -180,7 +182,7 @@ def _ensure_partition(server: ReplicaState, site_id: Guid, psc_name: str) -> Job
 
 def on_authority_changed(server: ReplicaState, _event: AuthorityChanged) -> Job[None]:
     """Derive the neighbours that belong to our new role."""
-    yield from derive(server)
+    yield from derive_neighbors(server)
 
 
 def on_objects_changed(server: ReplicaState, event: ObjectsChanged) -> Job[None]:
@@ -196,8 +198,8 @@ def on_objects_changed(server: ReplicaState, event: ObjectsChanged) -> Job[None]
         elif kind is ObjectType.MACHINE:
             needs_derive |= yield from _after_machine(server, partition, change)
     if needs_derive:
-        yield from derive(server)
-        yield from succession.claim(server)
+        yield from derive_neighbors(server)
+        yield from succession.write_roles(server)
     if event.flush and (needs_flush or needs_derive):
         propagation.flush(server)
 
@@ -219,12 +221,12 @@ def _after_site(server: ReplicaState, change: DirectoryChange) -> Job[bool]:
         return False
     known = server.partitions.get(site_id)
     if known is not None and known.record.owned:
-        yield from _name_owner(server, known, psc_name)
+        yield from _check_owner(server, known, psc_name)
     if known is None or known.record.owned or not psc_name:
         return True
     mine = site_id == server.settings.site_id
     if not server.is_me(psc_name):
-        yield from _name_authority(server, known, psc_name)
+        yield from _follow_psc(server, known, psc_name)
     elif mine and server.settings.role is not Role.BSC and not server.is_demoted:
         # our name was wrong before: as for a new site (decision R43)
         yield from server.save(
@@ -234,7 +236,7 @@ def _after_site(server: ReplicaState, change: DirectoryChange) -> Job[bool]:
     return True
 
 
-def _name_owner(server: ReplicaState, site: Partition, psc_name: str) -> Job[None]:
+def _check_owner(server: ReplicaState, site: Partition, psc_name: str) -> Job[None]:
     """Handle the PSC named for our own site: the enterprise confirms us, or we were replaced (R39)."""
     predecessor = site.record.predecessor
     if predecessor and server.is_me(psc_name):
@@ -260,7 +262,7 @@ def _after_enterprise(server: ReplicaState, partition: Partition, change: Direct
     if not pec_name or partition.record.owned:
         return False
     yield from follow_pec(server, pec_name)
-    yield from succession.inherit_if_named(server, partition)
+    yield from succession.own_if_named(server, partition)
     return True
 
 
@@ -287,7 +289,7 @@ def _after_machine(server: ReplicaState, partition: Partition, change: Directory
     identifier = change.guid_identifier or guid(change.properties, Propid.QM_MACHINE_ID)
     if change.command is Command.DELETE:
         if mine and identifier is not None:
-            yield from _machine_gone(server, identifier)
+            yield from _remove_machine(server, identifier)
         return False
     role = service(change.properties)
     if mine and identifier == server.settings.machine_id:
@@ -306,13 +308,13 @@ def _after_machine(server: ReplicaState, partition: Partition, change: Directory
         identifier, name = found.identifier, text(found.properties or (), Propid.QM_PATHNAME)
     if identifier is None or not name:
         return False
-    followed = yield from _authority_named(server, partition, identifier, name, role)
+    followed = yield from _record_authority(server, partition, identifier, name, role)
     if mine and identifier != server.settings.machine_id:
-        yield from _bsc_named(server, partition, identifier, name, role)
+        yield from _update_bsc(server, partition, identifier, name, role)
     return followed
 
 
-def _authority_named(
+def _record_authority(
     server: ReplicaState, partition: Partition, identifier: Guid, name: str, role: Service
 ) -> Job[bool]:
     """Record the authority that a machine's role names, for another owner's partition."""
@@ -321,29 +323,29 @@ def _authority_named(
         return False
     if identifier == server.settings.machine_id:
         if role & CONTROLLER:
-            yield from succession.inherit_if_named(server, partition)
+            yield from succession.own_if_named(server, partition)
         elif role & Service.BSC:
-            succession.be_bsc(server, partition)
+            succession.become_bsc(server, partition)
         return False
     known = {key_of(partition.record.authority_name)}
     if mine and server.is_bsc:
         known.add(key_of(server.psc_name))  # set by an administrator, and outdated
     if not role & CONTROLLER or known == {key_of(name)}:
         return False
-    if (yield from _is_anothers(server, partition, name)):
+    if (yield from _is_name_taken(server, partition, name)):
         server.note("dropped: an authority with another one's name", f"{name}, partition {partition.id}")
         return False
     enterprise = server.partitions[PEC_PARTITION_ID].record
     # the PEC's site cannot be handed over, so the PEC was renamed
     is_pec = key_of(enterprise.authority_name) in known and not enterprise.owned
-    yield from _note_followed(server)  # else, after a crash, its site's older object would count
-    yield from succession.follow(server, partition, name)
+    yield from _persist_followed(server)  # else, after a crash, its site's older object would count
+    yield from succession.follow_authority(server, partition, name)
     if is_pec:
         yield from follow_pec(server, name)
     return True
 
 
-def _is_anothers(server: ReplicaState, partition: Partition, name: str) -> Job[bool]:
+def _is_name_taken(server: ReplicaState, partition: Partition, name: str) -> Job[bool]:
     """Return True if a successor's name is that of another site's server, in whose name it could send.
 
     If two sites have a machine of that name, the enterprise names the PSC (decision R142).
@@ -363,7 +365,7 @@ def _is_anothers(server: ReplicaState, partition: Partition, name: str) -> Job[b
     return False
 
 
-def _bsc_named(
+def _update_bsc(
     server: ReplicaState, partition: Partition, identifier: Guid, name: str, role: Service
 ) -> Job[None]:
     """Add or remove a BSC of our site after a change of its machine's role."""
@@ -372,16 +374,16 @@ def _bsc_named(
     if role & (Service.BSC | CONTROLLER):
         for key in [key for key, one in server.bscs.items() if one.machine_id == identifier]:
             if key != key_of(name):  # the machine was renamed
-                yield from _remove(server, server.bscs, key)
+                yield from _remove_neighbor(server, server.bscs, key)
         if key_of(name) not in server.bscs:
             record = DirectoryNeighbor(partition_id=partition.id, machine_name=name, is_bsc=True)
-            yield from _add(server, server.bscs, Neighbor(record, machine_id=identifier))
+            yield from _add_neighbor(server, server.bscs, Neighbor(record, machine_id=identifier))
     else:
-        yield from _machine_gone(server, identifier)
+        yield from _remove_machine(server, identifier)
 
 
-def _machine_gone(server: ReplicaState, identifier: Guid) -> Job[None]:
+def _remove_machine(server: ReplicaState, identifier: Guid) -> Job[None]:
     if identifier == server.settings.machine_id:
         server.has_machine = False
     for key in [key for key, one in server.bscs.items() if one.machine_id == identifier]:
-        yield from _remove(server, server.bscs, key)
+        yield from _remove_neighbor(server, server.bscs, key)

@@ -105,7 +105,7 @@ def is_from(server: ReplicaState, sender: str, name: str) -> bool:
     return bool(name) and (key == key_of(name) or key_of(name) in server.aliases.get(key, ()))
 
 
-def believes(server: ReplicaState, partition: Partition, sender: str) -> bool:
+def accepts(server: ReplicaState, partition: Partition, sender: str) -> bool:
     """Return True if changes of a partition are accepted from a machine."""
     if partition.record.owned:
         return False
@@ -113,7 +113,7 @@ def believes(server: ReplicaState, partition: Partition, sender: str) -> bool:
     return any(is_from(server, sender, name) for name in names)
 
 
-def confidants(server: ReplicaState, partition: Partition) -> list[str]:
+def other_sources(server: ReplicaState, partition: Partition) -> list[str]:
     """Return the servers to ask about a partition besides its authority and our PSC, likeliest first.
 
     The PEC knows who owns each partition, so that it is trusted about all. For its own partition, while it
@@ -127,9 +127,9 @@ def confidants(server: ReplicaState, partition: Partition) -> list[str]:
     return [name for name in names if name in pec]
 
 
-def confides(server: ReplicaState, partition: Partition, sender: str) -> bool:
+def is_other_source(server: ReplicaState, partition: Partition, sender: str) -> bool:
     """Return True if a machine with more changes of another owner's partition may be asked about it."""
-    return any(is_from(server, sender, name) for name in confidants(server, partition))
+    return any(is_from(server, sender, name) for name in other_sources(server, partition))
 
 
 def may_displace(server: ReplicaState, partition: Partition, sender: str) -> Job[bool]:
@@ -144,7 +144,7 @@ def may_displace(server: ReplicaState, partition: Partition, sender: str) -> Job
     return (yield from permissions.is_named(partition, sender))
 
 
-def recognize(server: ReplicaState, event: Received) -> Job[None]:
+def record_aliases(server: ReplicaState, event: Received) -> Job[None]:
     """Record the names under which our directory has a renamed sender, found by its machine's identifier.
 
     Each partition is checked separately: an authority may give any identifier to an object of its own.
@@ -184,20 +184,20 @@ def _is_controller(partition: Partition, machine_id: Guid) -> Job[bool]:
     return is_of(found.properties or (), CONTROLLER)
 
 
-def admit(server: ReplicaState, event: Received) -> Job[ReplicationMessage | None]:
+def filter_message(server: ReplicaState, event: Received) -> Job[ReplicationMessage | None]:
     """Filter a message: keep the content that is accepted from its sender.
 
     Returns:
         The rest for its handler; None if nothing is left.
     """
-    yield from recognize(server, event)
+    yield from record_aliases(server, event)
     message, sender = event.message, event.sender
     match message:
         case ChangePropagationMessage():
             return _admit_propagation(server, message, sender)
         case SyncReplyMessage() | AlreadyPurgedMessage():
             partition = server.partitions.get(message.partition_id)
-            if partition is None or not believes(server, partition, sender):
+            if partition is None or not accepts(server, partition, sender):
                 server.note(
                     "dropped: a reply that was not asked for", f"{message.partition_id}, from {sender}"
                 )
@@ -211,10 +211,10 @@ def admit(server: ReplicaState, event: Received) -> Job[ReplicationMessage | Non
                 )
                 return None
         case ChangeRequestMessage():
-            if requests.is_settled(server, message, sender):
+            if requests.is_known_request(server, message, sender):
                 return message  # a copy gets the same answer as the first one (decision R119)
-            if not (yield from permissions.admits(server, message, event)):
-                requests.conclude(server, message, Hresult.MQ_ERROR_ACCESS_DENIED, sender)
+            if not (yield from permissions.is_permitted(server, message, event)):
+                requests.answer_request(server, message, Hresult.MQ_ERROR_ACCESS_DENIED, sender)
                 return None
     return message
 
@@ -228,9 +228,9 @@ def _admit_propagation(
         partition = server.partitions.get(change.partition_id)
         if partition is None:
             refused["of an unknown partition", change.partition_id] = None
-        elif not believes(server, partition, sender):
+        elif not accepts(server, partition, sender):
             refused["from a machine that is not asked", change.partition_id] = None
-        elif not _fits(change):
+        elif not _is_possible(change):
             refused["of objects that a partition cannot have", change.partition_id] = None
         else:
             believed.append(change)
@@ -246,7 +246,7 @@ def _admit_propagation(
 
 
 def _admit_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) -> SyncReplyMessage:
-    fitting = tuple(one for one in message.directory_changes if _fits(one))
+    fitting = tuple(one for one in message.directory_changes if _is_possible(one))
     if len(fitting) == len(message.directory_changes):
         return message
     why = "of objects that a partition cannot have"
@@ -254,7 +254,7 @@ def _admit_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) -
     return replace(message, directory_changes=fitting)
 
 
-def _fits(change: DirectoryChange) -> bool:
+def _is_possible(change: DirectoryChange) -> bool:
     """Return True if a partition can have objects of a change's type."""
     kind = type_of(change)
     return kind is None or (change.partition_id != PEC_PARTITION_ID) is (kind in SITE_TYPES)

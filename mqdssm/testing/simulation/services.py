@@ -6,7 +6,7 @@ They read the next sequence number, write, and notify the engine. A server may s
 from typing import Final, Protocol
 
 from mqdssm.engines.replication.actions import ChangeObject, PropagateChange
-from mqdssm.engines.replication.authority import PASSING
+from mqdssm.engines.replication.authority import TEMPORARY_STATUSES
 from mqdssm.engines.replication.operations import (
     CreateObject,
     DeleteObject,
@@ -110,7 +110,7 @@ class Services:
         world.book.ask(ClientRequest(asked, server.index, server.life, world.schedule.now))
         outcome = server.write(_operation(asked, identifier, number))
         status = outcome.status if isinstance(outcome, ObjectOutcome) else Hresult.MQ_ERROR
-        if status not in PASSING and status != Hresult.MQ_OK:
+        if status not in TEMPORARY_STATUSES and status != Hresult.MQ_OK:
             world.book.told(asked.request, int(status), world.schedule.now)
             return
         self.written += status == Hresult.MQ_OK
