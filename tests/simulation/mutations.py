@@ -18,6 +18,7 @@ from mqdssm.engines.replication import (
     propagation,
     reported_numbers,
     requests,
+    server_roles,
     succession,
     sync,
     sync_replies,
@@ -265,7 +266,7 @@ def _inherits_early(server, partition, *, surely=False):
     """The number of the baton is not looked at: whoever hears of it is the authority."""
     if partition.record.owned or partition.id != server.settings.site_id:
         return
-    found = yield from succession._read_own_machine(server)
+    found = yield from server_roles.read_own_machine(server)
     if is_of(found.properties or (), CONTROLLER):
         yield from succession._become_authority(server, partition)
 

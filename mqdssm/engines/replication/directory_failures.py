@@ -14,6 +14,7 @@ from mqdssm.engines.replication import (
     authority,
     propagation,
     requests,
+    server_roles,
     startup,
     succession,
     sync_requests,
@@ -86,7 +87,7 @@ def on_again_timer(server: ReplicaState, _key: str) -> Job[None]:
         yield from _recover_unfinished(server, partition)
     yield from succession.complete_handovers(server)
     yield from topology.derive_neighbors(server)
-    yield from succession.write_roles(server)
+    yield from server_roles.write_roles(server)
     if unfinished:
         propagation.send_to_all(server)  # neighbours were not notified of the work that was given up
 

@@ -19,6 +19,7 @@ from mqdssm.engines.replication import (
     purging,
     reported_numbers,
     requests,
+    server_roles,
     startup,
     status,
     succession,
@@ -100,7 +101,7 @@ _INTERNAL_EVENTS: Final[Mapping[type[InternalEvent], Callable[[ReplicaState, Any
         {
             ObjectsChanged: topology.on_objects_changed,  # 3.1.7.2.3
             SuccessorNamed: succession.on_successor_named,  # decision R38
-            HandoverFailed: succession.on_handover_failed,
+            HandoverFailed: server_roles.on_handover_failed,
             AuthorityChanged: topology.on_authority_changed,
         }
     )
@@ -116,7 +117,7 @@ _TIMERS: Final[Mapping[TimerPurpose, Callable[[ReplicaState, str], Job[None] | N
         TimerPurpose.REQUEST: requests.on_request_timer,  # 3.3.7.1
         TimerPurpose.FORGET: requests.on_forget_timer,
         TimerPurpose.QUIET: requests.on_quiet_timer,
-        TimerPurpose.CLAIM: succession.on_claim_timer,
+        TimerPurpose.CLAIM: server_roles.on_claim_timer,
         TimerPurpose.FOREIGN: foreign.on_timer,  # decision R112
     }
 )

@@ -6,6 +6,7 @@ from mqdssm.engines.replication import (
     propagation,
     purging,
     requests,
+    server_roles,
     succession,
     sync,
     topology,
@@ -41,7 +42,7 @@ def start(server: ReplicaState, _event: Started) -> Job[None]:
         purging.start_bsc_ack(server)
     for partition in list(server.partitions.values()):
         yield from sync.resume(server, partition)
-    yield from succession.write_roles(server)
+    yield from server_roles.write_roles(server)
     foreign.start(server)
     propagation.send_to_all(server)  # servers with higher numbers then report them (decision R39)
 

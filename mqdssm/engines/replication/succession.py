@@ -9,12 +9,10 @@ is needed.
 from collections.abc import Iterable
 from typing import Final
 
-from mqdssm.engines.replication import authority, propagation, purging, requests, sync_requests
+from mqdssm.engines.replication import authority, propagation, purging, server_roles, sync_requests
 from mqdssm.engines.replication.actions import TakeOver
-from mqdssm.engines.replication.change_request import ChangeRequest
 from mqdssm.engines.replication.internal_events import (
     AuthorityChanged,
-    HandoverFailed,
     SuccessorNamed,
     publish,
 )
@@ -22,7 +20,6 @@ from mqdssm.engines.replication.operations import (
     Answer,
     HasObjects,
     ListObjects,
-    ObjectOutcome,
     ObjectRead,
     ObjectsListed,
     ReadObject,
@@ -31,9 +28,7 @@ from mqdssm.engines.replication.properties import CONTROLLER, is_of, text
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import Job, Partition, ReplicaState, authorities, key_of, perform
 from mqdssm.engines.replication.timers import Timer, TimerPurpose
-from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.seqnum import MIN
@@ -89,7 +84,7 @@ def complete_handover(server: ReplicaState, partition: Partition) -> Job[None]:
         if pec_name is not None:
             yield from hand_over(server, partition, pec_name)
         return
-    own = yield from _read_own_machine(server)
+    own = yield from server_roles.read_own_machine(server)
     server.has_machine = own.partition_id == partition.id
     server.is_demoted = server.has_machine and is_of(own.properties or (), Service.BSC)
     if not partition.record.owned:
@@ -101,25 +96,9 @@ def complete_handover(server: ReplicaState, partition: Partition) -> Job[None]:
         yield from server.save(partition, authority_name=server.name)
 
 
-def _read_own_machine(server: ReplicaState) -> Job[ObjectRead]:
-    operation = ReadObject(
-        object_type=ObjectType.MACHINE,
-        identifier=server.settings.machine_id,
-        partition_id=server.settings.site_id,
-    )
-    return (yield from perform(operation, ObjectRead))
-
-
-def _read_other_controllers(server: ReplicaState, site: Partition) -> Job[tuple[ObjectRead, ...]]:
-    """Return the other machines of a site that have the role of its PSC."""
-    operation = ListObjects(object_type=ObjectType.MACHINE, partition_id=site.id, service=int(CONTROLLER))
-    found = yield from perform(operation, ObjectsListed)
-    return tuple(one for one in found.objects if one.identifier != server.settings.machine_id)
-
-
 def _find_site_successor(server: ReplicaState, site: Partition) -> Job[str | None]:
     """Return the machine that got the site before a crash; ignore objects older than a take-over."""
-    others = yield from _read_other_controllers(server, site)
+    others = yield from server_roles.read_other_controllers(server, site)
     for one in others:
         name = text(one.properties or (), Propid.QM_PATHNAME)
         if name and one.seq_number is not None and one.seq_number > site.record.purged:
@@ -129,18 +108,12 @@ def _find_site_successor(server: ReplicaState, site: Partition) -> Job[str | Non
 
 def _find_new_pec(server: ReplicaState, enterprise: Partition) -> Job[str | None]:
     """Return the machine that got the enterprise before a crash; None if there was no handover."""
-    found = yield from _read_enterprise()
+    found = yield from server_roles.read_enterprise()
     pec_name = text(found.properties or (), Propid.E_PECNAME) if found is not None else None
     known = {key_of(enterprise.record.authority_name), key_of(server.name)}
     if found is None or found.seq_number is None or not pec_name or key_of(pec_name) in known:
         return None
     return pec_name if found.seq_number > enterprise.record.purged else None
-
-
-def _read_enterprise() -> Job[ObjectRead | None]:
-    operation = ListObjects(object_type=ObjectType.ENTERPRISE, partition_id=PEC_PARTITION_ID)
-    found = yield from perform(operation, ObjectsListed)
-    return next(iter(found.objects), None)
 
 
 def on_successor_named(server: ReplicaState, event: SuccessorNamed) -> Job[None]:
@@ -226,10 +199,10 @@ def own_if_named(server: ReplicaState, partition: Partition, *, surely: bool = F
         partition.must_ask = True  # it is checked again after the next reply
         return
     if partition.id == PEC_PARTITION_ID:
-        found = yield from _read_enterprise()
+        found = yield from server_roles.read_enterprise()
         named = found is not None and (yield from _is_named_pec(server, partition, found))
     elif partition.id == server.settings.site_id:
-        found = yield from _read_own_machine(server)
+        found = yield from server_roles.read_own_machine(server)
         named = found.partition_id == partition.id and is_of(found.properties or (), CONTROLLER)
     else:
         return
@@ -240,11 +213,11 @@ def own_if_named(server: ReplicaState, partition: Partition, *, surely: bool = F
 def find_naming_object(server: ReplicaState, partition: Partition) -> Job[ObjectRead | None]:
     """Return the object of a partition that names us as its authority, rightly or not; None if none does."""
     if partition.id == server.settings.site_id:
-        own = yield from _read_own_machine(server)
+        own = yield from server_roles.read_own_machine(server)
         return own if is_of(own.properties or (), CONTROLLER) else None
     if partition.id != PEC_PARTITION_ID:
         return None
-    found = yield from _read_enterprise()
+    found = yield from server_roles.read_enterprise()
     is_me = found is not None and server.is_me(text(found.properties or (), Propid.E_PECNAME) or "")
     return found if is_me else None
 
@@ -363,13 +336,13 @@ def _become_authority(server: ReplicaState, partition: Partition) -> Job[None]:
     ahead = (partition.doubted or not partition.settled) and partition.last > MIN
     yield from _take_ownership(server, partition, ahead=ahead)
     if partition.id == server.settings.site_id:
-        own = yield from _read_own_machine(server)
+        own = yield from server_roles.read_own_machine(server)
         server.has_machine = own.partition_id == partition.id
         enterprise = server.partitions[PEC_PARTITION_ID]
         yield from own_if_named(server, enterprise)
         sync_requests.send_if_needed(server, enterprise)
     yield from publish(server, AuthorityChanged())
-    yield from write_roles(server)
+    yield from server_roles.write_roles(server)
 
 
 def _take_ownership(server: ReplicaState, partition: Partition, *, ahead: bool) -> Job[None]:
@@ -400,81 +373,6 @@ def _take_ownership(server: ReplicaState, partition: Partition, *, ahead: bool) 
         server.stop_timer(Timer(TimerPurpose.BSC_ACK))
 
 
-def write_roles(server: ReplicaState) -> Job[None]:
-    """Write our role and name into the objects: our machine, the PSC of our site, the PEC."""
-    site = server.site
-    waits = False
-    if site is not None and server.is_demoted:  # a handover that was interrupted, or refused
-        outcome = yield from _write_role(server, site, server.settings.machine_id, Service.PSC)
-        server.is_demoted = outcome.identifier is None
-        waits = outcome.status in authority.TEMPORARY_STATUSES
-    waits |= yield from _write_machine_name(server)
-    enterprise = server.enterprise
-    if enterprise is not None:
-        found = yield from _read_enterprise()
-        if found is not None:
-            waits |= yield from _write_name(server, ObjectType.ENTERPRISE, found, Propid.E_PECNAME)
-        yield from _persist_pec_name(server, enterprise)
-    if site is not None:
-        operation = ReadObject(object_type=ObjectType.SITE, identifier=site.id)
-        own = yield from perform(operation, ObjectRead)
-        waits |= yield from _write_name(server, ObjectType.SITE, own, Propid.S_PSC)
-    if waits:
-        server.start_timer(Timer(TimerPurpose.CLAIM), server.settings.sync_wait_s)
-
-
-def _persist_pec_name(server: ReplicaState, enterprise: Partition) -> Job[None]:
-    """Persist our name as the PEC's once the enterprise has it; until then another name means a handover."""
-    if not enterprise.record.owned or enterprise.record.authority_name == server.name:
-        return
-    found = yield from _read_enterprise()
-    pec_name = text(found.properties or (), Propid.E_PECNAME) if found is not None else server.name
-    if server.is_me(pec_name or ""):
-        yield from server.save(enterprise, authority_name=server.name)
-
-
-def on_handover_failed(server: ReplicaState, _event: HandoverFailed) -> Job[None]:
-    """Write our role and name into the objects again."""
-    yield from write_roles(server)
-
-
-def on_claim_timer(server: ReplicaState, _key: str) -> Job[None]:
-    """Try again to write our role and name into the objects."""
-    yield from write_roles(server)
-
-
-def _write_machine_name(server: ReplicaState) -> Job[bool]:
-    if server.settings.site_id not in server.partitions:
-        return False
-    own = yield from _read_own_machine(server)
-    if own.partition_id != server.settings.site_id:
-        return False
-    return (yield from _write_name(server, ObjectType.MACHINE, own, Propid.QM_PATHNAME))
-
-
-def _write_name(server: ReplicaState, kind: ObjectType, found: ObjectRead, propid: Propid) -> Job[bool]:
-    """Set a property of an object to our name, here or at its authority.
-
-    Returns:
-        True if it has still to be checked that the property is set.
-    """
-    said = text(found.properties or (), propid)
-    partition = server.partitions.get(found.partition_id) if found.partition_id is not None else None
-    if found.identifier is None or partition is None or server.is_me(said or ""):
-        return False
-    properties = ((propid, server.name),)
-    if not partition.record.owned:
-        requests.request_update(server, kind, found.identifier, partition.id, properties)
-        return True
-    wanted = ChangeRequest(
-        command=Command.UPDATE, object_type=kind, identifier=found.identifier, properties=properties
-    )
-    outcome = yield from authority.execute(server, partition, wanted)
-    if outcome.status != Hresult.MQ_OK:
-        server.note("our name was refused", f"{propid.spec_name}, status {outcome.status:#010x}")
-    return outcome.status in authority.TEMPORARY_STATUSES
-
-
 def take_over(server: ReplicaState, event: TakeOver) -> Job[None]:
     """Make this server the authority of a partition whose authority is lost, as the operator says.
 
@@ -494,36 +392,6 @@ def take_over(server: ReplicaState, event: TakeOver) -> Job[None]:
         yield from publish(server, AuthorityChanged())
     status: int = Hresult.MQ_OK
     if partition.id == server.settings.site_id:
-        status = yield from _write_site_roles(server, partition)
-    yield from write_roles(server)
+        status = yield from server_roles.write_site_roles(server, partition)
+    yield from server_roles.write_roles(server)
     server.reply(event.request, status)
-
-
-def _write_site_roles(server: ReplicaState, site: Partition) -> Job[int]:
-    """Set the roles of the site's machines: this server is its PSC, the others are BSCs.
-
-    Returns:
-        MQ_OK; else the status of the last update that failed.
-    """
-    status: int = Hresult.MQ_OK
-    others = yield from _read_other_controllers(server, site)
-    for one in others:
-        outcome = yield from _write_role(server, site, one.identifier, Service.BSC)
-        status = outcome.status or status
-    own = yield from _read_own_machine(server)
-    if own.partition_id == site.id and not is_of(own.properties or (), CONTROLLER):
-        outcome = yield from _write_role(server, site, own.identifier, Service.PSC)
-        status = outcome.status or status
-    return status
-
-
-def _write_role(
-    server: ReplicaState, site: Partition, identifier: Guid | None, role: Service
-) -> Job[ObjectOutcome]:
-    wanted = ChangeRequest(
-        command=Command.UPDATE,
-        object_type=ObjectType.MACHINE,
-        identifier=identifier,
-        properties=((Propid.QM_SERVICE, int(role)),),
-    )
-    return (yield from authority.write(server, site, wanted))

@@ -6,7 +6,7 @@ too. So a crash between writing an object and a neighbour loses neither (decisio
 
 from collections.abc import Iterable
 
-from mqdssm.engines.replication import propagation, succession, sync_requests
+from mqdssm.engines.replication import propagation, server_roles, succession, sync_requests
 from mqdssm.engines.replication.internal_events import AuthorityChanged, ObjectsChanged
 from mqdssm.engines.replication.operations import (
     Done,
@@ -199,7 +199,7 @@ def on_objects_changed(server: ReplicaState, event: ObjectsChanged) -> Job[None]
             needs_derive |= yield from _after_machine(server, partition, change)
     if needs_derive:
         yield from derive_neighbors(server)
-        yield from succession.write_roles(server)
+        yield from server_roles.write_roles(server)
     if event.flush and (needs_flush or needs_derive):
         propagation.flush(server)
 

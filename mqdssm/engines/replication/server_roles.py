@@ -1,0 +1,153 @@
+"""Roles and names of this server in the objects: its machine, the PSC of its site, and the PEC.
+
+The authority of a partition writes its name into the object that names the authority. A name is written again
+until its partition's owner has accepted it.
+"""
+
+from mqdssm.engines.replication import authority, requests
+from mqdssm.engines.replication.change_request import ChangeRequest
+from mqdssm.engines.replication.internal_events import HandoverFailed
+from mqdssm.engines.replication.operations import (
+    ListObjects,
+    ObjectOutcome,
+    ObjectRead,
+    ObjectsListed,
+    ReadObject,
+)
+from mqdssm.engines.replication.properties import CONTROLLER, is_of, text
+from mqdssm.engines.replication.state import Job, Partition, ReplicaState, perform
+from mqdssm.engines.replication.timers import Timer, TimerPurpose
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import Command
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
+
+
+def read_own_machine(server: ReplicaState) -> Job[ObjectRead]:
+    """Read the object of our own machine, from our site's partition."""
+    operation = ReadObject(
+        object_type=ObjectType.MACHINE,
+        identifier=server.settings.machine_id,
+        partition_id=server.settings.site_id,
+    )
+    return (yield from perform(operation, ObjectRead))
+
+
+def read_other_controllers(server: ReplicaState, site: Partition) -> Job[tuple[ObjectRead, ...]]:
+    """Return the other machines of a site that have the role of its PSC."""
+    operation = ListObjects(object_type=ObjectType.MACHINE, partition_id=site.id, service=int(CONTROLLER))
+    found = yield from perform(operation, ObjectsListed)
+    return tuple(one for one in found.objects if one.identifier != server.settings.machine_id)
+
+
+def read_enterprise() -> Job[ObjectRead | None]:
+    """Read the enterprise's object; return None if there is none yet."""
+    operation = ListObjects(object_type=ObjectType.ENTERPRISE, partition_id=PEC_PARTITION_ID)
+    found = yield from perform(operation, ObjectsListed)
+    return next(iter(found.objects), None)
+
+
+def write_roles(server: ReplicaState) -> Job[None]:
+    """Write our role and name into the objects: our machine, the PSC of our site, the PEC."""
+    site = server.site
+    waits = False
+    if site is not None and server.is_demoted:  # a handover that was interrupted, or refused
+        outcome = yield from _write_role(server, site, server.settings.machine_id, Service.PSC)
+        server.is_demoted = outcome.identifier is None
+        waits = outcome.status in authority.TEMPORARY_STATUSES
+    waits |= yield from _write_machine_name(server)
+    enterprise = server.enterprise
+    if enterprise is not None:
+        found = yield from read_enterprise()
+        if found is not None:
+            waits |= yield from _write_name(server, ObjectType.ENTERPRISE, found, Propid.E_PECNAME)
+        yield from _persist_pec_name(server, enterprise)
+    if site is not None:
+        operation = ReadObject(object_type=ObjectType.SITE, identifier=site.id)
+        own = yield from perform(operation, ObjectRead)
+        waits |= yield from _write_name(server, ObjectType.SITE, own, Propid.S_PSC)
+    if waits:
+        server.start_timer(Timer(TimerPurpose.CLAIM), server.settings.sync_wait_s)
+
+
+def _persist_pec_name(server: ReplicaState, enterprise: Partition) -> Job[None]:
+    """Persist our name as the PEC's once the enterprise has it; until then another name means a handover."""
+    if not enterprise.record.owned or enterprise.record.authority_name == server.name:
+        return
+    found = yield from read_enterprise()
+    pec_name = text(found.properties or (), Propid.E_PECNAME) if found is not None else server.name
+    if server.is_me(pec_name or ""):
+        yield from server.save(enterprise, authority_name=server.name)
+
+
+def on_handover_failed(server: ReplicaState, _event: HandoverFailed) -> Job[None]:
+    """Write our role and name into the objects again."""
+    yield from write_roles(server)
+
+
+def on_claim_timer(server: ReplicaState, _key: str) -> Job[None]:
+    """Try again to write our role and name into the objects."""
+    yield from write_roles(server)
+
+
+def _write_machine_name(server: ReplicaState) -> Job[bool]:
+    if server.settings.site_id not in server.partitions:
+        return False
+    own = yield from read_own_machine(server)
+    if own.partition_id != server.settings.site_id:
+        return False
+    return (yield from _write_name(server, ObjectType.MACHINE, own, Propid.QM_PATHNAME))
+
+
+def _write_name(server: ReplicaState, kind: ObjectType, found: ObjectRead, propid: Propid) -> Job[bool]:
+    """Set a property of an object to our name, here or at its authority.
+
+    Returns:
+        True if it has still to be checked that the property is set.
+    """
+    said = text(found.properties or (), propid)
+    partition = server.partitions.get(found.partition_id) if found.partition_id is not None else None
+    if found.identifier is None or partition is None or server.is_me(said or ""):
+        return False
+    properties = ((propid, server.name),)
+    if not partition.record.owned:
+        requests.request_update(server, kind, found.identifier, partition.id, properties)
+        return True
+    wanted = ChangeRequest(
+        command=Command.UPDATE, object_type=kind, identifier=found.identifier, properties=properties
+    )
+    outcome = yield from authority.execute(server, partition, wanted)
+    if outcome.status != Hresult.MQ_OK:
+        server.note("our name was refused", f"{propid.spec_name}, status {outcome.status:#010x}")
+    return outcome.status in authority.TEMPORARY_STATUSES
+
+
+def write_site_roles(server: ReplicaState, site: Partition) -> Job[int]:
+    """Set the roles of the site's machines: this server is its PSC, the others are BSCs.
+
+    Returns:
+        MQ_OK; else the status of the last update that failed.
+    """
+    status: int = Hresult.MQ_OK
+    others = yield from read_other_controllers(server, site)
+    for one in others:
+        outcome = yield from _write_role(server, site, one.identifier, Service.BSC)
+        status = outcome.status or status
+    own = yield from read_own_machine(server)
+    if own.partition_id == site.id and not is_of(own.properties or (), CONTROLLER):
+        outcome = yield from _write_role(server, site, own.identifier, Service.PSC)
+        status = outcome.status or status
+    return status
+
+
+def _write_role(
+    server: ReplicaState, site: Partition, identifier: Guid | None, role: Service
+) -> Job[ObjectOutcome]:
+    wanted = ChangeRequest(
+        command=Command.UPDATE,
+        object_type=ObjectType.MACHINE,
+        identifier=identifier,
+        properties=((Propid.QM_SERVICE, int(role)),),
+    )
+    return (yield from authority.write(server, site, wanted))
