@@ -294,8 +294,8 @@ def _never_asks(_server, _partition, _number, _sender):
 def _steps_down_by_number(server, partition, sender):
     """What was numbered twice is not asked for again (decision R70)."""
     yield from server.save(partition, owned=False, authority_name=sender, last=partition.last)
-    partition.whole = partition.settled = False
-    partition.doubted = True
+    partition.is_whole = partition.is_settled = False
+    partition.is_doubted = True
     yield from topology.derive_neighbors(server)
     sync_requests.send(server, partition)
 

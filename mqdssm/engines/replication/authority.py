@@ -56,24 +56,24 @@ TEMPORARY_STATUSES: Final = frozenset(
 """Statuses of changes that may succeed later; if a store returns one, the change may have been made."""
 
 
-def execute(server: ReplicaState, partition: Partition, wanted: ChangeRequest) -> Job[ObjectOutcome]:
+def execute(server: ReplicaState, partition: Partition, request: ChangeRequest) -> Job[ObjectOutcome]:
     """Check and write a change; hand the partition over if the change names a new PSC or PEC."""
-    if wanted.command is Command.SYNC:
-        wanted = yield from _create_or_update(partition, wanted)
-    if wanted.command is Command.UPDATE or wanted.command is Command.DELETE:
-        operation = _read_operation(partition, wanted)
+    if request.command is Command.SYNC:
+        request = yield from _create_or_update(partition, request)
+    if request.command is Command.UPDATE or request.command is Command.DELETE:
+        operation = _read_operation(partition, request)
         found = yield from perform(operation, ObjectRead)
         if found.status != Hresult.MQ_OK or found.partition_id != partition.id:
             return ObjectOutcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
-        wanted = replace(wanted, identifier=found.identifier)  # decision R21
-        wanted = _add_psc(server, wanted, found)
+        request = replace(request, identifier=found.identifier)  # decision R21
+        request = _add_psc(server, request, found)
     else:
         found = None
-    refused = yield from change_request.refusal_of(server, partition, wanted, found)
+    refused = yield from change_request.refusal_of(server, partition, request, found)
     if refused is not None:
         return ObjectOutcome(status=refused)
-    successor = _named_successor(server, wanted, found)
-    if successor is not None and wanted.object_type is ObjectType.MACHINE and server.has_machine:
+    successor = _named_successor(server, request, found)
+    if successor is not None and request.object_type is ObjectType.MACHINE and server.has_machine:
         demoted = ChangeRequest(
             command=Command.UPDATE,
             object_type=ObjectType.MACHINE,
@@ -84,23 +84,23 @@ def execute(server: ReplicaState, partition: Partition, wanted: ChangeRequest) -
         server.is_demoted = outcome.identifier is not None
         if outcome.status != Hresult.MQ_OK:
             return outcome
-    outcome = yield from write(server, partition, wanted, successor)
+    outcome = yield from write(server, partition, request, successor)
     if successor is not None and outcome.identifier is None:
         yield from publish(server, HandoverFailed())
     return outcome
 
 
-def _add_psc(server: ReplicaState, wanted: ChangeRequest, found: ObjectRead) -> ChangeRequest:
+def _add_psc(server: ReplicaState, request: ChangeRequest, found: ObjectRead) -> ChangeRequest:
     """Add the PSC to an update of a site whose object names a PSC from before a handover (R181)."""
     site = None if found.identifier is None else server.partitions.get(found.identifier)
-    if wanted.object_type is not ObjectType.SITE or wanted.command is not Command.UPDATE or site is None:
-        return wanted
-    said, authority_name = text(found.properties or (), Propid.S_PSC), site.record.authority_name
-    if get(wanted.properties, Propid.S_PSC) is not None or not said or not authority_name:
-        return wanted
-    if key_of(said) == key_of(authority_name):
-        return wanted
-    return replace(wanted, properties=(*wanted.properties, (Propid.S_PSC, authority_name)))
+    if request.object_type is not ObjectType.SITE or request.command is not Command.UPDATE or site is None:
+        return request
+    named, authority_name = text(found.properties or (), Propid.S_PSC), site.record.authority_name
+    if get(request.properties, Propid.S_PSC) is not None or not named or not authority_name:
+        return request
+    if key_of(named) == key_of(authority_name):
+        return request
+    return replace(request, properties=(*request.properties, (Propid.S_PSC, authority_name)))
 
 
 def hand_over_if_named(server: ReplicaState, partition: Partition, change: DirectoryChange) -> Job[None]:
@@ -115,40 +115,40 @@ def hand_over_if_named(server: ReplicaState, partition: Partition, change: Direc
         yield from publish(server, SuccessorNamed(partition=partition, successor=successor))
 
 
-def _read_operation(partition: Partition, wanted: ChangeRequest) -> ReadObject:
+def _read_operation(partition: Partition, request: ChangeRequest) -> ReadObject:
     return ReadObject(
-        object_type=wanted.object_type,
-        path_name=wanted.path_name,
-        identifier=wanted.identifier,
+        object_type=request.object_type,
+        path_name=request.path_name,
+        identifier=request.identifier,
         partition_id=partition.id,
     )
 
 
-def _create_or_update(partition: Partition, wanted: ChangeRequest) -> Job[ChangeRequest]:
+def _create_or_update(partition: Partition, request: ChangeRequest) -> Job[ChangeRequest]:
     """Turn Directory Sync into a creation or an update, at the authority (3.1.7.2.8)."""
-    operation = _read_operation(partition, wanted)
+    operation = _read_operation(partition, request)
     found = yield from perform(operation, ObjectRead)
     if found.status == Hresult.MQ_OK:
-        return replace(wanted, command=Command.UPDATE)
-    properties = wanted.properties
-    if wanted.identifier is not None:
-        properties = with_identifier(wanted.object_type, wanted.identifier, properties)
-    return replace(wanted, command=Command.CREATE, properties=properties)
+        return replace(request, command=Command.UPDATE)
+    properties = request.properties
+    if request.identifier is not None:
+        properties = with_identifier(request.object_type, request.identifier, properties)
+    return replace(request, command=Command.CREATE, properties=properties)
 
 
 def write(
-    server: ReplicaState, partition: Partition, wanted: ChangeRequest, successor: str | None = None
+    server: ReplicaState, partition: Partition, request: ChangeRequest, successor: str | None = None
 ) -> Job[ObjectOutcome]:
     """Write a change with the next number, and queue it for the neighbours; then hand over if asked to."""
-    if partition.unfinished:
+    if partition.is_unfinished:
         return ObjectOutcome(status=Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
     if partition.last == MAX:
         return ObjectOutcome(status=Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
     number = partition.last.next()
     with partition.numbering():
-        outcome = yield from _write_numbered(server, partition, wanted, number)
+        outcome = yield from _write_numbered(server, partition, request, number)
         if outcome.identifier is not None:
-            yield from propagate_change(server, partition, wanted, outcome.identifier, number)
+            yield from propagate_change(server, partition, request, outcome.identifier, number)
             if successor is not None:
                 yield from publish(server, SuccessorNamed(partition=partition, successor=successor))
     if outcome.identifier is not None:
@@ -157,7 +157,7 @@ def write(
 
 
 def _write_numbered(
-    server: ReplicaState, partition: Partition, wanted: ChangeRequest, number: SequenceNumber
+    server: ReplicaState, partition: Partition, request: ChangeRequest, number: SequenceNumber
 ) -> Job[ObjectOutcome]:
     """Write a change with its number; after a failure check whether it was written (decision R103).
 
@@ -165,14 +165,14 @@ def _write_numbered(
         The outcome; its identifier is set if the object has the number. The status is then MQ_OK, or
         MQDS_NO_RSP_FROM_OWNER if a part of the change is still to be written.
     """
-    outcome = yield from perform(_write_operation(partition, wanted, number), ObjectOutcome)
+    outcome = yield from perform(_write_operation(partition, request, number), ObjectOutcome)
     if outcome.status not in TEMPORARY_STATUSES:
         return outcome
-    return (yield from check_failed_write(server, partition, wanted, number, outcome.status))
+    return (yield from check_failed_write(server, partition, request, number, outcome.status))
 
 
 def check_failed_write(
-    server: ReplicaState, partition: Partition, wanted: ChangeRequest, number: SequenceNumber, status: int
+    server: ReplicaState, partition: Partition, request: ChangeRequest, number: SequenceNumber, status: int
 ) -> Job[ObjectOutcome]:
     """Check whether a change was written although its write failed (decision R103).
 
@@ -191,7 +191,7 @@ def check_failed_write(
     finished = recovered.status == Hresult.MQ_OK
     return ObjectOutcome(
         status=Hresult.MQ_OK if finished else Hresult.MQDS_NO_RSP_FROM_OWNER,
-        identifier=wanted.identifier or guid(wanted.properties, IDENTIFIERS[wanted.object_type]),
+        identifier=request.identifier or guid(request.properties, IDENTIFIERS[request.object_type]),
     )
 
 
@@ -211,7 +211,7 @@ def recover_partition(server: ReplicaState, partition: Partition) -> Job[None]:
 def propagate_change(
     server: ReplicaState,
     partition: Partition,
-    wanted: ChangeRequest,
+    request: ChangeRequest,
     identifier: Guid,
     number: SequenceNumber,
 ) -> Job[DirectoryChange | None]:
@@ -223,15 +223,15 @@ def propagate_change(
     previous = partition.last
     partition.last = number
     partition.foreign.discard(identifier)
-    if wanted.command is Command.DELETE:
-        change = deletion(wanted.object_type, identifier, partition.id, number, wanted.scope)
+    if request.command is Command.DELETE:
+        change = deletion(request.object_type, identifier, partition.id, number, request.scope)
     else:
-        operation = _read_operation(partition, replace(wanted, path_name=None, identifier=identifier))
+        operation = _read_operation(partition, replace(request, path_name=None, identifier=identifier))
         found = yield from perform(operation, ObjectRead)
         if not found.properties:
             server.note("an object of ours has gone, and nobody deleted it", str(identifier))
             return None
-        change = _as_change(wanted, identifier, partition.id, number, found.properties)
+        change = _as_change(request, identifier, partition.id, number, found.properties)
     change = replace(change, previous_seq_number=previous, purged_seq_number=partition.record.purged)
     propagation.enqueue(server, server.neighbors, change)
     yield from publish(server, ObjectsChanged(partition=partition, changes=[change]))
@@ -239,64 +239,64 @@ def propagate_change(
 
 
 def _as_change(
-    wanted: ChangeRequest,
+    request: ChangeRequest,
     identifier: Guid,
     partition_id: Guid,
     number: SequenceNumber,
     properties: Properties,
 ) -> DirectoryChange:
     """Return a change that creates a new object with a path name (4.3), else the whole object (R31)."""
-    if wanted.command is not Command.CREATE or wanted.path_name is None:
-        return whole(wanted.object_type, identifier, partition_id, number, properties)
+    if request.command is not Command.CREATE or request.path_name is None:
+        return whole(request.object_type, identifier, partition_id, number, properties)
     return DirectoryChange(
         command=Command.CREATE,
-        path_name=wanted.path_name,
+        path_name=request.path_name,
         partition_id=partition_id,
         previous_seq_number=MIN,
         seq_number=number,
         purged_seq_number=MIN,
-        properties=with_identifier(wanted.object_type, identifier, properties),
+        properties=with_identifier(request.object_type, identifier, properties),
     )
 
 
-def _write_operation(partition: Partition, wanted: ChangeRequest, number: SequenceNumber) -> Operation:
-    match wanted.command:
+def _write_operation(partition: Partition, request: ChangeRequest, number: SequenceNumber) -> Operation:
+    match request.command:
         case Command.CREATE:
             return CreateObject(
-                object_type=wanted.object_type,
-                path_name=wanted.path_name,
-                properties=wanted.properties,
+                object_type=request.object_type,
+                path_name=request.path_name,
+                properties=request.properties,
                 partition_id=partition.id,
                 seq_number=number,
             )
         case Command.DELETE:
             return DeleteObject(
-                object_type=wanted.object_type,
-                path_name=wanted.path_name,
-                identifier=wanted.identifier,
-                scope=wanted.scope,
+                object_type=request.object_type,
+                path_name=request.path_name,
+                identifier=request.identifier,
+                scope=request.scope,
                 partition_id=partition.id,
                 seq_number=number,
             )
         case _:
             return UpdateObject(
-                object_type=wanted.object_type,
-                path_name=wanted.path_name,
-                identifier=wanted.identifier,
-                properties=wanted.properties,
+                object_type=request.object_type,
+                path_name=request.path_name,
+                identifier=request.identifier,
+                properties=request.properties,
                 partition_id=partition.id,
                 seq_number=number,
             )
 
 
-def _named_successor(server: ReplicaState, wanted: ChangeRequest, found: ObjectRead | None) -> str | None:
+def _named_successor(server: ReplicaState, request: ChangeRequest, found: ObjectRead | None) -> str | None:
     """Return the machine that a change makes the authority of the partition; None if there is none."""
-    if wanted.command is not Command.UPDATE or found is None:
+    if request.command is not Command.UPDATE or found is None:
         return None
-    if wanted.object_type is ObjectType.ENTERPRISE:
-        pec_name = text(wanted.properties, Propid.E_PECNAME)
+    if request.object_type is ObjectType.ENTERPRISE:
+        pec_name = text(request.properties, Propid.E_PECNAME)
         return pec_name if pec_name is not None and not server.is_me(pec_name) else None
-    if wanted.object_type is not ObjectType.MACHINE or wanted.identifier == server.settings.machine_id:
+    if request.object_type is not ObjectType.MACHINE or request.identifier == server.settings.machine_id:
         return None
-    role = service(wanted.properties) or Service.NONE
+    role = service(request.properties) or Service.NONE
     return text(found.properties or (), Propid.QM_PATHNAME) if role & CONTROLLER else None

@@ -43,60 +43,60 @@ class ChangeRequest:
 
 
 def refusal_of(
-    server: ReplicaState, partition: Partition, wanted: ChangeRequest, found: ObjectRead | None
+    server: ReplicaState, partition: Partition, request: ChangeRequest, found: ObjectRead | None
 ) -> Job[Hresult | None]:
     """Return why a change may not be made (decision R34); None if it may."""
-    refused = _general_refusal(server, partition, wanted)
+    refused = _general_refusal(server, partition, request)
     if refused is not None:
         return refused
-    if wanted.object_type is ObjectType.MACHINE:
-        return (yield from _machine_refusal(server, partition, wanted))
-    if wanted.object_type is ObjectType.SITE and wanted.command is Command.DELETE and found is not None:
+    if request.object_type is ObjectType.MACHINE:
+        return (yield from _machine_refusal(server, partition, request))
+    if request.object_type is ObjectType.SITE and request.command is Command.DELETE and found is not None:
         return (yield from _site_refusal(server, found.identifier))
-    if wanted.object_type is ObjectType.ENTERPRISE:
-        return (yield from _enterprise_refusal(server, partition, wanted))
+    if request.object_type is ObjectType.ENTERPRISE:
+        return (yield from _enterprise_refusal(server, partition, request))
     return None
 
 
-def _general_refusal(server: ReplicaState, partition: Partition, wanted: ChangeRequest) -> Hresult | None:
-    if not partition.is_normal or partition.unfinished:
+def _general_refusal(server: ReplicaState, partition: Partition, request: ChangeRequest) -> Hresult | None:
+    if not partition.is_normal or partition.is_unfinished:
         return Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE
-    if (partition.id != PEC_PARTITION_ID) is not (wanted.object_type in SITE_TYPES):
+    if (partition.id != PEC_PARTITION_ID) is not (request.object_type in SITE_TYPES):
         return Hresult.MQDS_WRONG_OBJ_TYPE
-    if sum(size_of(value) for _, value in wanted.properties) > MESSAGE_BYTES_MAX // 2:
+    if sum(size_of(value) for _, value in request.properties) > MESSAGE_BYTES_MAX // 2:
         return Hresult.MQ_ERROR_ILLEGAL_PROPERTY_SIZE  # too long for a message
-    if wanted.command is not Command.CREATE:
+    if request.command is not Command.CREATE:
         return None
-    identifier = get(wanted.properties, IDENTIFIERS[wanted.object_type])
-    if identifier is None or (wanted.object_type is ObjectType.SITE and identifier == PEC_PARTITION_ID):
+    identifier = get(request.properties, IDENTIFIERS[request.object_type])
+    if identifier is None or (request.object_type is ObjectType.SITE and identifier == PEC_PARTITION_ID):
         return Hresult.MQ_ERROR_PROPERTY  # a site's identifier is that of its partition, too (decision R95)
     if partition.id != PEC_PARTITION_ID and not server.has_machine:  # the PSC's machine is first
-        own = guid(wanted.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
-        if wanted.object_type is not ObjectType.MACHINE or not own:
+        own = guid(request.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
+        if request.object_type is not ObjectType.MACHINE or not own:
             return Hresult.MQ_ERROR_ILLEGAL_OPERATION
     return None
 
 
 def _machine_refusal(
-    server: ReplicaState, partition: Partition, wanted: ChangeRequest
+    server: ReplicaState, partition: Partition, request: ChangeRequest
 ) -> Job[Hresult | None]:
-    own = wanted.identifier == server.settings.machine_id
-    site_id = guid(wanted.properties, Propid.QM_SITE_ID)
+    own = request.identifier == server.settings.machine_id
+    site_id = guid(request.properties, Propid.QM_SITE_ID)
     if site_id is not None and site_id != partition.id:
         return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # the machine's queues are in this partition
-    if wanted.command is Command.DELETE:
+    if request.command is Command.DELETE:
         if own:
             operation = ListObjects(object_type=ObjectType.MACHINE, partition_id=partition.id)
             found = yield from perform(operation, ObjectsListed)
             return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS if len(found.objects) > 1 else None
         return None
-    role = service(wanted.properties)
-    if wanted.command is Command.CREATE:
-        own = guid(wanted.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
+    role = service(request.properties)
+    if request.command is Command.CREATE:
+        own = guid(request.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
         role = role or Service.NONE
     if role is None:
         return None
-    if own is not bool(role & CONTROLLER) and (own or wanted.command is Command.CREATE):
+    if own is not bool(role & CONTROLLER) and (own or request.command is Command.CREATE):
         return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # a site has one PSC, which can only hand over
     if role & CONTROLLER and not own and server.enterprise is not None:
         return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # the PEC has to hand over the enterprise first
@@ -112,7 +112,7 @@ def _site_refusal(server: ReplicaState, identifier: Guid | None) -> Job[Hresult 
     site = yield from perform(operation, ObjectRead)
     # the PSC never came and no longer can: the site names no PSC
     abandoned = known.last == MIN and not text(site.properties or (), Propid.S_PSC)
-    whole = known.is_normal and known.whole and known.last > MIN
+    whole = known.is_normal and known.is_whole and known.last > MIN
     if known.record.owned or not (whole or abandoned):
         return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS
     answer = yield from perform(HasObjects(partition_id=known.id), Answer)
@@ -120,18 +120,18 @@ def _site_refusal(server: ReplicaState, identifier: Guid | None) -> Job[Hresult 
 
 
 def _enterprise_refusal(
-    server: ReplicaState, partition: Partition, wanted: ChangeRequest
+    server: ReplicaState, partition: Partition, request: ChangeRequest
 ) -> Job[Hresult | None]:
     """Return an error for a second enterprise, a deletion, or a PEC that is no PSC (decisions R34, R96)."""
-    if wanted.command is Command.DELETE:
+    if request.command is Command.DELETE:
         return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
-    if wanted.command is Command.CREATE and partition.last > MIN:
+    if request.command is Command.CREATE and partition.last > MIN:
         operation = ListObjects(object_type=ObjectType.ENTERPRISE, partition_id=partition.id)
         found = yield from perform(operation, ObjectsListed)
-        mine = guid(wanted.properties, Propid.E_ID)
+        mine = guid(request.properties, Propid.E_ID)
         if any(one.identifier != mine for one in found.objects):
             return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
-    pec_name = text(wanted.properties, Propid.E_PECNAME)
+    pec_name = text(request.properties, Propid.E_PECNAME)
     if pec_name is None or server.is_me(pec_name) or key_of(pec_name) in server.pscs:
         return None
     return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION

@@ -61,7 +61,7 @@ def handle(
 
 def _may_lack_base(partition: Partition, change: DirectoryChange) -> bool:
     """Return True if a partial update may be of an object that is older here than at its sender (R31)."""
-    return change.command is Command.UPDATE and not partition.whole
+    return change.command is Command.UPDATE and not partition.is_whole
 
 
 def _note_gap(partition: Partition, change: DirectoryChange, last: SequenceNumber) -> None:
@@ -71,7 +71,7 @@ def _note_gap(partition: Partition, change: DirectoryChange, last: SequenceNumbe
     unchanged.
     """
     if change.seq_number > last.next():
-        partition.whole = False
+        partition.is_whole = False
         partition.gap_at = change.seq_number
 
 
@@ -126,7 +126,7 @@ def _apply(
                 "a change was not taken by the directory",
                 f"{guilty.seq_number} of {partition.id}, {name}: status {applied.status:#010x}",
             )
-            partition.whole = False
+            partition.is_whole = False
             sync_requests.send_later(server, partition)
             return False
     return True

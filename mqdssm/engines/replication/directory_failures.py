@@ -75,14 +75,14 @@ def _reset_replica(server: ReplicaState, partition: Partition, *, lost: bool) ->
     if record.owned or (partition.last == record.last and partition.is_normal and not lost):
         return
     partition.last = record.last
-    partition.whole = False
+    partition.is_whole = False
     partition.pending.clear()
     sync_requests.send_later(server, partition)
 
 
 def on_again_timer(server: ReplicaState, _key: str) -> Job[None]:
     """Recover unfinished partitions, and derive roles and neighbours from the objects again."""
-    unfinished = [one for one in server.partitions.values() if one.unfinished]
+    unfinished = [one for one in server.partitions.values() if one.is_unfinished]
     for partition in unfinished:
         yield from _recover_unfinished(server, partition)
     yield from succession.complete_handovers(server)
@@ -95,7 +95,7 @@ def on_again_timer(server: ReplicaState, _key: str) -> Job[None]:
 def _recover_unfinished(server: ReplicaState, partition: Partition) -> Job[None]:
     """Recover a partition; it accepts changes again when its last change is complete."""
     with partition.numbering():
-        partition.unfinished = False
+        partition.is_unfinished = False
         yield from authority.recover_partition(server, partition)
         yield from succession.complete_handover(server, partition)
 

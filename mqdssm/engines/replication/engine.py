@@ -205,7 +205,12 @@ class ReplicationEngine:
             now.
         """
         partition = self._server.partitions.get(partition_id)
-        if partition is None or not partition.record.owned or partition.unfinished or not self._has_started:
+        if (
+            partition is None
+            or not partition.record.owned
+            or partition.is_unfinished
+            or not self._has_started
+        ):
             return MIN
         return partition.last.next()
 

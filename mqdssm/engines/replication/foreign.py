@@ -33,7 +33,7 @@ COST_FACTOR: Final = 5
 """The pause after a search is at least this many times its duration, so that other work is done."""
 PAUSE_S_MAX: Final = 600.0
 """Longest pause, even if a search seems to have taken long: the clock may have been changed."""
-TOLD_MAX: Final = 10_000
+REPORTED_MAX: Final = 10_000
 """Number of unpublished changes whose version is remembered, so that each is reported once."""
 
 
@@ -53,7 +53,7 @@ def on_timer(server: ReplicaState, _key: str) -> Job[None]:
         pause_s = min(COST_FACTOR * (server.now - began), PAUSE_S_MAX)
         look.after = found.reached
         look.seen = found.newest or look.seen  # lower if the directory's clock was set back
-        look.waiting.extend(one for one in found.objects if look.told.get(one.name) != one.version)
+        look.waiting.extend(one for one in found.objects if look.reported.get(one.name) != one.version)
     for _ in range(min(PUBLISHED_AT_ONCE, len(look.waiting))):
         one = look.waiting.popleft()
         if not (yield from _publish_or_report(server, one)):
@@ -78,10 +78,10 @@ def _publish_or_report(server: ReplicaState, found: ForeignObject) -> Job[bool]:
             what = "another program changed a replica"
         _report(server, partition, found, what)
         return True
-    wanted = yield from _read_change(partition, found)
-    if wanted is None:
+    request = yield from _read_change(partition, found)
+    if request is None:
         return True
-    outcome = yield from authority.execute(server, partition, wanted)
+    outcome = yield from authority.execute(server, partition, request)
     if outcome.status == Hresult.MQ_OK:
         server.note("published a change of another program", _describe(found))
     elif outcome.identifier is None and outcome.status in authority.TEMPORARY_STATUSES:
@@ -124,11 +124,11 @@ def _report(
     server: ReplicaState, partition: Partition | None, found: ForeignObject, what: str, why: str = ""
 ) -> None:
     """Warn the operator of a change that gets no number, once for each version."""
-    told = server.foreign.told
-    told[found.name] = found.version
-    told.move_to_end(found.name)
-    if len(told) > TOLD_MAX:
-        told.popitem(last=False)
+    reported = server.foreign.reported
+    reported[found.name] = found.version
+    reported.move_to_end(found.name)
+    if len(reported) > REPORTED_MAX:
+        reported.popitem(last=False)
     if partition is not None:
         partition.foreign.add(found.identifier)
     server.warn(what, _describe(found) + why)

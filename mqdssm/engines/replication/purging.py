@@ -83,8 +83,8 @@ def receive_psc_ack(server: ReplicaState, message: PSCAckMessage, sender: str) -
     """Handle PSC Ack (3.2.7.4)."""
     neighbor = server.pscs.get(key_of(message.psc_name))
     partition = server.partitions.get(message.acked_partition_id)
-    told = key_of(sender) == key_of(message.psc_name)
-    if not told or neighbor is None or partition is None or not partition.record.owned:
+    is_its_own = key_of(sender) == key_of(message.psc_name)
+    if not is_its_own or neighbor is None or partition is None or not partition.record.owned:
         server.note("dropped: an acknowledgement of nothing of ours", f"from {sender}")
         return
     # an older acknowledgement may come later (decision R158)

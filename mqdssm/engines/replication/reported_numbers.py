@@ -68,7 +68,7 @@ def _request_changes(server: ReplicaState, partition: Partition, number: Sequenc
         partition.known = max(partition.known, number)
         if not trust.is_from(server, server.upstream(partition), sender):
             partition.hint = sender  # it is asked and trusted until our number is as high (3.2.7.1)
-            partition.asking = False
+            partition.is_asking = False
         sync_requests.send(server, partition)
         return
     sync_requests.send(server, partition)
@@ -82,7 +82,7 @@ def _ask_pec(server: ReplicaState) -> None:
         return
     if server.is_bsc and not enterprise.hint:
         enterprise.hint = enterprise.record.authority_name
-        enterprise.asking = False
+        enterprise.is_asking = False
     sync_requests.send(server, enterprise)
 
 
@@ -114,7 +114,7 @@ def name_authority(server: ReplicaState, event: NameAuthority) -> Job[None]:
         else:
             yield from succession.follow_authority(server, partition, event.machine_name)
         partition.hint = event.machine_name
-        partition.asking = False
+        partition.is_asking = False
         sync_requests.send(server, partition)
         yield from topology.derive_neighbors(server)
     server.reply(event.request, Hresult.MQ_OK)

@@ -54,7 +54,7 @@ def change_object(server: ReplicaState, event: ChangeObject) -> Job[None]:
         properties = with_identifier(event.object_type, event.identifier, properties)
     partition = server.partitions.get(event.partition_id)
     if partition is not None and partition.record.owned:
-        wanted = ChangeRequest(
+        requested = ChangeRequest(
             command=event.command,
             object_type=event.object_type,
             path_name=event.path_name,
@@ -62,7 +62,7 @@ def change_object(server: ReplicaState, event: ChangeObject) -> Job[None]:
             properties=properties,
             scope=event.scope,
         )
-        outcome = yield from authority.execute(server, partition, wanted)
+        outcome = yield from authority.execute(server, partition, requested)
         made = outcome.identifier if outcome.status == Hresult.MQ_OK else None
         server.reply(event.request, outcome.status, made)
         return
@@ -174,13 +174,13 @@ def receive(server: ReplicaState, message: ChangeRequestMessage, sender: str) ->
     if partition is None or not partition.record.owned:
         _forward(server, message, PendingRequest(message=message, sender=sender))
         return
-    wanted = _requested_change(message.directory_change)
+    requested = _requested_change(message.directory_change)
     if message.directory_change.partition_id != message.partition_id:
         outcome = ObjectOutcome(status=Hresult.MQ_ERROR_INVALID_PARAMETER)
-    elif wanted is None:
+    elif requested is None:
         outcome = ObjectOutcome(status=Hresult.MQ_ERROR)
     else:
-        outcome = yield from authority.execute(server, partition, wanted)
+        outcome = yield from authority.execute(server, partition, requested)
     answer_request(server, message, outcome.status, sender)
 
 
@@ -315,7 +315,7 @@ def propagate_service_change(server: ReplicaState, event: PropagateChange) -> Jo
     if partition is None or not partition.record.owned or event.seq_number != partition.last.next():
         server.reply(event.request, Hresult.MQ_ERROR_ILLEGAL_OPERATION)
         return
-    wanted = ChangeRequest(
+    requested = ChangeRequest(
         command=Command.SYNC if event.command is Command.CREATE else event.command,
         object_type=event.object_type,
         identifier=event.identifier,
@@ -324,12 +324,12 @@ def propagate_service_change(server: ReplicaState, event: PropagateChange) -> Jo
     status, number = event.status, event.seq_number
     with partition.numbering():
         if status != Hresult.MQ_OK:  # the error may have come after the write (decision R156)
-            outcome = yield from authority.check_failed_write(server, partition, wanted, number, status)
+            outcome = yield from authority.check_failed_write(server, partition, requested, number, status)
             status = outcome.status
             if outcome.identifier is None:
                 server.reply(event.request, status)
                 return
-        change = yield from authority.propagate_change(server, partition, wanted, event.identifier, number)
+        change = yield from authority.propagate_change(server, partition, requested, event.identifier, number)
         if change is not None:
             yield from authority.hand_over_if_named(server, partition, change)
     yield from purging.purge_if_due(server, partition)

@@ -106,18 +106,18 @@ def _write_name(server: ReplicaState, kind: ObjectType, found: ObjectRead, propi
     Returns:
         True if it has still to be checked that the property is set.
     """
-    said = text(found.properties or (), propid)
+    name = text(found.properties or (), propid)
     partition = server.partitions.get(found.partition_id) if found.partition_id is not None else None
-    if found.identifier is None or partition is None or server.is_me(said or ""):
+    if found.identifier is None or partition is None or server.is_me(name or ""):
         return False
     properties = ((propid, server.name),)
     if not partition.record.owned:
         requests.request_update(server, kind, found.identifier, partition.id, properties)
         return True
-    wanted = ChangeRequest(
+    request = ChangeRequest(
         command=Command.UPDATE, object_type=kind, identifier=found.identifier, properties=properties
     )
-    outcome = yield from authority.execute(server, partition, wanted)
+    outcome = yield from authority.execute(server, partition, request)
     if outcome.status != Hresult.MQ_OK:
         server.note("our name was refused", f"{propid.spec_name}, status {outcome.status:#010x}")
     return outcome.status in authority.TEMPORARY_STATUSES
@@ -144,10 +144,10 @@ def write_site_roles(server: ReplicaState, site: Partition) -> Job[int]:
 def _write_role(
     server: ReplicaState, site: Partition, identifier: Guid | None, role: Service
 ) -> Job[ObjectOutcome]:
-    wanted = ChangeRequest(
+    request = ChangeRequest(
         command=Command.UPDATE,
         object_type=ObjectType.MACHINE,
         identifier=identifier,
         properties=((Propid.QM_SERVICE, int(role)),),
     )
-    return (yield from authority.write(server, site, wanted))
+    return (yield from authority.write(server, site, request))

@@ -77,7 +77,7 @@ def _recover_partition(server: ReplicaState, partition: Partition) -> Job[None]:
     yield from authority.recover_partition(server, partition)
     record = partition.record
     if record.owned:
-        partition.whole = partition.settled = True
+        partition.is_whole = partition.is_settled = True
         if record.authority_name != server.name:
             server.note("we have another name now", f"{record.authority_name} -> {server.name}")
     partition.acked_at = partition.last

@@ -75,20 +75,20 @@ class Partition:
         pending: PendingChangeCollection, by number.
         known: the highest number that any server reported.
         hint: a server with more changes than the usual source; it is asked next.
-        asking: True while a synchronization request is under way.
+        is_asking: True while a synchronization request is under way.
         wait_s: how long the next request waits for its reply; 0 for the shortest wait.
         must_ask: True if the current work needs a request once it is persisted.
         tries: number of requests in a row without a reply.
-        whole: True if the replica is as the authority was at `last`; False if it may lack objects.
+        is_whole: True if the replica is as the authority was at `last`; False if it may lack objects.
         gap_at: the last number that was applied although numbers before it are missing: only a request from
             this number on can show that the replica is whole (decision R109).
-        settled: True if it has been whole since our start, and no server has reported a higher number since.
-        doubted: True if others may have numbers that we lack, although it is settled.
+        is_settled: True if it has been whole since our start, and no server has reported a higher number.
+        is_doubted: True if others may have numbers that we lack, although it is settled.
         consulted: how often each BSC of our site was asked for our former changes, by key of name (R104).
         asked_from: the number from which we asked last.
         purged_at: PreviousPurgedSeqNumber.
         acked_at: the number that we acknowledged last.
-        unfinished: True if a change that may have its number, or its effects, failed halfway: the
+        is_unfinished: True if a change that may have its number, or its effects, failed halfway: the
             partition is recovered before it accepts another change (decision R103).
         foreign: known objects that another program changed and that got no number (R112).
         claimants: servers that claimed a higher number while it was ours, by key of name (decision R107).
@@ -100,19 +100,19 @@ class Partition:
     pending: list[DirectoryChange] = field(default_factory=list)
     known: SequenceNumber = MIN
     hint: str = ""
-    asking: bool = False
+    is_asking: bool = False
     wait_s: float = 0.0
     must_ask: bool = False
     tries: int = 0
-    whole: bool = False
+    is_whole: bool = False
     gap_at: SequenceNumber = MIN
-    settled: bool = False
-    doubted: bool = False
+    is_settled: bool = False
+    is_doubted: bool = False
     consulted: dict[str, int] = field(default_factory=dict)
     asked_from: SequenceNumber | None = None
     purged_at: SequenceNumber = MIN
     acked_at: SequenceNumber = MIN
-    unfinished: bool = False
+    is_unfinished: bool = False
     foreign: set[Guid] = field(default_factory=set)
     claimants: set[str] = field(default_factory=set)
     predecessor: str = ""
@@ -123,7 +123,7 @@ class Partition:
         try:
             yield
         except BaseException:  # `GeneratorExit` if the work is given up (decision R83)
-            self.unfinished = True
+            self.is_unfinished = True
             raise
 
     @property
@@ -204,13 +204,13 @@ class ForeignLook:
         after: where the search continues; empty before a new search.
         seen: version up to which all changes are handled once `waiting` is empty.
         waiting: changes that were found and are not handled yet.
-        told: name -> version of reported changes without a number.
+        reported: name -> version of reported changes without a number.
     """
 
     after: str = ""
     seen: str = ""
     waiting: deque[ForeignObject] = field(default_factory=deque)
-    told: OrderedDict[str, str] = field(default_factory=OrderedDict)
+    reported: OrderedDict[str, str] = field(default_factory=OrderedDict)
 
 
 @dataclass(slots=True)
@@ -277,7 +277,7 @@ class ReplicaState:
     @property
     def has_unfinished(self) -> bool:
         """True if a partition has to be recovered before it accepts another change."""
-        return any(one.unfinished for one in self.partitions.values())
+        return any(one.is_unfinished for one in self.partitions.values())
 
     @property
     def is_bsc(self) -> bool:
@@ -336,7 +336,7 @@ class ReplicaState:
 
     def finish_later(self, partition: Partition) -> None:
         """Block changes of a partition until it is recovered, and start the timer for it (decision R103)."""
-        partition.unfinished = True
+        partition.is_unfinished = True
         self.start_timer(Timer(TimerPurpose.AGAIN), FINISH_S)
 
     def start_timer(self, timer: Timer, after_s: float) -> None:

@@ -129,7 +129,7 @@ def _partition(partition: Partition) -> PartitionStatus:
         missing=max(partition.known - last, 0),
         not_purged=max(last - record.purged, 0),
         purge_state=record.purge_state,
-        is_unfinished=partition.unfinished,
+        is_unfinished=partition.is_unfinished,
         foreign=len(partition.foreign),
     )
 

@@ -143,8 +143,8 @@ def follow_authority(server: ReplicaState, partition: Partition, successor: str)
         server.psc_name = successor
         asked = list(server.partitions.values())
     for one in asked:
-        if one.asking:
-            one.asking = False
+        if one.is_asking:
+            one.is_asking = False
             one.must_ask = True
             if one.last == one.record.last:  # else it is repeated after the current work is persisted
                 sync_requests.send_if_needed(server, one)
@@ -158,7 +158,7 @@ def step_down(server: ReplicaState, partition: Partition, sender: str) -> Job[No
     (decision R70).
     """
     server.note("somebody knows more of our partition than we do", f"{sender}, partition {partition.id}")
-    partition.doubted = True
+    partition.is_doubted = True
     partition.consulted.clear()
     partition.claimants.clear()
     yield from sync_requests.begin_full_sync(
@@ -178,8 +178,8 @@ def disown_restored(server: ReplicaState) -> Job[None]:
         others = [*authorities(server), *(one.name for one in server.bscs.values())]
         if partition.record.owned and others:
             server.note("asks others for what it owned", f"partition {partition.id}, {others[0]}")
-            partition.whole = partition.settled = False
-            partition.doubted = True
+            partition.is_whole = partition.is_settled = False
+            partition.is_doubted = True
             partition.change(owned=False, authority_name=others[0], last=partition.last)
         if others and partition.id in {PEC_PARTITION_ID, server.settings.site_id}:
             yield from server.save(partition, is_new=True)  # it may have become ours since
@@ -195,7 +195,7 @@ def own_if_named(server: ReplicaState, partition: Partition, *, surely: bool = F
     """
     if partition.record.owned or not partition.is_normal:
         return
-    if not surely and (partition.doubted or not partition.whole):
+    if not surely and (partition.is_doubted or not partition.is_whole):
         partition.must_ask = True  # it is checked again after the next reply
         return
     if partition.id == PEC_PARTITION_ID:
@@ -252,7 +252,7 @@ def _is_named_pec(server: ReplicaState, partition: Partition, enterprise: Object
     other = yield from perform(ReadObject(object_type=ObjectType.MACHINE, path_name=pec_name), ObjectRead)
     if other.identifier is not None and other.identifier != server.settings.machine_id:
         return False
-    partition.doubted = True
+    partition.is_doubted = True
     return True
 
 
@@ -263,32 +263,32 @@ def handle_no_news(server: ReplicaState, partition: Partition, sender: str) -> J
     themselves.
     """
     names = {key_of(server.psc_name or partition.record.authority_name)}
-    told = key_of(sender) in names
-    partition.whole = partition.whole or told
-    naming = None if partition.settled else (yield from find_naming_object(server, partition))
-    if naming is not None and not partition.doubted:
+    is_confirmed = key_of(sender) in names
+    partition.is_whole = partition.is_whole or is_confirmed
+    naming = None if partition.is_settled else (yield from find_naming_object(server, partition))
+    if naming is not None and not partition.is_doubted:
         if not _is_handed_over(server, partition, naming):
-            partition.doubted = True  # we were its authority before, with a disk that is lost or older
-        elif told:
-            partition.settled = True
+            partition.is_doubted = True  # we were its authority before, with a disk that is lost or older
+        elif is_confirmed:
+            partition.is_settled = True
         else:
-            partition.whole = False  # until the predecessor has answered
+            partition.is_whole = False  # until the predecessor has answered
             return
-    if partition.doubted and (yield from _ask_bsc(server, partition, sender)):
-        yield from _confirm_whole(server, partition, told=told)
+    if partition.is_doubted and (yield from _ask_bsc(server, partition, sender)):
+        yield from _confirm_whole(server, partition, is_confirmed=is_confirmed)
         return
     adopts = partition.id == server.settings.site_id and is_adopting(server, partition)
-    if adopts and (partition.last == MIN or (told and (yield from _is_empty(partition)))):
+    if adopts and (partition.last == MIN or (is_confirmed and (yield from _is_empty(partition)))):
         yield from _become_authority(server, partition)
     else:
         yield from own_if_named(server, partition, surely=True)
-    yield from _confirm_whole(server, partition, told=told)
+    yield from _confirm_whole(server, partition, is_confirmed=is_confirmed)
 
 
-def _confirm_whole(server: ReplicaState, partition: Partition, *, told: bool) -> Job[None]:
+def _confirm_whole(server: ReplicaState, partition: Partition, *, is_confirmed: bool) -> Job[None]:
     """Record that the authority confirmed the partition as whole; a new copy then counts as complete."""
-    partition.settled = partition.settled or told
-    if partition.settled and partition.record.is_new and not partition.doubted:
+    partition.is_settled = partition.is_settled or is_confirmed
+    if partition.is_settled and partition.record.is_new and not partition.is_doubted:
         yield from server.save(partition, is_new=False)
 
 
@@ -333,7 +333,7 @@ def _is_empty(partition: Partition) -> Job[bool]:
 def _become_authority(server: ReplicaState, partition: Partition) -> Job[None]:
     """Become the owner: with the next number if we saw the last one arrive, else with a gap (R38, R43)."""
     server.note("became the authority", f"of partition {partition.id}")
-    ahead = (partition.doubted or not partition.settled) and partition.last > MIN
+    ahead = (partition.is_doubted or not partition.is_settled) and partition.last > MIN
     yield from _take_ownership(server, partition, ahead=ahead)
     if partition.id == server.settings.site_id:
         own = yield from server_roles.read_own_machine(server)
@@ -361,10 +361,10 @@ def _take_ownership(server: ReplicaState, partition: Partition, *, ahead: bool) 
         purged=last if ahead else partition.record.purged,
     )
     partition.pending.clear()
-    partition.whole = partition.settled = True
-    partition.doubted = False
+    partition.is_whole = partition.is_settled = True
+    partition.is_doubted = False
     partition.consulted.clear()
-    partition.asking = False
+    partition.is_asking = False
     partition.hint = ""
     server.stop_timer(sync_requests.timer_of(partition))
     if partition.id == server.settings.site_id:

@@ -22,7 +22,7 @@ def on_timer(server: ReplicaState, key: str) -> Job[None]:
     """Repeat a request without a reply; first redo a failed step of a full synchronization (R83)."""
     partition = server.partitions.get(Guid.parse(key))
     if partition is not None and not partition.record.owned:
-        partition.asking = False
+        partition.is_asking = False
         partition.tries += 1
         partition.hint = _other_source(server, partition)
         yield from resume(server, partition)
@@ -63,7 +63,7 @@ def receive_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) 
     before = partition.last
     own = tuple(one for one in message.directory_changes if one.partition_id == partition.id)
     if any(one.seq_number > before for one in own):
-        partition.whole = False  # a reply may end before the authority's last number
+        partition.is_whole = False  # a reply may end before the authority's last number
     if not (yield from changes.handle(server, partition, own, flush=True)):
         return
     reached = _reached(message)
@@ -113,7 +113,7 @@ def _after_empty_reply(server: ReplicaState, partition: Partition, sender: str) 
     yield from succession.handle_no_news(server, partition, sender)
     if key_of(sender) == key_of(server.upstream(partition)):
         partition.tries = 0
-    if not partition.record.owned and (partition.known > partition.last or not partition.whole):
+    if not partition.record.owned and (partition.known > partition.last or not partition.is_whole):
         sync_requests.send_later(server, partition)
 
 
@@ -169,7 +169,7 @@ def _refusal(server: ReplicaState, partition: Partition) -> Job[str]:
     upstream = server.upstream(partition)
     if not upstream or server.is_me(upstream):
         return "this server knows no other one to ask: name the authority first (NameAuthority)"
-    if partition.doubted or (yield from succession.find_naming_object(server, partition)) is not None:
+    if partition.is_doubted or (yield from succession.find_naming_object(server, partition)) is not None:
         return "nobody owns it, and this server is to: wait until it does"
     return ""
 

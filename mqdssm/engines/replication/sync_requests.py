@@ -22,9 +22,9 @@ def timer_of(partition: Partition) -> Timer:
 def send(server: ReplicaState, partition: Partition) -> None:
     """Send Sync Request (3.3.7.3), unless one is under way."""
     record = partition.record
-    if partition.asking or record.owned or record.purge_state not in {PurgeState.NORMAL, PurgeState.SYNC0}:
+    if partition.is_asking or record.owned or record.purge_state not in {PurgeState.NORMAL, PurgeState.SYNC0}:
         return
-    partition.asking = True
+    partition.is_asking = True
     partition.asked_from = partition.last
     _start_timer(server, partition)
     upstream = server.upstream(partition)
@@ -52,7 +52,7 @@ def send_if_needed(server: ReplicaState, partition: Partition) -> None:
 
 def send_later(server: ReplicaState, partition: Partition) -> None:
     """Send a request when the timer runs out, with a longer wait each time."""
-    partition.asking = True
+    partition.is_asking = True
     _start_timer(server, partition)
 
 
@@ -65,7 +65,7 @@ def _start_timer(server: ReplicaState, partition: Partition) -> None:
 
 def finish(server: ReplicaState, partition: Partition) -> None:
     """End the request that is under way, and stop its timer."""
-    partition.asking = False
+    partition.is_asking = False
     partition.asked_from = None
     partition.wait_s = 0.0
     server.stop_timer(timer_of(partition))
@@ -81,7 +81,7 @@ def begin_full_sync(server: ReplicaState, partition: Partition, **changes: Any) 
     """
     partition.pending.clear()
     partition.foreign.clear()
-    partition.whole = partition.settled = False
+    partition.is_whole = partition.is_settled = False
     partition.known = MIN
     partition.acked_at = partition.purged_at = MIN
     yield from server.save(partition, purge_state=PurgeState.STARTSYNC0, last=MIN, **changes)

@@ -121,7 +121,7 @@ def other_sources(server: ReplicaState, partition: Partition) -> list[str]:
     """
     enterprise = server.partitions[PEC_PARTITION_ID]
     names = authorities(server)
-    if partition.doubted and enterprise.doubted:
+    if partition.is_doubted and enterprise.is_doubted:
         return names
     pec = [] if enterprise.record.owned else [enterprise.record.authority_name]
     return [name for name in names if name in pec]
