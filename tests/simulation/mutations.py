@@ -31,7 +31,7 @@ from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.seqnum import MAX, MIN
-from mqdssm.store import memory
+from mqdssm.testing.memory_store import store as memory
 from mqdssm.testing.simulation.options import options_of
 from mqdssm.testing.simulation.run import RunReport, Simulation
 from mqdssm.testing.simulation.stores import CrashingStore
