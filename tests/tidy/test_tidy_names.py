@@ -5,8 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-import pytest
-from support.project.source_tree import name, sources, tree
+from support.project.source_tree import name, report, sources, tree
 
 UNCLEAR_MODULES = frozenset(
     {
@@ -69,9 +68,13 @@ Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def test_modules_are_named_by_their_subject() -> None:
-    unclear = [name(path) for path in sources("mqdssm") if path.stem in UNCLEAR_MODULES]
-    if unclear:
-        pytest.fail(f"name the subject, in terms of LDAP, MSMQ or Python: {unclear}", pytrace=False)
+    report(
+        [
+            f"{name(path)}: rename the module by its subject, in terms of LDAP, MSMQ or Python"
+            for path in sources("mqdssm")
+            if path.stem in UNCLEAR_MODULES
+        ]
+    )
 
 
 def test_public_class_names_are_unique() -> None:
@@ -80,9 +83,13 @@ def test_public_class_names_are_unique() -> None:
         for node in tree(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 defined[node.name].append(name(path))
-    shared = {class_name: places for class_name, places in defined.items() if len(places) > 1}
-    if shared:
-        pytest.fail(f"one name, several classes: {shared}", pytrace=False)
+    report(
+        [
+            f"{', '.join(places)}: each defines a class {class_name}: give them different names"
+            for class_name, places in defined.items()
+            if len(places) > 1
+        ]
+    )
 
 
 def docstrings() -> Iterator[tuple[str, str]]:
@@ -120,13 +127,12 @@ def sentences(text: str) -> Iterator[str]:
 
 def test_docstrings_begin_with_a_noun_phrase_or_an_imperative() -> None:
     riddles = [
-        f"{place}: {line}"
+        f"{place}: begin with a noun phrase or an imperative: {line}"
         for place, text in docstrings()
         for line in text.splitlines()[:1]
         if line.startswith(BEGINNINGS)
     ]
-    if riddles:
-        pytest.fail("say what a caller gets:\n" + "\n".join(riddles), pytrace=False)
+    report(riddles)
 
 
 def test_sentences_of_docstrings_are_short() -> None:
@@ -135,9 +141,12 @@ def test_sentences_of_docstrings_are_short() -> None:
         for place, text in docstrings()
         for sentence in sentences(text)
     )
-    long = [f"{place}: {words} words: {line}" for words, place, line in counted if words > SENTENCE_WORDS_MAX]
-    if long:
-        pytest.fail(f"at most {SENTENCE_WORDS_MAX} words a sentence:\n" + "\n".join(long), pytrace=False)
+    long = [
+        f"{place}: {words} words, at most {SENTENCE_WORDS_MAX}: {line}"
+        for words, place, line in counted
+        if words > SENTENCE_WORDS_MAX
+    ]
+    report(long)
 
 
 def test_a_long_sentence_is_found_across_lines_and_in_items() -> None:

@@ -8,9 +8,8 @@ from functools import cache
 from pathlib import Path
 
 import grimp
-import pytest
 from support.project import source_tree
-from support.project.source_tree import ROOT, name, sources, tree
+from support.project.source_tree import ROOT, name, report, sources, tree
 
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)|^\{include\}\s*(\S+)|`{3}\{include\}\s*(\S+)", re.MULTILINE)
 
@@ -62,7 +61,8 @@ def test_every_module_is_used() -> None:
     packages = {m for m in graph.modules if (ROOT / m.replace(".", "/") / "__init__.py").exists()}
     unused = sorted(graph.modules - reached - packages)
     if unused:
-        pytest.fail("imported by nothing: " + ", ".join(unused), pytrace=False)
+        files = [f"{module.replace('.', '/')}.py" for module in unused]
+        report([f"{file}: imported by nothing: use it or delete it" for file in files])
 
 
 def test_every_support_module_is_used() -> None:
@@ -78,8 +78,13 @@ def test_every_support_module_is_used() -> None:
         for path in sources("tests/support")
         if path.name != "__init__.py"
     }
-    unused = [name(path) for module, path in modules.items() if module not in imported]
-    assert not unused
+    report(
+        [
+            f"{name(path)}: no test imports it: delete it"
+            for module, path in modules.items()
+            if module not in imported
+        ]
+    )
 
 
 def local_targets(page: Path) -> set[Path]:
@@ -94,10 +99,14 @@ def local_targets(page: Path) -> set[Path]:
 
 def test_links_lead_somewhere() -> None:
     pages = [path for path in source_tree.files() if path.suffix == ".md"]
-    broken = [
-        f"{name(page)}: {target}" for page in pages for target in local_targets(page) if not target.exists()
-    ]
-    assert not broken
+    report(
+        [
+            f"{name(page)}: links to {target}, which does not exist"
+            for page in pages
+            for target in local_targets(page)
+            if not target.exists()
+        ]
+    )
 
 
 def test_every_page_is_linked() -> None:
@@ -115,15 +124,16 @@ def test_every_page_is_linked() -> None:
             elif target.suffix == ".md" and target.exists():
                 pending.append(target)
     fragments = ROOT / "docs" / "changes"
-    orphans = [
-        name(path)
-        for path in source_tree.files()
-        if path.suffix == ".md"
-        and path not in seen
-        and path.parent != fragments
-        and path != ROOT / "docs" / "index.md"
-    ]
-    assert not orphans
+    report(
+        [
+            f"{name(path)}: no page links to it: add a link to docs/README.md"
+            for path in source_tree.files()
+            if path.suffix == ".md"
+            and path not in seen
+            and path.parent != fragments
+            and path != ROOT / "docs" / "index.md"
+        ]
+    )
 
 
 def test_every_vector_is_explained() -> None:
@@ -131,12 +141,13 @@ def test_every_vector_is_explained() -> None:
     folder = ROOT / "tests" / "vectors"
     sources_page = folder / "sources.md"
     explained = sources_page.read_text(encoding="utf-8") if sources_page.exists() else ""
-    unexplained = [
-        name(path)
-        for path in source_tree.files()
-        if path.is_relative_to(folder)
-        and path != sources_page
-        and path.relative_to(folder).as_posix() not in explained
-        and not re.match(rb"#.*\[M[SC]-", path.read_bytes().partition(b"\n")[0])
-    ]
-    assert not unexplained
+    report(
+        [
+            f"tests/vectors/sources.md: does not say where {name(path)} comes from"
+            for path in source_tree.files()
+            if path.is_relative_to(folder)
+            and path != sources_page
+            and path.relative_to(folder).as_posix() not in explained
+            and not re.match(rb"#.*\[M[SC]-", path.read_bytes().partition(b"\n")[0])
+        ]
+    )

@@ -14,7 +14,7 @@ import conformance
 import lockfile
 import pytest
 import sbom
-from support.project.source_tree import ROOT, files, sources, tree
+from support.project.source_tree import ROOT, files, name, report, sources, tree
 from support.watching import kinds
 
 ROW = re.compile(r"^\| (?P<id>[MRCSW]\d+) \|(?P<cells>.*)\|$", re.MULTILINE)
@@ -39,23 +39,27 @@ def decision_rows() -> dict[str, str]:
 
 def test_every_decision_is_there() -> None:
     rows = decision_rows()
-    missing = [
-        f"{k}{n}" for k, last in FIRST_ROWS.items() for n in range(1, last + 1) if f"{k}{n}" not in rows
-    ]
-    assert not missing
+    report(
+        [
+            f"docs/decisions.md: the row {k}{n} is missing"
+            for k, last in FIRST_ROWS.items()
+            for n in range(1, last + 1)
+            if f"{k}{n}" not in rows
+        ]
+    )
 
 
 def pin_problems(decision: str, cells: str) -> Iterator[str]:
     """What is wrong with the tests that a decision names."""
     named = TEST.findall(cells)
     if not named:
-        yield f"{decision} names no test"
+        yield f"docs/decisions.md: {decision} names no test"
     for file, test in named:
         path = ROOT / file
         if not path.is_file():
-            yield f"{decision}: {file} does not exist"
+            yield f"docs/decisions.md: {decision} names {file}, which does not exist"
         elif not names_in(path).issuperset(test.split("::")):
-            yield f"{decision}: {file} has no {test}"
+            yield f"docs/decisions.md: {decision} names {file}::{test}, which does not exist"
 
 
 def names_in(path: Path) -> set[str]:
@@ -78,32 +82,30 @@ def test_rows_of_decisions_are_short() -> None:
 
 def test_every_decision_is_pinned_by_tests_that_exist() -> None:
     rows = {decision: cells for decision, cells in decision_rows().items() if decision[0] in PINNED_DOCUMENTS}
-    problems = [problem for decision, cells in rows.items() for problem in pin_problems(decision, cells)]
-    assert not problems, "docs/decisions.md\n" + "\n".join(problems)
+    report([problem for decision, cells in rows.items() for problem in pin_problems(decision, cells)])
 
 
 def test_decisions_cited_in_the_code_exist() -> None:
     known = decision_rows()
     cited = re.compile(r"\bdecisions? (?P<ids>[MRCSW]\d+(?:(?:, | and )[MRCSW]\d+)*)")
     unknown = [
-        f"{path.name}: {decision}"
+        f"{name(path)}: cites {decision}, which is no row of docs/decisions.md"
         for path in sources("mqdssm", "tests")
         for match in cited.finditer(path.read_text(encoding="utf-8"))
         for decision in re.findall(r"[MRCSW]\d+", match["ids"])
         if decision not in known
     ]
-    assert not unknown
+    report(unknown)
 
 
 def test_spec_marks_are_known_sections() -> None:
     sections = conformance.read_sections()
     _, problems = conformance.check(sections, list(conformance.read_marks()))
-    wrong = [problem for problem in problems if not problem.startswith("hole:")]
-    assert not wrong, "\n".join(wrong)
+    report([problem for problem in problems if not problem.startswith("hole:")])
 
 
 def test_lock_file_fits_the_project() -> None:
-    assert lockfile.check() == 0
+    assert lockfile.check() == 0, ".ci/requirements.lock does not fit pyproject.toml: make lock"
 
 
 def test_the_bill_of_materials_has_every_locked_file(tmp_path) -> None:
@@ -126,8 +128,10 @@ def test_the_bill_of_materials_has_every_locked_file(tmp_path) -> None:
 def test_versions_with_known_vulnerabilities_are_not_asked_for(name: str, floor: str) -> None:
     wanted = [one for one in lockfile.direct_requirements(project()) if one.name == name]
     floors = [one.version for each in wanted for one in each.specifier if one.operator == ">="]
-    assert floors
-    assert all(lockfile.Version(one) >= lockfile.Version(floor) for one in floors)
+    assert floors, f"pyproject.toml: {name} needs a floor"
+    assert all(lockfile.Version(one) >= lockfile.Version(floor) for one in floors), (
+        f"pyproject.toml: {name} before {floor} has known vulnerabilities"
+    )
 
 
 def project() -> dict[str, Any]:
@@ -209,7 +213,8 @@ def test_make_lists_every_target() -> None:
     phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
     assert phony
     described = re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE)
-    assert sorted(phony[1].split()) == sorted(described)
+    wrong = set(phony[1].split()) ^ set(described)
+    assert not wrong, f"Makefile: add to .PHONY or describe behind ##: {sorted(wrong)}"
 
 
 def test_shell_scripts_are_sound() -> None:
@@ -219,7 +224,7 @@ def test_shell_scripts_are_sound() -> None:
     assert len(scripts) >= 2
     for script in scripts:
         parsed = subprocess.run(["bash", "-n", script], capture_output=True, text=True, check=False)
-        assert parsed.returncode == 0, parsed.stderr
+        assert parsed.returncode == 0, f"{name(script)}: {parsed.stderr}"
 
 
 def test_tests_that_run_on_one_server_alone_exist() -> None:
@@ -231,9 +236,9 @@ def test_tests_that_run_on_one_server_alone_exist() -> None:
         path.name: path for part in ("spec", "cli") for path in (ROOT / "tests" / part).glob("test_*.py")
     }
     unknown = [
-        f"{file}::{test}"
+        f"tests/support/watching/kinds.py: names {file}::{test}, which does not exist"
         for file, test in named
         if file not in places or (test and test not in names_in(places[file]))
     ]
     assert named
-    assert not unknown
+    report(unknown)

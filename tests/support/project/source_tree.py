@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 ROOT: Final = Path(__file__).resolve().parents[3]
 # Folders that hold no source: what .gitignore names, and git itself.
 OUTSIDE: Final = frozenset(
@@ -40,6 +42,12 @@ def sources(*folders: str) -> tuple[Path, ...]:
 def name(path: Path) -> str:
     """The path as it is written in messages, from the project's folder."""
     return path.relative_to(ROOT).as_posix()
+
+
+def report(problems: list[str]) -> None:
+    """Fail a test with its problems, each of which begins with the file to edit; pass without any."""
+    if problems:
+        pytest.fail("\n".join(problems), pytrace=False)
 
 
 @cache
