@@ -8,6 +8,8 @@ WORKERS ?= 2
 TYPED := .ci/*.py docs/conf.py benchmarks tests/conftest.py tests/support tests/tidy tests/docs
 LOOSE := --allow-untyped-defs --allow-incomplete-defs --allow-untyped-calls --allow-untyped-decorators \
 	--implicit-reexport --explicit-package-bases
+# The folders of the quick tests: pytest imports no others
+FAST := tests/cli tests/property tests/spec tests/tidy tests/unit
 # Simulated enterprises: how many, and the first one; VERBOSE=1 tells everything: make simulate SEEDS=1 FIRST=7 VERBOSE=1
 SEEDS ?= 1000
 FIRST ?= 1
@@ -45,8 +47,9 @@ setup-test: ## as setup, and for root Samba's domain controller, for the tests
 test: setup-test ## all tests but the long ones
 	$(PYTEST) -m "not soak" -n $(WORKERS) --dist loadgroup $(ARGS)
 
-test-fast: python ## the tests that need no server, in under 30 seconds
-	$(PYTEST) -m "not server and not spark and not soak and not container" -n $(WORKERS) --dist loadgroup $(ARGS)
+test-fast: python ## the quick tests: no server, no Spark, no program; half a minute on two idle cores
+	MQDSSM_TEST_PROFILE=fast $(PYTEST) -m "not server and not spark and not slow and not soak and not container" \
+		-n $(WORKERS) --dist loadgroup $(or $(ARGS),$(FAST))
 
 soak: setup-test ## the tests that take long; SHARD=2/5: the second of five parts; adds a line to .ci/ledger.csv
 	$(PYTHON) .ci/soak.py --shard $(SHARD) $(ARGS)

@@ -32,13 +32,23 @@ settings.register_profile(
     "default", deadline=None, max_examples=60, suppress_health_check=_SLOW_IS_FINE, database=None
 )
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, print_blob=True)
+# For `make test-fast`; `make test` tries sixty
+settings.register_profile("fast", settings.get_profile("ci"), max_examples=10)
 settings.register_profile("soak", settings.get_profile("default"), max_examples=5000, print_blob=True)
 settings.load_profile(os.environ.get("MQDSSM_TEST_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
 
 SERVER_FIXTURES = frozenset({"openldap_server", "openldap_directory", "samba_server", "samba_directory"})
 SAMBA_FIXTURES = frozenset({"samba_server", "samba_directory"})
 SAMBA_FILE = re.compile(r"test_ad_|test_.*samba")  # all tests of these need a domain controller
-PLACE_MARKS = {"servers": "server", "spark": "spark"}  # folder below tests/ -> mark
+PLACE_MARKS = {  # folder below tests/ -> mark
+    "servers": "server",
+    "spark": "spark",
+    **dict.fromkeys(("docs", "fuzz", "mutants", "simulation"), "slow"),
+}
+GROUPS = {  # folder below tests/ -> tests that share one worker
+    "spark": "spark",  # one JVM, one session
+    "tidy": "tidy",  # each file of the project is parsed once
+}
 
 
 def _check_spec_marks(item: pytest.Item, sections: dict[str, conformance.Section]) -> None:
@@ -49,21 +59,39 @@ def _check_spec_marks(item: pytest.Item, sections: dict[str, conformance.Section
             )
 
 
+@cache
+def _place(path: Path) -> str:
+    """Name of the folder below tests/ that a test file is in."""
+    return path.relative_to(TESTS).parts[0] if path.is_relative_to(TESTS) else ""
+
+
+def _runs_without_java(item: pytest.Item) -> bool:
+    """True for a test of both runners that runs with the local one: any worker may take it."""
+    call = getattr(item, "callspec", None)
+    return call is not None and call.params.get("runner") == "local" and "spark" not in _fixtures(item)
+
+
+def _fixtures(item: pytest.Item) -> frozenset[str]:
+    return frozenset(getattr(item, "fixturenames", ()))
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m selects, and before xdist makes its groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give each test the marks that follow from where it is and what it uses; refuse unknown sections."""
     sections = conformance.read_sections()
     for item in items:
         _check_spec_marks(item, sections)
-        place = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
+        place = _place(item.path)
         if place in PLACE_MARKS:
             item.add_marker(PLACE_MARKS[place])
-        if SERVER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+        fixtures = _fixtures(item)
+        if SERVER_FIXTURES & fixtures or (place == "cli" and "server" in fixtures):
             item.add_marker("server")
-        if SAMBA_FILE.match(item.path.name) or SAMBA_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+        if SAMBA_FIXTURES & fixtures or SAMBA_FILE.match(item.path.name):
             item.add_marker("samba")
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))  # one JVM, one session
+        group = "spark" if item.get_closest_marker("spark") else place
+        if group in GROUPS and not _runs_without_java(item):
+            item.add_marker(pytest.mark.xdist_group(GROUPS[group]))
 
 
 @cache

@@ -16,6 +16,8 @@ from support.discovery.client import guid_of
 
 from mqdssm.testing import OpenLdapServer
 
+pytestmark = pytest.mark.slow  # starts programs
+
 HERE = "127.0.0.1"
 NETWORK = str(guid_of("network"))
 

@@ -20,6 +20,8 @@ from support.servers.namespaces import Lan, why_not
 
 from mqdssm.model.guid import NULL_GUID
 
+pytestmark = pytest.mark.slow  # starts programs
+
 WAIT_S = 1.0
 LATE_S = 1.7
 

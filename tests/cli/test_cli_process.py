@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from support.servers.terminal import PROGRAM, in_terminal
 
+pytestmark = pytest.mark.slow  # starts programs
+
 HEAVY = (
     "ldap3",
     "pyspark",

@@ -16,7 +16,7 @@ from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import EnterprisePlan
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]  # starts programs
 
 PASSWORD = "planted-7391-password"
 WAIT_S = 250

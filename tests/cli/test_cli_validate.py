@@ -28,6 +28,8 @@ from support.spark.without_java import (
 from mqdssm.samples.faults import Truth
 from mqdssm.samples.truth import compared
 
+pytestmark = pytest.mark.slow  # starts programs
+
 COPIES = 3_000
 """Of the queues of a small world."""
 MANY_PIECES = (

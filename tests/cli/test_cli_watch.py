@@ -13,6 +13,8 @@ from support.watching.watch_program import PROGRAM, WAIT_S, running
 
 from mqdssm.testing import OpenLdapServer
 
+pytestmark = pytest.mark.slow  # starts programs
+
 
 @pytest.fixture
 def environment(cli) -> dict[str, str]:

@@ -23,6 +23,8 @@ from mqdssm.cli.watch.command import WatchEvent
 from mqdssm.cli.watch.outlets import LinePrinter
 from mqdssm.model.watching import ChangeEvent
 
+pytestmark = pytest.mark.slow  # starts programs
+
 
 @pytest.fixture
 def environment(cli) -> dict[str, str]:

@@ -213,6 +213,7 @@ def check_many(asked: Asked, examples: int) -> None:
     check()
 
 
+@pytest.mark.slow
 def test_no_row_is_lost_in_500_filters(loaded) -> None:
     asked = Asked(loaded, TYPE)
     check_many(asked, 600)  # lists of filters; enough for 300 that reach the server

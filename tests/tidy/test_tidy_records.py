@@ -14,7 +14,7 @@ import conformance
 import lockfile
 import pytest
 import sbom
-from support.project.source_tree import ROOT, files, name, report, sources, tree
+from support.project.source_tree import ROOT, files, marks, name, report, sources, tree
 from support.watching import kinds
 
 ROW = re.compile(r"^\| (?P<id>[MRCSW]\d+) \|(?P<cells>.*)\|$", re.MULTILINE)
@@ -100,7 +100,7 @@ def test_decisions_cited_in_the_code_exist() -> None:
 
 def test_spec_marks_are_known_sections() -> None:
     sections = conformance.read_sections()
-    _, problems = conformance.check(sections, list(conformance.read_marks()))
+    _, problems = conformance.check(sections, marks())
     report([problem for problem in problems if not problem.startswith("hole:")])
 
 

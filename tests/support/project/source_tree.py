@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+import conformance
 import pytest
 
 ROOT: Final = Path(__file__).resolve().parents[3]
@@ -48,6 +49,12 @@ def report(problems: list[str]) -> None:
     """Fail a test with its problems, each of which begins with the file to edit; pass without any."""
     if problems:
         pytest.fail("\n".join(problems), pytrace=False)
+
+
+@cache
+def marks() -> tuple[conformance.Mark, ...]:
+    """Every spec mark of the tests."""
+    return tuple(conformance.read_marks())
 
 
 @cache
