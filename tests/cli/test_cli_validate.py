@@ -94,7 +94,9 @@ def test_findings_and_engine(small: Path, environment: dict[str, str]) -> None:
     assert "queue-quota-range" in out
     assert err.splitlines()[-1].endswith("engine: local")
     listed, _ = run_mqdssm(environment, "validate", str(small), "-o", "json", "--workers", "1", code=1)
-    found = [json.loads(line) for line in listed.splitlines()]
+    *found, totals = (json.loads(line) for line in listed.splitlines())
+    assert totals["findings"] == len(found)
+    assert totals["engine"] == "local"
     assert {one["guid"] for one in found} == {guid(60), guid(80), guid(81), guid(84)}
     log = json.loads(run_mqdssm(environment, "validate", str(small), "-o", "sarif", code=1)[0])
     assert log["runs"][0]["properties"]["engine"] == "local"
@@ -104,7 +106,7 @@ def test_findings_and_engine(small: Path, environment: dict[str, str]) -> None:
 def test_mqis_tables(environment: dict[str, str], tmp_path: Path) -> None:
     wanted = planted.tables(tmp_path / "mqis", 1)
     out, _ = run_mqdssm(environment, "validate", "--mqis", str(tmp_path / "mqis"), "-o", "json", code=1)
-    found = (json.loads(line) for line in out.splitlines())
+    found = [json.loads(line) for line in out.splitlines()][:-1]
     outcome = compared(wanted, (Truth(one["rule"], one["type"], one["guid"], one["dn"]) for one in found))
     assert outcome.missed == ()
     assert outcome.planted > 100

@@ -224,9 +224,9 @@ def tell_plan(run: CommandRun, made: "MigrationPlan", folder: Path) -> None:
     if made.refused is not None:
         output.note(f"the plan cannot be applied: {made.refused}")
     elif made.target.urls:
-        output.note(f"the plan is in {folder}: 'mqdssm apply {folder}' does it")
+        output.note(f"the plan is in {folder}, engine: {made.engine}; 'mqdssm apply {folder}' does it")
     else:
-        output.note(f"the plan is in {folder}; it is for LDIF alone")
+        output.note(f"the plan is in {folder}, engine: {made.engine}; it is for LDIF alone")
 
 
 def tell_left_out(run: CommandRun, not_carried: Iterable[tuple[str, str, int]], folder: Path) -> None:

@@ -219,10 +219,22 @@ def _print(run: CommandRun, found: "Validation", outcome: "RunOutcome") -> None:
         case FindingsFormat.JSON:
             for line in lines_of(outcome, found.findings):
                 run.output.json_line(line)
+            run.output.json_line(json.dumps(_totals(found.summary)))
             for one in found.summary.not_judged:
                 say(json.dumps({"rule": one.id, "judged": one.types, "reason": one.reason}))
         case _:
             _tables(run, found.summary, outcome)
+
+
+def _totals(summary: "ValidationSummary") -> dict[str, Any]:
+    """Return the numbers of findings, rules and objects, and the engine."""
+    objects = sum(summary.objects.values())
+    return {
+        "findings": summary.count,
+        "rules": len(summary.rules),
+        "objects": objects,
+        "engine": summary.engine,
+    }
 
 
 def _tables(run: CommandRun, summary: "ValidationSummary", outcome: "RunOutcome") -> None:
@@ -239,10 +251,10 @@ def _tables(run: CommandRun, summary: "ValidationSummary", outcome: "RunOutcome"
         run.output.line("no findings")
     for one in summary.not_judged:
         run.output.note(str(one))
-    objects = sum(summary.objects.values())
+    totals = _totals(summary)
     run.output.note(
-        f"{summary.count} findings of {len(summary.rules)} rules about {objects} objects, "
-        f"engine: {summary.engine}"
+        f"{totals['findings']} findings of {totals['rules']} rules about {totals['objects']} objects, "
+        f"engine: {totals['engine']}"
     )
     tell_outcome(run, outcome)
 

@@ -139,6 +139,7 @@ class MigrationPlan(BaseModel):
         equal: files of the objects that are equal.
         notes: facts that people should know, as values that the target cannot keep.
         refused: why it cannot be applied as it is; None: it can.
+        engine: ``local`` or ``spark``; empty in plans of earlier programs.
     """
 
     model_config = _CONFIG
@@ -155,6 +156,7 @@ class MigrationPlan(BaseModel):
     equal: tuple[PlanFile, ...]
     notes: tuple[str, ...] = ()
     refused: str | None = None
+    engine: str = ""
 
     @property
     def total(self) -> Counter[str]:

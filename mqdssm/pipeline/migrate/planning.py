@@ -238,7 +238,8 @@ def _planned(
     folder = prepared(to)
     files = [folder / WORK_NAME / WITNESS_NAME]
     with engine.runner("mqdssm plan", files, conf=spark_settings(source.mapping)) as runner:
-        return Planning(source, folder, session, jobs.Jobs(runner, enter), watch).run(sids)
+        tasks = jobs.Jobs(runner, enter)
+        return Planning(source, folder, session, tasks, watch, engine=engine.kind.value).run(sids)
 
 
 class Planning:
@@ -250,6 +251,7 @@ class Planning:
         session: to the target.
         runner: the jobs, and what does them.
         watch: is told what is being done, and how far it is; from another thread, too.
+        engine: what does the work, for the plan.
     """
 
     def __init__(
@@ -259,6 +261,8 @@ class Planning:
         session: "Session",
         runner: jobs.Jobs,
         watch: Watch | None = None,
+        *,
+        engine: str = "local",
     ) -> None:
         self._source = source
         self._asked = source.asked
@@ -266,6 +270,7 @@ class Planning:
         self._session = session
         self._runner = runner
         self._watch = watch
+        self._engine = engine
         self._summary = PlanSummary()
         self._numbers: dict[Path, int] = {}
         self._tables: tuple[SourceTable, ...] = ()
@@ -355,6 +360,7 @@ class Planning:
             equal=summary.equal,
             notes=tuple(self._notes()),
             refused=refused,
+            engine=self._engine,
         )
 
     def _notes(self) -> Iterator[str]:
