@@ -1,7 +1,7 @@
 """Options of the pipeline's commands: engine, workers, log-in."""
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -88,18 +88,7 @@ def login_of(run: CommandRun) -> "PipelineLogIn":
     settings = run.loaded.settings
     if settings.forest or settings.catalog:
         raise UsageProblem("this reads whole objects, of one domain: leave --forest and --catalog out")
-    login = PipelineLogIn(
-        user=settings.user,
-        tls=settings.tls,
-        ca_file=settings.ca_file,
-        profile=settings.profile,
-        naming_context=settings.naming_context,
-        allow_clear_text=settings.allow_clear_text,
-        allow_replicated=settings.allow_replicated,
-        authentication=settings.authentication,
-        keytab=settings.keytab,
-        kerberos_host=settings.kerberos_host,
-    )
+    login = cast("PipelineLogIn", run.log_in())
     password = run.password()  # asked for at a terminal, or found to be missing, before Java starts
     file = run.loaded.password_file()
     if password is None:

@@ -130,7 +130,7 @@ class CommandRun:
         from mqdssm.directory.options import ConnectionOptions
 
         with usage_problems():
-            return ConnectionOptions.of(**(self.access() | self._limits() | more))
+            return ConnectionOptions.of(**(self.access() | more))
 
     @contextlib.contextmanager
     def connect(self) -> "Iterator[Directory]":
@@ -145,7 +145,7 @@ class CommandRun:
         access = self.access()
         urls = access.pop("urls")
         with usage_problems():
-            directory = mqdssm.connect(urls, **access, **self._limits())
+            directory = mqdssm.connect(urls, **access)
         with directory:
             session = directory.session
             if access["naming_context"] is not None:
@@ -172,7 +172,7 @@ class CommandRun:
             yield opened
 
     def access(self) -> dict[str, Any]:
-        """Return the arguments of the log-in for `mqdssm.connect` and the pipeline.
+        """Return the arguments for `mqdssm.connect`, and the servers as ``urls``.
 
         Raises:
             UsageProblem: no server was named, or a setting that cannot be.
@@ -183,27 +183,19 @@ class CommandRun:
                 "no server was named: give --url, set MQDSSM_URL, or write a profile file (see --config)"
             )
         return {
+            **self.log_in(),
             "urls": settings.url,
-            "user": settings.user,
             "password": self.password(),
-            "tls": settings.tls,
-            "ca_file": None if settings.ca_file is None else str(settings.ca_file),
-            "profile": settings.profile,
-            "naming_context": settings.naming_context,
             "forest": settings.forest,
             "catalog": settings.catalog,
-            "allow_clear_text": settings.allow_clear_text,
-            "allow_replicated": settings.allow_replicated,
+            "read_only": settings.read_only,
         }
 
-    def _limits(self) -> dict[str, Any]:
-        settings = self.loaded.settings
-        return {
-            "read_only": settings.read_only,
-            "authentication": settings.authentication,
-            "keytab": None if settings.keytab is None else str(settings.keytab),
-            "kerberos_host": settings.kerberos_host,
-        }
+    def log_in(self) -> dict[str, Any]:
+        """Return the settings of the log-in, without the password: the options of `LogIn`."""
+        from mqdssm.directory.log_in import LOG_IN_NAMES
+
+        return {name: getattr(self.loaded.settings, name) for name in LOG_IN_NAMES}
 
 
 def _check_context(session: "Session") -> None:

@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, SettingsConfigDict
@@ -28,6 +28,7 @@ from pydantic_settings.sources import PydanticBaseSettingsSource
 
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.profile_file import read_profile
+from mqdssm.directory.log_in import Authentication, TlsMode
 from mqdssm.errors import ConfigError
 
 ENVIRONMENT_PREFIX: Final = "MQDSSM_"
@@ -78,8 +79,8 @@ class CommandSettings(BaseSettings):
     user: str | None = None
     password: SecretStr | None = Field(default=None, repr=False)
     password_file: Path | None = None
-    tls: Literal["ldaps", "starttls", "none"] | None = None
-    authentication: Literal["simple", "spnego", "ntlm", "kerberos", "external"] | None = None
+    tls: TlsMode | None = None
+    authentication: Authentication | None = None
     keytab: Path | None = None
     kerberos_host: str | None = None
     ca_file: Path | None = None

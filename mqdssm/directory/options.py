@@ -5,16 +5,13 @@ import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Final, Literal, get_args
+from typing import Final, Unpack, get_args
 from urllib.parse import unquote, urlsplit
 
+from mqdssm.directory.log_in import Authentication, LogIn, LogInArguments, TlsMode
 from mqdssm.directory.secret import Secret
 from mqdssm.errors import ConfigError
 
-TlsMode = Literal["ldaps", "starttls", "none"]
-Authentication = Literal["simple", "spnego", "ntlm", "kerberos", "external"]
-"""How to log in: a simple bind; GSS-SPNEGO with what both sides can, or only one of its two; the identity
-that the local socket tells (SASL EXTERNAL)."""
 SEALING: Final = frozenset({"spnego", "ntlm", "kerberos"})
 """Kinds of log-in that sign and seal the connection if there is no TLS."""
 
@@ -133,28 +130,17 @@ def is_loopback(address: str) -> bool | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionOptions:
-    """Options of a session's connections; made by `of`.
+class ConnectionOptions(LogIn):
+    """Options of a session's connections; made by `of`. Those of the log-in are described by `LogIn`.
 
     Attributes:
         endpoints: the servers, tried in this order.
-        user: DN (or another name the server binds) for a simple bind; None: anonymous over TCP,
-            SASL EXTERNAL over a local socket.
         password: of the user.
-        ca_file: PEM file of the trusted certification authorities; None: the system's.
-        profile: ``"auto"`` or the name of a profile.
         connect_timeout_s: limit for connecting, securing and binding to one server, in seconds; and again
             for asking a new one what it is.
         operation_timeout_s: limit for one operation or one page, in seconds.
         page_size: entries asked for in one page.
         read_only: refuse every change before it is sent.
-        allow_clear_text: let a simple bind go in clear text to another machine.
-        allow_replicated: change the directory of a replicating server, which does not number the change.
-        naming_context: base of computers, queues and users, if it is not the root naming context
-            (decision M8).
-        authentication: how to log in; None: by what else is given.
-        keytab: file with the user's Kerberos keys, instead of a password.
-        kerberos_host: full name of the server in its tickets, where the URL has another one, or an address.
         forest: look for objects of the domains in all of them, through a global catalog (decision M73).
         catalogs: the global catalogs, tried in this order.
         part_only: the servers are global catalogs themselves, which hold a part of the attributes.
@@ -162,20 +148,11 @@ class ConnectionOptions:
     """
 
     endpoints: tuple[Endpoint, ...]
-    user: str | None = None
     password: Secret | None = field(default=None, repr=False)
-    ca_file: str | None = None
-    profile: str = "auto"
     connect_timeout_s: float = CONNECT_TIMEOUT_S
     operation_timeout_s: float = OPERATION_TIMEOUT_S
     page_size: int = PAGE_ENTRIES
     read_only: bool = False
-    allow_clear_text: bool = False
-    allow_replicated: bool = False
-    naming_context: str | None = None
-    authentication: Authentication | None = None
-    keytab: str | None = None
-    kerberos_host: str | None = None
     forest: bool = False
     catalogs: tuple[Endpoint, ...] = ()
     part_only: bool = False
@@ -187,27 +164,18 @@ class ConnectionOptions:
         return self.authentication in SEALING
 
     @classmethod
-    def of(
+    def of(  # type: ignore[override]  # a connection needs servers besides the log-in
         cls,
         urls: str | Iterable[str],
         *,
-        user: str | None = None,
         password: str | Secret | None = None,
-        tls: TlsMode | None = None,
-        ca_file: str | None = None,
-        profile: str = "auto",
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         operation_timeout_s: float = OPERATION_TIMEOUT_S,
         page_size: int = PAGE_ENTRIES,
         read_only: bool = False,
-        allow_clear_text: bool = False,
-        allow_replicated: bool = False,
-        naming_context: str | None = None,
-        authentication: Authentication | None = None,
-        keytab: str | None = None,
-        kerberos_host: str | None = None,
         forest: bool = False,
         catalog: str | Iterable[str] | None = None,
+        **login: Unpack[LogInArguments],
     ) -> "ConnectionOptions":
         """Make options from settings, checking them against each other.
 
@@ -216,27 +184,20 @@ class ConnectionOptions:
         """
         # first: tracebacks that show variables must not show the password
         password = Secret(password) if isinstance(password, str) else password
-        _check_words(tls, authentication)
-        plain: TlsMode = "none" if authentication in SEALING else "starttls"
-        endpoints = _endpoints(urls, tls, plain)
+        given = LogIn.of(**login)
+        _check_words(given.tls, given.authentication)
+        plain: TlsMode = "none" if given.authentication in SEALING else "starttls"
+        endpoints = _endpoints(urls, given.tls, plain)
         options = cls(
+            **{**given.arguments(), "user": given.user or None},
             endpoints=endpoints,
-            user=user or None,
             password=password,
-            ca_file=ca_file,
-            profile=profile,
             connect_timeout_s=connect_timeout_s,
             operation_timeout_s=operation_timeout_s,
             page_size=page_size,
             read_only=read_only,
-            allow_clear_text=allow_clear_text,
-            allow_replicated=allow_replicated,
-            naming_context=naming_context,
-            authentication=authentication,
-            keytab=keytab,
-            kerberos_host=kerberos_host,
             forest=forest,
-            catalogs=_catalogs(catalog, endpoints, tls, plain),
+            catalogs=_catalogs(catalog, endpoints, given.tls, plain),
             part_only=any(endpoint.is_catalog for endpoint in endpoints),
         )
         options._check()

@@ -4,16 +4,15 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack, cast
 from uuid import UUID
 
+from mqdssm.directory.log_in import LogInArguments
 from mqdssm.directory.options import (
     CONNECT_TIMEOUT_S,
     OPERATION_TIMEOUT_S,
     PAGE_ENTRIES,
-    Authentication,
     ConnectionOptions,
-    TlsMode,
 )
 from mqdssm.directory.secret import Secret
 from mqdssm.directory.session import Session
@@ -338,48 +337,27 @@ class Directory:
 def connect(
     url_or_urls: str | Iterable[str],
     *,
-    user: str | None = None,
     password: str | Secret | None = None,
-    tls: TlsMode | None = None,
-    ca_file: str | None = None,
-    profile: str = "auto",
     connect_timeout_s: float = CONNECT_TIMEOUT_S,
     operation_timeout_s: float = OPERATION_TIMEOUT_S,
     page_size: int = PAGE_ENTRIES,
     read_only: bool = False,
-    allow_clear_text: bool = False,
-    allow_replicated: bool = False,
-    naming_context: str | None = None,
-    authentication: Authentication | None = None,
-    keytab: str | None = None,
-    kerberos_host: str | None = None,
     forest: bool = False,
     catalog: str | Iterable[str] | None = None,
     create_server_objects: bool = True,
     check_msmq: bool = True,
     notify: Notify | None = None,
+    **login: Unpack[LogInArguments],
 ) -> Directory:
     """Connect to a directory ([MS-MQDSSM] 3.1.3, 3.1.6.18). Certificates are always verified.
 
     Args:
         url_or_urls: ``ldap://``, ``ldaps://`` or ``ldapi://`` URL, or several, tried in this order.
-        user: DN (or name the server knows) for a simple bind; None: anonymous, SASL EXTERNAL over ldapi.
         password: of the user.
-        tls: ``"ldaps"``, ``"starttls"`` or ``"none"``; None: from the URL (``ldap:`` means StartTLS).
-        ca_file: PEM file of the authorities to trust; None: the system's.
-        profile: kind of server; ``"auto"`` finds out.
         connect_timeout_s: limit for reaching one server, in seconds.
         operation_timeout_s: limit for one operation or page, in seconds.
         page_size: entries asked for at once.
         read_only: refuse every change before it is sent.
-        allow_clear_text: let the password go in clear text to another machine.
-        allow_replicated: make changes in the directory of a replicating server, too. It does not number
-            them, so its replicas differ from it (decision R106).
-        naming_context: where computers, queues and users are, if not below the root (decision M8).
-        authentication: ``"simple"``, ``"spnego"`` (NTLM or Kerberos, signed and sealed), ``"ntlm"``,
-            ``"kerberos"`` or ``"external"``; None: simple with a user, external over ldapi.
-        keytab: file with the user's Kerberos keys, instead of a password.
-        kerberos_host: full name of the server in its tickets, if the URL has another one.
         forest: look for queue managers, queues and users in all domains of a forest of Active Directory,
             through a global catalog (decision M73).
         catalog: URL of the global catalog, or several; None: the ports 3268 and 3269 of the servers.
@@ -388,12 +366,15 @@ def connect(
             nothing.
         notify: is told of every queue that was created, written or deleted and of every queue manager that
             was written, and whom to notify of it (decision C22).
+        login: who logs in and how, as ``user``, ``tls`` and ``ca_file``: the fields of
+            `mqdssm.directory.log_in.LogIn`.
 
     Raises:
         DirectoryNotConnected: no server could be reached, or none let us in.
         GenericDirectoryError: an unknown kind of server, one without the MSMQ schema, or without its
             enterprise object.
         ConfigError: settings that cannot be.
+        TypeError: there is no such option.
     """
     if notify is not None and not callable(notify):
         raise ConfigError(f"notify is to be a function of one argument, not {notify!r}")
@@ -401,23 +382,14 @@ def connect(
     password = Secret(password) if isinstance(password, str) else password
     options = ConnectionOptions.of(
         url_or_urls,
-        user=user,
         password=password,
-        tls=tls,
-        ca_file=ca_file,
-        profile=profile,
         connect_timeout_s=connect_timeout_s,
         operation_timeout_s=operation_timeout_s,
         page_size=page_size,
         read_only=read_only,
-        allow_clear_text=allow_clear_text,
-        allow_replicated=allow_replicated,
-        naming_context=naming_context,
-        authentication=authentication,
-        keytab=keytab,
-        kerberos_host=kerberos_host,
         forest=forest,
         catalog=catalog,
+        **login,
     )
     session = _open_session(options, check_msmq=check_msmq)
     return Directory(session, create_server_objects=create_server_objects, notify=notify)

@@ -6,10 +6,11 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import mqdssm
-from mqdssm.directory.options import PAGE_ENTRIES, Authentication, TlsMode
+from mqdssm.directory.log_in import FILES, LogIn, LogInArguments
+from mqdssm.directory.options import PAGE_ENTRIES
 from mqdssm.directory.secret import read_password
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
@@ -28,78 +29,40 @@ _OF_EXECUTORS: Final[Mapping[str, str]] = {
 _PASSWORDS: Final = ("password", "password_file", "password_variable")
 
 
-class PipelineLogIn(TypedDict, total=False):
-    """Log-in options of a caller. An option that is left out is None, or has the default named below.
+class PipelineLogIn(LogInArguments, total=False):
+    """Log-in options of a caller: those of `LogIn`, and a password. All may be left out.
 
     Attributes:
-        user: name; None: anonymous, SASL EXTERNAL over ``ldapi:``, or a Kerberos ticket.
         password: of the user. Workers on this machine read it from the memory of this process (on Linux), or
             from a temporary file of mode 0600. It is never sent to another machine. Or:
         password_file: a file that holds the password, in its first and only line; or:
         password_variable: name of an environment variable that holds the password where the search runs.
-        tls: ``ldaps``, ``starttls`` or ``none``; None: by the scheme of the URL.
-        ca_file: PEM file of the authorities to trust; None: those of the system.
-        profile: kind of server; left out: ``auto``.
-        naming_context: where computers, queues and users are, if not below the root (decision M8).
-        allow_clear_text: let the password go in clear text to another machine.
-        allow_replicated: change the directory of a replicating server, too (decision R106).
-        authentication: how to log in; None: by what else is given.
-        keytab: file with the user's Kerberos keys, instead of a password.
-        kerberos_host: the server's name in tickets, if the URL has another one.
     """
 
-    user: str | None
     password: str | None
     password_file: Paths | None
     password_variable: str | None
-    tls: TlsMode | None
-    ca_file: Paths | None
-    profile: str
-    naming_context: str | None
-    allow_clear_text: bool
-    allow_replicated: bool
-    authentication: Authentication | None
-    keytab: Paths | None
-    kerberos_host: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class DirectoryAccess:
+class DirectoryAccess(LogIn):
     """LDAP servers and log-in settings, without a secret: safe to print and to pickle.
+
+    The paths of files are those on the machine that reads. `LogIn` describes the options of the log-in.
 
     Attributes:
         urls: LDAP servers, tried in turn.
-        user: name; None: anonymous, SASL EXTERNAL over ``ldapi:``, or a Kerberos ticket.
         password_file: path, on the machine that reads, of a file that holds the password and nothing else.
         password_variable: name, on the machine that reads, of an environment variable with the password.
         is_own: True if `access_to` made the password file, which other machines cannot read.
-        tls: how the connection is protected; None: by the scheme of the URL.
-        ca_file: PEM file of the authorities to trust; None: those of the system.
-        profile: kind of server, or ``auto``.
-        naming_context: where computers, queues and users are, if not below the root (decision M8).
-        allow_clear_text: let the password go in clear text to another machine.
-        allow_replicated: change the directory of a replicating server, too (decision R106).
-        authentication: how to log in; None: by what else is given.
-        keytab: path, on the machine that reads, of a file with the user's Kerberos keys.
-        kerberos_host: the server's name in tickets, if it is not that of the URL.
         page_size: entries asked for at once.
         check_msmq: refuse a directory that holds nothing of MSMQ's.
     """
 
     urls: tuple[str, ...]
-    user: str | None = None
     password_file: str | None = None
     password_variable: str | None = None
     is_own: bool = False
-    tls: TlsMode | None = None
-    ca_file: str | None = None
-    profile: str = "auto"
-    naming_context: str | None = None
-    allow_clear_text: bool = False
-    allow_replicated: bool = False
-    authentication: Authentication | None = None
-    keytab: str | None = None
-    kerberos_host: str | None = None
     page_size: int = PAGE_ENTRIES
     check_msmq: bool = True
 
@@ -142,20 +105,11 @@ class DirectoryAccess:
         """
         directory = mqdssm.connect(
             self.urls,
-            user=self.user,
             password=self.password(),
-            tls=self.tls,
-            ca_file=self.ca_file,
-            profile=self.profile,
             read_only=read_only,
-            naming_context=self.naming_context,
-            allow_clear_text=self.allow_clear_text,
-            allow_replicated=self.allow_replicated,
             page_size=self.page_size,
-            authentication=self.authentication,
-            keytab=self.keytab,
-            kerberos_host=self.kerberos_host,
             check_msmq=self.check_msmq,
+            **self.arguments(),
         )
         if not read_only:
             try:
@@ -209,21 +163,13 @@ def access_to(
     if len(given) > 1:
         raise ConfigError(f"{' and '.join(given)} exclude each other: give one")
     with _private_file(login.get("password")) as own:
+        options: dict[str, Any] = {name: value for name, value in login.items() if name not in _PASSWORDS}
         access = DirectoryAccess(
+            **LogIn.of(**options).arguments() | {name: _whole(options.get(name)) for name in FILES},
             urls=(urls,) if isinstance(urls, str) else tuple(urls),
-            user=login.get("user"),
             password_file=own or _whole(login.get("password_file")),
             password_variable=login.get("password_variable"),
             is_own=own is not None,
-            tls=login.get("tls"),
-            ca_file=_whole(login.get("ca_file")),
-            profile=login.get("profile", "auto"),
-            naming_context=login.get("naming_context"),
-            allow_clear_text=login.get("allow_clear_text", False),
-            allow_replicated=login.get("allow_replicated", False),
-            authentication=login.get("authentication"),
-            keytab=_whole(login.get("keytab")),
-            kerberos_host=login.get("kerberos_host"),
             check_msmq=check_msmq,
         )
         access.for_executors(on)

@@ -8,10 +8,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Self, get_args, get_type_hints
 
 from mqdssm.directory.filters import LdapFilter, Not, attribute_description, encode, parse_text
-from mqdssm.directory.options import PAGE_ENTRIES, PAGE_ENTRIES_MAX, Authentication, Endpoint, TlsMode
+from mqdssm.directory.log_in import LOG_IN_NAMES, LogIn
+from mqdssm.directory.options import PAGE_ENTRIES, PAGE_ENTRIES_MAX, Endpoint
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.model.watching import WATCHED_TYPES
@@ -31,18 +32,9 @@ NAMES: Final = (
     "pagesize",
     "pushdown",
     "url",
-    "user",
     "credentialsfile",
     "credentialsenv",
-    "tls",
-    "cafile",
-    "profile",
-    "namingcontext",
-    "allowcleartext",
-    "allowreplicated",
-    "authentication",
-    "keytab",
-    "kerberoshost",
+    *(name.replace("_", "") for name in LOG_IN_NAMES),
 )
 STREAM_NAMES: Final = ("state", "startingoffset", "maxrowspertrigger")
 """Options of ``spark.readStream`` alone; `state` marks a stream."""
@@ -181,24 +173,26 @@ class StreamOptions:
 
 def _access(given: Mapping[str, str], frame: FrameType) -> DirectoryAccess:
     return DirectoryAccess(
+        **_log_in(given),
         urls=_urls(_required(given, "url")),
-        user=given.get("user") or None,
         password_file=given.get("credentialsfile") or None,
         password_variable=given.get("credentialsenv") or None,
-        tls=cast("TlsMode | None", _one_of(given, "tls", get_args(TlsMode))),
-        ca_file=given.get("cafile") or None,
-        profile=given.get("profile") or "auto",
-        naming_context=given.get("namingcontext") or None,
-        allow_clear_text=_flag(given, "allowcleartext"),
-        allow_replicated=_flag(given, "allowreplicated"),
-        authentication=cast(
-            "Authentication | None", _one_of(given, "authentication", get_args(Authentication))
-        ),
-        keytab=given.get("keytab") or None,
-        kerberos_host=given.get("kerberoshost") or None,
         page_size=number(given, "pagesize", PAGE_ENTRIES, PAGE_ENTRIES_MAX),
         check_msmq=frame.ldap_class is not None,
     )
+
+
+def _log_in(given: Mapping[str, str]) -> dict[str, Any]:
+    """Parse the options of `LogIn`, whose names stand here without their underscores."""
+    found: dict[str, Any] = {}
+    for name, kind in get_type_hints(LogIn).items():
+        option = name.replace("_", "")
+        words = tuple(word for one in get_args(kind) for word in get_args(one))  # of a Literal
+        if kind is bool:
+            found[name] = _flag(given, option)
+        elif given.get(option):
+            found[name] = _one_of(given, option, words) if words else given[option]
+    return found
 
 
 def _refuse_others(given: Mapping[str, str]) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
-from mqdssm.cli.options import Authentication, GivenOptions
+from mqdssm.cli.options import GivenOptions
 from mqdssm.cli.run import CommandRun
 
 
@@ -17,7 +17,7 @@ def test_kerberos_needs_no_password(monkeypatch, tmp_path) -> None:
     keys.write_bytes(b"\5\2")
     options = options_of(
         user="svc@EXAMPLE.COM",
-        authentication=Authentication.KERBEROS,
+        authentication="kerberos",
         keytab=keys,
         kerberos_host="dc1.example.com",
     )
