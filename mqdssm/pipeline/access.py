@@ -201,7 +201,7 @@ def _private_file(password: str | None) -> Iterator[str | None]:
     if password is None:
         yield None
         return
-    data = f"{password}\r\n".encode()  # `password_in` removes this line end
+    data = f"{password}\r\n".encode()  # `read_password` removes this line end
     in_memory = hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir()
     with _memory_file(data) if in_memory else _temporary_file(data) as name:
         yield name

@@ -8,7 +8,6 @@ HERE = "tests/tidy/test_tidy_modules.py"
 REASONS = {
     "mqdssm/engines/actions.py": "events and actions that all engines share; each of them imports it",
     "mqdssm/model/filters.py": "public words of every look-up; users import nothing else for them",
-    "mqdssm/model/guid.py": "imported by nearly all layers, which need nothing else of the model",
     "mqdssm/model/memory.py": "needed by base and fieldtypes, of which one imports the other",
     "mqdssm/model/notice.py": "a light import: whoever sets a call-back needs no messages of the wire",
     "mqdssm/spark/registration.py": "packed as pyspark_mqdssm, which Spark imports by itself",
