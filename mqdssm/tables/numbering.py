@@ -30,8 +30,8 @@ BUCKET_BITS: Final = 8
 """Low bits of a number that its bucket leaves out: 256 numbers share a bucket."""
 SLICE_BUCKETS: Final = 64
 """Number of buckets in one search: 16,384 numbers, so that each answer fits in memory."""
-ENUMERATED_NUMBERS_MAX: Final = 1_000_000
-"""Largest range to search by bucket (4,000 empty: 5 ms); a wider one is read by partition, and sorted."""
+ENUMERATED_NUMBERS_MAX: Final = 4 << 20
+"""Largest range to search by bucket, more than a take-over skips; others are read by partition and sorted."""
 CEILING_STEP: Final = 1024
 """Distance of a partition's ceiling ahead of its numbers: one more write for 1,024 changes."""
 

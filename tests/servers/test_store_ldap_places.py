@@ -11,6 +11,7 @@ from support.store.world import NOT_FOUND, OK, World, brief, guid
 import mqdssm
 from mqdssm.directory.filters import Equal
 from mqdssm.engines.replication import operations as ops
+from mqdssm.engines.replication.succession import GAP
 from mqdssm.errors import DirectoryError, MappingError, ObjectNotFound
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import Guid
@@ -410,6 +411,22 @@ def test_a_full_database_is_said_to_be_full() -> None:
         assert outcome.status == Hresult.MQ_ERROR_DS_IS_FULL
         assert world.read(world.name(rf"web\more{n}")).status == NOT_FOUND
         store.close()
+
+
+def test_a_million_skipped_numbers_cost_few_searches(world: World, harness: LdapHarness) -> None:
+    """A take-over skips them (`mqdssm.engines.replication.succession.GAP`): they were 68 searches."""
+    machine, far = guid(), guid()
+    world.apply(world.sync(machine, 4, world.machine(machine)))
+    world.apply(world.sync(far, 4 + GAP, world.machine(far, "far")))
+    for after, count in ((4, 1), (0, 2)):
+        before = harness.session.round_trips
+        assert len(world.changes(after=after)) == count
+        assert harness.session.round_trips - before <= 24
+    world.apply(world.deletion(far, 5 + GAP, MACHINE))
+    world.perform(ops.PurgeDeletedObjects(partition_id=world.site, up_to=SequenceNumber(5 + GAP)))
+    before = harness.session.round_trips
+    assert world.recover() == 4
+    assert harness.session.round_trips - before <= 50
 
 
 def test_the_longest_lists_and_largest_values(world: World, harness: LdapHarness) -> None:

@@ -37,6 +37,10 @@ log = logging.getLogger(__name__)
 TOMBSTONE: Final = Equal("objectClass", b"mqisTombstone")
 SLICE_NUMBERS: Final = SLICE_BUCKETS << BUCKET_BITS
 _TOMBSTONE_BYTES: Final = 64  # approximate octets in a message
+_EMPTY_SLICES_MAX: Final = 2
+"""Number of slices without entries before a search for the next bucket in use."""
+_PROBED_BUCKETS_MAX: Final = 2048
+"""Largest number of buckets in one search for a bucket in use: 80 KB; servers accept 256 KB and more."""
 
 
 def range_filter(partition: Guid, first: int, last: int, buckets: Sequence[bytes] = ()) -> LdapFilter:
@@ -92,6 +96,7 @@ class NumberSearches:
             hint: size of the first slice in numbers; later slices grow while few entries are found.
         """
         start, width = first, min(max(hint, 1 << BUCKET_BITS), SLICE_NUMBERS)
+        empty = 0
         while start <= last and start - first < ENUMERATED_NUMBERS_MAX:
             end = min(last, (start | ((1 << BUCKET_BITS) - 1)) + width - (1 << BUCKET_BITS))
             buckets = [one for part in split_range(partition, start, end) for one in part.buckets]
@@ -100,8 +105,36 @@ class NumberSearches:
             if len(found) < width // 2:
                 width = min(2 * width, SLICE_NUMBERS)
             start = end + 1
+            empty = 0 if found else empty + 1
+            if empty >= _EMPTY_SLICES_MAX and start <= last and within is None:
+                heads = range(
+                    start >> BUCKET_BITS, (min(last, first + ENUMERATED_NUMBERS_MAX) >> BUCKET_BITS) + 1
+                )
+                start, empty = (heads.start + self._unused(partition, heads)) << BUCKET_BITS, 0
         if start <= last:
             yield from self._wide(partition, start, last, within)
+
+    def _unused(self, partition: Guid, heads: range) -> int:
+        """Return how many buckets at the beginning of a range are empty, for sure.
+
+        A take-over skips a million numbers (`mqdssm.engines.replication.succession.GAP`).
+
+        Args:
+            partition: the partition.
+            heads: the numbers of the buckets, ascending or descending.
+        """
+        skipped, size, is_growing = 0, 2 * SLICE_BUCKETS, True
+        while skipped < len(heads):
+            block = heads[skipped : skipped + size]
+            buckets = (Equal(BUCKET, bucket_of(partition, head << BUCKET_BITS)) for head in block)
+            if next(self._reader.find(any_of(*buckets), ("1.1",), page_size=1), None) is None:
+                skipped += len(block)
+                size = min(2 * size, _PROBED_BUCKETS_MAX) if is_growing else size
+            elif len(block) > SLICE_BUCKETS:
+                size, is_growing = len(block) // 2, False
+            else:
+                break
+        return skipped
 
     def _wide(
         self, partition: Guid, first: int, last: int, within: LdapFilter | None
@@ -143,7 +176,7 @@ class NumberSearches:
         """
         doubtful = MIN
         if ceiling is not None:
-            end, width = ceiling, 4 << BUCKET_BITS
+            end, width, empty = ceiling, 4 << BUCKET_BITS, 0
             while end > 0 and ceiling - end < ENUMERATED_NUMBERS_MAX:
                 start = max(1, end - width + 1)
                 buckets = [one for part in split_range(partition, start, end) for one in part.buckets]
@@ -152,6 +185,12 @@ class NumberSearches:
                 if number:
                     return number, doubtful
                 end, width = start - 1, min(2 * width, SLICE_NUMBERS - (1 << BUCKET_BITS))
+                empty += 1
+                if empty == _EMPTY_SLICES_MAX:
+                    lowest = max(ceiling - ENUMERATED_NUMBERS_MAX, 0)
+                    heads = range(end >> BUCKET_BITS, (lowest >> BUCKET_BITS) - 1, -1)
+                    skipped = self._unused(partition, heads)
+                    end = min(end, _bucket_end((heads.start - skipped) << BUCKET_BITS))
             if end <= 0:
                 return MIN, doubtful
         number, strange = self._highest(Equal(PARTITION, bytes(partition)))

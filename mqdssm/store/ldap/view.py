@@ -58,14 +58,16 @@ class StoreSearches:
         self.session = session
         self.places = places
 
-    def find(self, wanted: LdapFilter, attributes: Sequence[str] = ("*",)) -> Iterator[Entry]:
-        """Yield all entries that match, in all naming contexts.
+    def find(
+        self, wanted: LdapFilter, attributes: Sequence[str] = ("*",), *, page_size: int | None = None
+    ) -> Iterator[Entry]:
+        """Yield all entries that match, in all naming contexts; `page_size` as in `Session.find`.
 
         Raises:
             DirectoryError: the directory cannot be searched.
         """
         for base in self.places.bases:
-            yield from self.session.find(base, wanted, attributes)
+            yield from self.session.find(base, wanted, attributes, page_size=page_size)
 
     def any_of(
         self,

@@ -1,5 +1,6 @@
 """The contract of stores: the authority's operations, and reading."""
 
+from itertools import pairwise
 from typing import Any, Final
 
 import pytest
@@ -382,6 +383,30 @@ class ReadingContract:
         assert brief(world.changes(after=2**40)) == []
         assert world.found(up_to=17).reached == 17
         assert world.changes(guid()) == ()
+
+    def test_lookup_by_numbers_that_lie_far_apart(self, harness: Harness) -> None:
+        """A take-over skips a million numbers; the objects may be anywhere among them."""
+        world = World(harness)
+        numbers = [7, 20_000, 2**20 + 5, 2**20 + 6, 2**20 + 300_000, 3 * 2**20, 6 * 2**20, 6 * 2**20 + 1]
+        ids = [guid() for _ in numbers]
+        for at, one in zip(numbers, ids, strict=True):
+            world.apply(world.sync(one, at, world.machine(one, f"m{at}")))
+        every = [(Command.SYNC, at, one) for at, one in zip(numbers, ids, strict=True)]
+        assert brief(world.changes()) == every
+        for count, (first, last) in enumerate(pairwise(numbers), start=1):
+            assert brief(world.changes(after=first)) == every[count:]
+            assert brief(world.changes(after=first, up_to=last - 1)) == []
+            assert brief(world.changes(after=first, up_to=last)) == every[count : count + 1]
+            found = world.found(after=first - 1, count_max=1)
+            assert (brief(found.changes), found.reached) == (every[count - 1 : count], first)
+        assert world.recover() == numbers[-1]
+        end = numbers[-1]
+        for one in ids[2:]:
+            end += 1
+            world.apply(world.deletion(one, end, ObjectType.MACHINE))
+        world.perform(ops.PurgeDeletedObjects(partition_id=world.site, up_to=number(end)))
+        assert brief(world.changes()) == every[:2]
+        assert world.recover() == numbers[1]
 
     def test_lookup_carries_whole_objects(self, harness: Harness) -> None:
         world = World(harness)
