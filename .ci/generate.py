@@ -5,8 +5,7 @@ from pathlib import Path
 
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.rules.catalogue import page
-from mqdssm.pipeline.validate.rules.kept_trees import trees_text
-from mqdssm.pipeline.validate.rules.trees import TREES_NAME
+from mqdssm.pipeline.validate.rules.trees import TREES_NAME, trees_text
 from mqdssm.tables.generated import generated_files
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -92,7 +92,7 @@ def diff(
     profile file. Needs pip install 'mqdssm\[pipeline]'; with --engine spark, and for a database,
     'mqdssm\[spark]' and Java 17.
     """
-    from mqdssm.pipeline.mqis.databases import is_jdbc
+    from mqdssm.pipeline.mqis.mapping import is_jdbc
 
     database = next((one for one in (a, b) if is_jdbc(one)), "")
     chosen = engine_of(run, engine, workers, database)
@@ -129,7 +129,7 @@ def side_of(run: CommandRun, named: str) -> "GivenSide":
         UsageProblem: it is nothing that can be compared.
     """
     from mqdssm.pipeline.diff.sides import GivenSide
-    from mqdssm.pipeline.mqis.databases import is_jdbc
+    from mqdssm.pipeline.mqis.mapping import is_jdbc
 
     if named.startswith(CONNECTION_PREFIX):
         return _directory(run.by(named.removeprefix(CONNECTION_PREFIX)), named)

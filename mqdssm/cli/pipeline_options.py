@@ -64,7 +64,7 @@ def engine_of(run: CommandRun, name: EngineName, workers: int | None, source: st
             "--engine local needs no Spark: leave --spark-master, --spark-conf and --spark-shared out"
         )
     if source and name is EngineName.AUTO:
-        from mqdssm.pipeline.mqis.databases import is_jdbc
+        from mqdssm.pipeline.mqis.mapping import is_jdbc
 
         name = EngineName.SPARK if is_jdbc(source) else name
     on = HERE if name is EngineName.LOCAL else run.spark()

@@ -1,5 +1,6 @@
-"""JSON documents that one run writes and a later run reads."""
+"""Documents that one run writes and a later run reads: JSON of pydantic models, replaced atomically."""
 
+import os
 from pathlib import Path
 from typing import TypeVar
 
@@ -30,3 +31,22 @@ def read_document(model: type[Model], path: Path, *, other: str, absent: str = "
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except ValidationError as error:
         raise ConfigError(f"{path} {other}") from error
+
+
+def write_document(path: Path, document: BaseModel) -> None:
+    """Replace a JSON document atomically.
+
+    Raises:
+        OSError: the file cannot be written; the old document is as it was.
+    """
+    write_whole(path, document.model_dump_json(indent=2).encode() + b"\n")
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Replace a file atomically, after a sync of the new content to the disk."""
+    draft = path.with_name(path.name + ".new")
+    with draft.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)

@@ -21,7 +21,7 @@ _THIS_MACHINE: Final = SparkOptions("local[*]")
 """Options of the local engine, which ignores an active Spark session on a cluster."""
 
 
-SPARK_ENGINE: Final = "mqdssm.spark.engine"
+SPARK_ENGINE: Final = "mqdssm.spark.runner"
 """Module that starts Spark; see `SparkEngine`."""
 
 

@@ -4,18 +4,23 @@ A fault is a row of data (`mqdssm.samples.fault_table`): its scene, the changes 
 enterprise that allow it. An object has one defect at most, and sound objects are not changed.
 """
 
-from collections.abc import Callable, Mapping
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import count
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from mqdssm.errors import ConfigError
 from mqdssm.events.made_entry import MadeEntry
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Enterprise, QueueManager, RoutingLink
 from mqdssm.samples import elements
 from mqdssm.samples.elements import MachineRoles
+from mqdssm.samples.forms import FAULTS_NAME
 from mqdssm.samples.plan import EnterprisePlan, MachineRole
 from mqdssm.samples.queues import Queues
 
@@ -293,3 +298,46 @@ def _change(fault: Fault, stage: FaultStage) -> None:
 def value_of(wrong: Any, stage: FaultStage) -> Any:
     """Return a wrong value: a plain one, or the result of its function on the stage."""
     return wrong(stage) if callable(wrong) else wrong
+
+
+class TruthComparison(NamedTuple):
+    """Difference between findings and planted defects.
+
+    Attributes:
+        planted: number of objects that a finding must name.
+        missed: planted objects without a finding.
+        unplanted: objects of findings without a planted defect.
+    """
+
+    planted: int
+    missed: tuple[Truth, ...]
+    unplanted: tuple[Truth, ...]
+
+    @property
+    def is_equal(self) -> bool:
+        """True if the findings are exactly the planted defects."""
+        return not self.missed and not self.unplanted
+
+
+def read_truth(folder: Path) -> Counter[Truth]:
+    """Read the list of planted defects.
+
+    Args:
+        folder: the folder of a sample enterprise with defects.
+
+    Raises:
+        ConfigError: the folder has no valid list.
+    """
+    try:
+        lines = (folder / FAULTS_NAME).read_text(encoding="utf-8").splitlines()
+        return Counter(Truth(**json.loads(line)) for line in lines)
+    except (OSError, ValueError, TypeError) as error:
+        raise ConfigError(f"{folder / FAULTS_NAME} is no list of planted defects: {error}") from error
+
+
+def compared(planted: Counter[Truth], found: Iterable[Truth]) -> TruthComparison:
+    """Compare the findings with the planted defects, object by object."""
+    named = Counter(found)
+    return TruthComparison(
+        planted.total(), tuple((planted - named).elements()), tuple((named - planted).elements())
+    )

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TextIO
 
 from mqdssm.errors import ConfigError, require_packages, why_no_folder
-from mqdssm.samples import elements, ldif
-from mqdssm.samples.entries import SampleEntries
+from mqdssm.samples import elements
+from mqdssm.samples.entries import BASE_TREE, OBJECTS, SampleEntries, base_tree, objects
 from mqdssm.samples.fault_table import FAULTS
 from mqdssm.samples.faults import EnterpriseForm, Planted, Truth, plant
 from mqdssm.samples.files import TableWriter
@@ -146,9 +146,9 @@ def _write_ldif(
     plan: EnterprisePlan, folder: Path, entries: SampleEntries, planted: list[Planted], sink: _Sink
 ) -> None:
     enterprises = []
-    sink.written.files += [ldif.BASE_TREE, ldif.OBJECTS]
-    with (folder / ldif.OBJECTS).open("w", encoding="ascii", newline="\n") as file:
-        for entry in ldif.objects(plan, entries):
+    sink.written.files += [BASE_TREE, OBJECTS]
+    with (folder / OBJECTS).open("w", encoding="ascii", newline="\n") as file:
+        for entry in objects(plan, entries):
             file.write(entry_ldif(entry.pairs()) + "\n")
             if entry.type:
                 sink.count(entry.type)
@@ -162,8 +162,8 @@ def _write_ldif(
                 if entry.type:
                     sink.count(entry.type)
     enterprises = enterprises or [entries.enterprise(elements.enterprise(plan))]
-    with (folder / ldif.BASE_TREE).open("w", encoding="ascii", newline="\n") as file:
-        for pairs in ldif.base_tree(plan, enterprises):
+    with (folder / BASE_TREE).open("w", encoding="ascii", newline="\n") as file:
+        for pairs in base_tree(plan, enterprises):
             file.write(entry_ldif(pairs) + "\n")
     for _ in enterprises:
         sink.count("enterprise")

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from mqdssm.errors import ConfigError, SourceNotConnected
 from mqdssm.model.safe_text import REMOVED, redact
-from mqdssm.pipeline.mqis.databases import shown_url
 from mqdssm.pipeline.mqis.files import TableFiles
-from mqdssm.pipeline.mqis.mapping import SourceMapping, refuse_secret
+from mqdssm.pipeline.mqis.mapping import SourceMapping, refuse_secret, shown_url
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 
 if TYPE_CHECKING:

@@ -1,14 +1,21 @@
 """Validation rules as Spark plans: users' rules, and built-in rules that Arrow cannot evaluate."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
+from mqdssm.pipeline.validate.datasets import Dataset
 from mqdssm.pipeline.validate.rules.expressions import NOT_SET, SHOWN_CHARS_MAX, literal, template
 from mqdssm.pipeline.validate.rules.rule import MissingReference, Repeated, Rule, Unequal, Wrong
 from mqdssm.pipeline.validate.rules.vocabulary import UNREADABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 RULES_MAX: Final = 50  # in one projection: more make generated code too long for the JVM
 COLUMNS: Final = ("rule", "severity", "type", "dn", "guid", "attribute", "message", "section")
@@ -171,3 +178,11 @@ def _dn(name: str, frame: "DataFrame", dns: Mapping[str, str]) -> str:
     if "FullPath" in frame.columns:
         return "FullPath"
     return literal(dns[name]) if name in dns else "string(null)"
+
+
+def read_frame(spark: "SparkSession", objects: Dataset) -> "DataFrame":
+    """Return the objects of one type as a data frame, without a Spark job that reads the files' schema."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema = from_arrow_schema(pa.schema(objects.columns))
+    return spark.read.schema(schema).parquet(*(Path(path).resolve().as_uri() for path in objects.paths))

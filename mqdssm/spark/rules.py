@@ -12,8 +12,7 @@ from mqdssm.errors import ConfigError
 from mqdssm.pipeline.validate.rule_assignment import Applied
 from mqdssm.pipeline.validate.rules.rule import MissingReference, Rule, Wrong
 from mqdssm.pipeline.validate.scan import SCHEMA
-from mqdssm.spark.frames import read_frame
-from mqdssm.spark.plans import message_sql, plans
+from mqdssm.spark.plans import message_sql, plans, read_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,8 +18,9 @@ from mqdssm.pipeline.mqis.mapping import SourceMapping
 from mqdssm.pipeline.runner import ATTEMPTS, Job, OnDone, Results, Stopped, StopRequest, Work, answers
 from mqdssm.pipeline.spark_options import LOCAL, SparkOptions
 from mqdssm.pipeline.worker import GRACE_S
-from mqdssm.spark.cluster import probe
+from mqdssm.spark.cluster import probe, refuse_speculation
 from mqdssm.spark.jdbc import copy_tables
+from mqdssm.spark.session import check_spark, spark_session
 
 if TYPE_CHECKING:
     from pyspark import Broadcast
@@ -224,3 +225,26 @@ def _worker(
             pass
 
     return run
+
+
+def check() -> None:
+    """See `mqdssm.pipeline.engines.SparkEngine`."""
+    check_spark()
+
+
+@contextlib.contextmanager
+def runner(
+    app: str,
+    on: SparkOptions,
+    files: Sequence[Path],
+    *,
+    conf: Mapping[str, str],
+    may_speculate: bool,
+    brief: bool,
+) -> Iterator[SparkRunner]:
+    """See `mqdssm.pipeline.engines.SparkEngine`."""
+    with spark_session(app, brief=brief, conf={**RETRIES, **conf}, on=on) as spark:
+        if not may_speculate:
+            refuse_speculation(spark)
+        probe(spark, on, files)
+        yield SparkRunner(spark, on.shared)

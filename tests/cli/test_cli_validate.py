@@ -25,8 +25,7 @@ from support.spark.without_java import (
     start_mqdssm,
 )
 
-from mqdssm.samples.faults import Truth
-from mqdssm.samples.truth import compared
+from mqdssm.samples.faults import Truth, compared
 
 pytestmark = pytest.mark.slow  # starts programs
 

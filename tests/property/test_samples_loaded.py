@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import mqdssm
 from mqdssm.model.queuenames import lower_each
 from mqdssm.samples import elements
+from mqdssm.samples.entries import BASE_TREE, OBJECTS
 from mqdssm.samples.forms import LoadingMode, SampleForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.ldif import BASE_TREE, OBJECTS
 from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.samples.queues import Queues
 from mqdssm.testing.openldap import OpenLdapServer

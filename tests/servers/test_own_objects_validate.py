@@ -6,9 +6,9 @@ from support.enterprises import rules_world
 from support.enterprises.planted import add_file, plan, read_tables
 
 import mqdssm
+from mqdssm.samples.entries import OBJECTS
 from mqdssm.samples.forms import LoadingMode, SampleForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.ldif import OBJECTS
 from mqdssm.testing.openldap import OpenLdapServer
 
 

@@ -159,7 +159,7 @@ def no_spark(monkeypatch) -> None:
     def start(*_, **__):
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr("mqdssm.spark.engine.spark_session", start)
+    monkeypatch.setattr("mqdssm.spark.runner.spark_session", start)
 
 
 @pytest.mark.usefixtures("no_spark")

@@ -125,9 +125,8 @@ def account(stage: DemoStage, done: "Migrated", found: "Validation", folder: Pat
 def _accounts(done: "Migrated", found: "Validation", plan: Path, tables: Path) -> "PlantedOutcomes":
     from mqdssm.model.dn import normalize
     from mqdssm.pipeline.migrate.applied_rows import left_out, places, rejects
-    from mqdssm.samples.faults import Truth
+    from mqdssm.samples.faults import Truth, read_truth
     from mqdssm.samples.migrated import Arrived, RejectedRow, accounted
-    from mqdssm.samples.truth import read_truth
 
     where = places(done.plan, plan)
     rejected = [

@@ -58,8 +58,7 @@ def prepare_run(
     Raises:
         ConfigError: a file cannot be read, or is damaged.
     """
-    from mqdssm.pipeline.validate.nightly.acceptance import NOTHING_ACCEPTED, load_acceptance
-    from mqdssm.pipeline.validate.nightly.run import NightlyRun
+    from mqdssm.pipeline.validate.nightly.run import NOTHING_ACCEPTED, NightlyRun, load_acceptance
 
     accepted = NOTHING_ACCEPTED if rules is None else load_acceptance(rules, ids)
     severity: Any = None if fail_on is None else fail_on.value

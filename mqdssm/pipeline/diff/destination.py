@@ -13,8 +13,7 @@ from mqdssm.model.names import PathName
 from mqdssm.pipeline.diff.comparable_columns import KEY, REFERRED, SINGLE, references_of
 from mqdssm.pipeline.diff.fields import What
 from mqdssm.pipeline.frames.arrow import arrow_schema
-from mqdssm.pipeline.frames.columns import FRAME_TYPES, ORIGINAL_IDENTIFIER
-from mqdssm.pipeline.frames.elements import element_of
+from mqdssm.pipeline.frames.columns import FRAME_TYPES, ORIGINAL_IDENTIFIER, element_of
 from mqdssm.pipeline.texts import rows_of
 from mqdssm.tables.references import REFERENCES, ReferenceForm
 from mqdssm.tables.row import Holder

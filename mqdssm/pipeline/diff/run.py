@@ -18,8 +18,7 @@ from mqdssm.pipeline.engines import EngineKind, JobEngine
 from mqdssm.pipeline.migrate.collect_keys import resolved
 from mqdssm.pipeline.migrate.jobs import NEEDS_SPARK
 from mqdssm.pipeline.migrate.sids import SidMap, load_sid_map
-from mqdssm.pipeline.mqis.databases import spark_settings
-from mqdssm.pipeline.mqis.mapping import SourceMapping, load_mapping, refuse_secret
+from mqdssm.pipeline.mqis.mapping import SourceMapping, load_mapping, refuse_secret, spark_settings
 from mqdssm.pipeline.runner import Runner
 from mqdssm.pipeline.shared_folder import scratch
 from mqdssm.pipeline.spark_options import HERE, SparkOptions

@@ -15,7 +15,7 @@ from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.export.run import export
 from mqdssm.pipeline.manifest import MANIFEST_NAME, Manifest
 from mqdssm.pipeline.migrate.sids import SidMap
-from mqdssm.pipeline.mqis.databases import shown_url
+from mqdssm.pipeline.mqis.mapping import shown_url
 from mqdssm.pipeline.runner import Runner
 from mqdssm.pipeline.shared_folder import scratch
 from mqdssm.pipeline.validate.datasets import Dataset

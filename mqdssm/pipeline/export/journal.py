@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from mqdssm.errors import ConfigError, why_no_folder
-from mqdssm.pipeline.documents import read_document
+from mqdssm.pipeline.documents import read_document, write_document, write_whole
 from mqdssm.pipeline.export.server_position import Marks
 from mqdssm.pipeline.frames.partitions import SearchSlice
 from mqdssm.pipeline.manifest import MANIFEST_NAME, ExportedFile, sha256
@@ -99,7 +99,7 @@ class ExportPlan(BaseModel):
 
     def write(self, work: Path) -> None:
         """Write the plan atomically."""
-        write_whole(work / PLAN_NAME, self.model_dump_json(indent=2).encode())
+        write_document(work / PLAN_NAME, self)
 
     @classmethod
     def load(cls, work: Path) -> Self:
@@ -315,16 +315,6 @@ def prepare(folder: Path, *, resume: bool) -> bool:
     if names - {WORK_NAME} and not unfinished:
         raise ConfigError(f"{folder} is not empty: an export needs a folder of its own")
     return unfinished
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file atomically, after a sync of the new content to the disk."""
-    draft = path.with_name(path.name + ".new")
-    with draft.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
 
 
 def progress_of(folder: Path) -> dict[str, int]:

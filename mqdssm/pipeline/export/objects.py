@@ -1,6 +1,7 @@
 """Objects of each type, as an export reads them: columns, entries, keys and counts."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -9,15 +10,56 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqdssm.directory.filters import Equal, LdapFilter, any_of
+from mqdssm.directory.session import Session
 from mqdssm.pipeline.export.server_position import Since
 from mqdssm.pipeline.frames.arrow import arrow_schema
-from mqdssm.pipeline.frames.bases import bases_of
+from mqdssm.pipeline.frames.bases import Base, bases_of
 from mqdssm.pipeline.frames.bulk import read_batches, wanted_of
 from mqdssm.pipeline.frames.columns import DN_COLUMN, FRAME_TYPES
-from mqdssm.pipeline.frames.raw import STORED, RawEntry, guid_text, raw_entries
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
+
+STORED: Final = ("*", "nTSecurityDescriptor")
+"""Attributes that users write, enough to add an object again; a domain controller returns the security
+descriptor only if it is named."""
+_GUID: Final = "objectguid"
+_GUID_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class RawEntry:
+    """One object as stored.
+
+    Attributes:
+        dn: DN of the object.
+        attributes: description and values, as the server writes them.
+    """
+
+    dn: str
+    attributes: Sequence[tuple[str, Sequence[bytes]]]
+
+    @property
+    def guid(self) -> str | None:
+        """The objectGUID as text; None if there is none or it is damaged."""
+        return next((guid_text(values[0]) for name, values in self.attributes if name.lower() == _GUID), None)
+
+
+def guid_text(guid: bytes | None) -> str | None:
+    """Convert an objectGUID into text; None if there is none or it is damaged."""
+    return str(UUID(bytes_le=guid)) if guid is not None and len(guid) == _GUID_BYTES else None
+
+
+def raw_entries(session: Session, base: Base, wanted: LdapFilter) -> Iterator[RawEntry]:
+    """Yield the objects below a base, as a stream.
+
+    Raises:
+        DirectoryError: while iterating.
+    """
+    with base.perhaps_absent():
+        for dn, attributes in session.spelt(base.dn, wanted, STORED):
+            yield RawEntry(dn, tuple(attributes.items()))
+
 
 KEY_SCHEMA: Final = pa.schema(
     [("key", pa.string()), ("dn", pa.string()), ("guid", pa.string()), ("changed", pa.bool_())]

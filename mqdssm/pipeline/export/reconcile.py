@@ -17,10 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import TypeAdapter
 
+from mqdssm.pipeline.documents import write_whole
 from mqdssm.pipeline.export import objects, stale_references
 from mqdssm.pipeline.export.exported_keys import keys_in, rewritten
 from mqdssm.pipeline.export.file_writer import ExportFiles, PartOptions
-from mqdssm.pipeline.export.journal import ExportFolder, ExportPlan, ItemFinished, ItemJournal, write_whole
+from mqdssm.pipeline.export.journal import ExportFolder, ExportPlan, ItemFinished, ItemJournal
 from mqdssm.pipeline.export.rows import all_rows
 from mqdssm.pipeline.export.server_position import ChangeCounter, Marks, Since
 from mqdssm.pipeline.export.worker import part_options

@@ -8,7 +8,7 @@ import pyarrow as pa
 from mqdssm.pipeline.export import objects
 from mqdssm.pipeline.export.exported_keys import Held
 from mqdssm.pipeline.export.file_writer import PARQUET, RowBatch
-from mqdssm.pipeline.frames.raw import RawEntry
+from mqdssm.pipeline.export.objects import RawEntry
 from mqdssm.pipeline.ldif import (
     Dialect,
     Record,

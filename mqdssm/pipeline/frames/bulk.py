@@ -6,7 +6,7 @@ one for a value. Memory is bounded by one batch and one page.
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -33,7 +33,6 @@ from mqdssm.pipeline.frames.bulk_ldap import ALL_USER_ATTRIBUTES, entry_bytes, r
 from mqdssm.pipeline.frames.bulk_pages import EntryColumns, EntryDecoder, gathered
 from mqdssm.pipeline.frames.bulk_paths import PATHS, different_parents
 from mqdssm.pipeline.frames.columns import ORIGINAL_IDENTIFIER, STORED_SECURITY, UNREADABLE, Column, FrameType
-from mqdssm.pipeline.frames.sizes import row_bytes, sized
 from mqdssm.tables.row import Holder, Missing, Row, RowMaker
 from mqdssm.tables.syntax import GUID, OCTETS, Kind
 
@@ -257,3 +256,44 @@ def _warn(batch: EntryBatch) -> None:
         batch.dns[number],
         "; ".join(reasons),
     )
+
+
+T = TypeVar("T")
+
+
+def row_bytes(row: tuple[Any, ...]) -> int:
+    """Return the number of octets of the values of an entry."""
+    size = 0
+    for value in row[1:-1]:
+        if isinstance(value, bytes):
+            size += len(value)
+        elif value is not None:
+            size += sum(map(len, value))
+    return size
+
+
+def sized(
+    found: Iterable[T],
+    bytes_of: Callable[[T], int],
+    *,
+    rows_max: int,
+    bytes_max: int,
+) -> Iterator[list[T]]:
+    """Divide a stream of entries into batches of bounded size.
+
+    Args:
+        found: the entries.
+        bytes_of: returns the octets of an entry; certificates reach 1 MiB each.
+        rows_max: entries of a batch.
+        bytes_max: octets after which a batch ends early: it is longer by a part of its last entry at most.
+    """
+    kept: list[T] = []
+    size = 0
+    for one in found:
+        kept.append(one)
+        size += bytes_of(one)
+        if size >= bytes_max or len(kept) >= rows_max:
+            yield kept
+            kept, size = [], 0
+    if kept:
+        yield kept

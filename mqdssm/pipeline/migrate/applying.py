@@ -20,9 +20,8 @@ from mqdssm.errors import ConfigError
 from mqdssm.events.durable_files import locked
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, access_to, variable_read
-from mqdssm.pipeline.documents import read_document
+from mqdssm.pipeline.documents import read_document, write_document
 from mqdssm.pipeline.engines import JobEngine
-from mqdssm.pipeline.export.journal import write_whole
 from mqdssm.pipeline.migrate.apply_journal import JOURNAL_NAME, LATER, ApplyJournal
 from mqdssm.pipeline.migrate.apply_work import APPLY_NAME, ERRORS_NAME, ApplyTask, FileDone, disk_errors_told
 from mqdssm.pipeline.migrate.missing_objects import Absences
@@ -132,7 +131,7 @@ class ApplyState(BaseModel):
 
     def write(self, folder: Path) -> "ApplyState":
         """Write the state to a folder atomically, and return it."""
-        write_whole(folder / STATE_NAME, self.model_dump_json(indent=2).encode())
+        write_document(folder / STATE_NAME, self)
         return self
 
 

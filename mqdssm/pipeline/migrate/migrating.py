@@ -9,7 +9,7 @@ from mqdssm.pipeline.migrate.applying import ApplyOptions, apply_plan
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.pipeline.migrate.planning import MigrationSource, PlanRequest, plan_migration
 from mqdssm.pipeline.migrate.progress import Watch
-from mqdssm.pipeline.mqis.databases import spark_settings
+from mqdssm.pipeline.mqis.mapping import spark_settings
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import Final, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from mqdssm.pipeline.documents import read_document
-from mqdssm.pipeline.export.journal import write_whole
+from mqdssm.pipeline.documents import read_document, write_document
 
 PLAN_NAME: Final = "plan.json"
 PLAN_VERSION: Final = 1
@@ -170,7 +169,7 @@ class MigrationPlan(BaseModel):
 
     def write(self, folder: Path) -> None:
         """Write ``plan.json`` atomically: a folder without this file is no plan."""
-        write_whole(folder / PLAN_NAME, self.model_dump_json(indent=2).encode())
+        write_document(folder / PLAN_NAME, self)
 
     @classmethod
     def load(cls, folder: Path) -> Self:

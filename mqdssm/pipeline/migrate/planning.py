@@ -33,9 +33,15 @@ from mqdssm.pipeline.migrate.sids import SidMap, load_sid_map
 from mqdssm.pipeline.migrate.staging import StagedPart, begin, staged_parts
 from mqdssm.pipeline.migrate.summary import PlanSummary, write_sids
 from mqdssm.pipeline.migrate.target import domain_sid, sids_there
-from mqdssm.pipeline.mqis.databases import is_jdbc, shown_url, spark_settings
 from mqdssm.pipeline.mqis.folder import SourceTable, find_files, left_out, source_table
-from mqdssm.pipeline.mqis.mapping import SourceMapping, load_mapping, refuse_secret
+from mqdssm.pipeline.mqis.mapping import (
+    SourceMapping,
+    is_jdbc,
+    load_mapping,
+    refuse_secret,
+    shown_url,
+    spark_settings,
+)
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 from mqdssm.tables.mqis import MQIS_TABLES, SITE
 

@@ -8,8 +8,7 @@ from typing import Any, Final, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from mqdssm.pipeline.documents import read_document
-from mqdssm.pipeline.export.journal import write_whole
+from mqdssm.pipeline.documents import read_document, write_document, write_whole
 from mqdssm.pipeline.migrate.apply_work import FileDone, RefusedOperation
 from mqdssm.pipeline.migrate.plan_file import REJECTS_NAME, MigrationPlan
 from mqdssm.pipeline.migrate.staging import rows_at
@@ -186,7 +185,7 @@ class MigrationReport(BaseModel):
 
     def write(self, folder: Path) -> None:
         """Write ``report.json`` atomically."""
-        write_whole(folder / REPORT_NAME, self.model_dump_json(indent=2).encode())
+        write_document(folder / REPORT_NAME, self)
 
     @classmethod
     def load(cls, folder: Path) -> Self:

@@ -17,7 +17,7 @@ from mqdssm.pipeline.runner import Runner
 from mqdssm.pipeline.shared_folder import scratch
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 from mqdssm.pipeline.validate.datasets import Dataset, dataset
-from mqdssm.pipeline.validate.rules.drift import SCHEMA_DRIFT
+from mqdssm.pipeline.validate.rules.attributes import SCHEMA_DRIFT
 from mqdssm.pipeline.validate.rules.rule import Finding
 from mqdssm.pipeline.validate.rules.vocabulary import DIRECTORY, FRAMES
 from mqdssm.tables.places import enterprise_dn

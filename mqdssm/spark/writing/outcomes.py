@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from mqdssm.directory.loading.items import DONE
-from mqdssm.pipeline.export.journal import write_whole
+from mqdssm.pipeline.documents import write_document
 from mqdssm.pipeline.manifest import MANIFEST_NAME, ExportedFile, sha256
 
 OUTCOMES: Final = "outcome"
@@ -236,7 +236,7 @@ class WriteManifest(BaseModel):
     def write(self, folder: Path) -> None:
         """Write the manifest atomically."""
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / MANIFEST_NAME, self.model_dump_json(indent=2).encode() + b"\n")
+        write_document(folder / MANIFEST_NAME, self)
 
 
 def listed(folder: Path, names: Sequence[str]) -> tuple[ExportedFile, ...]:

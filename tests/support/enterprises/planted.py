@@ -13,12 +13,11 @@ from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.validate.rules.vocabulary import ALL
-from mqdssm.samples.faults import Truth
+from mqdssm.samples.entries import BASE_TREE, OBJECTS
+from mqdssm.samples.faults import Truth, compared, read_truth
 from mqdssm.samples.forms import LoadingMode, SampleForm
 from mqdssm.samples.generate import generate
-from mqdssm.samples.ldif import BASE_TREE, OBJECTS
 from mqdssm.samples.plan import EnterprisePlan
-from mqdssm.samples.truth import compared, read_truth
 from mqdssm.testing.openldap import OpenLdapServer
 
 Planted = Counter[Truth]

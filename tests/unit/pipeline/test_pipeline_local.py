@@ -15,9 +15,8 @@ from support.spark.runner_work import MINUTE_S, TestWork, are_gone, begun_pids, 
 
 from mqdssm.errors import ConfigError, DecodeError, GenericDirectoryError
 from mqdssm.pipeline.interrupts import SIGNALS
-from mqdssm.pipeline.local import LocalRunner
+from mqdssm.pipeline.local import WORKER_BYTES, LocalRunner, default_workers
 from mqdssm.pipeline.processes import WorkerDiedError, WorkerProcess
-from mqdssm.pipeline.resources import WORKER_BYTES, default_workers
 from mqdssm.pipeline.runner import ATTEMPTS, Stopped, StopRequest, WorkerFailed
 from mqdssm.pipeline.worker import GRACE_S
 

@@ -5,9 +5,8 @@ from collections import Counter
 import pytest
 
 from mqdssm.errors import ConfigError
-from mqdssm.samples.faults import Truth
+from mqdssm.samples.faults import Truth, compared, read_truth
 from mqdssm.samples.forms import FAULTS_NAME
-from mqdssm.samples.truth import compared, read_truth
 
 ONE = Truth("link-cost-range", "routing-link", "1", "cn=x")
 OTHER = Truth("guid-required", "queue", None, "cn=y")

@@ -11,8 +11,13 @@ from support.enterprises import report_world as world
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.report import write_report
-from mqdssm.pipeline.validate.nightly.acceptance import NOTHING_ACCEPTED, load_acceptance
-from mqdssm.pipeline.validate.nightly.run import NightlyFiles, NightlyRun, RunOutcome
+from mqdssm.pipeline.validate.nightly.run import (
+    NOTHING_ACCEPTED,
+    NightlyFiles,
+    NightlyRun,
+    RunOutcome,
+    load_acceptance,
+)
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.sarif import sarif
 

@@ -20,9 +20,9 @@ from mqdssm.pipeline.validate.rules import (
     Wrong,
 )
 from mqdssm.pipeline.validate.rules.catalogue import entries, page
-from mqdssm.pipeline.validate.rules.drift import Drift
 from mqdssm.pipeline.validate.rules.examiners import EXAMINERS
 from mqdssm.pipeline.validate.rules.graphs import DRAWINGS
+from mqdssm.pipeline.validate.rules.rule import Drift
 from mqdssm.pipeline.validate.rules.vocabulary import DIRECTORY, FRAMES
 
 ISSUE_ASKS_FOR = 40

@@ -7,7 +7,7 @@ from importlib.resources import files
 from support.spark.without_java import environment_without_java
 
 from mqdssm.pipeline.validate.rules import RULES
-from mqdssm.pipeline.validate.rules.kept_trees import trees_text
+from mqdssm.pipeline.validate.rules.trees import trees_text
 
 
 def test_the_file_is_of_these_rules() -> None:

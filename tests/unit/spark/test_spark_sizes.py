@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqdssm.pipeline.frames.sizes import row_bytes, sized
+from mqdssm.pipeline.frames.bulk import row_bytes, sized
 
 
 @given(st.lists(st.integers(0, 50)), st.integers(1, 7), st.integers(1, 100))

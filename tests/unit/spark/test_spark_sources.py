@@ -16,10 +16,9 @@ from mqdssm.errors import ConfigError
 from mqdssm.pipeline.migrate.rows import read_row
 from mqdssm.pipeline.mqis import folder
 from mqdssm.pipeline.mqis.cells import cell_maker
-from mqdssm.pipeline.mqis.databases import is_jdbc, shown_url
 from mqdssm.pipeline.mqis.files import TableFiles
 from mqdssm.pipeline.mqis.folder import ROW, SourceRow, find_files, read_rows, source_table
-from mqdssm.pipeline.mqis.mapping import SourceMapping, load_mapping, refuse_secret
+from mqdssm.pipeline.mqis.mapping import SourceMapping, is_jdbc, load_mapping, refuse_secret, shown_url
 from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import EnterprisePlan

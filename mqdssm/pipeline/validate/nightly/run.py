@@ -1,21 +1,72 @@
 """One run of a validation with a baseline, suppressions, thresholds, a history and metrics."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from mqdssm.pipeline.validate.nightly.acceptance import NOTHING_ACCEPTED, Acceptance
-from mqdssm.pipeline.validate.nightly.assessment import FindingAssessor, FindingState, StateCounts, Thresholds
+from mqdssm.errors import ConfigError
+from mqdssm.pipeline.validate.nightly.assessment import (
+    FindingAssessor,
+    FindingState,
+    StateCounts,
+    Thresholds,
+    read_thresholds,
+)
 from mqdssm.pipeline.validate.nightly.baseline import NOTHING_KNOWN, Baseline
 from mqdssm.pipeline.validate.nightly.history import History, HistoryLine, RunChanges, line_of
 from mqdssm.pipeline.validate.nightly.metrics import write_metrics
-from mqdssm.pipeline.validate.nightly.suppressions import expiry_rule
+from mqdssm.pipeline.validate.nightly.suppressions import (
+    EXPIRED_RULE,
+    Suppression,
+    expiry_rule,
+    read_suppressions,
+)
 from mqdssm.pipeline.validate.rules.rule import Finding, Rule, Severity
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.validate.findings import ValidationSummary
+
+
+class Acceptance(NamedTuple):
+    """Accepted findings: suppressions and thresholds.
+
+    Attributes:
+        suppressions: tables ``[[suppress]]``.
+        fail: table ``[fail]``: numbers of new findings that are allowed, by severity and rule.
+    """
+
+    suppressions: tuple[Suppression, ...]
+    fail: Mapping[str, int]
+
+
+NOTHING_ACCEPTED: Final = Acceptance((), MappingProxyType({}))
+
+
+def load_acceptance(path: Path, rules: Iterable[str]) -> Acceptance:
+    """Read the suppressions and thresholds of a file of rules.
+
+    Args:
+        path: of the file.
+        rules: ids of all rules, those of the file as well.
+
+    Raises:
+        ConfigError: the file cannot be read or is invalid; the text names it.
+    """
+    from mqdssm.pipeline.validate.rules.own import read_content
+
+    content = read_content(path)
+    known = [*dict.fromkeys(rules), EXPIRED_RULE]
+    try:
+        return Acceptance(
+            read_suppressions(content.get("suppress", []), known),
+            read_thresholds(content.get("fail", {}), known),
+        )
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
 
 NO_CHANGES: Final = RunChanges(None, (), ())
 

@@ -4,7 +4,6 @@ from typing import Final
 
 from mqdssm.pipeline.validate.rules import (
     attributes,
-    drift,
     identity,
     link,
     queue,
@@ -34,7 +33,6 @@ RULES: Final[tuple[Rule, ...]] = (
     *user.RULES,
     *security.RULES,
     *attributes.RULES,
-    *drift.RULES,
 )
 """All built-in rules, and parts of rules: see `mqdssm.pipeline.validate.rules.rule`."""
 

@@ -1,4 +1,4 @@
-"""Rules for the values of each attribute, generated from the rows of the mapping table."""
+"""Rules for the values of each attribute, generated from the mapping table, and for the server's schema."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,8 @@ from mqdssm.model.fieldtypes import (
 )
 from mqdssm.pipeline.frames.columns import TYPES
 from mqdssm.pipeline.validate.rules.expressions import literal
-from mqdssm.pipeline.validate.rules.rule import Rule, Undecodable, Wrong
+from mqdssm.pipeline.validate.rules.rule import Drift, Rule, Undecodable, Wrong
+from mqdssm.pipeline.validate.rules.vocabulary import DIRECTORY
 from mqdssm.tables import TABLES, schema
 from mqdssm.tables.row import Access, Computed, Missing, Row
 from mqdssm.tables.syntax import DESCRIPTOR, OCTETS16, Kind
@@ -212,4 +213,13 @@ def _octets(name: str, row: Row) -> Iterator[Rule]:
         )
 
 
-RULES: Final[tuple[Rule, ...]] = tuple(rules())
+SCHEMA_DRIFT: Final = Drift(
+    id="schema-drift",
+    severity="error",
+    types=(DIRECTORY,),
+    attribute="subschemaSubentry",
+    section="[MS-MQDSSM] 2.2.2, 2.4",
+    what="the server's schema has all that is read and written, as it has to be",
+)
+"""Rule about the schema, which `mqdssm.tables.schema_compare` checks."""
+RULES: Final[tuple[Rule, ...]] = (*rules(), SCHEMA_DRIFT)

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, NamedTuple, get_args
 
 from mqdssm.pipeline.validate.rules.expressions import columns_in, columns_of_template
-from mqdssm.pipeline.validate.rules.vocabulary import UNREADABLE
+from mqdssm.pipeline.validate.rules.vocabulary import DIRECTORY, UNREADABLE
 
 Severity = Literal["info", "warning", "error"]
 SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
@@ -322,3 +322,18 @@ class RuleFile(NamedTuple):
     rules: tuple[Rule, ...]
     own: tuple[Rule, ...]
     off: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift(Rule):
+    """Rule about differences between the server's schema and the required one; only for a directory."""
+
+    kind: ClassVar[str] = "directory"
+
+    message: str = ""
+
+    def applies(self, present: Present) -> Applies:
+        """Return the rule's types if the source is a directory."""
+        if DIRECTORY in present:
+            return Applies(self.types, "")
+        return Applies((), "the source is no directory")

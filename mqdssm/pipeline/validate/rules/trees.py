@@ -1,7 +1,7 @@
 """Expressions of rules as trees, which a translator can read without an SQL parser.
 
 sqlglot parses users' rules, at 0.3 s of processor time. The trees of built-in rules are kept in
-``trees.json`` (`mqdssm.pipeline.validate.rules.kept_trees`).
+``trees.json`` (`mqdssm.pipeline.validate.rules.trees`).
 """
 
 import json
@@ -296,3 +296,24 @@ _TWO: Final = {
     "Mul": "*",
     "DPipe": "concat",
 }
+
+
+def texts_of_rules() -> Iterator[str]:
+    """Return the expressions of all built-in rules."""
+    from mqdssm.pipeline.validate.rules import RULES  # they use these trees
+    from mqdssm.pipeline.validate.rules.expressions import template
+
+    for rule in RULES:
+        for part in ("bad", "value", "where", "key"):
+            yield from filter(None, [getattr(rule, part, None)])
+        yield from (part.text for part in template(rule.message) if part.is_expression)
+
+
+def trees_text() -> str:
+    """Return the text of the file."""
+    found = {text: parsed_anew(text) for text in texts_of_rules()}
+    lines = [
+        f"{json.dumps(text)}: {json.dumps([sorted(one.columns), one.tree])}"
+        for text, one in sorted(found.items())
+    ]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
