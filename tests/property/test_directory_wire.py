@@ -80,10 +80,12 @@ def check_texts(chance, count):
         assert parse_text(to_text(search_filter)) == search_filter
 
 
+@pytest.mark.slow
 def test_octets_in_filters():
     check_octets(random.Random(SEED), 2**15)  # of each kind
 
 
+@pytest.mark.slow
 def test_texts_in_filters_and_names():
     check_texts(random.Random(SEED), 2**16)
 

@@ -78,6 +78,7 @@ def test_parts_of_a_page_follow_each_other():
     assert rows_of(EntryDecoder(COLUMNS).entries(parts)) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [element, element84])
 def test_damaged_entries_are_refused_or_decoded_as_the_reference_does(form):
     chance = random.Random(20_261_122)

@@ -176,6 +176,7 @@ def test_a_full_synchronization_goes_on_where_it_was_given_up(broken) -> None:
     assert all_equal(net)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_whatever_is_given_up_and_when_all_copies_become_equal(seed) -> None:
     """Any operation may come upon damage, at every server, while the enterprise is changed."""

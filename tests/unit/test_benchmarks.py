@@ -202,6 +202,7 @@ def test_rows_of_notification_have_their_goals():
     assert {one.name: (one.goal, one.direction) for one in notifying.ROWS} == GOALS_OF_NOTIFICATION
 
 
+@pytest.mark.slow
 def test_notifications_are_measured_without_a_directory():
     outcome = notifying.notification(None, quick=True)
     assert outcome.ours.endswith(" notifications/s")

@@ -96,6 +96,7 @@ def test_settings_of_a_session(tmp_path) -> None:
     assert found == {"spark.master": "yarn", "spark.submit.pyFiles": f"/a.zip,{tmp_path / 'mqdssm.zip'}"}
 
 
+@pytest.mark.slow
 def test_the_package_works_from_its_zip(tmp_path) -> None:
     path = package_zip(tmp_path)
     names = zipfile.ZipFile(path).namelist()

@@ -125,6 +125,7 @@ def keys_of(samples: Path, workers: int) -> list[tuple[object, ...]]:
         return [(one.type, one.what, one.key, one.name, one.attributes) for one in found.differences]
 
 
+@pytest.mark.slow
 def test_processes_find_what_one_process_finds(samples, monkeypatch) -> None:
     here = keys_of(samples, 1)
     assert len(here) > 200
@@ -132,6 +133,7 @@ def test_processes_find_what_one_process_finds(samples, monkeypatch) -> None:
     assert keys_of(samples, 2) == here
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 def test_a_killed_worker_is_replaced(samples, tmp_path, monkeypatch) -> None:
     here = keys_of(samples, 1)
@@ -147,6 +149,7 @@ def test_a_killed_worker_is_replaced(samples, tmp_path, monkeypatch) -> None:
     assert killed.exists()
 
 
+@pytest.mark.slow
 def test_without_java_and_pyspark(samples, tmp_path) -> None:
     words = ("diff", str(samples / "a"), str(samples / "b"), "-o", "json")
     out, _ = run_mqdssm(environment_without_java(tmp_path, OF_SPARK), *words, code=1)

@@ -212,6 +212,7 @@ def test_sources_without_places_find_machines_by_name(tmp_path) -> None:
     assert [one["Pathname"] for one in found["queue"] if one["Problems"]] == [r"gone\q"]
 
 
+@pytest.mark.slow
 def test_a_page_of_a_large_enterprise_is_bounded_and_escaped(tmp_path) -> None:
     world = large.with_queues(large.world_of(60, 800), 5000)
     for row in world["queue"]:

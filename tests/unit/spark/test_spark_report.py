@@ -105,6 +105,7 @@ def test_nothing_that_a_directory_holds_is_markup(tmp_path) -> None:
     assert not set("\u202e\x1b\ud800") & set(text)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_findings_fit(tmp_path) -> None:
     long = "<&\"'>" * 100 + "漢字" * 200
     text = report(tmp_path, 100_000, hostile=long, sites=400)
