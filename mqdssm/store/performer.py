@@ -41,11 +41,10 @@ from mqdssm.engines.replication.operations import (
     UpdateObject,
 )
 from mqdssm.model.hresults import Hresult
-from mqdssm.store.lookup import LookupSource
 
 
-class Store(LookupSource, Protocol):
-    """A directory for the replication engine ([MC-MQDSRP] 3.1.1) and for lookups."""
+class Store(Protocol):
+    """A directory for the replication engine ([MC-MQDSRP] 3.1.1)."""
 
     @overload
     def perform(self, operation: LoadState) -> PersistedState: ...

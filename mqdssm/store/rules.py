@@ -15,7 +15,6 @@ from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.tables.creation import DEFAULTS, REQUIRED
 from mqdssm.tables.properties import PROPERTY_TABLES
 from mqdssm.tables.property_facts import CHANGED
-from mqdssm.tables.property_rows import PropertyRole
 
 PATH_CHARS_MAX: Final = 512
 """Longest path name that is accepted: it always fits the 1,024 UTF-16 units of a change."""
@@ -41,16 +40,6 @@ NAME: Final[Mapping[ObjectType, Propid | None]] = MappingProxyType(
     {one: table.name for one, table in PROPERTY_TABLES.items()}
 )
 """Property that holds an object's path name ([MS-MQDS] 3.1.4.21.4); None if its type has none."""
-NUMBERING: Final[Mapping[ObjectType, tuple[Propid, Propid]]] = MappingProxyType(
-    {
-        one: (
-            next(row.propid for row in table.rows if row.role is PropertyRole.PARTITION),
-            next(row.propid for row in table.rows if row.role is PropertyRole.SEQNUM),
-        )
-        for one, table in PROPERTY_TABLES.items()
-    }
-)
-"""Properties that hold an object's partition and its number."""
 _KEPT: Final[Mapping[ObjectType, frozenset[Propid]]] = {
     one: frozenset(row.propid for row in table.rows if row.propid != table.identity and not row.is_numbering)
     for one, table in PROPERTY_TABLES.items()
@@ -101,18 +90,6 @@ def replicated(
     """
     found = tuple((propid, values[propid]) for propid in CHANGED[object_type] if propid in values)
     return found or ((IDENTITY[object_type], identifier),)
-
-
-def view_of(
-    object_type: ObjectType,
-    identifier: Guid,
-    numbering: tuple[Guid, SequenceNumber],
-    values: Mapping[Propid, PropertyValue],
-) -> Mapping[Propid, PropertyValue]:
-    """Return all properties of an object for lookups, including identifier, partition and number."""
-    partition, number = NUMBERING[object_type]
-    mine = {IDENTITY[object_type]: identifier, partition: numbering[0], number: bytes(numbering[1])}
-    return {**values, **mine}
 
 
 def identifier_in(object_type: ObjectType, properties: Iterable[tuple[Propid, PropertyValue]]) -> Guid | None:

@@ -80,7 +80,6 @@ class NumberSearches:
         first: int,
         last: int,
         *,
-        within: LdapFilter | None = None,
         hint: int = SLICE_NUMBERS,
     ) -> Iterator[list[Held]]:
         """Yield all entries with numbers from `first` to `last`, ascending, as slices; only one is in memory.
@@ -92,7 +91,6 @@ class NumberSearches:
             partition: the partition.
             first: the lowest number.
             last: the highest number.
-            within: an additional filter for the entries.
             hint: size of the first slice in numbers; later slices grow while few entries are found.
         """
         start, width = first, min(max(hint, 1 << BUCKET_BITS), SLICE_NUMBERS)
@@ -100,19 +98,19 @@ class NumberSearches:
         while start <= last and start - first < ENUMERATED_NUMBERS_MAX:
             end = min(last, (start | ((1 << BUCKET_BITS) - 1)) + width - (1 << BUCKET_BITS))
             buckets = [one for part in split_range(partition, start, end) for one in part.buckets]
-            found = self._sorted(range_filter(partition, start, end, buckets), within)
+            found = self._sorted(range_filter(partition, start, end, buckets))
             yield found
             if len(found) < width // 2:
                 width = min(2 * width, SLICE_NUMBERS)
             start = end + 1
             empty = 0 if found else empty + 1
-            if empty >= _EMPTY_SLICES_MAX and start <= last and within is None:
+            if empty >= _EMPTY_SLICES_MAX and start <= last:
                 heads = range(
                     start >> BUCKET_BITS, (min(last, first + ENUMERATED_NUMBERS_MAX) >> BUCKET_BITS) + 1
                 )
                 start, empty = (heads.start + self._unused(partition, heads)) << BUCKET_BITS, 0
         if start <= last:
-            yield from self._wide(partition, start, last, within)
+            yield from self._wide(partition, start, last)
 
     def _unused(self, partition: Guid, heads: range) -> int:
         """Return how many buckets at the beginning of a range are empty, for sure.
@@ -136,24 +134,20 @@ class NumberSearches:
                 break
         return skipped
 
-    def _wide(
-        self, partition: Guid, first: int, last: int, within: LdapFilter | None
-    ) -> Iterator[list[Held]]:
+    def _wide(self, partition: Guid, first: int, last: int) -> Iterator[list[Held]]:
         """Yield the entries of a range of millions of numbers, after a search for those in use."""
         wanted = range_filter(partition, first, last)
-        either = wanted if within is None else And((wanted, within))
-        numbers = sorted(int(entry.first(NUMBER) or b"0") for entry in self._reader.find(either, (NUMBER,)))
+        numbers = sorted(int(entry.first(NUMBER) or b"0") for entry in self._reader.find(wanted, (NUMBER,)))
         while numbers:
             end = numbers[0] | (SLICE_NUMBERS - 1)
             some = [one for one in numbers if one <= end]
             heads = dict.fromkeys(one >> BUCKET_BITS for one in some)
             buckets = [bucket_of(partition, head << BUCKET_BITS) for head in heads]
-            yield self._sorted(range_filter(partition, some[0], some[-1], buckets), within)
+            yield self._sorted(range_filter(partition, some[0], some[-1], buckets))
             numbers = numbers[len(some) :]
 
-    def _sorted(self, wanted: LdapFilter, within: LdapFilter | None) -> list[Held]:
-        either = wanted if within is None else And((wanted, within))
-        found = [held for entry in self._reader.find(either) if (held := held_of(entry)).numbers is not None]
+    def _sorted(self, wanted: LdapFilter) -> list[Held]:
+        found = [held for entry in self._reader.find(wanted) if (held := held_of(entry)).numbers is not None]
         for held in found:
             bucket = held.entry.get(BUCKET, ())
             if held.numbers is not None and bucket != (

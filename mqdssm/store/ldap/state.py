@@ -27,8 +27,6 @@ _ID: Final = "mqisStatePartitionID"
 _CEILING: Final = "mqisCeiling"
 _SAVED: Final = "mqisPurgeState"  # in every saved state, but not in an entry that only has a ceiling
 _MILLISECONDS: Final = 1000
-BATCH: Final = 1000
-"""Number of entries that are deleted together, and so kept in memory."""
 
 
 class StateKeeper:

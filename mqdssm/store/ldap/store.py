@@ -34,14 +34,12 @@ from mqdssm.store.ldap.change_planner import MANAGER_CLASS, PlannedChange
 from mqdssm.store.ldap.directory_owner import Owner, claim
 from mqdssm.store.ldap.foreign import ForeignChanges
 from mqdssm.store.ldap.local_changes import Authority
-from mqdssm.store.ldap.object_search import Finder
 from mqdssm.store.ldap.places import DirectoryPlaces
 from mqdssm.store.ldap.ranges import TOMBSTONE, NumberSearches, range_filter, read_of
 from mqdssm.store.ldap.state import StateKeeper, delete_all
 from mqdssm.store.ldap.stored_entry import Held, held_of, readable, values_of
 from mqdssm.store.ldap.view import Concern, StoreSearches
 from mqdssm.store.log_throttle import Teller
-from mqdssm.store.lookup import Restriction, View
 from mqdssm.store.performer import FULL, performers
 from mqdssm.tables import schema_mqis
 from mqdssm.tables.creation import DEFAULTS
@@ -113,7 +111,6 @@ class LdapStore:
             claim(session, places, owner)
         self._applier = Applier(session, self._reader)
         self._authority = Authority(self._reader, self._applier)
-        self._finder = Finder(self._reader, self._ranges)
         self._foreign = ForeignChanges(session, self._reader)
         self._find_foreign = self._foreign.find
         self._performers = performers(self)
@@ -174,15 +171,6 @@ class LdapStore:
                 raise
             log.warning("%s: %s", type(operation).__name__, error)
             return full
-
-    def views(self, object_type: ObjectType, restrictions: Sequence[Restriction]) -> Iterator[View]:
-        """Return the objects of a type as they are now; see `mqdssm.store.lookup.LookupSource`.
-
-        Raises:
-            DirectoryError: the store is closed, or the directory cannot be reached.
-        """
-        self._check_open()
-        return self._finder.views(object_type, restrictions)
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -5,7 +5,7 @@ An operation of several steps has several writes, each of which may be the last 
 new one.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 from mqdssm.engines.replication import operations as ops
@@ -17,11 +17,10 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import DeletedObject
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
-from mqdssm.store.lookup import Restriction, View
 from mqdssm.store.performer import FULL, performers
 from mqdssm.tables.creation import DEFAULTS
 from mqdssm.testing.memory_store.disk import Disk
-from mqdssm.testing.memory_store.tables import Kept, Numbered, Shelf, StoredObject, view_of
+from mqdssm.testing.memory_store.tables import Kept, Numbered, Shelf, StoredObject
 
 _DONE: Final = ops.Done()
 _NOT_FOUND: Final = ops.ObjectOutcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
@@ -75,16 +74,6 @@ class MemoryStore:
         again._kept = self._kept
         again.disk.room = self.disk.room
         return again
-
-    def views(self, object_type: ObjectType, restrictions: Sequence[Restriction]) -> Iterator[View]:
-        """Return the objects of a type as they are now; see `mqdssm.store.lookup.LookupSource`.
-
-        Raises:
-            DirectoryNotConnected: the store is closed, or has crashed.
-        """
-        if not self._open:
-            raise DirectoryNotConnected(_CLOSED)
-        return map(view_of, self._kept.candidates(object_type, restrictions))
 
     # -- state of the protocol
 

@@ -4,7 +4,7 @@ Each public method of `Kept` that writes is one durable write: it is done in ful
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Final, TypeAlias
@@ -12,16 +12,12 @@ from typing import Final, TypeAlias
 from mqdssm.engines.replication.operations import ForeignObject, ObjectRead
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import DirectoryChange, PropertyValue, deletion_properties
+from mqdssm.model.messages import DirectoryChange, PropertyValue
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import DeletedObject, DirectoryNeighbor, DirectoryPartition
 from mqdssm.model.seqnum import MIN, SequenceNumber
-from mqdssm.store import rules
-from mqdssm.store.lookup import Relation, Restriction, View
 from mqdssm.store.rules import (
-    IDENTITY,
     NAME,
-    NUMBERING,
     bytes_at_most,
     name_key,
     object_change,
@@ -90,15 +86,6 @@ class StoredObject:
 
 
 Numbered: TypeAlias = StoredObject | DeletedObject
-
-
-def view_of(entry: Numbered) -> View:
-    """Return the properties of an object or a tombstone for lookups."""
-    numbering = (entry.partition_id, entry.seq_number)
-    if isinstance(entry, StoredObject):
-        return rules.view_of(entry.object_type, entry.identifier, numbering, entry.properties)
-    said = dict(deletion_properties(entry.object_type, entry.scope))
-    return rules.view_of(ObjectType.DELETED_OBJECT, entry.identifier, numbering, said)
 
 
 @dataclass(slots=True, eq=False)
@@ -189,24 +176,6 @@ class Kept:
     def everywhere(self, identifier: Guid) -> list[StoredObject]:
         """Return the objects with an identifier: at most one in each partition."""
         return [shelf.objects[identifier] for shelf in self.shelves.values() if identifier in shelf.objects]
-
-    def candidates(self, object_type: ObjectType, restrictions: Sequence[Restriction]) -> list[Numbered]:
-        """Return the objects that a restriction to equality selects, else all of the type."""
-        if object_type is ObjectType.DELETED_OBJECT:
-            return [one for shelf in self.shelves.values() for one in shelf.graves.values()]
-        found: Iterable[StoredObject] | None = None
-        for one in restrictions:
-            if one.relation == Relation.PREQ and isinstance(one.value, str):
-                if one.propid is NAME[object_type]:
-                    found = self.named(object_type, one.value)
-            elif one.relation == Relation.PREQ and isinstance(one.value, bytes):
-                if one.propid is IDENTITY[object_type]:
-                    found = self.everywhere(Guid(one.value))
-                elif one.propid is NUMBERING[object_type][0]:
-                    found = self.shelf(Guid(one.value)).types[object_type].values()
-        if found is None:
-            found = (one for shelf in self.shelves.values() for one in shelf.types[object_type].values())
-        return [one for one in found if one.object_type is object_type]
 
     def save_partition(self, state: DirectoryPartition) -> None:
         """Persist a partition's state."""

@@ -107,10 +107,6 @@ class MemoryOnly:
     def close(self) -> None:
         """Nothing to let go."""
 
-    def views(self, *_given, **_more):
-        """Nothing to look up."""
-        return iter(())
-
 
 class Bench:
     """A driver and what is around it."""

@@ -22,7 +22,6 @@ from mqdssm.model.messages import Command, Scope
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import DirectoryPartition
 from support.store.contract_authority import AuthorityContract, ReadingContract
-from support.store.contract_lookup import LookupContract
 from support.store.contract_replica import NamesContract, ReplicaContract, SyncZeroContract
 from support.store.contract_state import StateContract
 from support.store.world import NOT_FOUND, OK, Harness, World, brief, everywhere_crashing, guid, number
@@ -150,6 +149,5 @@ class StoreContract(
     NamesContract,
     SyncZeroContract,
     CrashContract,
-    LookupContract,
 ):
     """Everything."""
