@@ -9,12 +9,7 @@ from typing import Final
 
 from mqdssm.engines.replication import change_request, propagation, purging
 from mqdssm.engines.replication.change_request import ChangeRequest
-from mqdssm.engines.replication.internal_events import (
-    HandoverFailed,
-    ObjectsChanged,
-    SuccessorNamed,
-    publish,
-)
+from mqdssm.engines.replication.internal_events import HandoverFailed, ObjectsChanged, SuccessorNamed, publish
 from mqdssm.engines.replication.operations import (
     CreateObject,
     DeleteObject,

@@ -7,12 +7,7 @@ from mqdssm.engines.replication.operations import ObjectRead, ReadObject
 from mqdssm.engines.replication.properties import CONTROLLER, get, is_of, service, text, type_of
 from mqdssm.engines.replication.state import Job, Partition, ReplicaState, key_of, perform
 from mqdssm.model.guid import Guid
-from mqdssm.model.messages import (
-    ChangeRequestMessage,
-    Command,
-    DirectoryChange,
-    Properties,
-)
+from mqdssm.model.messages import ChangeRequestMessage, Command, DirectoryChange, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 

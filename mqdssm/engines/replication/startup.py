@@ -14,14 +14,7 @@ from mqdssm.engines.replication import (
 from mqdssm.engines.replication.actions import Started
 from mqdssm.engines.replication.operations import LoadState, PersistedState
 from mqdssm.engines.replication.settings import Role
-from mqdssm.engines.replication.state import (
-    Job,
-    Neighbor,
-    Partition,
-    ReplicaState,
-    key_of,
-    perform,
-)
+from mqdssm.engines.replication.state import Job, Neighbor, Partition, ReplicaState, key_of, perform
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
 
 

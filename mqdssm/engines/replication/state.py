@@ -25,12 +25,7 @@ from mqdssm.engines.replication.settings import Settings
 from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import ChangeRequestMessage, DirectoryChange, ReplicationMessage
-from mqdssm.model.replication import (
-    PEC_PARTITION_ID,
-    DirectoryNeighbor,
-    DirectoryPartition,
-    PurgeState,
-)
+from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryNeighbor, DirectoryPartition, PurgeState
 from mqdssm.model.seqnum import MIN, SequenceNumber
 
 T = TypeVar("T")

@@ -11,11 +11,7 @@ from typing import Final
 
 from mqdssm.engines.replication import authority, propagation, purging, server_roles, sync_requests
 from mqdssm.engines.replication.actions import TakeOver
-from mqdssm.engines.replication.internal_events import (
-    AuthorityChanged,
-    SuccessorNamed,
-    publish,
-)
+from mqdssm.engines.replication.internal_events import AuthorityChanged, SuccessorNamed, publish
 from mqdssm.engines.replication.operations import (
     Answer,
     HasObjects,

@@ -9,11 +9,7 @@ from mqdssm.engines.replication.operations import Done, SweepPartition
 from mqdssm.engines.replication.state import Job, Partition, ReplicaState, key_of, perform
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import (
-    AlreadyPurgedMessage,
-    CompleteSync0,
-    SyncReplyMessage,
-)
+from mqdssm.model.messages import AlreadyPurgedMessage, CompleteSync0, SyncReplyMessage
 from mqdssm.model.replication import PurgeState
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 

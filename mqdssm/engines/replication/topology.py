@@ -24,12 +24,7 @@ from mqdssm.engines.replication.state import Job, Neighbor, Partition, ReplicaSt
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, DirectoryChange
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import (
-    PEC_PARTITION_ID,
-    DirectoryNeighbor,
-    DirectoryPartition,
-    Service,
-)
+from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryNeighbor, DirectoryPartition, Service
 
 
 def derive_neighbors(server: ReplicaState) -> Job[None]:
