@@ -26,7 +26,7 @@ from mqdssm.engines.replication import (
     topology,
 )
 from mqdssm.engines.replication import operations as ops
-from mqdssm.engines.replication.properties import CONTROLLER, is_of
+from mqdssm.engines.replication.properties import CONTROLLER, has_role
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType
@@ -267,7 +267,7 @@ def _inherits_early(server, partition, *, surely=False):
     if partition.record.owned or partition.id != server.settings.site_id:
         return
     found = yield from server_roles.read_own_machine(server)
-    if is_of(found.properties or (), CONTROLLER):
+    if has_role(found.properties or (), CONTROLLER):
         yield from succession._become_authority(server, partition)
 
 

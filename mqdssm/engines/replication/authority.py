@@ -25,11 +25,11 @@ from mqdssm.engines.replication.properties import (
     CONTROLLER,
     IDENTIFIERS,
     deletion,
-    get,
-    guid,
-    service,
-    text,
-    whole,
+    get_guid,
+    get_roles,
+    get_text,
+    get_value,
+    object_change,
     with_identifier,
 )
 from mqdssm.engines.replication.state import Job, Partition, ReplicaState, key_of, perform
@@ -90,8 +90,8 @@ def _add_psc(server: ReplicaState, request: ChangeRequest, found: ObjectRead) ->
     site = None if found.identifier is None else server.partitions.get(found.identifier)
     if request.object_type is not ObjectType.SITE or request.command is not Command.UPDATE or site is None:
         return request
-    named, authority_name = text(found.properties or (), Propid.S_PSC), site.record.authority_name
-    if get(request.properties, Propid.S_PSC) is not None or not named or not authority_name:
+    named, authority_name = get_text(found.properties or (), Propid.S_PSC), site.record.authority_name
+    if get_value(request.properties, Propid.S_PSC) is not None or not named or not authority_name:
         return request
     if key_of(named) == key_of(authority_name):
         return request
@@ -102,10 +102,10 @@ def hand_over_if_named(server: ReplicaState, partition: Partition, change: Direc
     """Hand a partition over if the change of a service beside us names a new authority (decision R38)."""
     successor = None
     if change.object_type is ObjectType.ENTERPRISE:
-        successor = text(change.properties, Propid.E_PECNAME)
+        successor = get_text(change.properties, Propid.E_PECNAME)
     elif change.object_type is ObjectType.MACHINE:
-        role = service(change.properties) or Service.NONE
-        successor = text(change.properties, Propid.QM_PATHNAME) if role & CONTROLLER else None
+        role = get_roles(change.properties) or Service.NONE
+        successor = get_text(change.properties, Propid.QM_PATHNAME) if role & CONTROLLER else None
     if successor is not None and not server.is_me(successor):
         yield from publish(server, SuccessorNamed(partition=partition, successor=successor))
 
@@ -186,7 +186,7 @@ def check_failed_write(
     finished = recovered.status == Hresult.MQ_OK
     return ObjectOutcome(
         status=Hresult.MQ_OK if finished else Hresult.MQDS_NO_RSP_FROM_OWNER,
-        identifier=request.identifier or guid(request.properties, IDENTIFIERS[request.object_type]),
+        identifier=request.identifier or get_guid(request.properties, IDENTIFIERS[request.object_type]),
     )
 
 
@@ -242,7 +242,7 @@ def _as_change(
 ) -> DirectoryChange:
     """Return a change that creates a new object with a path name (4.3), else the whole object (R31)."""
     if request.command is not Command.CREATE or request.path_name is None:
-        return whole(request.object_type, identifier, partition_id, number, properties)
+        return object_change(request.object_type, identifier, partition_id, number, properties)
     return DirectoryChange(
         command=Command.CREATE,
         path_name=request.path_name,
@@ -289,9 +289,9 @@ def _named_successor(server: ReplicaState, request: ChangeRequest, found: Object
     if request.command is not Command.UPDATE or found is None:
         return None
     if request.object_type is ObjectType.ENTERPRISE:
-        pec_name = text(request.properties, Propid.E_PECNAME)
+        pec_name = get_text(request.properties, Propid.E_PECNAME)
         return pec_name if pec_name is not None and not server.is_me(pec_name) else None
     if request.object_type is not ObjectType.MACHINE or request.identifier == server.settings.machine_id:
         return None
-    role = service(request.properties) or Service.NONE
-    return text(found.properties or (), Propid.QM_PATHNAME) if role & CONTROLLER else None
+    role = get_roles(request.properties) or Service.NONE
+    return get_text(found.properties or (), Propid.QM_PATHNAME) if role & CONTROLLER else None

@@ -14,11 +14,11 @@ from mqdssm.engines.replication.properties import (
     CONTROLLER,
     IDENTIFIERS,
     SITE_TYPES,
-    get,
-    guid,
-    service,
+    get_guid,
+    get_roles,
+    get_text,
+    get_value,
     size_of,
-    text,
 )
 from mqdssm.engines.replication.state import Job, Partition, ReplicaState, key_of, perform
 from mqdssm.model.guid import Guid
@@ -67,11 +67,11 @@ def _general_refusal(server: ReplicaState, partition: Partition, request: Change
         return Hresult.MQ_ERROR_ILLEGAL_PROPERTY_SIZE  # too long for a message
     if request.command is not Command.CREATE:
         return None
-    identifier = get(request.properties, IDENTIFIERS[request.object_type])
+    identifier = get_value(request.properties, IDENTIFIERS[request.object_type])
     if identifier is None or (request.object_type is ObjectType.SITE and identifier == PEC_PARTITION_ID):
         return Hresult.MQ_ERROR_PROPERTY  # a site's identifier is that of its partition, too (decision R95)
     if partition.id != PEC_PARTITION_ID and not server.has_machine:  # the PSC's machine is first
-        own = guid(request.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
+        own = get_guid(request.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
         if request.object_type is not ObjectType.MACHINE or not own:
             return Hresult.MQ_ERROR_ILLEGAL_OPERATION
     return None
@@ -81,7 +81,7 @@ def _machine_refusal(
     server: ReplicaState, partition: Partition, request: ChangeRequest
 ) -> Job[Hresult | None]:
     own = request.identifier == server.settings.machine_id
-    site_id = guid(request.properties, Propid.QM_SITE_ID)
+    site_id = get_guid(request.properties, Propid.QM_SITE_ID)
     if site_id is not None and site_id != partition.id:
         return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # the machine's queues are in this partition
     if request.command is Command.DELETE:
@@ -90,9 +90,9 @@ def _machine_refusal(
             found = yield from perform(operation, ObjectsListed)
             return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS if len(found.objects) > 1 else None
         return None
-    role = service(request.properties)
+    role = get_roles(request.properties)
     if request.command is Command.CREATE:
-        own = guid(request.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
+        own = get_guid(request.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
         role = role or Service.NONE
     if role is None:
         return None
@@ -111,7 +111,7 @@ def _site_refusal(server: ReplicaState, identifier: Guid | None) -> Job[Hresult 
     operation = ReadObject(object_type=ObjectType.SITE, identifier=known.id)
     site = yield from perform(operation, ObjectRead)
     # the PSC never came and no longer can: the site names no PSC
-    abandoned = known.last == MIN and not text(site.properties or (), Propid.S_PSC)
+    abandoned = known.last == MIN and not get_text(site.properties or (), Propid.S_PSC)
     whole = known.is_normal and known.is_whole and known.last > MIN
     if known.record.owned or not (whole or abandoned):
         return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS
@@ -128,10 +128,10 @@ def _enterprise_refusal(
     if request.command is Command.CREATE and partition.last > MIN:
         operation = ListObjects(object_type=ObjectType.ENTERPRISE, partition_id=partition.id)
         found = yield from perform(operation, ObjectsListed)
-        mine = guid(request.properties, Propid.E_ID)
+        mine = get_guid(request.properties, Propid.E_ID)
         if any(one.identifier != mine for one in found.objects):
             return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
-    pec_name = text(request.properties, Propid.E_PECNAME)
+    pec_name = get_text(request.properties, Propid.E_PECNAME)
     if pec_name is None or server.is_me(pec_name) or key_of(pec_name) in server.pscs:
         return None
     return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION

@@ -8,7 +8,7 @@ from itertools import groupby
 from mqdssm.engines.replication import propagation, purging, reported_numbers, sync_requests, trust
 from mqdssm.engines.replication.internal_events import ObjectsChanged, publish
 from mqdssm.engines.replication.operations import Applied, ApplyChanges, ObjectRead, ReadObject
-from mqdssm.engines.replication.properties import whole
+from mqdssm.engines.replication.properties import object_change
 from mqdssm.engines.replication.state import Job, Partition, ReplicaState, perform
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import ChangePropagationMessage, Command, DirectoryChange
@@ -163,7 +163,9 @@ def _change_for_bscs(change: DirectoryChange) -> Job[DirectoryChange]:
     found = yield from perform(operation, ObjectRead)
     if found.identifier is None or found.seq_number != change.seq_number:
         return change  # a later change in the same batch sends or deletes the object
-    made = whole(kind, found.identifier, change.partition_id, change.seq_number, found.properties or ())
+    made = object_change(
+        kind, found.identifier, change.partition_id, change.seq_number, found.properties or ()
+    )
     return replace(
         made,
         previous_seq_number=change.previous_seq_number,

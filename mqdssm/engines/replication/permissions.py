@@ -4,7 +4,14 @@ from typing import Final
 
 from mqdssm.engines.replication.actions import Received
 from mqdssm.engines.replication.operations import ObjectRead, ReadObject
-from mqdssm.engines.replication.properties import CONTROLLER, get, is_of, service, text, type_of
+from mqdssm.engines.replication.properties import (
+    CONTROLLER,
+    get_roles,
+    get_text,
+    get_value,
+    has_role,
+    type_of,
+)
 from mqdssm.engines.replication.state import Job, Partition, ReplicaState, key_of, perform
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import ChangeRequestMessage, Command, DirectoryChange, Properties
@@ -27,7 +34,7 @@ def is_named(partition: Partition, sender: str) -> Job[bool]:
         object_type=ObjectType.SITE, identifier=partition.id, partition_id=PEC_PARTITION_ID
     )
     found = yield from perform(operation, ObjectRead)
-    return key_of(text(found.properties or (), Propid.S_PSC) or "") == key_of(sender)
+    return key_of(get_text(found.properties or (), Propid.S_PSC) or "") == key_of(sender)
 
 
 def is_permitted(server: ReplicaState, message: ChangeRequestMessage, event: Received) -> Job[bool]:
@@ -72,11 +79,11 @@ def _is_bsc_of(server: ReplicaState, name: str, sender: str) -> Job[bool]:
         if not home.record.owned and key_of(home.record.authority_name) == key_of(sender):
             operation = ReadObject(object_type=ObjectType.MACHINE, path_name=name, partition_id=home.id)
             found = yield from perform(operation, ObjectRead)
-            if is_of(found.properties or (), Service.BSC):
+            if has_role(found.properties or (), Service.BSC):
                 return True
     found = yield from perform(ReadObject(object_type=ObjectType.MACHINE, path_name=name), ObjectRead)
     home_id = found.partition_id
-    if home_id not in server.partitions or not is_of(found.properties or (), Service.BSC):
+    if home_id not in server.partitions or not has_role(found.properties or (), Service.BSC):
         return False
     return (yield from is_named(server.partitions[home_id], sender))
 
@@ -159,9 +166,9 @@ def _may_change_machine(
     )
     found = yield from perform(operation, ObjectRead)
     known = found.properties or ()
-    if not is_of(known, SERVER) and not is_of(change.properties, SERVER):
+    if not has_role(known, SERVER) and not has_role(change.properties, SERVER):
         return True
-    if change.command is not Command.UPDATE or service(change.properties) is not None:
+    if change.command is not Command.UPDATE or get_roles(change.properties) is not None:
         return False
     if not _sets_any(change, _OF_SERVER):
         return True
@@ -173,14 +180,14 @@ def _may_change_machine(
 def _is_itself(identifier: Guid | None, known: Properties, event: Received) -> bool:
     if event.machine_id is not None:
         return identifier == event.machine_id
-    return key_of(text(known, Propid.QM_PATHNAME) or "") == key_of(event.sender)
+    return key_of(get_text(known, Propid.QM_PATHNAME) or "") == key_of(event.sender)
 
 
 def _is_own(server: ReplicaState, properties: Properties, propid: Propid, sender: str) -> Job[bool]:
     """Return True if a property is not given, or is a name that the sender may call its own."""
-    if get(properties, propid) is None:
+    if get_value(properties, propid) is None:
         return True
-    return (yield from is_own_name(server, text(properties, propid) or "", sender))
+    return (yield from is_own_name(server, get_text(properties, propid) or "", sender))
 
 
 def _sets_any(change: DirectoryChange, propids: frozenset[Propid]) -> bool:

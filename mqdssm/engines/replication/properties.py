@@ -32,41 +32,41 @@ _PROPERTY_BYTES: Final = 12  # of a property's number, and its length
 _NUMBER_BYTES: Final = 8
 
 
-def get(properties: Properties, propid: Propid) -> PropertyValue | None:
+def get_value(properties: Properties, propid: Propid) -> PropertyValue | None:
     """Return a property's value; None if it is not given."""
     return next((value for one, value in properties if one == propid), None)
 
 
-def text(properties: Properties, propid: Propid) -> str | None:
+def get_text(properties: Properties, propid: Propid) -> str | None:
     """Return a property's text; None if it is not given or not a text."""
-    value = get(properties, propid)
+    value = get_value(properties, propid)
     return value if isinstance(value, str) else None
 
 
-def service(properties: Properties) -> Service | None:
+def get_roles(properties: Properties) -> Service | None:
     """Return the roles of a machine; None if PROPID_QM_SERVICE is not given."""
-    value = get(properties, Propid.QM_SERVICE)
+    value = get_value(properties, Propid.QM_SERVICE)
     return Service(value) if isinstance(value, int) else None
 
 
-def is_of(properties: Properties, role: Service) -> bool:
+def has_role(properties: Properties, role: Service) -> bool:
     """Return True if a machine has one of these roles."""
-    return bool((service(properties) or Service.NONE) & role)
+    return bool((get_roles(properties) or Service.NONE) & role)
 
 
-def guid(properties: Properties, propid: Propid) -> Guid | None:
+def get_guid(properties: Properties, propid: Propid) -> Guid | None:
     """Return a property's GUID; None if it is not given or not a GUID."""
-    value = get(properties, propid)
+    value = get_value(properties, propid)
     return value if isinstance(value, Guid) else None
 
 
 def with_identifier(object_type: ObjectType, identifier: Guid, properties: Properties) -> Properties:
     """Return the properties of a new object with its GUID among them (decision R11)."""
     propid = IDENTIFIERS[object_type]
-    return properties if get(properties, propid) is not None else (*properties, (propid, identifier))
+    return properties if get_value(properties, propid) is not None else (*properties, (propid, identifier))
 
 
-def whole(
+def object_change(
     object_type: ObjectType,
     identifier: Guid,
     partition_id: Guid,

@@ -10,7 +10,7 @@ from mqdssm.engines.replication.actions import ChangeObject, Nacked, PropagateCh
 from mqdssm.engines.replication.change_request import ChangeRequest
 from mqdssm.engines.replication.operations import ObjectOutcome
 from mqdssm.engines.replication.outcomes import RequestKey
-from mqdssm.engines.replication.properties import IDENTIFIERS, guid, type_of, with_identifier
+from mqdssm.engines.replication.properties import IDENTIFIERS, get_guid, type_of, with_identifier
 from mqdssm.engines.replication.state import (
     REQUEST_TIMEOUT_S,
     Job,
@@ -212,7 +212,7 @@ def _requested_change(change: DirectoryChange) -> ChangeRequest | None:
     if change.command is Command.CREATE and identifier is not None:
         properties = with_identifier(kind, identifier, properties)
     if change.command in {Command.CREATE, Command.SYNC}:
-        identifier = guid(properties, IDENTIFIERS[kind]) or identifier
+        identifier = get_guid(properties, IDENTIFIERS[kind]) or identifier
     return ChangeRequest(
         command=change.command,
         object_type=kind,

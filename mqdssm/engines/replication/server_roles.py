@@ -14,7 +14,7 @@ from mqdssm.engines.replication.operations import (
     ObjectsListed,
     ReadObject,
 )
-from mqdssm.engines.replication.properties import CONTROLLER, is_of, text
+from mqdssm.engines.replication.properties import CONTROLLER, get_text, has_role
 from mqdssm.engines.replication.state import Job, Partition, ReplicaState, perform
 from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.guid import Guid
@@ -76,7 +76,7 @@ def _persist_pec_name(server: ReplicaState, enterprise: Partition) -> Job[None]:
     if not enterprise.record.owned or enterprise.record.authority_name == server.name:
         return
     found = yield from read_enterprise()
-    pec_name = text(found.properties or (), Propid.E_PECNAME) if found is not None else server.name
+    pec_name = get_text(found.properties or (), Propid.E_PECNAME) if found is not None else server.name
     if server.is_me(pec_name or ""):
         yield from server.save(enterprise, authority_name=server.name)
 
@@ -106,7 +106,7 @@ def _write_name(server: ReplicaState, kind: ObjectType, found: ObjectRead, propi
     Returns:
         True if it has still to be checked that the property is set.
     """
-    name = text(found.properties or (), propid)
+    name = get_text(found.properties or (), propid)
     partition = server.partitions.get(found.partition_id) if found.partition_id is not None else None
     if found.identifier is None or partition is None or server.is_me(name or ""):
         return False
@@ -135,7 +135,7 @@ def write_site_roles(server: ReplicaState, site: Partition) -> Job[int]:
         outcome = yield from _write_role(server, site, one.identifier, Service.BSC)
         status = outcome.status or status
     own = yield from read_own_machine(server)
-    if own.partition_id == site.id and not is_of(own.properties or (), CONTROLLER):
+    if own.partition_id == site.id and not has_role(own.properties or (), CONTROLLER):
         outcome = yield from _write_role(server, site, own.identifier, Service.PSC)
         status = outcome.status or status
     return status

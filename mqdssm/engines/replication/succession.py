@@ -20,7 +20,7 @@ from mqdssm.engines.replication.operations import (
     ObjectsListed,
     ReadObject,
 )
-from mqdssm.engines.replication.properties import CONTROLLER, is_of, text
+from mqdssm.engines.replication.properties import CONTROLLER, get_text, has_role
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import Job, Partition, ReplicaState, authorities, key_of, perform
 from mqdssm.engines.replication.timers import Timer, TimerPurpose
@@ -62,7 +62,7 @@ def is_retiring(server: ReplicaState, sites: Iterable[ObjectRead]) -> bool:
     if site is None or site.record.owned or is_adopting(server, site):
         return False
     own = next((one for one in sites if one.identifier == site.id), None)
-    return own is not None and server.is_me(text(own.properties or (), Propid.S_PSC) or "")
+    return own is not None and server.is_me(get_text(own.properties or (), Propid.S_PSC) or "")
 
 
 def complete_handovers(server: ReplicaState) -> Job[None]:
@@ -82,7 +82,7 @@ def complete_handover(server: ReplicaState, partition: Partition) -> Job[None]:
         return
     own = yield from server_roles.read_own_machine(server)
     server.has_machine = own.partition_id == partition.id
-    server.is_demoted = server.has_machine and is_of(own.properties or (), Service.BSC)
+    server.is_demoted = server.has_machine and has_role(own.properties or (), Service.BSC)
     if not partition.record.owned:
         return
     successor = yield from _find_site_successor(server, partition)
@@ -96,7 +96,7 @@ def _find_site_successor(server: ReplicaState, site: Partition) -> Job[str | Non
     """Return the machine that got the site before a crash; ignore objects older than a take-over."""
     others = yield from server_roles.read_other_controllers(server, site)
     for one in others:
-        name = text(one.properties or (), Propid.QM_PATHNAME)
+        name = get_text(one.properties or (), Propid.QM_PATHNAME)
         if name and one.seq_number is not None and one.seq_number > site.record.purged:
             return name
     return None
@@ -105,7 +105,7 @@ def _find_site_successor(server: ReplicaState, site: Partition) -> Job[str | Non
 def _find_new_pec(server: ReplicaState, enterprise: Partition) -> Job[str | None]:
     """Return the machine that got the enterprise before a crash; None if there was no handover."""
     found = yield from server_roles.read_enterprise()
-    pec_name = text(found.properties or (), Propid.E_PECNAME) if found is not None else None
+    pec_name = get_text(found.properties or (), Propid.E_PECNAME) if found is not None else None
     known = {key_of(enterprise.record.authority_name), key_of(server.name)}
     if found is None or found.seq_number is None or not pec_name or key_of(pec_name) in known:
         return None
@@ -199,7 +199,7 @@ def own_if_named(server: ReplicaState, partition: Partition, *, surely: bool = F
         named = found is not None and (yield from _is_named_pec(server, partition, found))
     elif partition.id == server.settings.site_id:
         found = yield from server_roles.read_own_machine(server)
-        named = found.partition_id == partition.id and is_of(found.properties or (), CONTROLLER)
+        named = found.partition_id == partition.id and has_role(found.properties or (), CONTROLLER)
     else:
         return
     if found is not None and named and found.seq_number is not None and found.seq_number <= partition.last:
@@ -210,11 +210,11 @@ def find_naming_object(server: ReplicaState, partition: Partition) -> Job[Object
     """Return the object of a partition that names us as its authority, rightly or not; None if none does."""
     if partition.id == server.settings.site_id:
         own = yield from server_roles.read_own_machine(server)
-        return own if is_of(own.properties or (), CONTROLLER) else None
+        return own if has_role(own.properties or (), CONTROLLER) else None
     if partition.id != PEC_PARTITION_ID:
         return None
     found = yield from server_roles.read_enterprise()
-    is_me = found is not None and server.is_me(text(found.properties or (), Propid.E_PECNAME) or "")
+    is_me = found is not None and server.is_me(get_text(found.properties or (), Propid.E_PECNAME) or "")
     return found if is_me else None
 
 
@@ -236,14 +236,14 @@ def _is_named_pec(server: ReplicaState, partition: Partition, enterprise: Object
     (decision R87).
     """
     site = server.site
-    pec_name = text(enterprise.properties or (), Propid.E_PECNAME)
+    pec_name = get_text(enterprise.properties or (), Propid.E_PECNAME)
     if site is None or not pec_name:
         return False
     if server.is_me(pec_name):
         return True
     operation = ReadObject(object_type=ObjectType.SITE, identifier=site.id)
     own = yield from perform(operation, ObjectRead)
-    if key_of(text(own.properties or (), Propid.S_PSC) or "") != key_of(pec_name):
+    if key_of(get_text(own.properties or (), Propid.S_PSC) or "") != key_of(pec_name):
         return False
     other = yield from perform(ReadObject(object_type=ObjectType.MACHINE, path_name=pec_name), ObjectRead)
     if other.identifier is not None and other.identifier != server.settings.machine_id:
@@ -307,7 +307,7 @@ def _ask_bsc(server: ReplicaState, partition: Partition, sender: str) -> Job[boo
         key_of(name): name
         for one in found.objects
         if one.identifier != server.settings.machine_id
-        and (name := text(one.properties or (), Propid.QM_PATHNAME))
+        and (name := get_text(one.properties or (), Propid.QM_PATHNAME))
     }
     waiting = [key for key in sorted(names) if consulted.get(key, 0) < CONSULTED_MAX]
     if not waiting:

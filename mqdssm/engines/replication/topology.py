@@ -18,7 +18,7 @@ from mqdssm.engines.replication.operations import (
     RemovePartition,
     SavePartition,
 )
-from mqdssm.engines.replication.properties import CONTROLLER, guid, is_of, service, text, type_of
+from mqdssm.engines.replication.properties import CONTROLLER, get_guid, get_roles, get_text, has_role, type_of
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import Job, Neighbor, Partition, ReplicaState, key_of, perform
 from mqdssm.model.guid import Guid
@@ -83,7 +83,7 @@ def _remove_deleted_sites(server: ReplicaState, sites: set[Guid | None]) -> Job[
 
 
 def _psc_of(site: ObjectRead) -> str:
-    return text(site.properties or (), Propid.S_PSC) or ""
+    return get_text(site.properties or (), Propid.S_PSC) or ""
 
 
 def _find_pscs(server: ReplicaState, sites: Iterable[ObjectRead]) -> dict[str, Neighbor]:
@@ -111,7 +111,7 @@ def _find_bscs(server: ReplicaState) -> Job[dict[str, Neighbor]]:
     )
     wanted = {}
     for machine in found.objects:
-        name = text(machine.properties or (), Propid.QM_PATHNAME)
+        name = get_text(machine.properties or (), Propid.QM_PATHNAME)
         if name and machine.identifier != server.settings.machine_id:
             record = DirectoryNeighbor(partition_id=server.settings.site_id, machine_name=name, is_bsc=True)
             wanted[key_of(name)] = Neighbor(record, machine_id=machine.identifier)
@@ -205,13 +205,13 @@ def _after_site(server: ReplicaState, change: DirectoryChange) -> Job[bool]:
     Returns:
         True if neighbours have to be derived from the objects again.
     """
-    site_id = change.guid_identifier or guid(change.properties, Propid.S_SITEID)
+    site_id = change.guid_identifier or get_guid(change.properties, Propid.S_SITEID)
     if site_id is None or site_id == PEC_PARTITION_ID:  # an error of another server (R95)
         return False
     if change.command is Command.DELETE:
         yield from _remove_site(server, site_id)
         return True
-    psc_name = text(change.properties, Propid.S_PSC)
+    psc_name = get_text(change.properties, Propid.S_PSC)
     if psc_name is None:
         return False
     known = server.partitions.get(site_id)
@@ -253,7 +253,7 @@ def _remove_site(server: ReplicaState, site_id: Guid) -> Job[None]:
 
 def _after_enterprise(server: ReplicaState, partition: Partition, change: DirectoryChange) -> Job[bool]:
     """Handle Enterprise Update (3.1.7.2.10)."""
-    pec_name = text(change.properties, Propid.E_PECNAME)
+    pec_name = get_text(change.properties, Propid.E_PECNAME)
     if not pec_name or partition.record.owned:
         return False
     yield from follow_pec(server, pec_name)
@@ -281,17 +281,17 @@ def _after_machine(server: ReplicaState, partition: Partition, change: Directory
         True if neighbours have to be derived from the objects again.
     """
     mine = partition.id == server.settings.site_id
-    identifier = change.guid_identifier or guid(change.properties, Propid.QM_MACHINE_ID)
+    identifier = change.guid_identifier or get_guid(change.properties, Propid.QM_MACHINE_ID)
     if change.command is Command.DELETE:
         if mine and identifier is not None:
             yield from _remove_machine(server, identifier)
         return False
-    role = service(change.properties)
+    role = get_roles(change.properties)
     if mine and identifier == server.settings.machine_id:
         server.has_machine = True
     if role is None:
         return False
-    name = text(change.properties, Propid.QM_PATHNAME) or change.path_name
+    name = get_text(change.properties, Propid.QM_PATHNAME) or change.path_name
     if identifier is None or name is None:
         operation = ReadObject(
             object_type=ObjectType.MACHINE,
@@ -300,7 +300,7 @@ def _after_machine(server: ReplicaState, partition: Partition, change: Directory
             partition_id=partition.id,
         )
         found = yield from perform(operation, ObjectRead)
-        identifier, name = found.identifier, text(found.properties or (), Propid.QM_PATHNAME)
+        identifier, name = found.identifier, get_text(found.properties or (), Propid.QM_PATHNAME)
     if identifier is None or not name:
         return False
     followed = yield from _record_authority(server, partition, identifier, name, role)
@@ -355,7 +355,7 @@ def _is_name_taken(server: ReplicaState, partition: Partition, name: str) -> Job
     for other in [one for one in server.partitions.values() if one.id not in own]:
         operation = ReadObject(object_type=ObjectType.MACHINE, path_name=name, partition_id=other.id)
         found = yield from perform(operation, ObjectRead)
-        if is_of(found.properties or (), CONTROLLER | Service.BSC):
+        if has_role(found.properties or (), CONTROLLER | Service.BSC):
             return True
     return False
 

@@ -9,7 +9,7 @@ from typing import Final
 from mqdssm.engines.replication import permissions, requests
 from mqdssm.engines.replication.actions import Received
 from mqdssm.engines.replication.operations import ObjectRead, ReadObject
-from mqdssm.engines.replication.properties import CONTROLLER, SITE_TYPES, is_of, type_of
+from mqdssm.engines.replication.properties import CONTROLLER, SITE_TYPES, has_role, type_of
 from mqdssm.engines.replication.state import Job, Partition, ReplicaState, authorities, key_of, perform
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
@@ -181,7 +181,7 @@ def _is_controller(partition: Partition, machine_id: Guid) -> Job[bool]:
     """Return True if a site's objects give a machine the role of its PSC."""
     operation = ReadObject(object_type=ObjectType.MACHINE, identifier=machine_id, partition_id=partition.id)
     found = yield from perform(operation, ObjectRead)
-    return is_of(found.properties or (), CONTROLLER)
+    return has_role(found.properties or (), CONTROLLER)
 
 
 def filter_message(server: ReplicaState, event: Received) -> Job[ReplicationMessage | None]:
