@@ -79,7 +79,7 @@ class ConnectionBroken(Exception):  # noqa: N818  it names what happened
     Attributes:
         request_left: the whole request may have reached the server.
         timed_out: the server keeps the connection, but did not answer in time.
-        garbled: the server's answer broke the protocol, so asking again would bring the same.
+        garbled: the server's answer broke the protocol, so asking again would not help.
         words: what happened, for people.
     """
 

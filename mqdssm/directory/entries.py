@@ -52,7 +52,7 @@ class Entry:
         dn: its distinguished name, in the server's spelling.
         attributes: lower-case attribute description -> values. The option ``;binary`` is dropped;
             values of a ``;range=`` stand under the name itself, as `PartialValues` unless complete.
-        controls: those of the message, as the dereference control.
+        controls: controls of the message, as the dereference control.
     """
 
     dn: str

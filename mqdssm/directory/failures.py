@@ -109,7 +109,7 @@ def error_of(result: "LdapResult", operation: str, dn: str | None) -> DirectoryE
 
     Args:
         result: what the server answered.
-        operation: what was tried, as ``"add"``.
+        operation: name of the attempted operation, as ``"add"``.
         dn: the object it was tried on.
     """
     meaning = result_of(result.code)

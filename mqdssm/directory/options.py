@@ -100,7 +100,7 @@ class Endpoint:
 
     @property
     def catalog(self) -> "Endpoint":
-        """Global catalog of the same domain controller, with the same kind of TLS."""
+        """Global catalog of this domain controller, with this kind of TLS."""
         if self.host is None or self.is_catalog:
             return self
         scheme, port = self.url.partition("://")[0], CATALOG_PORTS[self.tls]
@@ -137,7 +137,7 @@ class ConnectionOptions(LogIn):
         endpoints: the servers, tried in this order.
         password: of the user.
         connect_timeout_s: limit for connecting, securing and binding to one server, in seconds; and again
-            for asking a new one what it is.
+            for reading the root DSE of a new one.
         operation_timeout_s: limit for one operation or one page, in seconds.
         page_size: entries asked for in one page.
         read_only: refuse every change before it is sent.
@@ -205,7 +205,7 @@ class ConnectionOptions(LogIn):
 
     @property
     def of_catalog(self) -> "ConnectionOptions":
-        """Options for connecting to the global catalog as the same user."""
+        """Options for connecting to the global catalog as this user."""
         return replace(
             self,
             endpoints=self.catalogs,
@@ -303,7 +303,7 @@ def _check_words(tls: str | None, authentication: str | None) -> None:
 def _catalogs(
     named: str | Iterable[str] | None, servers: Iterable[Endpoint], tls: TlsMode | None, plain: TlsMode
 ) -> tuple[Endpoint, ...]:
-    """Return the global catalogs: those that were named, else those of the servers."""
+    """Return the global catalogs: the named ones, else the catalogs of the servers."""
     urls = (named,) if isinstance(named, str) else tuple(named or ())
     if urls:
         return tuple(Endpoint.parse(url.strip(), tls, plain=plain, ports=CATALOG_PORTS) for url in urls)

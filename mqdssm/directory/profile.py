@@ -31,8 +31,8 @@ class ServerFacts:
         size_limit: entries that a search returns where nobody configured anything: fewer prove nothing.
         references: what brings referenced objects along with a page, for people.
         references_hint: what to do where it is missing.
-        watched_by: OID of a control that tells changes -> what it is called.
-        watch_hint: why changes cannot be watched where none of them is there.
+        watched_by: OID of a control that reports changes -> its name.
+        watch_hint: why changes cannot be watched without one of these controls.
         index_place: DN and attribute of the configured indexes; None: such servers do not show them, or
             have those that are needed from the beginning.
         index_hint: what to do when looking up by GUID is slow.
@@ -381,7 +381,7 @@ class Profile(ABC):
         Args:
             ldap_class: of the new object.
             guid: one that it brings along, or None.
-            keeps_guids: what is known of this directory.
+            keeps_guids: the answer for this directory, if it is known.
         """
         if keeps_guids and (guid is not None or self.makes_guid):
             return {"objectGUID": ((guid or uuid4()).bytes_le,)}
@@ -410,7 +410,7 @@ class Profile(ABC):
         Args:
             rows: the DN and the columns of each entry.
             columns: their names.
-            buffer: what was received.
+            buffer: the received octets.
             messages: where the entries lie in it.
 
         Returns:

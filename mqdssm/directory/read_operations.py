@@ -87,7 +87,7 @@ class ReadOperations:
         Args:
             target: DN or objectGUID.
             attributes: to return.
-            object_filter: what they must satisfy.
+            object_filter: condition that the entries must satisfy.
             deadline: when to give up; None: after the time of an operation.
             url: the only server to ask; None: any.
             only_own: a GUID is that of the object itself, not one that it had elsewhere (decision M37).

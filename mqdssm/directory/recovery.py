@@ -37,7 +37,7 @@ class ReadBack:
             to stay unmade after this many seconds. A server gives up what it has not begun for a
             client that is gone, so this is time for what it was in the middle of: a commit that waits
             for other writers and a slow disk.
-        limit_s: limit of all of it, while no server answers, in seconds.
+        limit_s: limit of the whole operation while no server answers, in seconds.
     """
 
     settle_s: float = 2.0

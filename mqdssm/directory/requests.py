@@ -95,7 +95,7 @@ class LdapControl:
     Attributes:
         oid: its number.
         critical: whether a server that does not know it must refuse the request.
-        value: its own encoding; None is absent, which is not the same as empty.
+        value: its own encoding; None is absent, which differs from empty.
     """
 
     oid: str

@@ -36,7 +36,7 @@ def key_of(dn: str, guid: object) -> bytes:
 
     Args:
         dn: its name, as the server wrote it.
-        guid: its objectGUID, or what came instead of it.
+        guid: its objectGUID, or the value that came instead.
     """
     if isinstance(guid, list) and guid:
         guid = guid[0]
@@ -77,12 +77,12 @@ class Delivered:
         return True
 
     def new(self, items: list[T], dns: Iterable[str], guids: Sequence[object]) -> list[T]:
-        """Remember and return those of many objects that were not returned before.
+        """Remember and return the objects that were not returned before.
 
         Args:
             items: one for each object.
             dns: their names, as the server wrote them.
-            guids: the objectGUID of each, or what came instead of it.
+            guids: the objectGUID of each object, or the value that came instead.
         """
         keys = _make_keys(dns, guids)
         if self._before:

@@ -209,7 +209,7 @@ class Session:
         Args:
             target: its DN or its objectGUID.
             attributes: to return; ``["*"]`` is all, none is none.
-            object_filter: what it must satisfy.
+            object_filter: condition that the entry must satisfy.
             only_own: a GUID is that of the object itself, not one that it had elsewhere (decision M37).
 
         Raises:
@@ -285,7 +285,7 @@ class Session:
             base: DN where it begins.
             search_filter: what the objects must satisfy.
             columns: attributes, in the order of the tuple.
-            multi: those of them that come as a list of values.
+            multi: the columns that come as a list of values.
             scope: how far below the base.
             page_size: entries a page; None: as the options say.
             references: DN-valued attribute -> attributes wanted of the objects it names, brought along
@@ -330,7 +330,7 @@ class Session:
 
         Args:
             dn: its name; the parent must exist.
-            attributes: all of them, objectClass among them.
+            attributes: all attributes, objectClass included.
 
         Raises:
             ObjectNotFound: the parent does not exist.

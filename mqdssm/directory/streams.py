@@ -54,7 +54,7 @@ class RowOptions:
 
     Attributes:
         columns: attributes, in the order of the row.
-        multi: those of them that come as a list of values.
+        multi: the columns that come as a list of values.
         profile: of the server.
         brings: the server was asked to bring along what the entries refer to; None: nobody wants it.
         ranges: completes values that came in part.

@@ -40,7 +40,7 @@ def element_table(kind: object, verb: str) -> ElementTable:
 
     Args:
         kind: its class.
-        verb: what is about to be done, as ``"read"``.
+        verb: name of the operation, as ``"read"``.
 
     Raises:
         GenericDirectoryError: no directory keeps such objects, as ConnectedNetwork; or it is no class.
@@ -61,7 +61,7 @@ def table_of_object(obj: object, kinds: Collection[type[DirectoryObject]], verb:
     Args:
         obj: the object.
         kinds: classes of the elements with which this can be done.
-        verb: what is about to be done, as ``"written"``.
+        verb: name of the operation, as ``"written"``.
 
     Raises:
         GenericDirectoryError: it is of another class, or a class itself.

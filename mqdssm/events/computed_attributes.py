@@ -40,7 +40,7 @@ class EntrySource:
         references: the memory of this operation.
         session: for what the root DSE says.
         above: how many RDNs above the entry its computer is.
-        skipped: in words, what was left out of a list since nothing is there (decision M40).
+        skipped: descriptions of list items that were left out, since their objects do not exist (M40).
     """
 
     dn: str

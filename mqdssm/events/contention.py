@@ -34,7 +34,7 @@ def change_located(
         table: of the element.
         obj: says which object.
         attributes: to read of the entry, objectGUID among them.
-        change: raises ObjectChanged or ObjectNotFound where the entry is not what it was.
+        change: raises ObjectChanged or ObjectNotFound if the entry has changed.
 
     Raises:
         ObjectChanged: other programs were faster each time.

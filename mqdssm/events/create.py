@@ -239,7 +239,7 @@ def _add_unless_there(work: CreateContext, entry: MadeEntry, manager: QueueManag
     """Add a queue manager, or return the existing entry.
 
     Returns:
-        What it has led to; the entry, read for its settings, where one of that name is there.
+        The created object; or the existing entry of that name, read for its settings.
 
     Raises:
         ObjectAlreadyExists: another object has the GUID that this one brings.

@@ -53,7 +53,7 @@ class Residual:
     """Test on the results of a search.
 
     Attributes:
-        attribute: what it reads, which must therefore be asked for.
+        attribute: the attribute that it reads, which must be requested.
         holds: the test; an attribute that stayed unpopulated fails it.
     """
 

@@ -127,7 +127,7 @@ class _Tally:
 
     Attributes:
         deleted: the number so far.
-        total: the number of those that were there, as far as it is known.
+        total: the number of existing objects, as far as it is known.
         on_progress: called after each.
     """
 

@@ -214,7 +214,7 @@ class Maker:
             obj: the queue manager.
             computer: where its computer is.
             sid: of the computer, for a descriptor that we have to make.
-            existing: the entry that there is, with its roles: those that `obj` does not say stay.
+            existing: the existing entry, with its roles: roles that `obj` does not say stay.
             names: see above.
         """
         names = obj.populated if names is None else names
@@ -393,7 +393,7 @@ def _supplied_descriptor(obj: Site | QueueManager, names: frozenset[str] | None)
 
 
 def derived_guid(dn: DN) -> UUID:
-    """Return a GUID derived from the DN of an object, so that repeated runs make the same one."""
+    """Return a GUID derived from the DN of an object, so that repeated runs make equal ones."""
     return uuid5(_DERIVED, dn.normalized)
 
 

@@ -94,7 +94,7 @@ class Directory:
         Args:
             obj: says by Identifier, FullPath or name (in this order) which one; all that are set must agree.
             recursive: take the queues of a queue manager along.
-            on_progress: called with the number of queues that are deleted and of those that there were.
+            on_progress: called with the number of deleted queues and the total number of queues.
 
         Raises:
             GenericDirectoryError: a kind that cannot be deleted, objects are below it, or no object or
@@ -145,9 +145,9 @@ class Directory:
 
         Args:
             kind: class of the element.
-            filters: all of them must hold.
+            filters: all must hold.
             attributes: names of the attributes to read; None: all.
-            sort: keys; those of a higher priority decide first.
+            sort: keys; keys of a higher priority decide first.
             below: DN; only objects there and below are looked at, as the queues of one queue manager.
 
         Raises:
@@ -171,7 +171,8 @@ class Directory:
 
         Args:
             obj: says which object, as for `delete`, and the new values.
-            attributes: names of the attributes to write; None: what was assigned or unset since it was read.
+            attributes: names of the attributes to write; None: the attributes that were assigned or unset
+            since the read.
 
         Raises:
             GenericDirectoryError: an attribute that cannot be written, or no object or several are meant.

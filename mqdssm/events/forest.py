@@ -42,7 +42,7 @@ def get(ctx: Context, target: str | DN | UUID, attributes: Sequence[str], object
         ctx: of the directory.
         target: its DN or its objectGUID.
         attributes: to return.
-        object_filter: what it must satisfy; of attributes that a catalog holds.
+        object_filter: condition that the object must satisfy, of attributes that a catalog holds.
 
     Raises:
         ObjectNotFound: there is no such object.

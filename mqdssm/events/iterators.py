@@ -21,7 +21,7 @@ _FIRST_HANDLE: Final = 1
 class Iterators:
     """ReadDirectoryIteratorStateCollection ([MS-MQDSSM] 3.1.1.3), thread-safe.
 
-    The state of one is the stream of its objects: what was not fetched yet is still at the server.
+    The state of an iteration is the stream of its objects; the server holds the objects not fetched yet.
     """
 
     def __init__(self) -> None:

@@ -167,8 +167,8 @@ def _elements(
     Args:
         ctx: of the directory.
         table: of the element.
-        criteria: what is asked for.
-        view: of what is searched, which may be a global catalog.
+        criteria: criteria of the look-up.
+        view: view of the searched server, which may be a global catalog.
         own: of the domain controller, which holds all of the objects of its domain.
     """
     if criteria.place is not None:

@@ -19,8 +19,9 @@ class MadeEntry:
         ldap_class: its structural class.
         values: its attributes, apart from objectClass and the naming attribute; as the server holds them.
         original: the GUID that the object brought, or that was given to it; None: it brought none.
-        refers: LDAP attribute -> GUIDs of what it refers to, whether it was found or not.
-        missing: the same, of what was not found: a queue manager left out of a list, a site.
+        refers: LDAP attribute -> GUIDs of the objects to which it refers, found or not.
+        missing: LDAP attribute -> GUIDs of objects that were not found: a queue manager left out of a list, a
+            site.
     """
 
     type: str
@@ -62,10 +63,10 @@ class MadeEntry:
         """Remove references that have to be written later, when their objects exist.
 
         Args:
-            attributes: LDAP names; those that refer to nothing are left out.
+            attributes: LDAP names; attributes without references are left out.
 
         Returns:
-            Attribute -> the GUIDs that it refers to, without those that nothing was found for.
+            Attribute -> the GUIDs of the found objects to which it refers.
         """
         later = {}
         for name in attributes:

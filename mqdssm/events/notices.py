@@ -86,7 +86,7 @@ class Notices:
 
     @contextmanager
     def deleting(self, obj: DirectoryObject, *, recursive: bool) -> Iterator[None]:
-        """Send notices for a queue that the block deletes, or for those of a queue manager (3.1.7.1.19)."""
+        """Send notices for a queue that the block deletes, or for a queue manager's queues (3.1.7.1.19)."""
         elements: list[DirectoryObject] = []
         notices: list[Notice] = []
         if self._notify is not None and type(obj) is Queue:
@@ -107,7 +107,7 @@ class Notices:
         """Return the notice for a change seen by a watch, for the owner of the object.
 
         Returns:
-            None for what nobody is notified of, and for what is not there any more.
+            None for changes of which nobody is notified, and for objects that are gone.
 
         Raises:
             DirectoryError: the directory could not be read (decision C28).

@@ -84,7 +84,7 @@ class References:
 
         Args:
             brought: with `BROUGHT` of each object.
-            ldap_class: what they have to be.
+            ldap_class: class that the entries must have.
         """
         known = self._identifiers.setdefault(ldap_class, {})
         class_name = ldap_class.lower().encode()
@@ -116,7 +116,7 @@ class References:
         """Read many objects of a class by their DNs at once.
 
         Returns:
-            Normalised DN -> entry; what is not there is left out.
+            Normalised DN -> entry; missing entries are left out.
         """
         entries = self._fetch(dns, {}, attributes, ldap_class)
         return {key: entry for key, entry in entries if entry is not None}

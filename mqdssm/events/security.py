@@ -51,7 +51,7 @@ def site_descriptor(*, supplied: bytes | None, bound: Sid | None) -> bytes:
     """Compute the descriptor of a site ([MS-MQDSSM] 3.1.6.1.3.4).
 
     A supplied descriptor that brings its DACL is kept byte for byte. Everyone never gets more than
-    reading, whoever the owner is (decision M22).
+    reading, independent of the owner (decision M22).
 
     Raises:
         DecodeError: the supplied descriptor is none.

@@ -1,7 +1,7 @@
 """mSMQSettings objects of servers, one below each site ([MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.7.1.9).
 
 The wanted objects are compared with the existing ones: the three cases of 3.1.6.7.1.9, a changed site list
-and the deletion of a queue manager are all the same reconciliation (M42).
+and the deletion of a queue manager are one reconciliation (M42).
 """
 
 import logging
@@ -163,8 +163,8 @@ def _reconcile(ctx: Context, served: Served, sites: Sequence[UUID], *, new: bool
 
     Args:
         ctx: the surroundings.
-        served: what it said.
-        sites: those that it serves, and those that it served.
+        served: roles and sites that the entry said.
+        sites: sites that the queue manager serves or served.
         new: as for `settle`.
     """
     dns = _find_places(ctx, sites, served.computer)
@@ -263,7 +263,7 @@ def _put(ctx: Context, dn: DN, served: Served, existing: Entry | None, *, new: b
         ctx: the surroundings.
         dn: its place.
         served: the queue manager.
-        existing: what was found at its place, if anything was.
+        existing: the entry at its place, if there is one.
         new: the queue manager is new: what stands there is of an earlier one, also without mSMQQMID.
 
     Raises:
@@ -377,7 +377,7 @@ def postprocess(
 
     Args:
         ctx: the surroundings.
-        done: what was done with its entry, as "created".
+        done: name of the completed operation, as "created".
         machine: its computer.
         keys: values for the computer.
         served: as for `settle`; None: roles and sites are as they were.

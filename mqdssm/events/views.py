@@ -20,8 +20,8 @@ class ServerView:
 
     Attributes:
         table: of the element.
-        decoder: a lenient one, of what is looked at.
-        severe: a strict one, of what is found (M40); None: the other one serves.
+        decoder: lenient decoder, for the objects that are tested.
+        severe: strict decoder, for the objects that are returned (M40); None: `decoder` serves.
         references: their memory.
     """
 

@@ -32,12 +32,12 @@ _SETTINGS_NAMES: Final = frozenset((*SERVICE_NAMES, "SupportingServer", "SiteIde
 
 
 def write(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None) -> None:
-    """Write attributes of an object to the directory; those of its own entry all or none.
+    """Write attributes of an object to the directory; attributes of its own entry all or none.
 
     Args:
         ctx: the surroundings.
         obj: says which object, and the new values.
-        attributes: the specification's names; None: what was assigned since it was read (M45).
+        attributes: the specification's names; None: the attributes assigned since the read (M45).
 
     Raises:
         GenericDirectoryError: a kind or an attribute that cannot be written, an object that does not say
@@ -108,7 +108,7 @@ def _replace(
         unchanged: attributes that `values_for` has looked at.
 
     Returns:
-        The entry as it was, and what was written.
+        The entry before the change, and the written values.
     """
 
     def change(entry: Entry) -> tuple[Entry, Values]:

@@ -39,7 +39,7 @@ class AttributeChange(NamedTuple):
     Attributes:
         old: the value before, as the element holds it; None if the directory held none, `UNKNOWN` if it was
             not kept.
-        new: the value now, in the same way.
+        new: the present value, in the form of `old`.
     """
 
     old: Any | Literal[Unknown.UNKNOWN]

@@ -296,7 +296,7 @@ def ace_to_directory(ace: Ace, kind: AccessKind) -> list[Ace]:
 
 
 def _aces_from_directory(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
-    """Translate entries of Active Directory, and join those that come from one entry of MSMQ.
+    """Translate entries of Active Directory, and join entries that come from one entry of MSMQ.
 
     Entries for the same SID are joined unless an entry of the other type is between them: the order of
     entries of one type does not matter, the order of deny and allow entries does.
@@ -386,9 +386,9 @@ def is_granted(
     Args:
         descriptor: in Active Directory's form.
         sids: SIDs of the user and of all groups (tokenGroups of the root DSE).
-        right: bits of the mask, all of them required.
+        right: bits of the mask, all required.
         object_types: class of child, property and its set, or extended right that the right is required for:
-            an entry counts if it names one of them, or no object type.
+            an entry counts if it names one of these types, or none.
     """
     if descriptor.dacl is None:
         return True  # absent or NULL: everything is allowed

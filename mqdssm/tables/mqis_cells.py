@@ -73,7 +73,7 @@ def read_value(column: MqisColumn, cell: str) -> Any:
 
 
 def convert_cell(column: MqisColumn, cell: str) -> Any:
-    """Convert a cell by its variant ([MS-MQMQ] 2.2.12): a number, text, octets, a GUID, or a tuple of them.
+    """Convert a cell by its variant ([MS-MQMQ] 2.2.12): a number, text, octets, a GUID, or a tuple.
 
     Raises:
         CellError: no valid value.

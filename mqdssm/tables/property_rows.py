@@ -230,7 +230,7 @@ class PropertyReference:
     """A property whose GUIDs the adapter needs as DNs of other objects.
 
     Attributes:
-        propid: the property, a GUID or a list of them.
+        propid: the property, a GUID or a list of GUIDs.
         ldap: the attribute that holds the DNs.
         ldap_class: class of the objects.
         required: True if the entry must have it: a missing object needs a DN, too.

@@ -89,7 +89,7 @@ class Need:
         section: section that requires it.
         object_class: the class of child that the right is for, or empty.
         condition: when it is needed; empty: always.
-        either: rows with the same word are alternatives: one right suffices.
+        either: rows with equal words are alternatives: one right suffices.
     """
 
     element: str

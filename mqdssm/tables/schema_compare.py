@@ -118,7 +118,7 @@ def compare(
 
     Args:
         attribute_types: values of attributeTypes of the subschema entry.
-        object_classes: values of objectClasses of it.
+        object_classes: its values of objectClasses.
         matching_rules: the server publishes matching rules (Active Directory does not).
 
     Returns:
@@ -146,7 +146,7 @@ def compare_replication(
     Arguments and errors as in `compare`.
 
     Returns:
-        The differences, all of them serious; empty if there are none.
+        The differences, all serious; empty if there are none.
     """
     attributes = _index_by_name(map(parse_description, attribute_types))
     classes = _index_by_name(map(parse_description, object_classes))

@@ -135,7 +135,7 @@ class Element:
 
 
 def _find_end_of_text(texts: tuple[str, ...], data: bytes, at: int, end: int) -> int | None:
-    """Return the offset behind the first of these strings that stands at `at`; None: none of them does."""
+    """Return the offset behind the first of these strings that stands at `at`; None: there is none."""
     for text in texts:
         literal = dump_text16(text)
         if data.startswith(literal, at, end):

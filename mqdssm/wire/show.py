@@ -167,7 +167,7 @@ def show_header(layout: Layout[Any], data: bytes, error: DecodeError, *, name: s
 
     Args:
         layout: layout of the header.
-        data: the bytes, which begin with the header or a part of it.
+        data: the bytes, which begin with the header or its beginning.
         error: reason why no layout can decode them.
         name: name of the header among the fields of a message; None: its fields stand alone.
     """

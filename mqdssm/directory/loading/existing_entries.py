@@ -26,7 +26,7 @@ def entries_at(session: "Session", dns: Sequence[str], attributes: Iterable[str]
         attributes: to read; objectGUID always comes along.
 
     Returns:
-        Normalised name -> entry, of those that are there and may be seen.
+        Normalised name -> entry, for existing entries that the user may see.
 
     Raises:
         DirectoryError: the search failed.

@@ -52,12 +52,12 @@ class Item:
 
     Attributes:
         row: the caller's own number; it comes back in the outcome.
-        action: what is to be done.
+        action: kind of change to make.
         dn: the object.
         attributes: of an add all, objectClass among them; of a modify the complete new values of what
             changes, no values remove the attribute; of a delete nothing.
         before: of a modify or a delete what must be there now: the change is made only then. None: whatever.
-        ldap_class: of the object; what it lacks counts as the defaults of its class.
+        ldap_class: of the object; missing attributes count as the defaults of this class.
     """
 
     row: int
@@ -75,7 +75,7 @@ class Outcome:
     Attributes:
         row: the caller's number of the change.
         dn: the object.
-        effect: what became of it.
+        effect: result of the item.
         code: the server's result, where it refused.
         text: what happened, for people; empty where it is done.
         attributes: of a refusal the guilty ones, as far as they are known; of a conflict those that differ;
@@ -102,11 +102,11 @@ class LoadOptions:
     """Options of a load.
 
     Attributes:
-        window: changes that may wait for their answers at the same time.
+        window: number of changes that may wait for an answer together.
         transactions: objects added in one transaction ([RFC5805]), where the server has them; 0: none.
         update: an add that finds another object writes what differs; else that is a conflict.
         max_rate: most changes a second; None: as fast as the server can.
-        identify: read the objectGUID of what was added, where the server makes it.
+        identify: read the objectGUID of added objects, where the server makes it.
         reconnect_s: how long to wait for a server that is gone, in seconds.
 
     Raises:

@@ -33,7 +33,7 @@ class ChangeInFlight:
     """Change with an optional assertion.
 
     Attributes:
-        item: what is to be done; its `before` does not count.
+        item: the change; its `before` does not count.
         condition: what the entry must match ([RFC4528]), else the result is 122; None: nothing.
     """
 

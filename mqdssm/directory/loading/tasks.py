@@ -49,8 +49,8 @@ class ChangeTask:
     """Change request for one object.
 
     Attributes:
-        item: what it is for.
-        action: what is sent; an add that finds another object there may become a modify.
+        item: the item to which it belongs.
+        action: kind of request; an add that finds another object there may become a modify.
         attributes: as `Item.attributes`.
         key: the object's name, normalised.
         parent: the name of the one above it, normalised.
@@ -60,7 +60,7 @@ class ChangeTask:
         alone: it is not for a transaction (any more).
         read: the entry as it was compared with `Item.before`: only that object is changed, and its numbers
             and flags only if they still are as they were (decision M92).
-        order: its place among all; given by the queue to what has none.
+        order: place among all tasks; assigned by the queue to a task without one.
     """
 
     item: Item

@@ -21,7 +21,7 @@ def source_of(link: Link, classes: Sequence[str], listed: LdapFilter, rhythm: Rh
     Args:
         link: to it, open.
         classes: object classes of entries that matter.
-        listed: what matches those of them that can be known.
+        listed: filter of the entries of these classes that can be known.
         rhythm: see `Rhythm`.
 
     Raises:

@@ -57,7 +57,7 @@ class Hints:
     """Entries that have to be read again; none if nothing changed for a while.
 
     Attributes:
-        touched: what has to be read again, in the order in which the server told.
+        touched: entries to read again, in the server's order.
         listing: lists every entry that exists, as it is now: what differs from what is known has to be read
             again; None: there is no need for it.
         full: nobody knows what happened: everything has to be compared.

@@ -76,7 +76,7 @@ class PhaseEnds:
     """End of a phase of the refresh: refreshDelete or refreshPresent ([RFC4533] 2.5).
 
     Attributes:
-        present: it was a present phase: what was not mentioned in it is gone.
+        present: it was a present phase: entries that it did not mention are deleted.
         done: the refresh is over: what follows are changes as they are made.
         cookie: where to go on.
     """

@@ -53,7 +53,7 @@ class Syncrepl:
         Args:
             link: to the server.
             classes: object classes of entries that matter.
-            listed: what matches those of them that can be known.
+            listed: filter of the entries of these classes that can be known.
             rhythm: see `Rhythm`.
 
         Raises:
@@ -194,7 +194,7 @@ class _PlaceIsLostError(Exception):
     """Error: the server does not accept the cookie.
 
     Attributes:
-        reason: what it means where there was no cookie.
+        reason: meaning of the refusal if no cookie was sent.
     """
 
     def __init__(self, words: str, reason: DirectoryError) -> None:

@@ -58,7 +58,7 @@ class UsnNumbers:
         Args:
             server: its invocationId: one that was restored from a copy has another one.
             url: of the server, for messages.
-            lasting_s: for how long what was deleted is believed to be shown, in seconds.
+            lasting_s: expected time for which tombstones are shown, in seconds.
         """
         self._server = server
         self._url = url
@@ -101,11 +101,11 @@ class UpdateNumbers:
         Args:
             link: to the domain controller.
             classes: object classes of entries that matter.
-            listed: what matches those of them that can be known.
+            listed: filter of the entries of these classes that can be known.
             rhythm: see `Rhythm`.
 
         Raises:
-            GenericDirectoryError: this user may not see what was deleted.
+            GenericDirectoryError: this user may not see deleted objects.
             DirectoryNotConnected: the connection was lost.
         """
         self._link = link
@@ -234,7 +234,7 @@ class UpdateNumbers:
         """Raise GenericDirectoryError if this user may not see deleted objects.
 
         Raises:
-            GenericDirectoryError: what was deleted is hidden from this user.
+            GenericDirectoryError: deleted objects are hidden from this user.
         """
         dn = str(deleted)
         with suppress(ObjectNotFound):

@@ -42,7 +42,7 @@ class Delivery:
         """Initialize with a state.
 
         Args:
-            state: where to begin; its mirror is what was noted.
+            state: where to begin; its mirror holds the noted objects.
             file: that keeps it; None: nothing is kept.
             selection: of the changes that are told.
         """

@@ -77,7 +77,7 @@ class Follower:
         """Initialize with the known objects.
 
         Args:
-            mirror: what is known; it is changed.
+            mirror: the known objects; the follower changes it.
             reader: reads objects of these types.
             types: that are watched.
             ignore: attributes that are not told.

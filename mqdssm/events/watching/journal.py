@@ -35,7 +35,7 @@ class ObjectNote:
         key: of the object.
         known: its new state; None: the object is gone.
         number: position among the notes of the journal, from 1.
-        id: of the change that was made of it; "": none was.
+        id: id of the resulting change; "" if there was none.
         time: when the change was seen, in seconds since 1970.
         event: of the change; None: as the states of the object say.
     """
@@ -95,7 +95,7 @@ class WatchJournal:
 
         Args:
             digest: of the state that it belongs to.
-            notes: what it begins with.
+            notes: the first notes.
             acknowledged: how many of these are.
 
         Raises:

@@ -48,10 +48,10 @@ class _Kind:
         table: of its element.
         view: decodes entries.
         others: MSMQ's attributes that the model does not have.
-        columns: all that is asked for: those of the view, the others, the key.
+        columns: all requested columns: columns of the view, others, the key.
         key: where the key stands in a row.
         versions: where the attributes of the version stand.
-        multi: those that come as lists.
+        multi: columns that come as lists.
         wanted: what only its objects match.
         base: where they are.
     """

@@ -58,7 +58,7 @@ class WatchState:
     """State of a watch (decision W7).
 
     Attributes:
-        subject: what is watched; None: nobody knows yet.
+        subject: the subject of the watch; None if it is unknown yet.
         server: URL of the server that understands the place.
         place: where to go on there; None: with a full comparison.
         mirror: the objects as they were when all acknowledged changes had been told.

@@ -100,7 +100,7 @@ class Watch:
         Args:
             options: how to connect.
             types: what to watch, as `WATCHED_TYPES` calls them; nothing: all.
-            state: file that says where to go on, and what was committed; None: begin with what there is now.
+            state: file with the place to go on and the committed changes; None: begin with the present state.
             ignore: attributes whose changes are not told, as `ObjectChange.changes` calls them.
             events: that are told, as `ChangeEvent` calls them; nothing: all.
             computers: names of computers: only their queues and queue managers are told of; nothing: all.
@@ -184,7 +184,7 @@ class Watch:
         """Acknowledge every change returned so far: no later watch returns it again.
 
         It may be called after each change or after many, from any thread. Without a state file it does
-        nothing. What was committed in the last second may be told again after a power failure.
+        nothing. Changes committed in the last second may be returned again after a power failure.
 
         Raises:
             OSError: the state cannot be written; then the changes are told again.

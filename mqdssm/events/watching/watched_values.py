@@ -38,10 +38,10 @@ class Seen:
         type: of the object: a key of `WATCHED_TYPES`.
         dn: as the server wrote it.
         guid: its objectGUID as text; None if none can be read.
-        body: what is remembered of it.
+        body: the remembered values.
         version: of its entry, as `Touched.version`.
         whole: the values of which the body has a digest.
-        is_damaged: its name is no distinguished name: nothing else of it was read.
+        is_damaged: its name is no distinguished name, so nothing else was read.
     """
 
     key: str
