@@ -17,7 +17,7 @@ from benchmarks.samba import controller
 from benchmarks.world import World, queue_values
 from mqdssm.directory.loading.items import TRANSACTION, Action, Effect, Item, LoadOptions
 from mqdssm.directory.session import Session
-from mqdssm.events.entry_builder import EntryTarget, MadeEntry, Maker, dns_in
+from mqdssm.events.entry_builder import EntryBuilder, EntryTarget, MadeEntry, dns_in
 from mqdssm.model.elements import Queue
 from mqdssm.tables import places
 from mqdssm.tables.ldif import entry_ldif
@@ -80,7 +80,7 @@ class Place:
 
     session: Session
     tool: Tool
-    maker: Maker
+    maker: EntryBuilder
     numbers: Iterator[int] = field(default_factory=count)
 
     def entries(self, number: int) -> Iterator[MadeEntry]:
@@ -154,9 +154,9 @@ def slapd(*, durable: bool, in_memory: bool = False) -> Iterator[Place]:
         yield Place(session, tool, maker_for(session))
 
 
-def maker_for(session: Session) -> Maker:
+def maker_for(session: Session) -> EntryBuilder:
     """Makes entries; nothing refers to anything."""
-    return Maker(EntryTarget.of(session), dns_in({}))
+    return EntryBuilder(EntryTarget.of(session), dns_in({}))
 
 
 def with_managers(directory: mqdssm.Directory) -> None:

@@ -14,12 +14,12 @@ from mqdssm.directory.seen_entries import IDENTITY, add_identity
 from mqdssm.directory.streams import Begin
 from mqdssm.errors import DecodeError
 
-Spelt: TypeAlias = tuple[str, dict[str, list[bytes]]]
+ServerEntry: TypeAlias = tuple[str, dict[str, list[bytes]]]
 """DN and attribute description -> values, as the server wrote them."""
 _RANGE_OPTION: Final = "range="
 
 
-def decode_raw_entry(buffer: bytes, start: int, end: int) -> Spelt:
+def decode_raw_entry(buffer: bytes, start: int, end: int) -> ServerEntry:
     """Decode the content of a SearchResultEntry, keeping the spelling of the attribute descriptions.
 
     Args:
@@ -46,7 +46,7 @@ def decode_raw_entry(buffer: bytes, start: int, end: int) -> Spelt:
 
 def read_raw_entries(
     begin: Begin, attributes: Sequence[str], ranges: Callable[[], RangeReader]
-) -> Iterator[Spelt]:
+) -> Iterator[ServerEntry]:
     """Read a search to its end, each object once (decision M72).
 
     Args:

@@ -26,7 +26,7 @@ from mqdssm.directory.requests import (
     paged_control,
 )
 from mqdssm.directory.responses import LdapResult, paged_cookie
-from mqdssm.directory.seen_entries import Delivered
+from mqdssm.directory.seen_entries import SeenEntries
 from mqdssm.errors import (
     DecodeError,
     DirectoryError,
@@ -115,7 +115,7 @@ class PagedSearch:
             limit_s: limit for each page, in seconds.
             error_of: the error for a result that is not success.
         """
-        self.delivered = Delivered()
+        self.delivered = SeenEntries()
         self._pool = pool
         self._search = search
         self._page_size = page_size

@@ -49,7 +49,7 @@ def key_of(dn: str, guid: object) -> bytes:
     return blake2b(name.encode(errors="surrogatepass"), digest_size=KEY_BYTES).digest()
 
 
-class Delivered:
+class SeenEntries:
     """Objects that a search has returned; not thread-safe."""
 
     __slots__ = ("_before", "_keys")

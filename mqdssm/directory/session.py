@@ -17,14 +17,14 @@ from mqdssm.directory.loading.loader import Loader
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Opener, Pool
 from mqdssm.directory.profile import Naming, Profile
-from mqdssm.directory.raw_entries import Spelt, read_raw_entries
+from mqdssm.directory.raw_entries import ServerEntry, read_raw_entries
 from mqdssm.directory.read_operations import ReadOperations, target_name
 from mqdssm.directory.recovery import ReadBack
 from mqdssm.directory.requests import LdapControl, SearchScope, encode_add, encode_extended, encode_modify_dn
 from mqdssm.directory.schema_check import check_msmq
 from mqdssm.directory.searching import SEARCH_TIME_LIMIT_S, PagedSearch, Search
 from mqdssm.directory.server_info import ServerInfo
-from mqdssm.directory.write_operations import Changing, name_of
+from mqdssm.directory.write_operations import WriteOperations, name_of
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
 
@@ -51,11 +51,11 @@ class Session:
         self._knowledge = ServerInfo(options)
         self._pool = Pool(options, self._knowledge.welcome, opener)
         self._reading = ReadOperations(self._pool, options, self._knowledge)
-        self._changing = Changing(self._pool, options, self._knowledge, self._reading)
+        self._writing = WriteOperations(self._pool, options, self._knowledge, self._reading)
         self._identities = Identities(self)
         self._sid: tuple[str | None] | None = None
         self._forest = Forest(self)
-        self.loader: Final = Loader(self, self._pool, self._changing, self._knowledge)
+        self.loader: Final = Loader(self, self._pool, self._writing, self._knowledge)
 
     @classmethod
     def open(cls, options: ConnectionOptions) -> Self:
@@ -155,7 +155,7 @@ class Session:
             DirectoryError: the server cannot be asked.
         """
         self._connect_if_needed()
-        self._changing.refuse_if_replicated(operation, "")
+        self._writing.refuse_if_replicated(operation, "")
 
     def refuse_elsewhere(self, operation: str, dn: str) -> None:
         """Raise GenericDirectoryError for a change of an object in another domain of the forest.
@@ -163,7 +163,7 @@ class Session:
         Raises:
             GenericDirectoryError: naming the domain.
         """
-        self._changing.refuse_elsewhere(operation, dn)
+        self._writing.refuse_elsewhere(operation, dn)
 
     @property
     def server_url(self) -> str | None:
@@ -183,11 +183,11 @@ class Session:
     @property
     def read_back(self) -> ReadBack:
         """Time limits of reading back a change whose answer was lost; may be set."""
-        return self._changing.read_back
+        return self._writing.read_back
 
     @read_back.setter
     def read_back(self, limits: ReadBack) -> None:
-        self._changing.read_back = limits
+        self._writing.read_back = limits
 
     @property
     def read_only(self) -> bool:
@@ -318,7 +318,9 @@ class Session:
             self._paging(base, search_filter, SearchScope.SUBTREE, None), columns, decoder
         )
 
-    def spelt(self, base: str | DN, search_filter: LdapFilter, attributes: Sequence[str]) -> Iterator[Spelt]:
+    def find_raw(
+        self, base: str | DN, search_filter: LdapFilter, attributes: Sequence[str]
+    ) -> Iterator[ServerEntry]:
         """Search as `find`, for copies: DN and attributes keep the server's spelling and order."""
         begin = self._paging(base, search_filter, SearchScope.SUBTREE, None)
         return read_raw_entries(begin, attributes, lambda: self._reading.ranges)
@@ -340,15 +342,15 @@ class Session:
             DirectoryError: anything else; the object was not created.
         """
         name = str(dn)
-        self._changing.refuse_if_read_only("add", name)
+        self._writing.refuse_if_read_only("add", name)
         profile = self._connect_if_needed().profile
         profile.check_name(name)
         controls = profile.write_controls(attributes)
-        self._changing.send(
+        self._writing.send(
             "add",
             name,
             lambda number: encode_add(number, name, attributes, controls),
-            lambda end, url: self._changing.was_added(name, attributes, end, url),
+            lambda end, url: self._writing.was_added(name, attributes, end, url),
         )
 
     def create(
@@ -372,7 +374,7 @@ class Session:
         Raises:
             DirectoryError: as `add`.
         """
-        self._changing.refuse_if_read_only("add", str(dn))
+        self._writing.refuse_if_read_only("add", str(dn))
         return self._identities.create(str(dn), ldap_class, attributes, identifier)
 
     def modify(
@@ -397,9 +399,9 @@ class Session:
         """
         if not replacements:
             return
-        self._changing.refuse_if_read_only("modify", name_of(target))
+        self._writing.refuse_if_read_only("modify", name_of(target))
         self._connect_if_needed()
-        self._changing.modify(target, replacements, unchanged)
+        self._writing.modify(target, replacements, unchanged)
 
     def delete(self, target: str | DN | Entry) -> None:
         """Delete an object without children ([MS-MQDSSM] 3.1.6.13); `target` as for `modify`.
@@ -410,9 +412,9 @@ class Session:
             GenericDirectoryError: it still has objects below it, among others.
             OutcomeUnknown: the answer was lost, and reading back did not work.
         """
-        self._changing.refuse_if_read_only("delete", name_of(target))
+        self._writing.refuse_if_read_only("delete", name_of(target))
         self._connect_if_needed()
-        self._changing.delete(target)
+        self._writing.delete(target)
 
     def rename(self, dn: str | DN, new_rdn: str, new_parent: str | DN | None = None) -> None:
         """Rename an object, or move it below another parent.
@@ -432,13 +434,13 @@ class Session:
         superior = None if new_parent is None else str(new_parent)
         parent = DN.parse(superior) if superior is not None else DN.parse(name).parent
         target = DN.parse(f"{new_rdn},{parent}")
-        self._changing.refuse_if_read_only("rename", name)
+        self._writing.refuse_if_read_only("rename", name)
         self._connect_if_needed()
-        self._changing.send(
+        self._writing.send(
             "rename",
             name,
             lambda number: encode_modify_dn(number, name, new_rdn, new_superior=superior),
-            lambda end, url: self._changing.was_renamed(name, target, end, url),
+            lambda end, url: self._writing.was_renamed(name, target, end, url),
         )
 
     # bound identity, and check for an MSMQ directory

@@ -62,7 +62,7 @@ Look = Callable[[float, str | None], bool]
 """Returns True if a change was made: gets a deadline and the only server to ask (None: any)."""
 
 
-class Changing:
+class WriteOperations:
     """Sends changes over the channels of a pool.
 
     Attributes:

@@ -10,8 +10,8 @@ from mqdssm.directory.session import Session
 from mqdssm.events.computed_attributes import (
     COMPUTER_ABOVE,
     EntrySource,
-    Maker,
     Value,
+    ValueMaker,
     computer_of,
     maker_of,
 )
@@ -37,7 +37,7 @@ class Table(Protocol):
         """LDAP class of the entries."""
 
 
-class Needs:
+class AttributePlan:
     """LDAP attributes that rows of a table need, on one kind of server ([MS-MQDSSM] 3.1.6.10).
 
     Attributes:
@@ -60,10 +60,10 @@ class Needs:
         self._others: list[tuple[str, str]] = []  # LDAP attribute, class of what its DNs name
         self._of_computer: dict[str, None] = {}
         self.plain: list[tuple[Row, int]] = []
-        self.made: list[tuple[Row, Maker]] = []
+        self.made: list[tuple[Row, ValueMaker]] = []
         self.above = COMPUTER_ABOVE.get(table.name, 0)
 
-    def add(self, row: Row) -> tuple[Maker | None, tuple[int, ...]]:
+    def add(self, row: Row) -> tuple[ValueMaker | None, tuple[int, ...]]:
         """Add a row with the LDAP attributes that it needs.
 
         Returns:

@@ -20,7 +20,7 @@ from mqdssm.tables.syntax import BOOLEAN, UINT32
 Value: TypeAlias = bytes | list[bytes] | None
 """Values of one LDAP attribute of an entry: one, several, or none."""
 
-Maker: TypeAlias = Callable[[Row, "EntrySource"], Any]
+ValueMaker: TypeAlias = Callable[[Row, "EntrySource"], Any]
 
 UNSET: Final = object()
 """Marker for a missing LDAP attribute; the row defines its meaning."""
@@ -198,7 +198,7 @@ def _enterprise_name(_: Row, source: EntrySource) -> str:
     return str(source.session.naming.forest)
 
 
-_MAKERS: Final[Mapping[Computed, Maker]] = MappingProxyType(
+_MAKERS: Final[Mapping[Computed, ValueMaker]] = MappingProxyType(
     {
         Computed.COMPUTER_NAME: _computer_name,
         Computed.FULL_PATH: _full_path,
@@ -230,7 +230,7 @@ def _security(
     return UNSET if raw is None else translate(ldap_class, raw)
 
 
-def maker_of(row: Row, ldap_class: str, profile: Profile) -> tuple[Maker | None, tuple[str, ...]]:
+def maker_of(row: Row, ldap_class: str, profile: Profile) -> tuple[ValueMaker | None, tuple[str, ...]]:
     """Return the maker of a row's value, and the LDAP attributes of the entry that it needs.
 
     Args:

@@ -24,7 +24,7 @@ from mqdssm.events.attributes import (
 )
 from mqdssm.events.context import Context, Machine
 from mqdssm.events.encode import KEYS_NAME, DnsOf, find_incomplete_names, keys_of, look_up
-from mqdssm.events.entry_builder import EntryTarget, Maker
+from mqdssm.events.entry_builder import EntryBuilder, EntryTarget
 from mqdssm.events.machines import call_with_machine
 from mqdssm.events.made_entry import MadeEntry
 from mqdssm.events.object_names import check_computer, parse_new_path
@@ -71,7 +71,7 @@ def create(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None)
     names = names_to_create(table, obj, attributes)
     _check_required(obj, attributes)
     dns_of = look_up(ctx)
-    work = CreateContext(ctx, Maker(_target(ctx, obj), dns_of, from_elsewhere=False), dns_of, names)
+    work = CreateContext(ctx, EntryBuilder(_target(ctx, obj), dns_of, from_elsewhere=False), dns_of, names)
     created = _create(work, obj)
     _mark(work, obj, created)
     return created.identifier
@@ -89,7 +89,7 @@ class CreateContext:
     """
 
     ctx: Context
-    maker: Maker
+    maker: EntryBuilder
     dns_of: DnsOf
     names: frozenset[str]
 

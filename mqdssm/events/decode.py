@@ -7,7 +7,7 @@ from typing import Any, Final
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.session import Session
 from mqdssm.errors import DecodeError, GenericDirectoryError, MappingError
-from mqdssm.events.attribute_plan import Found, Needs
+from mqdssm.events.attribute_plan import AttributePlan, Found
 from mqdssm.events.computed_attributes import UNSET, EntrySource, Value, computer_of, guid_of
 from mqdssm.events.references import References
 from mqdssm.model.base import DirectoryObject
@@ -47,7 +47,7 @@ class ElementDecoder:
         self._original: int | None = None
         self._unknown: list[Row] = []
         self._told = False
-        self._needs = Needs(table, session)
+        self._needs = AttributePlan(table, session)
         for name in names:
             row = table.row(name)
             if session.is_part_only and not row.in_catalog:

@@ -113,7 +113,7 @@ class EntryTarget:
         return cls(profile=known_profile, root=root, forest_root=root, keeps_guids=keeps)
 
 
-class Maker:
+class EntryBuilder:
     """Makes entries from elements.
 
     Every method raises DecodeError, MappingError or ValueError for values and names that no directory can

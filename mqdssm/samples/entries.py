@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 from uuid import UUID
 
-from mqdssm.events.entry_builder import EntryTarget, Maker, dns_in
+from mqdssm.events.entry_builder import EntryBuilder, EntryTarget, dns_in
 from mqdssm.events.made_entry import MadeEntry
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Enterprise, Queue, RoutingLink, Site, User
@@ -30,7 +30,7 @@ class SampleEntries:
         self._known = self._referred()
         target = EntryTarget.named("openldap", plan.root_dn)
         # elements without a descriptor lack it on purpose
-        self._maker = Maker(target, dns_in(self._known), operational=operational, complete=False)
+        self._maker = EntryBuilder(target, dns_in(self._known), operational=operational, complete=False)
 
     def _referred(self) -> dict[UUID, str]:
         """Return the DNs of referenced objects: sites and their routing servers."""

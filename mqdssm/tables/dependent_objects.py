@@ -49,7 +49,7 @@ for _copied in COPIED:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompanionTable:
+class DependentObjectTable:
     """Rows for reading one kind of dependent objects ([MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.11.1).
 
     Attributes:
@@ -70,7 +70,7 @@ seen: Final = RowMaker(read="3.1.6.11.1")
 signs: Final = RowMaker(read="3.1.6.1.1.9 3.1.6.7.1.8")
 
 # fmt: off
-SETTINGS: Final = CompanionTable(
+SETTINGS: Final = DependentObjectTable(
     name="Settings",
     ldap_class=SETTINGS_CLASS,
     rows=(
@@ -85,7 +85,7 @@ SETTINGS: Final = CompanionTable(
     ),
 )
 
-COMPUTER: Final = CompanionTable(
+COMPUTER: Final = DependentObjectTable(
     name="Computer",
     ldap_class="computer",
     rows=(

@@ -22,7 +22,7 @@ from support.watching.watched_world import (
 
 from mqdssm.events.watching.follower import Follower
 from mqdssm.events.watching.journal import ObjectNote
-from mqdssm.events.watching.watch_cache import KnownObject, Mirror
+from mqdssm.events.watching.watch_cache import KnownObject, WatchCache
 from mqdssm.model.watching import ObjectChange
 
 WAYS = ("deltas", "deltas", "deltas", "present", "present", "full")
@@ -34,9 +34,9 @@ class Watcher:
 
     world: World
     listener: Listener
-    mirror: Mirror = field(default_factory=Mirror)
+    mirror: WatchCache = field(default_factory=WatchCache)
     place: str | None = None
-    saved: tuple[Mirror, str | None] = field(default_factory=lambda: (Mirror(), None))
+    saved: tuple[WatchCache, str | None] = field(default_factory=lambda: (WatchCache(), None))
     notes: list[ObjectNote] = field(default_factory=list)
     acknowledged: int = 0
     places: list[tuple[int, str | None]] = field(default_factory=list)

@@ -347,7 +347,7 @@ class TestResultCodes:
         def remove(attribute: str) -> None:
             """Remove a value that must be there: a replacement would not mind."""
             change = Modification(ChangeType.DELETE, attribute)
-            session._changing.send(
+            session._writing.send(
                 "modify", place, lambda number: encode_modify(number, place, [change]), lambda *_: False
             )
 

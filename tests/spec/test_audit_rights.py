@@ -7,7 +7,7 @@ from support.wire.certificates import registered
 
 import mqdssm
 from mqdssm import Filter, Queue, QueueManager, Site
-from mqdssm.events.entry_builder import EntryTarget, Maker
+from mqdssm.events.entry_builder import EntryBuilder, EntryTarget
 from mqdssm.events.references import References
 from mqdssm.model.dn import DN
 from mqdssm.model.queuenames import rdn_candidates
@@ -80,7 +80,7 @@ def test_a_supplied_list_of_a_queue_manager_is_kept(world) -> None:
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.1.1.8")
 def test_what_else_a_descriptor_of_a_queue_manager_holds_is_kept(world) -> None:
-    """Without a DACL it gets the computed one; Maker makes the same entry."""
+    """Without a DACL it gets the computed one; EntryBuilder makes the same entry."""
     supplied = bytes(SecurityDescriptor.build(owner=OWNER, group=GROUP))
     manager = QueueManager(computer_name=world.computer(), site_identifier_list=[], security=supplied)
     computer = DN.parse(world.computer_dn(manager.computer_name))
@@ -94,9 +94,9 @@ def test_what_else_a_descriptor_of_a_queue_manager_holds_is_kept(world) -> None:
     assert not find_differences({"nTSecurityDescriptor": made.values["nTSecurityDescriptor"]}, stored)
 
 
-def maker_of(world) -> Maker:
+def maker_of(world) -> EntryBuilder:
     session = world.directory.session
-    return Maker(EntryTarget.of(session), References(session).dns_of)
+    return EntryBuilder(EntryTarget.of(session), References(session).dns_of)
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.1.1.8")

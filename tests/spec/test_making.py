@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 import pytest
 
 import mqdssm
-from mqdssm.events.entry_builder import EntryTarget, Maker
+from mqdssm.events.entry_builder import EntryBuilder, EntryTarget
 from mqdssm.events.references import References
 from mqdssm.model.dn import DN
 from mqdssm.tables.equality import find_differences
@@ -15,7 +15,7 @@ from mqdssm.wire.dtyp import Sid
 @pytest.mark.spec("MS-MQDSSM 3.1.6.1")
 def test_created_and_made_are_equal(world):
     session = world.directory.session
-    maker = Maker(EntryTarget.of(session), References(session).dns_of)
+    maker = EntryBuilder(EntryTarget.of(session), References(session).dns_of)
     site, name = world.site(), world.computer()
     other = world.site()
     manager = mqdssm.QueueManager(

@@ -152,7 +152,7 @@ def test_machinery_exists() -> None:
 
 
 def test_entries_are_put_together_in_one_place() -> None:
-    """What an add needs beside values is known by `new_entry`, the entry of an element by `Maker`."""
+    """What an add needs beside values is known by `new_entry`, the entry of an element by `EntryBuilder`."""
     makers = {"events/entry_builder.py", "pipeline/migrate/ldif.py", "samples/fault_values.py"}
     forms = {"directory/requests.py", "pipeline/frames/bulk_ldap.py"}  # of an add, and of a row
     problems = []
@@ -169,9 +169,7 @@ def test_entries_are_put_together_in_one_place() -> None:
             ):
                 problems.append(f"{name(path)}:{node.lineno}: use mqdssm.directory.requests.new_entry")
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "MadeEntry" and where not in makers:
-                problems.append(
-                    f"{name(path)}:{node.lineno}: entries are made by mqdssm.events.entry_builder.Maker"
-                )
+                problems.append(f"{name(path)}:{node.lineno}: use mqdssm.events.entry_builder.EntryBuilder")
     report(problems)
 
 

@@ -16,13 +16,13 @@ from mqdssm.directory.channel import Channel, ConnectionBroken
 from mqdssm.directory.loading.existing_entries import AT_ONCE
 from mqdssm.directory.loading.items import Action, Item, LoadOptions, Outcome
 from mqdssm.directory.loading.result_handling import ResultHandler, make_refused_outcome
-from mqdssm.directory.loading.sending import ChangeInFlight, ChannelSender, Pace
+from mqdssm.directory.loading.sending import ChangeInFlight, ChannelSender, RateLimiter
 from mqdssm.directory.loading.tasks import RESULT_TAGS, ChangeTask, TaskQueue
 from mqdssm.directory.loading.transactions import Transactions
 from mqdssm.directory.pool import Pool
 from mqdssm.directory.responses import LdapResult
 from mqdssm.directory.server_info import ServerInfo
-from mqdssm.directory.write_operations import Changing
+from mqdssm.directory.write_operations import WriteOperations
 from mqdssm.errors import DecodeError, DirectoryError, DirectoryNotConnected
 
 if TYPE_CHECKING:
@@ -45,11 +45,13 @@ def _never_enough() -> bool:
 class Loader:
     """Loader of changes; made by a session."""
 
-    def __init__(self, session: "Session", pool: Pool, changing: Changing, knowledge: ServerInfo) -> None:
+    def __init__(
+        self, session: "Session", pool: Pool, writing: WriteOperations, knowledge: ServerInfo
+    ) -> None:
         """Initialize a loader that uses the channels of `pool`."""
         self._session = session
         self._pool = pool
-        self._changing = changing
+        self._writing = writing
         self._knowledge = knowledge
 
     def load(
@@ -77,7 +79,7 @@ class Loader:
                 loaded again.
             DirectoryError: a look-up failed.
         """
-        self._changing.refuse_if_read_only("load", "")
+        self._writing.refuse_if_read_only("load", "")
         self._session.refuse_if_replicated("load")
         queue, chosen = TaskQueue(), options or LoadOptions()
         judge = ResultHandler(self._session, chosen, queue, self._knowledge.error_of)
@@ -96,7 +98,7 @@ class Loader:
             DirectoryNotConnected: the connection was lost: what was not yielded may have been made, or not.
             ValueError: a change that cannot be sent.
         """
-        self._changing.refuse_if_read_only("change", "")
+        self._writing.refuse_if_read_only("change", "")
         self._session.refuse_if_replicated("change")
         yield from ChannelSender(self._session, self._pool).send(requests)
 
@@ -125,7 +127,7 @@ class _Load:
         self._judge = judge
         self._is_enough = is_enough
         self._is_ending = False
-        self._pace = Pace(options.max_rate)
+        self._pace = RateLimiter(options.max_rate)
         self._transactions = Transactions(session, options.transactions, options.window)
         self._limit_s = session.options.operation_timeout_s
         self._items: Iterator[Item] | None = None

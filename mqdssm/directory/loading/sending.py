@@ -158,7 +158,7 @@ BURST_S: Final = 0.1
 """Seconds for which unused capacity is kept: a server that paused is not flooded afterwards."""
 
 
-class Pace:
+class RateLimiter:
     """Rate limiter for changes.
 
     Args:

@@ -18,7 +18,7 @@ from typing import Final
 
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import Equal, GreaterOrEqual, any_of
-from mqdssm.directory.watching.hints import Touched
+from mqdssm.directory.watching.hints import TouchedEntry
 from mqdssm.directory.watching.link import Link
 
 TRANSACTION_S_MAX: Final = 600.0
@@ -53,7 +53,7 @@ class _Told:
         is_behind: the server gave a newer number before this one: its clock was set back.
     """
 
-    touched: Touched
+    touched: TouchedEntry
     since: float
     is_behind: bool
 
@@ -91,7 +91,7 @@ class Commits:
         """True if every reported change can be read, or was never committed."""
         return not (self._new or self._held or self._covered)
 
-    def tell(self, touched: Iterable[Touched]) -> None:
+    def tell(self, touched: Iterable[TouchedEntry]) -> None:
         """Take reported changes."""
         now = time.monotonic()
         for change in touched:
@@ -125,7 +125,7 @@ class Commits:
             return longest_s
         return min(longest_s, max(0.0, self._due - time.monotonic()))
 
-    def take(self) -> tuple[tuple[Touched, ...], bool]:
+    def take(self) -> tuple[tuple[TouchedEntry, ...], bool]:
         """Return the changes that can be acted on, and True if all covered transactions are over.
 
         Raises:
@@ -152,7 +152,7 @@ class Commits:
         self._due = now
         self._pause_s = _FIRST_PAUSE_S
 
-    def _look_again(self) -> list[Touched]:
+    def _look_again(self) -> list[TouchedEntry]:
         """Search again and return the changes that can be read now."""
         began = time.monotonic()
         self._find_newest()  # first: transactions that are over then can be read below
@@ -162,7 +162,7 @@ class Commits:
         self._pause_s = min(_LONGEST_PAUSE_S, 2 * self._pause_s)
         return [self._held.pop(key).touched for key in list(self._held) if key in free]
 
-    def _release(self, now: float) -> tuple[list[Touched], bool]:
+    def _release(self, now: float) -> tuple[list[TouchedEntry], bool]:
         """Return the changes whose transaction is over, and True if all covered transactions are over."""
         began = now - TRANSACTION_S_MAX
         over = [

@@ -24,7 +24,7 @@ ANCESTORS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class TouchedEntry:
     """Entry that may have changed.
 
     Attributes:
@@ -66,8 +66,8 @@ class Hints:
         is_current: with these, all that happened before the connection is hinted at.
     """
 
-    touched: tuple[Touched, ...] = ()
-    listing: Callable[[], Iterable[Touched]] | None = None
+    touched: tuple[TouchedEntry, ...] = ()
+    listing: Callable[[], Iterable[TouchedEntry]] | None = None
     full: bool = False
     has_gap: bool = False
     place: str | None = None

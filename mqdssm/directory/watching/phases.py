@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from mqdssm.directory.watching.commits import find_csns
-from mqdssm.directory.watching.hints import NOTHING, Hints, Touched
+from mqdssm.directory.watching.hints import NOTHING, Hints, TouchedEntry
 from mqdssm.directory.watching.sync import EntryState, IdSet, Info, NewCookie, PhaseEnds, SyncState
 
 
@@ -25,8 +25,8 @@ class Phases:
         """
         self.refreshing = True
         self._has_cookie = cookie is not None
-        self._touched: list[Touched] = []
-        self._told: list[Touched] = []
+        self._touched: list[TouchedEntry] = []
+        self._told: list[TouchedEntry] = []
         self._was_present_phase = False
         self._cookie = cookie
         self._newest = ""
@@ -48,7 +48,7 @@ class Phases:
         is_deleted = sync_state.state is EntryState.DELETE
         # an entry of a refresh was read as it is; all else is told, perhaps before the commit
         kept = self._touched if self.refreshing and not is_deleted else self._told
-        kept.append(Touched(sync_state.key, dn, classes, is_deleted, version or self._newest))
+        kept.append(TouchedEntry(sync_state.key, dn, classes, is_deleted, version or self._newest))
 
     def info(self, info_message: Info) -> None:
         """Take a sync info message on the refresh or on many entries."""
@@ -70,7 +70,7 @@ class Phases:
 
     def _take_many(self, id_set: IdSet) -> None:
         if id_set.deletes:
-            self._told.extend(Touched(key, gone=True, version=self._newest) for key in id_set.keys)
+            self._told.extend(TouchedEntry(key, gone=True, version=self._newest) for key in id_set.keys)
 
     def take(self) -> Hints:
         """Return the hints that can be acted on now; none during a refresh."""
@@ -83,7 +83,7 @@ class Phases:
         self._touched, self._cookie, self._was_present_phase = [], None, False
         return hints
 
-    def take_told(self) -> tuple[Touched, ...]:
+    def take_told(self) -> tuple[TouchedEntry, ...]:
         """Return the changes that have to be confirmed by reading; none during a refresh."""
         if self.refreshing:
             return ()

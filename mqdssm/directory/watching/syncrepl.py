@@ -13,7 +13,7 @@ from mqdssm.directory.requests import SearchScope
 from mqdssm.directory.responses import INTERMEDIATE_RESPONSE, SEARCH_ENTRY, LdapResult, MessageBounds
 from mqdssm.directory.searching import Search
 from mqdssm.directory.watching.commits import KEY, VERSION, Commits, find_csns
-from mqdssm.directory.watching.hints import NOTHING, Hints, Rhythm, Touched, classes_in, version_of
+from mqdssm.directory.watching.hints import NOTHING, Hints, Rhythm, TouchedEntry, classes_in, version_of
 from mqdssm.directory.watching.link import GoingOn, Link, end_of
 from mqdssm.directory.watching.phases import Phases
 from mqdssm.directory.watching.sync import (
@@ -147,13 +147,13 @@ class Syncrepl:
         """Return True if the server may have forgotten deletions (decision C30), or a listing is due."""
         return anyway or (is_first and now >= self._listing_is_allowed) or now >= self._listing_is_due
 
-    def _list(self) -> Iterator[Touched]:
+    def _list(self) -> Iterator[TouchedEntry]:
         """List all existing entries."""
         began = time.monotonic()
         attributes = (KEY, VERSION, "objectClass")
         for entry in self._link.find(str(self._link.naming.forest), self._listed, attributes):
             key = (entry.first(KEY) or b"").decode(errors="replace").lower()
-            yield Touched(key, entry.dn, classes_in(entry), version=version_of((entry.first(VERSION),)))
+            yield TouchedEntry(key, entry.dn, classes_in(entry), version=version_of((entry.first(VERSION),)))
         ended = time.monotonic()
         self._listing_is_allowed = ended + (ended - began) / _LISTING_SHARE_MAX
         self._listing_is_due = max(self._listing_is_allowed, ended + self._rhythm.compare_s)

@@ -18,7 +18,7 @@ from mqdssm.directory.channel import ConnectionBroken
 from mqdssm.directory.filters import TRUE, Equal, GreaterOrEqual, LdapFilter, all_of, any_of, encode
 from mqdssm.directory.requests import LdapControl, SearchScope
 from mqdssm.directory.searching import Search
-from mqdssm.directory.watching.hints import NOTHING, Hints, Rhythm, Touched, classes_in, version_of
+from mqdssm.directory.watching.hints import NOTHING, Hints, Rhythm, TouchedEntry, classes_in, version_of
 from mqdssm.directory.watching.link import GoingOn, Link, end_of
 from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
@@ -155,14 +155,14 @@ class UpdateNumbers:
             return Hints(full=True, listing=self._list, has_gap=True, place=place)
         return Hints(touched=tuple(self._find_newer(number)), place=place)
 
-    def _find_newer(self, number: int) -> Iterator[Touched]:
+    def _find_newer(self, number: int) -> Iterator[TouchedEntry]:
         """Yield objects changed or deleted after a number, perhaps with changes made meanwhile."""
         newer = all_of(GreaterOrEqual("uSNChanged", str(number + 1).encode()), self._classes)
         controls = (self._show_deleted, *self._link.profile.search_controls())
         for context in self._contexts:
             yield from self._find_touched(context, newer, _WANTED, controls)
 
-    def _list(self) -> Iterator[Touched]:
+    def _list(self) -> Iterator[TouchedEntry]:
         """List all existing objects."""
         for context in self._contexts:
             yield from self._find_touched(
@@ -176,14 +176,14 @@ class UpdateNumbers:
         search_filter: LdapFilter,
         attributes: Sequence[str],
         controls: Sequence[LdapControl],
-    ) -> Iterator[Touched]:
+    ) -> Iterator[TouchedEntry]:
         versions = self._link.profile.watch_versions
         for entry in self._link.find(str(context), search_filter, (*attributes, *versions), controls):
             guid = entry.first("objectGUID")
             if guid is None or len(guid) != GUID_BYTES:
                 continue  # hidden from this user
             is_deleted = (entry.first("isDeleted") or b"").upper() == b"TRUE"
-            yield Touched(
+            yield TouchedEntry(
                 key=str(UUID(bytes_le=guid)),
                 dn=None if is_deleted else entry.dn,  # a deleted object has another name than before
                 classes=classes_in(entry),

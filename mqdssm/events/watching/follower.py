@@ -11,11 +11,11 @@ from itertools import groupby, islice
 from typing import Final, Protocol
 
 from mqdssm.directory.entries import is_name
-from mqdssm.directory.watching.hints import ANCESTORS, Hints, Touched
+from mqdssm.directory.watching.hints import ANCESTORS, Hints, TouchedEntry
 from mqdssm.events.watching.journal import ObjectNote
 from mqdssm.events.watching.watch_cache import (
     KnownObject,
-    Mirror,
+    WatchCache,
     known_of,
     make_unchanged,
     other_of,
@@ -66,7 +66,7 @@ class Follower:
 
     def __init__(
         self,
-        mirror: Mirror,
+        mirror: WatchCache,
         reader: ObjectReader,
         types: Collection[str],
         *,
@@ -133,7 +133,7 @@ class Follower:
                 yield from self._settle(seen.key, seen)
         self._note_others(others)
 
-    def _find_differing(self, hints: Hints) -> list[Touched]:
+    def _find_differing(self, hints: Hints) -> list[TouchedEntry]:
         """Return the entries that differ between a listing and the known objects.
 
         Entries in hints are left out. Others differ without a hint: the directory was restored from a backup,
@@ -141,7 +141,7 @@ class Follower:
         """
         if hints.listing is None:
             return []
-        changes: list[Touched] = []
+        changes: list[TouchedEntry] = []
         hinted = {change.key for change in hints.touched}
         listed: set[str] = set()
         for change in hints.listing():
@@ -149,16 +149,16 @@ class Follower:
             if change.key not in hinted and not self._is_as_known(change):
                 changes.append(change)
         passed = (*(key for key, _ in self._mirror), *self._mirror.others)
-        changes += [Touched(key, gone=True) for key in passed if key not in listed and key not in hinted]
+        changes += [TouchedEntry(key, gone=True) for key in passed if key not in listed and key not in hinted]
         return changes
 
-    def _is_as_known(self, change: Touched) -> bool:
+    def _is_as_known(self, change: TouchedEntry) -> bool:
         known = self._mirror.get(change.key)
         if known is None:
             return self._mirror.others.get(change.key) == change.version
         return (known.version, known.dn) == (change.version, change.dn)
 
-    def _is_other(self, change: Touched) -> bool:
+    def _is_other(self, change: TouchedEntry) -> bool:
         """Return True if the version of an entry that is not watched has to be recorded."""
         return (
             change.gone
@@ -166,15 +166,15 @@ class Follower:
             or bool(change.classes & (_ANCESTORS | _REFERRED))
         )
 
-    def _list_others(self, hints: Hints) -> Iterator[Touched]:
+    def _list_others(self, hints: Hints) -> Iterator[TouchedEntry]:
         if hints.listing is not None:
             listed = set()
             for change in hints.listing():
                 listed.add(change.key)
                 yield change
-            yield from [Touched(key, gone=True) for key in self._mirror.others if key not in listed]
+            yield from [TouchedEntry(key, gone=True) for key in self._mirror.others if key not in listed]
 
-    def _note_others(self, touched: Iterable[Touched]) -> None:
+    def _note_others(self, touched: Iterable[TouchedEntry]) -> None:
         """Record the versions of entries that are not watched."""
         for change in touched:
             version = None if change.gone else change.version
@@ -226,7 +226,7 @@ class Follower:
         )
         self._mirror.is_complete = True
 
-    def _keys(self, touched: Iterable[Touched]) -> list[tuple[str, str]]:
+    def _keys(self, touched: Iterable[TouchedEntry]) -> list[tuple[str, str]]:
         """Return type and key of the objects that have to be read again."""
         pairs: dict[tuple[str, str], None] = {}
         for change in touched:
@@ -234,14 +234,14 @@ class Follower:
             pairs.update(((name, change.key), None) for name in self._types_of(change, known))
         return list(pairs)
 
-    def _types_of(self, change: Touched, known: KnownObject | None) -> tuple[str, ...]:
+    def _types_of(self, change: TouchedEntry, known: KnownObject | None) -> tuple[str, ...]:
         if known is not None:
             return (known.type,)
         if change.gone:
             return ()
         return tuple(name for name in self._types if CLASS_OF[name].lower() in change.classes)
 
-    def _may_be_unseen(self, change: Touched) -> bool:
+    def _may_be_unseen(self, change: TouchedEntry) -> bool:
         """Return True if a deleted entry was never read, and may have been a watched object."""
         if not change.gone or self._mirror.get(change.key) is not None:
             return False
@@ -299,7 +299,7 @@ class Follower:
         if change is not None:
             yield change
 
-    def _find_moved(self, touched: Iterable[Touched]) -> list[str]:
+    def _find_moved(self, touched: Iterable[TouchedEntry]) -> list[str]:
         """Return the entries below which objects may have new names or attributes, without a hint."""
         keys: dict[str, None] = {}
         for change in touched:
@@ -316,7 +316,7 @@ class Follower:
         is_renamed = known is not None and known.dn != seen.dn and not seen.is_damaged
         return is_renamed and seen.type == _MACHINE
 
-    def _is_referred(self, change: Touched) -> bool:
+    def _is_referred(self, change: TouchedEntry) -> bool:
         """Return True if references to an entry may have another meaning now."""
         known = self._mirror.get(change.key)
         if known is None:

@@ -21,7 +21,7 @@ from uuid import uuid4
 from mqdssm.errors import ConfigError
 from mqdssm.events.durable_files import locked, sync_folder
 from mqdssm.events.watching.journal import LINE_BYTES_MAX, MODE, ObjectNote, WatchJournal, WatchPlace
-from mqdssm.events.watching.watch_cache import KnownObject, Mirror
+from mqdssm.events.watching.watch_cache import KnownObject, WatchCache
 
 FORMAT: Final = "mqdssm watch"
 VERSION: Final = 2
@@ -34,7 +34,7 @@ JOURNAL_BYTES_MIN: Final = 1024 * 1024
 """Minimum size of a journal before a new state replaces it, in octets."""
 
 _OTHER: Final = frozenset({"key", "version"})
-"""Fields in the line of an entry that is not watched (`Mirror.others`)."""
+"""Fields in the line of an entry that is not watched (`WatchCache.others`)."""
 _KEY: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -69,7 +69,7 @@ class WatchState:
     subject: Subject | None = None
     server: str = ""
     place: str | None = None
-    mirror: Mirror = field(default_factory=Mirror)
+    mirror: WatchCache = field(default_factory=WatchCache)
     is_first: bool = False
     doubts: deque[ObjectNote] = field(default_factory=deque)
 
@@ -237,7 +237,7 @@ class StateFile:
         if version == _VERSION_1:
             state.place = None
 
-    def _put(self, mirror: Mirror, record: dict[str, Any]) -> None:
+    def _put(self, mirror: WatchCache, record: dict[str, Any]) -> None:
         try:
             if record.keys() == _OTHER:
                 mirror.others[_parse_key(record)] = str(record["version"])

@@ -18,7 +18,7 @@ from mqdssm.directory.entries import is_name, parse_name
 from mqdssm.directory.options import ConnectionOptions, Endpoint
 from mqdssm.directory.session import Session
 from mqdssm.directory.watching import source_of
-from mqdssm.directory.watching.hints import ANCESTORS, Hints, Rhythm, Touched
+from mqdssm.directory.watching.hints import ANCESTORS, Hints, Rhythm, TouchedEntry
 from mqdssm.directory.watching.link import Link
 from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected, GenericDirectoryError
 from mqdssm.events.machines import find_computer_names
@@ -401,7 +401,7 @@ class _Doubts:
         self._due = None
         return Hints(full=True, place=self._place)
 
-    def _is_outside(self, change: Touched) -> bool:
+    def _is_outside(self, change: TouchedEntry) -> bool:
         if change.dn is None:
             return False
         return not is_name(change.dn) or not parse_name(change.dn).is_at_or_below(self._root)

@@ -30,7 +30,7 @@ class KnownObject:
         dn: its name.
         guid: its objectGUID as text, if it has one.
         body: JSON, compact: half a kilobyte instead of several for 100,000 objects each.
-        version: of its entry, as `Touched.version`; empty: unknown, so that it differs from all.
+        version: of its entry, as `TouchedEntry.version`; empty: unknown, so that it differs from all.
     """
 
     type: str
@@ -40,7 +40,7 @@ class KnownObject:
     version: str = ""
 
 
-class Mirror:
+class WatchCache:
     """Known objects by their keys (decisions W3, W7, W9).
 
     Attributes:

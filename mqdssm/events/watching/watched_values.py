@@ -39,7 +39,7 @@ class Seen:
         dn: as the server wrote it.
         guid: its objectGUID as text; None if none can be read.
         body: the remembered values.
-        version: of its entry, as `Touched.version`.
+        version: of its entry, as `TouchedEntry.version`.
         whole: the values of which the body has a digest.
         is_damaged: its name is no distinguished name, so nothing else was read.
     """

@@ -57,7 +57,7 @@ def raw_entries(session: Session, base: Base, wanted: LdapFilter) -> Iterator[Ra
         DirectoryError: while iterating.
     """
     with base.perhaps_absent():
-        for dn, attributes in session.spelt(base.dn, wanted, STORED):
+        for dn, attributes in session.find_raw(base.dn, wanted, STORED):
             yield RawEntry(dn, tuple(attributes.items()))
 
 

@@ -15,7 +15,7 @@ from mqdssm.directory.profile import Profile
 from mqdssm.directory.session import Session
 from mqdssm.directory.streams import Parts
 from mqdssm.errors import ConfigError
-from mqdssm.events.attribute_plan import Needs
+from mqdssm.events.attribute_plan import AttributePlan
 from mqdssm.events.facade import Directory
 from mqdssm.events.references import REMEMBERED_MAX
 from mqdssm.model.dn import DN
@@ -111,12 +111,16 @@ def wanted_of(session: Session, frame: FrameType, where: LdapFilter | None) -> L
     return of_class if where is None else all_of(of_class, where)
 
 
-def _rows(session: Session, base: Base, wanted: LdapFilter, needs: Needs) -> Iterator[tuple[Any, ...]]:
+def _rows(
+    session: Session, base: Base, wanted: LdapFilter, needs: AttributePlan
+) -> Iterator[tuple[Any, ...]]:
     with base.perhaps_absent():
         yield from session.rows(base.dn, wanted, needs.columns, multi=needs.multi, references=needs.referring)
 
 
-def _entries(session: Session, base: Base, wanted: LdapFilter, needs: Needs) -> Iterator[EntryColumns]:
+def _entries(
+    session: Session, base: Base, wanted: LdapFilter, needs: AttributePlan
+) -> Iterator[EntryColumns]:
     def decoder(asked: tuple[str, ...]) -> Callable[[Parts], EntryColumns]:
         return EntryDecoder(asked).entries
 
@@ -141,7 +145,7 @@ class BatchMaker:
         """
         self._schema = arrow_schema(columns)
         self._frame = frame
-        self.needs = Needs(_Table(frame), session)
+        self.needs = AttributePlan(_Table(frame), session)
         self._technical_rows = _technical_rows(session.profile)
         self._makers = [self._maker(column) for column in columns]
         self._columns = tuple(columns)
@@ -223,14 +227,14 @@ def _technical_rows(profile: Profile) -> dict[Column, Row]:
 
 
 class _Table:
-    """Name and LDAP class of a frame, as `Needs` reads them from a table."""
+    """Name and LDAP class of a frame, as `AttributePlan` reads them from a table."""
 
     def __init__(self, frame: FrameType) -> None:
         self.name = frame.name if frame.element is None else frame.element.element_name
         self.ldap_class = str(frame.ldap_class)
 
 
-def _maker_for(column: Column, row: Row, needs: Needs) -> ColumnMaker:
+def _maker_for(column: Column, row: Row, needs: AttributePlan) -> ColumnMaker:
     """Return the maker of a column, and add the attributes that it needs to the request."""
     maker, places = needs.add(row)
     if maker is None:

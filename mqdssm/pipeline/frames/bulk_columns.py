@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqdssm.errors import DecodeError, MappingError
-from mqdssm.events.attribute_plan import Needs
-from mqdssm.events.computed_attributes import UNSET, EntrySource, Maker
+from mqdssm.events.attribute_plan import AttributePlan
+from mqdssm.events.computed_attributes import UNSET, EntrySource, ValueMaker
 from mqdssm.events.references import References
 from mqdssm.pipeline.frames.arrow import array_of, arrow_type
 from mqdssm.pipeline.frames.bulk_values import (
@@ -84,7 +84,9 @@ class EntryBatch:
         shared: intermediate arrays that several columns use, by names of their own.
     """
 
-    def __init__(self, names: Cells, columns: Sequence[Cells], needs: Needs, references: References) -> None:
+    def __init__(
+        self, names: Cells, columns: Sequence[Cells], needs: AttributePlan, references: References
+    ) -> None:
         """Keep the entries of a batch.
 
         Args:
@@ -146,7 +148,7 @@ def _listed(cells: Cells) -> Sequence[Any]:
 
 
 class ColumnMaker(ABC):
-    """Maker of one column."""
+    """ValueMaker of one column."""
 
     def __init__(self, column: Column, row: Row) -> None:
         """Keep the column and the row of the table with its syntax.
@@ -262,7 +264,7 @@ class Copied(ColumnMaker):
 class ComputedColumn(ColumnMaker):
     """A column computed by the events' function, entry by entry."""
 
-    def __init__(self, column: Column, row: Row, maker: Maker, places: tuple[int, ...]) -> None:
+    def __init__(self, column: Column, row: Row, maker: ValueMaker, places: tuple[int, ...]) -> None:
         """Keep the events' function and the numbers of its LDAP attributes.
 
         Args:
@@ -305,7 +307,7 @@ class Timed(ComputedColumn):
 class Remembered(ComputedColumn):
     """A column that depends only on attributes of its entry: computed once for each different input."""
 
-    def __init__(self, column: Column, row: Row, maker: Maker, places: tuple[int, ...]) -> None:
+    def __init__(self, column: Column, row: Row, maker: ValueMaker, places: tuple[int, ...]) -> None:
         """See ComputedColumn."""
         super().__init__(column, row, maker, places)
         self._known: dict[Any, Outcome] = {}

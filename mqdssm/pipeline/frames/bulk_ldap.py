@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from mqdssm.directory.filters import TRUE, LdapFilter
-from mqdssm.directory.raw_entries import Spelt
+from mqdssm.directory.raw_entries import ServerEntry
 from mqdssm.directory.session import Session
 from mqdssm.events.attributes import NO_ATTRIBUTES
 from mqdssm.pipeline.frames.arrow import arrow_schema, arrow_type
@@ -26,7 +26,7 @@ def raw_entries(
     where: LdapFilter | None,
     bases: Sequence[Base],
     attributes: Sequence[str],
-) -> Iterator[Spelt]:
+) -> Iterator[ServerEntry]:
     """Read raw entries below some bases.
 
     Args:
@@ -44,15 +44,15 @@ def raw_entries(
         asked = [OBJECT_CLASS.name, *(name for name in asked if name not in NO_ATTRIBUTES)]
     for base in bases:
         with base.perhaps_absent():
-            yield from session.spelt(base.dn, where or TRUE, asked)
+            yield from session.find_raw(base.dn, where or TRUE, asked)
 
 
-def entry_bytes(entry: Spelt) -> int:
+def entry_bytes(entry: ServerEntry) -> int:
     """Return the number of octets of the values of an entry."""
     return sum(sum(map(len, values)) for values in entry[1].values())
 
 
-def raw_batch(entries: Sequence[Spelt], columns: Sequence[Column]) -> pa.RecordBatch:
+def raw_batch(entries: Sequence[ServerEntry], columns: Sequence[Column]) -> pa.RecordBatch:
     """Convert raw entries into a record batch."""
     others, classes = [], []
     for _, attributes in entries:

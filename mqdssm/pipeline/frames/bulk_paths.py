@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqdssm.errors import MappingError
-from mqdssm.events.computed_attributes import Maker, text_of
+from mqdssm.events.computed_attributes import ValueMaker, text_of
 from mqdssm.events.references import REMEMBERED_MAX, References
 from mqdssm.pipeline.frames.bulk_columns import ComputedColumn, EntryBatch
 from mqdssm.pipeline.frames.columns import Column
@@ -76,7 +76,7 @@ class Pathname(ComputedColumn):
 class QualifiedPathname(Pathname):
     r"""Column ``dns-name\queue`` ([MS-MQDSSM] 3.1.6.11.2.2); a computer is read once for all its queues."""
 
-    def __init__(self, column: Column, row: Row, maker: Maker, places: tuple[int, ...]) -> None:
+    def __init__(self, column: Column, row: Row, maker: ValueMaker, places: tuple[int, ...]) -> None:
         """See ComputedColumn."""
         super().__init__(column, row, maker, places)
         self._hosts: dict[str, str | None] = {}

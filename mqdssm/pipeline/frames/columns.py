@@ -36,7 +36,7 @@ from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, 
 from mqdssm.model.fieldtypes import spec_name
 from mqdssm.tables import TABLES
 from mqdssm.tables.access import KINDS
-from mqdssm.tables.dependent_objects import COMPUTER, SETTINGS, CompanionTable
+from mqdssm.tables.dependent_objects import COMPUTER, SETTINGS, DependentObjectTable
 from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.row import Access, Computed, Missing, Row, RowMaker
 from mqdssm.tables.schema import ORIGINAL_GUID_CLASSES
@@ -188,7 +188,7 @@ def _column(row: Row) -> Column:
     return Column(row.adm, row.field, row.kind, row.multi)
 
 
-def _frame(name: str, table: ElementTable | CompanionTable) -> FrameType:
+def _frame(name: str, table: ElementTable | DependentObjectTable) -> FrameType:
     """Return the frame of a table: its rows that can be read, then further contents of an entry."""
     rows = [row for row in table.rows if Access.READ in row.access]
     if table.ldap_class in _STORED:

@@ -8,7 +8,7 @@ from uuid import UUID
 from mqdssm.directory.entries import Entry
 from mqdssm.errors import MappingError, MqdssmError, ObjectNotFound
 from mqdssm.events.encode import CERTIFICATES, DIGESTS
-from mqdssm.events.entry_builder import EntryTarget, Maker
+from mqdssm.events.entry_builder import EntryBuilder, EntryTarget
 from mqdssm.events.made_entry import MadeEntry
 from mqdssm.events.settings import ATTRIBUTES, Served, is_server
 from mqdssm.model.base import DirectoryObject
@@ -104,7 +104,7 @@ class Candidates:
         self._users: dict[str, list[str]] = {}
         self._sites_there = {site.guid: site for site in known.sites.values() if site.guid is not None}
         self.accepted = frozenset(known.machines.values())
-        self.maker = Maker(target, self.dns_of)
+        self.maker = EntryBuilder(target, self.dns_of)
 
     def of(self, element: DirectoryObject) -> list[Candidate]:
         """Return the candidates for an element, its own entry first.

@@ -12,7 +12,7 @@ from mqdssm.directory.loading.sending import ChangeInFlight
 from mqdssm.directory.responses import LdapResult
 from mqdssm.directory.session import Session
 from mqdssm.errors import GenericDirectoryError, MappingError, ObjectAlreadyExists
-from mqdssm.events.entry_builder import EntryTarget, Maker
+from mqdssm.events.entry_builder import EntryBuilder, EntryTarget
 from mqdssm.events.references import split_into_batches
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.guid import Guid
@@ -172,7 +172,7 @@ class Applier:
         self._viewing = Viewing(reader)
         self.homes = Homes(session, reader)
         self.companions = Companions(session, reader)
-        self._maker = Maker(EntryTarget.of(session), lambda _guids, _class: {})
+        self._maker = EntryBuilder(EntryTarget.of(session), lambda _guids, _class: {})
         self._domain = domain_of(reader.places.root)
 
     def apply(

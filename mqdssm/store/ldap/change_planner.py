@@ -14,7 +14,7 @@ from mqdssm.directory.entries import parse_name
 from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.sending import ChangeInFlight
 from mqdssm.directory.requests import new_entry
-from mqdssm.events.entry_builder import Maker
+from mqdssm.events.entry_builder import EntryBuilder
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
@@ -120,7 +120,7 @@ class RefusedChange(Exception):  # noqa: N818  an answer, not an error
 class Planner:
     """Planner of changes with one view, in their order."""
 
-    def __init__(self, view: DirectoryView, maker: Maker, domain: str) -> None:
+    def __init__(self, view: DirectoryView, maker: EntryBuilder, domain: str) -> None:
         self._view = view
         self._maker = maker
         self._domain = domain

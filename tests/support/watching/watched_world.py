@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from mqdssm.directory.watching.hints import Hints, Touched
+from mqdssm.directory.watching.hints import Hints, TouchedEntry
 from mqdssm.events.watching.watched_values import Seen
 from mqdssm.model.watching import ChangeEvent, ObjectChange
 
@@ -131,7 +131,7 @@ class World:
         if place is None or by == "full":
             return Hints(full=True, listing=self.listing, has_gap=True, place=now)
         touched = [self._touched(key) for key in dict.fromkeys(self.events[int(place) :])]
-        touched += [Touched(key, gone=True) for key in false_alarms]
+        touched += [TouchedEntry(key, gone=True) for key in false_alarms]
         if by == "present":
             return Hints(
                 touched=tuple(one for one in touched if not one.gone),
@@ -141,14 +141,14 @@ class World:
             )
         return Hints(touched=tuple(touched), place=now)
 
-    def listing(self) -> list[Touched]:
+    def listing(self) -> list[TouchedEntry]:
         return [self._touched(key) for key in self.things if key not in self.hidden]
 
-    def _touched(self, key: str) -> Touched:
+    def _touched(self, key: str) -> TouchedEntry:
         if key not in self.things or key in self.hidden:
-            return Touched(key, gone=True)
+            return TouchedEntry(key, gone=True)
         thing = self.things[key]
-        return Touched(key, self.dn(key), frozenset({"top", CLASSES[thing.type]}), version=thing.version)
+        return TouchedEntry(key, self.dn(key), frozenset({"top", CLASSES[thing.type]}), version=thing.version)
 
 
 @dataclass

@@ -8,7 +8,7 @@ import pytest
 
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.options import ConnectionOptions
-from mqdssm.directory.write_operations import Changing
+from mqdssm.directory.write_operations import WriteOperations
 from mqdssm.errors import ObjectAlreadyExists, ObjectNotFound
 
 GUID = uuid4()
@@ -41,7 +41,7 @@ class Shelf:
 
 def was_added(shelf: Shelf) -> bool:
     options = ConnectionOptions.of("ldap://127.0.0.1")
-    changing = Changing(cast("Any", None), options, cast("Any", None), cast("Any", shelf))
+    changing = WriteOperations(cast("Any", None), options, cast("Any", None), cast("Any", shelf))
     return changing.was_added(OURS, SENT, 0.0, None)
 
 

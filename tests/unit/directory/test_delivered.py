@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from mqdssm.directory.seen_entries import KEY_BYTES, Delivered, add_identity, key_of
+from mqdssm.directory.seen_entries import KEY_BYTES, SeenEntries, add_identity, key_of
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_without_a_guid_the_name_counts_however_it_is_written(guid: object) -> N
 def test_one_by_one_or_many_at_once() -> None:
     dns = [f"CN={number}" for number in range(10)]
     guids = [uuid4().bytes_le if number % 2 else None for number in range(10)]
-    delivered = Delivered()
+    delivered = SeenEntries()
     assert delivered.new(dns[:4], dns[:4], guids[:4]) == dns[:4]
     assert all(delivered.is_new(dn, guid) for dn, guid in zip(dns[4:6], guids[4:6], strict=True))
     assert delivered.count == 6
@@ -54,7 +54,7 @@ def test_one_by_one_or_many_at_once() -> None:
 
 
 def test_sixteen_octets_an_object() -> None:
-    delivered = Delivered()
+    delivered = SeenEntries()
     count = 100_000
     guids = [number.to_bytes(KEY_BYTES, "big") for number in range(count)]
     delivered.new(guids, [""] * count, guids)

@@ -3,7 +3,7 @@
 import pytest
 
 from mqdssm.directory.loading import sending
-from mqdssm.directory.loading.sending import Pace
+from mqdssm.directory.loading.sending import RateLimiter
 
 
 class Clock:
@@ -24,7 +24,7 @@ def clock(monkeypatch) -> Clock:
     return made
 
 
-def taken(limit: Pace, clock: Clock, seconds: float) -> int:
+def taken(limit: RateLimiter, clock: Clock, seconds: float) -> int:
     """How many go within some seconds, by somebody who always wants more."""
     count, end = 0, clock.now + seconds
     while True:
@@ -37,21 +37,21 @@ def taken(limit: Pace, clock: Clock, seconds: float) -> int:
 
 
 def test_no_faster_than_allowed(clock):
-    assert taken(Pace(100), clock, 10) in range(999, 1012)
+    assert taken(RateLimiter(100), clock, 10) in range(999, 1012)
 
 
 def test_slow_ones(clock):
-    assert taken(Pace(0.5), clock, 10) in range(5, 7)
+    assert taken(RateLimiter(0.5), clock, 10) in range(5, 7)
 
 
 def test_a_pause_is_not_made_up_for(clock):
-    limit = Pace(100)
+    limit = RateLimiter(100)
     clock.now += 60
     assert sum(limit.take() for _ in range(1000)) <= 11  # what a tenth of a second allows
 
 
 def test_without_a_limit(clock):
-    limit = Pace(None)
+    limit = RateLimiter(None)
     assert all(limit.take() for _ in range(1000))
     limit.wait()
     assert clock.now == 1000.0

@@ -11,7 +11,7 @@ from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import GreaterOrEqual
 from mqdssm.directory.watching import commits
 from mqdssm.directory.watching.commits import Commits, find_csns
-from mqdssm.directory.watching.hints import Touched
+from mqdssm.directory.watching.hints import TouchedEntry
 from mqdssm.directory.watching.link import Link
 
 pytestmark = pytest.mark.spec("MS-MQCN 3.2.3")
@@ -54,7 +54,7 @@ def held(server: Readable, monkeypatch: pytest.MonkeyPatch) -> Commits:
 
 def test_a_change_waits_until_it_can_be_read(server, held):
     server.entries[ONE] = csn(1)
-    told = Touched(ONE, "CN=one", version=csn(2))
+    told = TouchedEntry(ONE, "CN=one", version=csn(2))
     held.tell([told])
     assert held.take() == ((), False)
     assert not held.is_clear
@@ -68,7 +68,7 @@ def test_a_change_waits_until_it_can_be_read(server, held):
 
 def test_a_deletion_waits_until_the_object_is_gone(server, held):
     server.entries[ONE] = csn(1)
-    told = Touched(ONE, "CN=one", gone=True, version=csn(2))
+    told = TouchedEntry(ONE, "CN=one", gone=True, version=csn(2))
     held.tell([told])
     assert held.take() == ((), False)
     del server.entries[ONE]
@@ -77,7 +77,7 @@ def test_a_deletion_waits_until_the_object_is_gone(server, held):
 
 def test_a_transaction_is_over_when_something_newer_can_be_read(server, held):
     """It failed: what it told will never be there."""
-    failed = (Touched(ONE, "CN=one", version=csn(2)), Touched(TWO, gone=True, version=csn(3)))
+    failed = (TouchedEntry(ONE, "CN=one", version=csn(2)), TouchedEntry(TWO, gone=True, version=csn(3)))
     server.entries[TWO] = csn(1)
     held.tell(failed)
     assert held.take() == ((), False)
@@ -90,7 +90,7 @@ def test_a_transaction_is_over_when_something_newer_can_be_read(server, held):
 
 def test_a_number_of_the_future_is_no_proof(server, held):
     server.entries[THREE] = csn(5, ago=timedelta(hours=-1))
-    held.tell([Touched(ONE, "CN=one", version=csn(2))])
+    held.tell([TouchedEntry(ONE, "CN=one", version=csn(2))])
     assert held.take() == ((), False)
     assert held.take() == ((), False)
 
@@ -103,7 +103,7 @@ def test_what_was_long_ago_before_anybody_connected_is_over(held):
 @pytest.mark.parametrize("ago", [timedelta(hours=1), timedelta(hours=-1)], ids=["behind", "ahead"])
 def test_a_server_with_another_time_is_waited_for(server, held, ago):
     server.entries[ONE] = csn(1, ago=ago)
-    told = Touched(ONE, "CN=one", version=csn(2, ago=ago))
+    told = TouchedEntry(ONE, "CN=one", version=csn(2, ago=ago))
     held.tell([told])
     assert held.take() == ((), False)
     server.entries[TWO] = csn(2, ago=ago, server="001")
@@ -120,12 +120,12 @@ def test_numbers_from_before_the_clock_was_set_back_prove_nothing(
     before = csn(7, ago=timedelta(minutes=-minutes))
     server.entries[ONE] = server.entries[TWO] = before
     if by == "told":
-        held.tell([Touched(TWO, "CN=two", version=before)])
+        held.tell([TouchedEntry(TWO, "CN=two", version=before)])
     else:
         held.cover([], [before])
     held.take()
-    changed = Touched(ONE, "CN=one", version=csn(8))
-    failed = Touched(TWO, "CN=two", version=csn(9))
+    changed = TouchedEntry(ONE, "CN=one", version=csn(8))
+    failed = TouchedEntry(TWO, "CN=two", version=csn(9))
     held.tell([changed, failed])
     for _ in range(3):
         assert held.take() == ((), False)
@@ -145,14 +145,14 @@ def test_an_object_that_changes_all_the_time_waits_for_so_long_at_most(
     clock = [1000.0]
     monkeypatch.setattr("mqdssm.directory.watching.commits.time.monotonic", lambda: clock[0])
     for number in range(13):
-        told = Touched(ONE, "CN=one", version=csn(number))
+        told = TouchedEntry(ONE, "CN=one", version=csn(number))
         held.tell([told])
         assert held.take() == (((told,), False) if number == 11 else ((), False)), number
         clock[0] += commits.TRANSACTION_S_MAX / 10
 
 
 def test_what_cannot_be_dated_waits_for_so_long_at_most(held, monkeypatch: pytest.MonkeyPatch):
-    told = Touched(ONE, "CN=one")
+    told = TouchedEntry(ONE, "CN=one")
     held.tell([told])
     assert held.take() == ((), False)
     monkeypatch.setattr(commits, "TRANSACTION_S_MAX", -1.0)
@@ -172,7 +172,7 @@ def test_what_a_refresh_covers_is_compared_once_more(server, held):
 
 def test_of_too_many_only_the_last_is_remembered(server, held, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(commits, "HELD_MAX", 2)
-    held.tell(Touched(str(UUID(int=number)), "CN=x", version=csn(number)) for number in range(1, 4))
+    held.tell(TouchedEntry(str(UUID(int=number)), "CN=x", version=csn(number)) for number in range(1, 4))
     assert held.take() == ((), False)
     server.entries[THREE] = csn(3)
     assert held.take() == ((), True), "all ids are compared"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mqdssm.directory.ber import ENUMERATED, boolean, integer, octet_string, sequence
 from mqdssm.directory.requests import LdapControl
 from mqdssm.directory.responses import INTERMEDIATE_RESPONSE, MessageBounds
-from mqdssm.directory.watching.hints import Hints, Touched
+from mqdssm.directory.watching.hints import Hints, TouchedEntry
 from mqdssm.directory.watching.phases import Phases
 from mqdssm.directory.watching.sync import (
     INFO_OID,
@@ -123,7 +123,7 @@ def test_without_a_cookie_everything_is_compared():
     assert phases.take() == Hints(full=True, has_gap=True, place=COOKIE.decode())
     phases.entry(*add(TWO, "CN=two", b"next"), "version")
     assert phases.take() == Hints(place="next")
-    assert phases.take_told() == (Touched(str(TWO), "CN=two", QUEUE, version="version"),)
+    assert phases.take_told() == (TouchedEntry(str(TWO), "CN=two", QUEUE, version="version"),)
 
 
 def test_deletions_are_listed_while_the_server_remembers():
@@ -134,9 +134,11 @@ def test_deletions_are_listed_while_the_server_remembers():
     assert not phases.take_told()
     phases.info(PhaseEnds(present=False, done=True, cookie=b"csn=7;9"))
     found = phases.take()
-    assert found.touched == (Touched(str(TWO), "CN=two", QUEUE),)
+    assert found.touched == (TouchedEntry(str(TWO), "CN=two", QUEUE),)
     assert (found.full, found.has_gap, found.place) == (False, False, "csn=7;9")
-    assert phases.take_told() == (Touched(str(ONE), gone=True, version="9"),), "the last number is not older"
+    assert phases.take_told() == (TouchedEntry(str(ONE), gone=True, version="9"),), (
+        "the last number is not older"
+    )
 
 
 def test_a_present_phase_does_not_say_what_came_and_went():
@@ -169,6 +171,6 @@ def test_changes_as_they_are_made():
     phases.info(NewCookie(b"3"))
     assert phases.take() == Hints(place="3")
     assert phases.take_told() == (
-        Touched(str(ONE), "CN=one", QUEUE),
-        Touched(str(TWO), "CN=two", frozenset(), gone=True),
+        TouchedEntry(str(ONE), "CN=one", QUEUE),
+        TouchedEntry(str(TWO), "CN=two", frozenset(), gone=True),
     )

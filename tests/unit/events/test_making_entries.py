@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from mqdssm.errors import ConfigError, DecodeError, GenericDirectoryError
-from mqdssm.events.entry_builder import EntryTarget, Maker, derived_guid, dns_in, link_cn
+from mqdssm.events.entry_builder import EntryBuilder, EntryTarget, derived_guid, dns_in, link_cn
 from mqdssm.events.object_names import parse_stored_path
 from mqdssm.events.settings import is_server
 from mqdssm.model.dn import DN
@@ -25,8 +25,8 @@ KNOWN = {
 }
 
 
-def maker(profile: str = "openldap", **options) -> Maker:
-    return Maker(
+def maker(profile: str = "openldap", **options) -> EntryBuilder:
+    return EntryBuilder(
         EntryTarget.named(profile, ROOT, keeps_guids=profile == "openldap"), dns_in(KNOWN), **options
     )
 

@@ -7,7 +7,7 @@ from support.watching.watched_world import TYPES, NamesListener, World, WorldRea
 
 from mqdssm.directory.watching.hints import Hints
 from mqdssm.events.watching.follower import Follower
-from mqdssm.events.watching.watch_cache import Mirror
+from mqdssm.events.watching.watch_cache import WatchCache
 
 pytestmark = pytest.mark.spec("MS-MQCN 3.2.3")
 CHAIN = 400
@@ -17,7 +17,7 @@ class Watched:
     """A world whose objects are known, and a listener that holds them by name."""
 
     def __init__(self, queues: int) -> None:
-        self.world, self.mirror = World(), Mirror()
+        self.world, self.mirror = World(), WatchCache()
         self.manager = self.world.add("queue-manager", self.world.add("machine"))
         self.queues = [self.world.add("queue", self.manager) for _ in range(queues)]
         self.reader = WorldReader(self.world, lambda: None)
@@ -42,7 +42,7 @@ def test_the_first_comparison_waits_until_the_server_is_ready():
     world = World()
     world.add("queue-manager", world.add("machine"))
     reads: list[None] = []
-    mirror = Mirror()
+    mirror = WatchCache()
     follower = Follower(mirror, WorldReader(world, lambda: reads.append(None)), TYPES)
     assert not list(follower.follow(Hints()))
     assert not reads
