@@ -170,8 +170,8 @@ class Kept:
         return self.shelves.get(partition_id, _EMPTY)
 
     def named(self, object_type: ObjectType, path_name: str) -> list[StoredObject]:
-        """Return the objects of a type with a path name, in any case and any partition."""
-        return self._names.get((object_type, name_key(path_name)), [])
+        """Return the objects of a type with a path name, in any case and partition; empty: none."""
+        return self._names.get((object_type, name_key(path_name)), []) if path_name else []
 
     def everywhere(self, identifier: Guid) -> list[StoredObject]:
         """Return the objects with an identifier: at most one in each partition."""

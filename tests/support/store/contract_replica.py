@@ -216,6 +216,16 @@ class ReplicaContract:
         assert world.read(machine, ObjectType.MACHINE).status == NOT_FOUND
         assert brief(world.changes()) == [(Command.DELETE, 6, machine)]
 
+    def test_an_empty_path_name_names_nothing(self, harness: Harness) -> None:
+        """Decision R137: nobody could speak for a machine without a name."""
+        world = World(harness)
+        machine = guid()
+        world.apply(world.sync(machine, 1, ((Propid.QM_MACHINE_ID, machine), (Propid.QM_PATHNAME, ""))))
+        assert world.read(machine, ObjectType.MACHINE).status == OK
+        assert world.read("", ObjectType.MACHINE).status == NOT_FOUND
+        quota = ((Propid.QM_QUOTA, 7),)
+        assert world.update("", quota, at=2, object_type=ObjectType.MACHINE).status == NOT_FOUND
+
     def test_two_objects_with_one_number_are_told_together(self, harness: Harness) -> None:
         """No authority numbers so; whoever did loses nothing by where a message ends."""
         world = World(harness)
