@@ -23,7 +23,7 @@ from mqdssm.pipeline.export import run as export_module
 from mqdssm.pipeline.export import worker as export_worker
 from mqdssm.pipeline.export.journal import WORK_NAME, ExportPlan
 from mqdssm.pipeline.export.run import Progress
-from mqdssm.pipeline.export.worker import STOP_NAME, told
+from mqdssm.pipeline.export.worker import STOP_NAME, as_config_error
 from mqdssm.pipeline.manifest import MANIFEST_NAME, Manifest
 from mqdssm.testing.openldap import OpenLdapServer
 
@@ -257,7 +257,7 @@ def test_when_one_worker_fails_the_others_end(server, tmp_path, monkeypatch) -> 
 
 
 def test_errors_of_the_system_name_the_folder(tmp_path) -> None:
-    words = str(told(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), tmp_path))
+    words = str(as_config_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), tmp_path))
     why = "No space left on device; when that is mended, go on with --resume"
     assert words == f"the export to {tmp_path} failed: {why}"
 

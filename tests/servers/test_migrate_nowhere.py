@@ -8,7 +8,7 @@ from support.mqis.plans import lines_of, operations_of, plan_here, rejects_of
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.migrate.applying import ApplyOptions, refuse
 from mqdssm.pipeline.migrate.ldif import write_ldif
-from mqdssm.pipeline.migrate.offline_target import nowhere
+from mqdssm.pipeline.migrate.offline_target import offline_session
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.pipeline.migrate.planning import PlanRequest, plan_for_ldif
 from mqdssm.samples.forms import SampleForm
@@ -82,4 +82,4 @@ def test_what_only_a_directory_knows_is_refused_by_the_same_rules(source, tmp_pa
 )
 def test_roots_and_profiles_that_are_none(root, profile, words):
     with pytest.raises(ConfigError, match=words):
-        nowhere(root, profile)
+        offline_session(root, profile)

@@ -178,7 +178,7 @@ class Stopping(LocalRunner):
             return [piece(number) for number in range(len(job.names))]
 
 
-@pytest.mark.parametrize("kind", [jobs.StageTask, jobs.DecideWork])
+@pytest.mark.parametrize("kind", [jobs.StageTask, jobs.RowPlanWork])
 def test_planning_stops_within_a_piece(server, tmp_path, monkeypatch, kind) -> None:
     monkeypatch.setattr(row_planner, "ROWS_TOGETHER", 2)
     source = tables(server, tmp_path)

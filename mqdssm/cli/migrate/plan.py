@@ -160,7 +160,7 @@ def make_plan(
 def _planned(
     run: CommandRun, asked: "PlanRequest", folder: Path, engine: "JobEngine", *, without_server: bool
 ) -> "MigrationPlan":
-    from mqdssm.pipeline.migrate.offline_target import DEFAULT_PROFILE, nowhere
+    from mqdssm.pipeline.migrate.offline_target import DEFAULT_PROFILE, offline_session
     from mqdssm.pipeline.migrate.planning import plan_for_ldif, plan_migration
 
     settings = run.loaded.settings
@@ -177,7 +177,7 @@ def _planned(
         )
     profile = DEFAULT_PROFILE if settings.profile == AUTO else settings.profile
     with usage_problems():
-        nowhere(settings.naming_context, profile)
+        offline_session(settings.naming_context, profile)
     run.output.note("no server was named: this is what an empty directory would get")
     with watched(run, "planning") as watch:
         return plan_for_ldif(

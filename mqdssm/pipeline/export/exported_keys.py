@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _BATCH_ROWS: Final = 10_000
 
 
-Held = Mapping[int, set[tuple[str, str | None]]]
+ExportedKeys = Mapping[int, set[tuple[str, str | None]]]
 """Series -> key and DN of each object in its files."""
 
 
@@ -34,7 +34,7 @@ def keys_in(folder: ExportFolder, plan: ExportPlan, one: ItemFinished) -> pa.Tab
     return pa.Table.from_arrays([keys, dns, pa.nulls(len(keys), pa.int64())], schema=KEYS_SCHEMA)
 
 
-def held_by(folder: ExportFolder, plan: ExportPlan, files: Iterable[ItemFinished]) -> Held:
+def read_exported_keys(folder: ExportFolder, plan: ExportPlan, files: Iterable[ItemFinished]) -> ExportedKeys:
     """Return the keys and DNs of the objects in some files."""
     held: dict[int, set[tuple[str, str | None]]] = {}
     for one in files:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from mqdssm.pipeline.export import objects
-from mqdssm.pipeline.export.exported_keys import Held
+from mqdssm.pipeline.export.exported_keys import ExportedKeys
 from mqdssm.pipeline.export.file_writer import PARQUET, RowBatch
 from mqdssm.pipeline.export.objects import RawEntry
 from mqdssm.pipeline.ldif import (
@@ -104,7 +104,7 @@ def records(entry: RawEntry, profile: "Profile", dialect: Dialect) -> list[Recor
     return [] if known is None else to_openldap(entry.dn, known, profile.security_from_directory)
 
 
-def without(rows: RowBatch, held: Held) -> RowBatch:
+def without(rows: RowBatch, held: ExportedKeys) -> RowBatch:
     """Return the rows whose objects are not yet in files of the same series."""
     there = held.get(rows.series)
     if not there:

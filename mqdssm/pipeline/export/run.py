@@ -248,12 +248,12 @@ class ExportRequest:
 @contextlib.contextmanager
 def _told(folder: ExportFolder) -> Iterator[None]:
     """Add to an error that complete files stay in the folder, and how to resume."""
-    from mqdssm.pipeline.export.worker import told
+    from mqdssm.pipeline.export.worker import as_config_error
 
     try:
         yield
     except OSError as error:
-        raise told(error, folder.path) from error
+        raise as_config_error(error, folder.path) from error
     except MqdssmError as error:
         kept = f"what is complete stays in {folder.path}: go on with --resume (resume=True)"
         if "--resume" in str(error) or not (folder.work / PLAN_NAME).exists():

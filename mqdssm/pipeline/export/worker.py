@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.events.durable_files import locked
 from mqdssm.pipeline.access import DirectoryAccess
-from mqdssm.pipeline.export.exported_keys import held_by
+from mqdssm.pipeline.export.exported_keys import read_exported_keys
 from mqdssm.pipeline.export.file_writer import PARQUET, ExportFiles, PartOptions
 from mqdssm.pipeline.export.journal import ExportFolder, ExportPlan, ItemFinished, ItemJournal, tell_progress
 from mqdssm.pipeline.export.objects import columns
@@ -82,7 +82,7 @@ class ExportWork:
             if not isinstance(error, Stopped):  # a worker that was asked to end has not failed
                 with contextlib.suppress(OSError):
                     (ExportFolder(Path(task.folder)).work / STOP_NAME).touch()
-            shown = told(error, Path(task.folder))
+            shown = as_config_error(error, Path(task.folder))
             if task.witness is not None and not isinstance(error, Stopped):
                 where = f"{pack(shown)} (on executor {socket.gethostname()})"
                 shown = unpack(f"{MqdssmSparkError.__name__}: {where}") or shown
@@ -124,7 +124,7 @@ class WorkerConnection:
         self.close()
 
 
-def told(error: Exception, folder: Path) -> Exception:
+def as_config_error(error: Exception, folder: Path) -> Exception:
     """Return an `OSError` as a `ConfigError` that names the folder; other errors unchanged."""
     if isinstance(error, OSError) and not isinstance(error, MqdssmError):
         why = error.strerror or str(error)
@@ -205,7 +205,7 @@ def _export(
 ) -> None:
     plan = task.plan
     files = list(finished)
-    held = held_by(options.folder, plan, files)
+    held = read_exported_keys(options.folder, plan, files)
     count = sum(one.file.rows for one in files)
     parts = ExportFiles(options, files)
     progress = _Progress(options.folder, f"{options.type_name}-{options.item:03d}", count)

@@ -36,7 +36,7 @@ from mqdssm.pipeline.migrate.places import (
 )
 from mqdssm.pipeline.migrate.plan_check import check_files, check_operations
 from mqdssm.pipeline.migrate.plan_file import PLAN_NAME, Level, MigrationPlan
-from mqdssm.pipeline.migrate.progress import LineCounter, Told, Watch, counted, tell
+from mqdssm.pipeline.migrate.progress import LineCounter, Watch, WorkerProgress, counted, tell
 from mqdssm.pipeline.migrate.report import (
     LISTED_MAX,
     LostRow,
@@ -183,7 +183,7 @@ def apply_plan(
                 check_target(plan, session)
                 at = access.at(session.server_url or access.urls[0])
                 with runs_on.runner("mqdssm apply", [folder / PLAN_NAME]) as runner:
-                    todo = Todo(plan, chosen, at.for_executors(runs_on.on), folder)
+                    todo = ApplyRequest(plan, chosen, at.for_executors(runs_on.on), folder)
                     return Applying(todo, session, runner, watch).run()
 
 
@@ -222,7 +222,7 @@ def check_target(plan: MigrationPlan, session: "Session") -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Todo:
+class ApplyRequest:
     """A plan to apply, with its options, its folder and the access to the target.
 
     Attributes:
@@ -248,7 +248,9 @@ class Applying:
         watch: is told what is being done, and how far it is; from another thread, too.
     """
 
-    def __init__(self, todo: Todo, session: "Session", runner: Runner, watch: Watch | None = None) -> None:
+    def __init__(
+        self, todo: ApplyRequest, session: "Session", runner: Runner, watch: Watch | None = None
+    ) -> None:
         self._plan = todo.plan
         self._options = todo.options
         self._access = todo.access
@@ -390,7 +392,7 @@ class Applying:
     def _verify(self, places: ReferencedPlaces) -> None:
         files = [*(file for level in self._plan.levels for file in level.files), *self._plan.equal]
         parts, rows = tuple(file.path for file in files), sum(file.rows for file in files)
-        told = Told(self._folder / APPLY_NAME / VERIFIED_NAME)
+        told = WorkerProgress(self._folder / APPLY_NAME / VERIFIED_NAME)
         told.begin()
         task = VerifyTask(
             folder=self._folder,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.access import DirectoryAccess
-from mqdssm.pipeline.migrate.offline_target import nowhere
+from mqdssm.pipeline.migrate.offline_target import offline_session
 from mqdssm.pipeline.migrate.outcome import TaskResult
-from mqdssm.pipeline.migrate.row_planner import Decider, PlannedRow
+from mqdssm.pipeline.migrate.row_planner import RowPlanner, RowPlanOptions
 from mqdssm.pipeline.migrate.shared_lookups import SharedLookups
 from mqdssm.pipeline.migrate.staging import StagedPart
 from mqdssm.pipeline.migrate.staging import stage as stage_file
@@ -55,7 +55,7 @@ class StageTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Into:
+class DirectorySessions:
     """Opens sessions to a directory, in workers."""
 
     access: DirectoryAccess
@@ -68,7 +68,7 @@ class Into:
 
 
 @dataclass(frozen=True, slots=True)
-class IntoNowhere:
+class OfflineSessions:
     """Makes sessions to an offline target (`mqdssm.pipeline.migrate.offline_target`)."""
 
     root: str
@@ -77,11 +77,11 @@ class IntoNowhere:
     @contextlib.contextmanager
     def __call__(self) -> "Iterator[Session]":
         """Make a session."""
-        yield nowhere(self.root, self.profile)
+        yield offline_session(self.root, self.profile)
 
 
 @dataclass(frozen=True, slots=True)
-class DecideWork:
+class RowPlanWork:
     """Work that decides about staged rows (`mqdssm.pipeline.runner.Work`).
 
     Attributes:
@@ -93,16 +93,16 @@ class DecideWork:
 
     enter: Enter
     known: SharedLookups
-    wanted: PlannedRow
+    wanted: RowPlanOptions
     parts: tuple[tuple[int, StagedPart], ...]
 
     @contextlib.contextmanager
     def open(self, stop: StopRequest) -> Iterator[Callable[[int], TaskResult]]:
         """Open one session for all files of a worker; see `Work`."""
         with self.enter() as session:
-            yield lambda number: self._decided(Decider(session, self.known, self.wanted, stop), number)
+            yield lambda number: self._plan_rows(RowPlanner(session, self.known, self.wanted, stop), number)
 
-    def _decided(self, decider: Decider, number: int) -> TaskResult:
+    def _plan_rows(self, planner: RowPlanner, number: int) -> TaskResult:
         """Decide about the rows of one staged file.
 
         Raises:
@@ -112,7 +112,7 @@ class DecideWork:
         """
         own, part = self.parts[number]
         try:
-            return decider.decide(part, own)
+            return planner.decide(part, own)
         except OSError as error:
             raise ConfigError(f"{self.wanted.folder} cannot be written: {error.strerror or error}") from error
 
@@ -156,12 +156,12 @@ class Jobs:
         return sum(self._runner.run(Job(Calls(task), names, is_small=size < SMALL_BYTES)))
 
     def decide(
-        self, known: SharedLookups, wanted: PlannedRow, parts: Sequence[tuple[int, StagedPart]]
+        self, known: SharedLookups, wanted: RowPlanOptions, parts: Sequence[tuple[int, StagedPart]]
     ) -> list[TaskResult]:
         """Decide about staged rows; the number of each part must be unique."""
         if self._enter is None:
             raise ValueError("nothing can be decided without a target")
         names = tuple(f"deciding about {part.path}" for _, part in parts)
         rows = sum(part.rows for _, part in parts)
-        work = DecideWork(self._enter, known, wanted, tuple(parts))
+        work = RowPlanWork(self._enter, known, wanted, tuple(parts))
         return self._runner.run(Job(work, names, is_small=rows < SMALL_ROWS))

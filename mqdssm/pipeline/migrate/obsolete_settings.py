@@ -29,7 +29,7 @@ EVERYTHING: Final = ("*", "nTSecurityDescriptor")
 SERVER_CLASS: Final = "server"
 
 
-class Superfluous:
+class ObsoleteSettings:
     """Obsolete settings objects of some queue managers, looked up together.
 
     Args:

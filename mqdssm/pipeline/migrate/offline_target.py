@@ -24,7 +24,7 @@ class _Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Nowhere:
+class OfflineTarget:
     """Stand-in for a session to an empty directory.
 
     Attributes:
@@ -60,7 +60,7 @@ class Nowhere:
         raise ObjectNotFound("there is no directory", dn=str(target))
 
 
-def nowhere(root: str, profile: str = DEFAULT_PROFILE) -> "Session":
+def offline_session(root: str, profile: str = DEFAULT_PROFILE) -> "Session":
     """Return a stand-in for a session to an empty directory.
 
     Args:
@@ -88,4 +88,4 @@ def nowhere(root: str, profile: str = DEFAULT_PROFILE) -> "Session":
     }
     root_dse = Entry("", {name: [str(dn).encode()] for name, dn in contexts.items()})
     # all that planning asks of a session is answered above
-    return cast("Session", Nowhere(found, found.naming(root_dse, None)))
+    return cast("Session", OfflineTarget(found, found.naming(root_dse, None)))

@@ -15,7 +15,7 @@ from mqdssm.pipeline.manifest import sha256
 from mqdssm.pipeline.migrate import jobs
 from mqdssm.pipeline.migrate.collect_keys import all_sites, gather, resolved
 from mqdssm.pipeline.migrate.deletes import Planned, plan_deletes
-from mqdssm.pipeline.migrate.offline_target import DEFAULT_PROFILE, nowhere
+from mqdssm.pipeline.migrate.offline_target import DEFAULT_PROFILE, offline_session
 from mqdssm.pipeline.migrate.outcome import WORK_NAME, put_together
 from mqdssm.pipeline.migrate.plan_file import (
     PLAN_NAME,
@@ -27,7 +27,7 @@ from mqdssm.pipeline.migrate.plan_file import (
     Policy,
 )
 from mqdssm.pipeline.migrate.progress import Watch, counted, tell
-from mqdssm.pipeline.migrate.row_planner import Decider, PlannedRow, told_of
+from mqdssm.pipeline.migrate.row_planner import RowPlanner, RowPlanOptions, planning_progress
 from mqdssm.pipeline.migrate.shared_lookups import SharedLookups
 from mqdssm.pipeline.migrate.sids import SidMap, load_sid_map
 from mqdssm.pipeline.migrate.staging import StagedPart, begin, staged_parts
@@ -193,7 +193,9 @@ def plan_migration(
         session = directory.session
         session.check_msmq()
         at = access.at(session.server_url or access.urls[0])
-        return _planned(source, (session, jobs.Into(at.for_executors(chosen.on))), to, chosen, watch)
+        return _planned(
+            source, (session, jobs.DirectorySessions(at.for_executors(chosen.on))), to, chosen, watch
+        )
 
 
 def plan_for_ldif(
@@ -227,9 +229,9 @@ def plan_for_ldif(
         SparkFailed: Spark itself failed.
     """
     source = MigrationSource.of(asked)
-    session = nowhere(root, profile)
+    session = offline_session(root, profile)
     chosen = source.engine(engine, on, workers)
-    return _planned(source, (session, jobs.IntoNowhere(root, profile)), to, chosen, watch)
+    return _planned(source, (session, jobs.OfflineSessions(root, profile)), to, chosen, watch)
 
 
 def _planned(
@@ -281,7 +283,7 @@ class Planning:
         self._numbers: dict[Path, int] = {}
         self._tables: tuple[SourceTable, ...] = ()
         parts = [value for rdn in session.naming.root.rdns for name, value in rdn if name.upper() == "DC"]
-        self._wanted = PlannedRow(
+        self._wanted = RowPlanOptions(
             folder, self._asked.on_conflict, self._asked.create_computers, ".".join(parts).lower()
         )
 
@@ -310,7 +312,7 @@ class Planning:
     def _compare(self, known: SharedLookups) -> SharedLookups:
         """Decide about all rows, and return the look-ups with the sites."""
         parts = [part for table in MQIS_TABLES.values() for part in staged_parts(self._folder, table)]
-        told = told_of(self._folder)
+        told = planning_progress(self._folder)
         told.begin()
         with counted(self._watch, "comparing", sum(part.rows for part in parts), told):
             known = self._sites(known)
@@ -320,9 +322,9 @@ class Planning:
 
     def _sites(self, known: SharedLookups) -> SharedLookups:
         """Decide about the sites in this process, before other rows refer to them; sites are few."""
-        decider = Decider(self._session, known, self._wanted)
+        planner = RowPlanner(self._session, known, self._wanted)
         parts = staged_parts(self._folder, SITE)
-        self._summary.add([decider.decide(part, self._number(part)) for part in parts])
+        self._summary.add([planner.decide(part, self._number(part)) for part in parts])
         return replace(known, sites=all_sites(self._session, self._folder, self._summary.refused))
 
     def _decide(self, names: Sequence[str], known: SharedLookups) -> None:

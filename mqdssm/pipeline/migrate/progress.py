@@ -88,7 +88,7 @@ class LineCounter:
         return self._lines
 
 
-class Told:
+class WorkerProgress:
     """Progress of several workers, with a file for each.
 
     Args:

@@ -13,7 +13,7 @@ from mqdssm.events.references import split_into_batches
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Queue, QueueManager, RoutingLink, User
 from mqdssm.pipeline.migrate.candidates import MANAGER_CLASS, Candidate, Candidates, reason_of
-from mqdssm.pipeline.migrate.obsolete_settings import SERVER_CLASS, Superfluous
+from mqdssm.pipeline.migrate.obsolete_settings import SERVER_CLASS, ObsoleteSettings
 from mqdssm.pipeline.migrate.operations import (
     ADD,
     CHILDREN,
@@ -29,7 +29,7 @@ from mqdssm.pipeline.migrate.operations import (
 )
 from mqdssm.pipeline.migrate.outcome import WORK_NAME, OutcomeWriter, TaskResult, shown
 from mqdssm.pipeline.migrate.plan_file import Policy
-from mqdssm.pipeline.migrate.progress import Told
+from mqdssm.pipeline.migrate.progress import WorkerProgress
 from mqdssm.pipeline.migrate.rows import SITE_GATES, ReadRow, Reason, key_of, read_row
 from mqdssm.pipeline.migrate.shared_lookups import SharedLookups
 from mqdssm.pipeline.migrate.sids import SidRewriter
@@ -49,7 +49,7 @@ ROWS_TOGETHER: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedRow:
+class RowPlanOptions:
     """Options of a plan that workers need.
 
     Attributes:
@@ -65,9 +65,9 @@ class PlannedRow:
     domain: str = ""
 
 
-def told_of(folder: Path) -> Told:
+def planning_progress(folder: Path) -> WorkerProgress:
     """Return the progress of workers: the numbers of rows that they have decided about."""
-    return Told(folder / WORK_NAME / TOLD_NAME)
+    return WorkerProgress(folder / WORK_NAME / TOLD_NAME)
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class _Prepared:
     candidates: list[Candidate] = field(default_factory=list)
 
 
-class Decider:
+class RowPlanner:
     """Decides about the rows of one staged file after another.
 
     Args:
@@ -92,7 +92,11 @@ class Decider:
     """
 
     def __init__(
-        self, session: "Session", known: SharedLookups, wanted: PlannedRow, stop: StopRequest | None = None
+        self,
+        session: "Session",
+        known: SharedLookups,
+        wanted: RowPlanOptions,
+        stop: StopRequest | None = None,
     ) -> None:
         self._stop = stop or StopRequest()
         self._known = known
@@ -127,7 +131,7 @@ class Decider:
         try:
             for batch in self._stop.checking(split_into_batches(staged_rows(part), ROWS_TOGETHER)):
                 self._batch(table, batch, rewriter, writer)
-                told_of(self._wanted.folder).tell(number, writer.done.counts["read"])
+                planning_progress(self._wanted.folder).tell(number, writer.done.counts["read"])
         except BaseException:
             writer.abandon()
             raise
@@ -150,9 +154,9 @@ class Decider:
             made.append(one)
         there = _There(self._view, [candidate for one in made for candidate in one.candidates])
         update = self._wanted.on_conflict == "update"
-        superfluous = Superfluous(self._view, [one.candidates[0] for one in made] if update else [])
+        obsolete = ObsoleteSettings(self._view, [one.candidates[0] for one in made] if update else [])
         for one in made:
-            self._judge(table, one, there, superfluous, writer)
+            self._judge(table, one, there, obsolete, writer)
 
     def _read(
         self, table: MqisTable, rows: Sequence[StagedRow], rewriter: SidRewriter, writer: OutcomeWriter
@@ -220,7 +224,7 @@ class Decider:
         table: MqisTable,
         one: _Prepared,
         there: "_There",
-        superfluous: Superfluous,
+        obsolete: ObsoleteSettings,
         writer: OutcomeWriter,
     ) -> None:
         """Write the operations for a row, or its conflicts: for its own entry, then for related entries."""
@@ -238,7 +242,7 @@ class Decider:
         against = [verdict for verdict in verdicts if verdict.conflict]
         for verdict in against:
             self._tell(one, verdict, writer)
-        gone = list(self._gone(one, superfluous, writer)) if own.entry is not None else []
+        gone = list(self._gone(one, obsolete, writer)) if own.entry is not None else []
         writer.done.counts["conflicts"] += bool(against or gone)
         if against and self._wanted.on_conflict != "update":
             writer.done.counts["skipped" if self._wanted.on_conflict == "skip" else "stopped"] += 1
@@ -255,11 +259,11 @@ class Decider:
         writer.lost(one.row, one.guid, one.read.lost | self._dropped(table, one))
 
     def _gone(
-        self, one: _Prepared, superfluous: Superfluous, writer: OutcomeWriter
+        self, one: _Prepared, obsolete: ObsoleteSettings, writer: OutcomeWriter
     ) -> Iterator[tuple[int, PlanOperation]]:
         """Yield deletions of obsolete settings objects of a queue manager, as Write Directory makes them."""
         manager = one.candidates[0]
-        for entry in superfluous.of(manager):
+        for entry in obsolete.of(manager):
             ldap_class, role, level = SETTINGS_CLASS, SETTINGS, CHILDREN
             if entry.name.name != SETTINGS_NAME:
                 ldap_class, role, level = SERVER_CLASS, CONTAINER, PARENTS

@@ -17,7 +17,7 @@ from mqdssm.pipeline.migrate.apply_journal import LATER, ApplyJournal, JournalLi
 from mqdssm.pipeline.migrate.operations import DELETE, EQUAL, OBJECT, PlanOperation, Values, read_operations
 from mqdssm.pipeline.migrate.outcome import shown
 from mqdssm.pipeline.migrate.places import MadeObject, MapRow, ReferencedPlaces
-from mqdssm.pipeline.migrate.progress import Told
+from mqdssm.pipeline.migrate.progress import WorkerProgress
 from mqdssm.pipeline.runner import StopRequest
 from mqdssm.tables.equality import find_differences
 from mqdssm.tables.references import references_in
@@ -87,7 +87,7 @@ class VerifyTask:
     parts: tuple[str, ...]
     places: ReferencedPlaces
     made: Mapping[str, MadeObject]
-    told: Told
+    told: WorkerProgress
 
     def __call__(self, number: int, stop: StopRequest) -> FileVerification:
         """Verify one file; refused operations are left out.

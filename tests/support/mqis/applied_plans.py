@@ -12,7 +12,7 @@ from mqdssm.directory.session import Session
 from mqdssm.model.dn import normalize
 from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.local import LocalRunner
-from mqdssm.pipeline.migrate.applying import Applying, ApplyOptions, Todo, check_target, refuse
+from mqdssm.pipeline.migrate.applying import Applying, ApplyOptions, ApplyRequest, check_target, refuse
 from mqdssm.pipeline.migrate.operations import PlanOperation
 from mqdssm.pipeline.migrate.plan_check import check_files, check_operations
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
@@ -70,7 +70,7 @@ def apply_here(
     access = access or access_for(server, folder)
     with access.connect(read_only=False) as directory:
         check_target(plan, directory.session)
-        return Applying(Todo(plan, chosen, access, folder), directory.session, Doing(do), watch).run()
+        return Applying(ApplyRequest(plan, chosen, access, folder), directory.session, Doing(do), watch).run()
 
 
 def operations_in(folder: Path) -> list[PlanOperation]:

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from mqdssm.pipeline.migrate import progress
-from mqdssm.pipeline.migrate.progress import Doing, LineCounter, Told, counted, tell
+from mqdssm.pipeline.migrate.progress import Doing, LineCounter, WorkerProgress, counted, tell
 
 
 def test_lines_are_counted_as_files_grow(tmp_path):
@@ -23,7 +23,7 @@ def test_lines_are_counted_as_files_grow(tmp_path):
 
 
 def test_workers_tell_how_far_they_are(tmp_path):
-    told = Told(tmp_path / "told")
+    told = WorkerProgress(tmp_path / "told")
     told.tell(1, 5)  # nobody looks: there is no folder, and no harm
     assert told() == 0
     told.begin()
