@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import json
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from types import FrameType
 from typing import Any, Final, Never
 
 from mqdssm import errors
+from mqdssm.directory.log_in import LOG_IN_NAMES
 from mqdssm.model.safe_text import redact, visible
 
 SIGNALS: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
@@ -62,6 +64,17 @@ PIPE_CLOSED: Final = 141
 """Exit code after SIGPIPE, as in shells: the reader of the output has closed it."""
 
 
+_OPTION_OF: Final = {
+    **{name: f"--{name.replace('_', '-')}" for name in (*LOG_IN_NAMES, "forest", "catalog", "read_only")},
+    "password": "--password-file",
+}
+"""Argument of the library -> option."""
+_ARGUMENT: Final = re.compile(
+    rf"\b(?P<name>{'|'.join(_OPTION_OF)})=(?:True\b|'(?P<value>\w+)'|(?=[\s,;:)]|$))"
+)
+_QUOTED: Final = re.compile(r"'[^'\n]*'")
+
+
 class ExitCode(IntEnum):
     """Exit codes of all commands."""
 
@@ -107,8 +120,21 @@ def is_closed_pipe(error: BaseException) -> bool:
 
 
 def words_of(error: BaseException) -> str:
-    """Return an error's message in one line, without secrets."""
-    return visible(redact(_message_of(error)))
+    """Return an error's message in one line, in words of the command line, without secrets."""
+    return _shown(_message_of(error))
+
+
+def _shown(text: str) -> str:
+    r"""Return a message of the library in words of the command line.
+
+    Arguments become options, as ``tls='none'`` becomes ``--tls none``. Backslashes in quotes stand once, as
+    they were typed.
+    """
+    safe = redact(text)  # first: what is removed must not be taken for a value of an option
+    options = _ARGUMENT.sub(
+        lambda found: " ".join(filter(None, (_OPTION_OF[found["name"]], found["value"]))), safe
+    )
+    return visible(_QUOTED.sub(lambda found: found[0].replace("\\\\", "\\"), options))
 
 
 def _message_of(error: BaseException) -> str:
@@ -131,10 +157,10 @@ def as_json(error: BaseException, code: int) -> str:
     if isinstance(error, errors.DecodeError):
         said |= {"section": error.section, "field": error.field, "offset": error.offset}
     if isinstance(error, errors.DirectoryError):
-        said["message"] = visible(redact(error.message))
+        said["message"] = _shown(error.message)
         said["result"] = error.result.value
         said["dn"] = error.dn
         said["ldap_code"] = error.ldap_code
         said["server_text"] = redact(error.server_text)
-        said["hint"] = error.hint
+        said["hint"] = _shown(error.hint)
     return json.dumps(said, ensure_ascii=True)
