@@ -124,10 +124,6 @@ class Loaded:
     settings: CommandSettings
     sources: Mapping[str, str]
 
-    def needs_password(self) -> bool:
-        """Return True if a user is set, so that a password is needed."""
-        return self.settings.user is not None
-
     def stored_password(self) -> str | None:
         """Return the password, if the environment or a file holds one.
 

@@ -21,8 +21,6 @@ SUBQUEUE_CHARS_MAX: Final = 32
 DOMAIN_CHARS_MAX: Final = 255
 """Longest domain after the ``@`` of a distribution list's name ([MS-MQMQ] 2.1.5)."""
 PORT_MAX: Final = 65535
-FORMAT_NAMES_MAX: Final = 1000
-"""Most elements of a multiple-element format name that are read; a bound on hostile input."""
 
 _PRIVATE: Final = "private$\\"
 _SYSTEM: Final = "system$;"
@@ -166,11 +164,6 @@ class DirectFormatName:
         if self.subqueue is not None and (self.journal or self.subqueue.upper() == "JOURNAL"):
             raise ValueError("a subqueue has no journal, and none is named JOURNAL")
 
-    @property
-    def is_read_only(self) -> bool:
-        """True if messages can only be read from the queue (a journal, or a computer's own queue)."""
-        return self.journal or self.kind is PathKind.SYSTEM
-
     def __str__(self) -> str:
         address = f"//{self.address}/MSMQ" if self.protocol in _HTTP_PROTOCOLS else self.address
         subqueue = "" if self.subqueue is None else f";{self.subqueue}"
@@ -206,11 +199,6 @@ class PrivateFormatName:
     def __post_init__(self) -> None:
         if not 0 <= self.number <= 0xFFFF_FFFF:
             raise ValueError(f"private queue number {self.number} does not fit in 32 bits")
-
-    @property
-    def is_read_only(self) -> bool:
-        """True if messages can only be read from the queue: it is a journal."""
-        return self.journal
 
     def __str__(self) -> str:
         return f"PRIVATE={_guid_text(self.guid)}\\{self.number:X}{_JOURNAL if self.journal else ''}"
@@ -320,23 +308,6 @@ def parse_format_name(text: str) -> FormatName:
         return parse(rest)
     except ValueError as error:
         raise ValueError(f"{text!r} is no format name: {error}") from None
-
-
-def parse_format_names(text: str) -> tuple[FormatName, ...]:
-    """Read a multiple-element format name, or a single one ([MS-MQMQ] 2.1.7).
-
-    Raises:
-        ValueError: an element that is no format name, or a read-only one among several.
-    """
-    parts = text.split(",")
-    if len(parts) > FORMAT_NAMES_MAX:
-        raise ValueError(f"{len(parts)} format names in one: the limit is {FORMAT_NAMES_MAX}")
-    names = tuple(map(parse_format_name, parts))
-    if len(names) > 1:
-        for name in names:
-            if isinstance(name, MachineFormatName) or getattr(name, "is_read_only", False):
-                raise ValueError(f"{name} can only be read from: it may not stand among several")
-    return names
 
 
 def _guid_text(guid: uuid.UUID) -> str:

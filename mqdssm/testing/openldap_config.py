@@ -20,7 +20,6 @@ SOCKET_PATH_BYTES_MAX: Final = 100  # sun_path holds 108 on Linux and 104 on mac
 PASSWORD_BYTES: Final = 18
 START_SCRIPT: Final = Path(__file__).parent / "data" / "start.sh"
 
-_PROGRAMS: Final = ("slapd", "slapadd", "slappasswd", "flock")
 PLACES_OF_PROGRAMS: Final = (
     "/usr/sbin",
     "/usr/local/sbin",

@@ -31,7 +31,6 @@ KEY_BLOB_BYTES_MAX: Final = 20 + 65536 // 8  # header and the modulus of a 65,53
 PROVIDER_NAME_BYTES_MAX: Final = 2 * 256  # ours; the specification gives none
 
 PROV_RSA_FULL: Final = 0x01
-PROV_RSA_AES: Final = 0x18
 
 PROVIDER_BASE: Final = "Microsoft Base Cryptographic Provider v1.0"
 PROVIDER_ENHANCED: Final = "Microsoft Enhanced Cryptographic Provider v1.0"

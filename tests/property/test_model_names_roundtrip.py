@@ -17,7 +17,6 @@ from mqdssm.model.names import (
     PrivateFormatName,
     PublicFormatName,
     parse_format_name,
-    parse_format_names,
 )
 
 VISIBLE = [chr(code) for code in range(0x21, 0x7F)]
@@ -69,15 +68,6 @@ def test_a_format_name_prints_and_parses(name):
     assert str(parse_format_name(str(name))) == str(name)
 
 
-@given(st.lists(FORMAT_NAMES, min_size=2, max_size=6))
-def test_several_format_names_print_and_parse(names):
-    writable = [
-        n for n in names if not isinstance(n, MachineFormatName) and not getattr(n, "is_read_only", False)
-    ]
-    if writable:
-        assert parse_format_names(",".join(map(str, writable))) == tuple(writable)
-
-
 @given(st.builds(PathName, COMPUTER, QUEUE, st.sampled_from(PathKind), SUBQUEUE))
 def test_a_path_name_prints_and_parses(path):
     assert PathName.parse(str(path)) == path
@@ -98,7 +88,7 @@ def test_whatever_a_directory_holds_is_a_path_name_or_a_value_error(computer, qu
 
 @given(st.text(st.sampled_from("DIRECT=PUBLICOS:HTTP/\\private$;,@0123-ABF.x MSMQ{}"), max_size=60))
 def test_any_text_is_a_format_name_or_a_value_error(text):
-    for parse in (parse_format_name, parse_format_names, PathName.parse):
+    for parse in (parse_format_name, PathName.parse):
         try:
             parse(text)
         except ValueError:

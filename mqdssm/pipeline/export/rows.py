@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
 
 LDIF: Final = "ldif"
-FORMATS: Final = (PARQUET, "csv", "jsonl", LDIF)
 ENTRIES_TOGETHER: Final = 1_000
 """Largest number of LDIF records in a batch."""
 

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from mqdssm.directory.entries import Entry
 from mqdssm.errors import MappingError, MqdssmError, ObjectNotFound
-from mqdssm.events.encode import CERTIFICATES, DIGESTS
 from mqdssm.events.entry_builder import EntryBuilder, EntryTarget
 from mqdssm.events.made_entry import MadeEntry
 from mqdssm.events.settings import ATTRIBUTES, Served, is_server
@@ -26,7 +25,6 @@ from mqdssm.wire.sid import Sid
 
 MANAGER_CLASS: Final = "mSMQConfiguration"
 SITE_CLASS: Final = "site"
-KEY_ATTRIBUTES: Final = (CERTIFICATES, DIGESTS)
 USER_CLASS: Final = "user"
 SITES: Final = "mSMQSites"
 

@@ -1,6 +1,5 @@
 """DNs and GUIDs of referenced objects in the target, by which references are rewritten (decision M37)."""
 
-import csv
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -236,10 +235,3 @@ def write_guid_map(folder: Path, rows: Iterable[MapRow]) -> int:
         os.fsync(file.fileno())
     draft.replace(path)
     return count
-
-
-def read_guid_map(path: Path) -> Iterator[MapRow]:
-    """Yield the lines of a GUID map."""
-    with path.open(encoding="utf-8", newline="") as file:
-        for one in csv.DictReader(file):
-            yield MapRow(one["type"], UUID(one["old"]), UUID(one["new"]), one["dn"])

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mqdssm.pipeline.validate.rules.rule import SEVERITIES, Finding, Rule, Severity
+from mqdssm.pipeline.validate.rules.rule import Finding, Rule, Severity
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,11 +105,6 @@ class ValidationSummary:
     def count_of(self, severity: Severity) -> int:
         """Number of findings of a severity."""
         return sum(rule.count for rule in self.rules if rule.severity == severity)
-
-    def reaches(self, severity: Severity) -> bool:
-        """Return True if there is a finding of a severity, or of a worse one."""
-        worse = SEVERITIES[SEVERITIES.index(severity) :]
-        return any(self.count_of(one) for one in worse)
 
 
 @dataclass(frozen=True, slots=True)

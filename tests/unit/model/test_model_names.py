@@ -16,7 +16,6 @@ from mqdssm.model.names import (
     PrivateFormatName,
     PublicFormatName,
     parse_format_name,
-    parse_format_names,
 )
 
 GUID = uuid.UUID("5eefd5c9-3f2a-4b6c-9d8e-0123456789ab")
@@ -142,7 +141,6 @@ def test_no_path_name_that_would_be_read_as_another(parts):
 def test_format_names_both_ways(text, name):
     assert parse_format_name(text) == name
     assert str(name) == text
-    assert parse_format_names(text) == (name,)
     assert hash(name) == hash(parse_format_name(text))
 
 
@@ -215,44 +213,6 @@ def test_format_names_are_read_in_any_case_and_printed_in_one(text, printed):
 def test_what_is_no_format_name(text):
     with pytest.raises(ValueError, match="no format name"):
         parse_format_name(text)
-
-
-def test_several_format_names():
-    text = f"DIRECT=OS:web01\\q,PUBLIC={TEXT},DL={TEXT}@example.com,MULTICAST=234.1.1.1:8001"
-    names = parse_format_names(text)
-    assert [type(name) for name in names] == [
-        DirectFormatName,
-        PublicFormatName,
-        DistributionListFormatName,
-        MulticastFormatName,
-    ]
-    assert ",".join(map(str, names)) == text
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        f"MACHINE={TEXT}",
-        f"PRIVATE={TEXT}\\1;JOURNAL",
-        "DIRECT=OS:a\\q;JOURNAL",
-        "DIRECT=OS:a\\SYSTEM$;JOURNAL",
-    ],
-)
-def test_a_read_only_name_stands_alone(other):
-    assert len(parse_format_names(other)) == 1
-    with pytest.raises(ValueError, match="can only be read from"):
-        parse_format_names(f"PUBLIC={TEXT},{other}")
-
-
-@pytest.mark.parametrize("text", ["", ",", f"PUBLIC={TEXT},", f",PUBLIC={TEXT}", f"PUBLIC={TEXT}, DL={TEXT}"])
-def test_no_empty_elements(text):
-    with pytest.raises(ValueError, match="no format name"):
-        parse_format_names(text)
-
-
-def test_more_elements_than_anyone_needs_are_refused():
-    with pytest.raises(ValueError, match="1001 format names in one: the limit is 1000"):
-        parse_format_names(",".join([f"PUBLIC={TEXT}"] * 1001))
 
 
 @pytest.mark.parametrize(

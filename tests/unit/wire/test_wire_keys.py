@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from support.wire.strategies import assert_length_is_law
 
 from mqdssm.errors import DecodeError
-from mqdssm.wire.keys import PROV_RSA_AES, PUBLIC_KEYS, RSA_BLOB, KeyAlgorithm, PublicKey, PublicKeys, RsaBlob
+from mqdssm.wire.keys import PUBLIC_KEYS, RSA_BLOB, KeyAlgorithm, PublicKey, PublicKeys, RsaBlob
 
 VECTORS = [
     pytest.param(vector, id=vector["id"])
@@ -49,7 +49,7 @@ def test_length_is_law(vector):
 
 
 def test_rsa_keys_both_ways():
-    key = PublicKey.from_rsa(RSA, provider_type=PROV_RSA_AES, algorithm=KeyAlgorithm.CALG_RSA_SIGN)
+    key = PublicKey.from_rsa(RSA, provider_type=0x18, algorithm=KeyAlgorithm.CALG_RSA_SIGN)
     assert key.blob[:12].hex() == "060200000024000052534131"
     assert key.rsa() == RSA
     assert PublicKey.from_bytes(bytes(key)).rsa() == RSA

@@ -1,0 +1,244 @@
+"""No dead names: the package, its workshop or the users' pages use what the package defines.
+
+A use is a name that is read, an attribute or an identifier within a string. Names in docstrings, comments,
+imports and ``__all__`` are no uses, nor are those in a definition that is itself unused. A module's own names
+are used by the module and by those that import them; members of classes by any attribute of that name.
+"""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from support.project.source_tree import ROOT, files, name, sources, tree
+
+HERE = "tests/tidy/test_tidy_dead_names.py"
+KEPT = {
+    "mqdssm/directory/requests.py": {
+        "encode_search": "a whole request, as tests send it"
+    },
+    "mqdssm/drivers/discovery.py": {"networks_changed": "an event of [MS-MQSD] 3.2.4 that a program reports"},
+    "mqdssm/model/discovery.py": {"IPX_PORT": "[MS-MQSD] 1.9"},
+    "mqdssm/samples/fault_table.py": {"NOT_PLANTED": "part of the table: why the other rules have no fault"},
+    "mqdssm/spark/registration.py": {"DefaultSource": "Spark looks it up"},
+    "mqdssm/tables/element_table.py": {
+        "ldap_pairs": "[MS-MQDSSM] 3.1.6.10, proven against the table",
+        "ldap_attributes": "[MS-MQDSSM] 3.1.6.10, proven against the table",
+    },
+    "mqdssm/tables/places.py": {"queue_dn": "[MS-MQDSSM] 2.2.1"},
+    "mqdssm/tables/properties.py": {"looked_up": "[MC-MQDSRP] 3.2.7.8, proven against the table"},
+    "mqdssm/wire/acl.py": {"allow_object": "the counterpart of allow for entries with an object type"},
+    "mqdssm/wire/layout.py": {
+        "decode_interpreted": "the reference that compiled layouts are compared with",
+        "encode_interpreted": "the reference that compiled layouts are compared with",
+    },
+}
+"""Names without a use that stay, and the reason."""
+NUMBERS = frozenset({"mqdssm/model/propids.py", "mqdssm/wire/masks.py"})
+"""Lists of numbers from a specification, which are complete."""
+EXPLANATIONS = frozenset(
+    {
+        "architecture",
+        "decisions",
+        "hacking",
+        "libraries",
+        "performance",
+        "releasing",
+        "replication",
+        "simulation",
+    }
+)
+"""Pages that explain the code; the other pages promise names to users."""
+LOCAL_DECORATORS = frozenset(
+    [
+        *(
+            "abstractmethod",
+            "asynccontextmanager",
+            "cache",
+            "cached_property",
+            "classmethod",
+            "contextmanager",
+        ),
+        *("dataclass", "final", "lru_cache", "overload", "override", "property", "runtime_checkable"),
+        *("setter", "staticmethod", "total_ordering"),
+    ]
+)
+"""Decorators that register nothing; functions with others (commands, validators) are used."""
+PLAIN_BASES = frozenset(["ABC", "Enum", "Exception", "Generic", "NamedTuple", "Protocol", "ValueError"])
+"""Bases from elsewhere that call no methods by their names."""
+WORD = re.compile(r"[A-Za-z_]\w+")
+Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Assign | ast.AnnAssign
+
+
+@dataclass(frozen=True)
+class Defined:
+    """A name that a module or one of its classes defines."""
+
+    name: str
+    path: Path
+    node: Definition
+    owner: ast.ClassDef | None
+
+    def holds(self, path: Path, line: int) -> bool:
+        return path == self.path and self.node.lineno <= line <= (self.node.end_lineno or 0)
+
+
+@dataclass(frozen=True)
+class Use:
+    """A name that is used; `qualified` means as an attribute or in a string or a page."""
+
+    path: Path
+    line: int
+    qualified: bool
+
+
+def last_name(node: ast.expr) -> str:
+    while isinstance(node, ast.Call | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def definitions(path: Path, body: Iterable[ast.stmt], owner: ast.ClassDef | None = None) -> Iterator[Defined]:
+    """The functions, classes, methods and constants of a module; not the fields and members of a class."""
+    for node in body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            if {last_name(one) for one in node.decorator_list} <= LOCAL_DECORATORS:
+                yield Defined(node.name, path, node, owner)
+            if isinstance(node, ast.ClassDef):
+                yield from definitions(path, node.body, node)
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and owner is None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (Defined(one.id, path, node, None) for one in targets if isinstance(one, ast.Name))
+
+
+def unread(module: ast.Module) -> set[ast.AST]:
+    """Docstrings, and the values of ``__all__`` and of the table of lazy names."""
+    found: set[ast.AST] = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.Expr):
+            found.add(node.value)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(one, ast.Name) and one.id in {"__all__", "_MODULES"} for one in targets):
+                found |= set(ast.walk(node.value))
+    return {node for node in found if not isinstance(node, ast.Call | ast.Await | ast.Yield | ast.YieldFrom)}
+
+
+def uses_in(path: Path) -> Iterator[tuple[str, Use]]:
+    skipped = unread(tree(path))
+    for node in ast.walk(tree(path)):
+        if node in skipped:
+            continue
+        match node:
+            case ast.Name(ctx=ast.Load()):
+                yield node.id, Use(path, node.lineno, qualified=False)
+            case ast.Attribute():
+                yield node.attr, Use(path, node.lineno, qualified=True)
+            case ast.keyword(arg=str()):
+                yield node.arg or "", Use(path, node.value.lineno, qualified=True)
+            case ast.Constant(value=str(text)):
+                for word in WORD.findall(text):
+                    yield word, Use(path, node.lineno, qualified=True)
+
+
+def words_of_pages() -> Iterator[tuple[str, Use]]:
+    """Names in the Python examples of all pages, and in any code of those for users."""
+    for path in files():
+        if path.suffix != ".md" or path.parent not in {ROOT, ROOT / "docs"}:
+            continue
+        text = path.read_text(encoding="utf-8")
+        pieces = re.findall(r"```(?:python|\{eval-rst\})\n(.*?)```", text, re.DOTALL)
+        if path.stem not in EXPLANATIONS:
+            pieces += re.findall(r"`[^`\n]+`", text)
+        for word in {word for piece in pieces for word in WORD.findall(piece)}:
+            yield word, Use(path, 0, qualified=True)
+
+
+def documented_classes() -> frozenset[str]:
+    """Classes whose members a page of the reference lists."""
+    text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))
+    blocks = re.findall(r"\.\. auto\w+:: (\S+)\n((?:   .*\n)*)", text)
+    return frozenset(
+        word for target, options in blocks for word in WORD.findall(target.split(".")[-1] + " " + options)
+    )
+
+
+def called_from_outside(owner: ast.ClassDef | None, classes: dict[str, ast.ClassDef]) -> bool:
+    """Whether a base from another package may call the methods of a class by their names."""
+    for base in owner.bases if owner else ():
+        named = last_name(base)
+        if named not in PLAIN_BASES and (
+            named not in classes or called_from_outside(classes[named], classes)
+        ):
+            return True
+    return False
+
+
+def dead_names() -> list[Defined]:
+    package = sources("mqdssm")
+    uses: dict[str, list[Use]] = defaultdict(list)
+    importers: dict[str, set[Path]] = defaultdict(set)
+    for path in (*package, *sources(".ci", "benchmarks"), ROOT / "docs" / "conf.py"):
+        for used, use in uses_in(path):
+            uses[used].append(use)
+        imports = (node for node in ast.walk(tree(path)) if isinstance(node, ast.ImportFrom))
+        for node in imports:
+            for alias in node.names:
+                importers[alias.name].add(path)
+                if alias.asname and alias.asname != alias.name:
+                    uses[alias.name].append(Use(path, node.lineno, qualified=True))
+    for used, use in words_of_pages():
+        uses[used].append(use)
+    for path in sources("tests"):  # the fakes and servers of mqdssm.testing are for tests
+        for used, use in uses_in(path):
+            uses[f"testing {used}"].append(use)
+    classes = {
+        one.name: one for path in package for one in ast.walk(tree(path)) if isinstance(one, ast.ClassDef)
+    }
+    documented = documented_classes()
+    pending = [
+        one
+        for path in package
+        if name(path) not in NUMBERS
+        for one in definitions(path, tree(path).body)
+        if not re.fullmatch(r"__\w+__", one.name)
+        and one.name not in KEPT.get(name(path), {})
+        and not (one.owner and (one.owner.name in documented or called_from_outside(one.owner, classes)))
+    ]
+    dead: list[Defined] = []
+
+    def is_used(one: Defined) -> bool:
+        found = uses[one.name]
+        if one.path.is_relative_to(ROOT / "mqdssm" / "testing"):
+            found = found + uses[f"testing {one.name}"]
+        return any(
+            (use.qualified or one.owner or use.path == one.path or use.path in importers[one.name])
+            and (not one.holds(use.path, use.line) or isinstance(one.node, ast.Assign | ast.AnnAssign))
+            and not any(other.holds(use.path, use.line) for other in dead)
+            for use in found
+        )
+
+    while unused := [one for one in pending if not is_used(one)]:
+        dead += unused
+        pending = [one for one in pending if one not in unused]
+    return [one for one in dead if not any(one.owner is other.node for other in dead)]
+
+
+def test_every_name_is_used() -> None:
+    dead = [f"{name(one.path)}:{one.node.lineno}: {one.name}" for one in dead_names()]
+    if dead:
+        pytest.fail(
+            f"used by tests at most: remove them, or add them with a reason to KEPT in {HERE}:\n"
+            + "\n".join(dead),
+            pytrace=False,
+        )
+
+
+def test_the_list_of_kept_names_is_true() -> None:
+    defined = {path: {one.name for one in definitions(ROOT / path, tree(ROOT / path).body)} for path in KEPT}
+    gone = [f"{path}: {one}" for path, names in KEPT.items() for one in names if one not in defined[path]]
+    if gone:
+        pytest.fail(f"defined no more, remove them from KEPT in {HERE}: {gone}", pytrace=False)
