@@ -313,11 +313,6 @@ class TruthComparison(NamedTuple):
     missed: tuple[Truth, ...]
     unplanted: tuple[Truth, ...]
 
-    @property
-    def is_equal(self) -> bool:
-        """True if the findings are exactly the planted defects."""
-        return not self.missed and not self.unplanted
-
 
 def read_truth(folder: Path) -> Counter[Truth]:
     """Read the list of planted defects.

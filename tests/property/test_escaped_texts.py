@@ -1,12 +1,12 @@
 """Text of a directory stays text, whichever writer gets it: LDIF, CSV, JSON, logs, terminals, pages."""
 
-from pathlib import Path
 import contextlib
 import csv
 import io
 import json
 import logging
 from datetime import UTC, datetime
+from pathlib import Path
 from uuid import UUID
 
 import pyarrow as pa
