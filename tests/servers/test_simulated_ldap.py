@@ -5,14 +5,21 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote
 
 import pytest
 from support.directory.random_requests import RandomRequests
 
 from mqdssm.directory.entries import parse_entry
-from mqdssm.directory.requests import PAGED_RESULTS_OID, encode_add, encode_sasl_bind
+from mqdssm.directory.filters import Substrings, encode
+from mqdssm.directory.requests import (
+    PAGED_RESULTS_OID,
+    SearchScope,
+    encode_add,
+    encode_sasl_bind,
+    encode_search,
+)
 from mqdssm.directory.responses import (
     RESULT_TAGS,
     SEARCH_DONE,
@@ -120,3 +127,25 @@ def test_many_random_requests_are_answered_as_by_slapd(slapd: Wire, simulated: W
     for seed in range(100, 200):
         codes.update(check_the_same(slapd, simulated, seed, requests=400))
     assert set(codes) >= set(LdapCode) - {LdapCode.OTHER}, "each refusal is reached"
+
+
+BLANKS: Final = (b"t", b" ", b"  ", b"t ", b" b", b"o ", b"o  ", b"one ")
+
+
+def test_blanks_in_parts_of_values_count_as_in_slapd(slapd: Wire, simulated: Wire) -> None:
+    """A random search found this: `(description=t* )` matched nothing here."""
+    top = f"CN=t{next(NUMBERS)},{ROOT}"
+    requests = [encode_add(1, top, {"objectClass": [b"container"]})]
+    for at, value in enumerate((b"two", b"Two  ", b"a b", b"t  b", b"one", b"three")):
+        entry = {"objectClass": [b"container"], "description": [value]}
+        requests.append(encode_add(2 + at, f"CN=e{at},{top}", entry))
+    filters = [
+        Substrings("description", **{where: (part,) if where == "any" else part})
+        for part in BLANKS
+        for where in ("initial", "any", "final")
+    ]
+    filters += [Substrings("description", initial=b"t", final=part) for part in BLANKS]
+    for at, one in enumerate(filters, start=20):
+        requests.append(encode_search(at, top, SearchScope.SUBTREE, encode(one), ("1.1",)))
+    for request in requests:
+        assert simulated.ask(request) == slapd.ask(request), request

@@ -17,7 +17,7 @@ from mqdssm.directory.filters import (
     Present,
     Substrings,
 )
-from mqdssm.testing.ldap.rules import TYPES, Normal
+from mqdssm.testing.ldap.rules import TYPES, MatchingType, Normal
 
 
 class Normalized(Protocol):
@@ -112,13 +112,34 @@ def _bound(name: str, value: bytes, compare: Callable[[Normal, Normal], bool]) -
     return lambda entry: any(compare(one, normal) for one in entry.normal(name))
 
 
+def _normal_part(kind: MatchingType, part: bytes | None, *, ends: str) -> bytes | None:
+    """Return a part of a substrings filter as slapd compares it; None if the part is not valid.
+
+    A blank at an end that lies inside the value stays; blanks alone at the end of the value count as nothing.
+    """
+    if not part:
+        return b""
+    normal = kind.normalize(part)
+    if not isinstance(normal, bytes):
+        return None
+    if normal == b" ":
+        return b"" if ends == "left" else normal
+    left = b" " if part[:1] == b" " and ends != "right" else b""
+    right = b" " if part[-1:] == b" " and ends != "left" else b""
+    return left + normal + right
+
+
 def _substrings(node: Substrings) -> Test:
     name = node.attribute.lower()
     kind = TYPES.get(name)
     if kind is None or not kind.substrings:
         return _undefined
-    parts = [kind.normalize(part) if part else b"" for part in (node.initial, *node.any, node.final)]
-    normal = [part for part in parts if isinstance(part, bytes)]
+    parts = [
+        _normal_part(kind, node.initial, ends="right"),
+        *(_normal_part(kind, part, ends="both") for part in node.any),
+        _normal_part(kind, node.final, ends="left"),
+    ]
+    normal = [part for part in parts if part is not None]
     if len(normal) < len(parts):
         return _undefined
     initial, *middle, final = normal
