@@ -187,7 +187,7 @@ class ConnectionOptions(LogIn):
         given = LogIn.of(**login)
         _check_words(given.tls, given.authentication)
         plain: TlsMode = "none" if given.authentication in SEALING else "starttls"
-        endpoints = _endpoints(urls, given.tls, plain)
+        endpoints = _parse_endpoints(urls, given.tls, plain)
         options = cls(
             **{**given.arguments(), "user": given.user or None},
             endpoints=endpoints,
@@ -197,7 +197,7 @@ class ConnectionOptions(LogIn):
             page_size=page_size,
             read_only=read_only,
             forest=forest,
-            catalogs=_catalogs(catalog, endpoints, given.tls, plain),
+            catalogs=_list_catalogs(catalog, endpoints, given.tls, plain),
             part_only=any(endpoint.is_catalog for endpoint in endpoints),
         )
         options._check()
@@ -284,7 +284,7 @@ class ConnectionOptions(LogIn):
             )
 
 
-def _endpoints(urls: str | Iterable[str], tls: TlsMode | None, plain: TlsMode) -> tuple[Endpoint, ...]:
+def _parse_endpoints(urls: str | Iterable[str], tls: TlsMode | None, plain: TlsMode) -> tuple[Endpoint, ...]:
     listed = (urls,) if isinstance(urls, str) else tuple(urls)
     if not listed:
         raise ConfigError("no server was named: give one URL or several")
@@ -300,7 +300,7 @@ def _check_words(tls: str | None, authentication: str | None) -> None:
         raise ConfigError(f"authentication={authentication!r}: use one of {known}")
 
 
-def _catalogs(
+def _list_catalogs(
     named: str | Iterable[str] | None, servers: Iterable[Endpoint], tls: TlsMode | None, plain: TlsMode
 ) -> tuple[Endpoint, ...]:
     """Return the global catalogs: the named ones, else the catalogs of the servers."""

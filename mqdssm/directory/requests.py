@@ -163,7 +163,7 @@ def encode_search_operation(
         + _number(time_limit, "time limit")
         + boolean(types_only)
         + search_filter
-        + _selection(tuple(attributes))
+        + _encode_selection(tuple(attributes))
     )
     return tlv(SEARCH_REQUEST, content)
 
@@ -194,7 +194,7 @@ def encode_add(
     for name, values in attributes.items():
         if not values:
             raise ValueError(f"{name} has no value: leave it out of an add")
-        parts.append(_attribute(name, values))
+        parts.append(_encode_attribute(name, values))
     content = _dn(dn) + tlv(SEQUENCE, b"".join(parts))
     return encode_message(message_id, tlv(ADD_REQUEST, content), controls)
 
@@ -212,7 +212,7 @@ def encode_modify(
         if not change.values and change.op in {ChangeType.ADD, ChangeType.INCREMENT}:
             raise ValueError(f"{change.op.name} of {change.attribute} needs a value")
         operation = integer(ChangeType(change.op), ENUMERATED)
-        parts.append(tlv(SEQUENCE, operation + _attribute(change.attribute, change.values)))
+        parts.append(tlv(SEQUENCE, operation + _encode_attribute(change.attribute, change.values)))
     if not parts:
         raise ValueError(f"a modify of {dn} without any change")
     return encode_message(message_id, tlv(MODIFY_REQUEST, _dn(dn) + tlv(SEQUENCE, b"".join(parts))), controls)
@@ -337,11 +337,11 @@ def _oid(text: str) -> bytes:
 
 
 @lru_cache(maxsize=1024)
-def _selection(attributes: tuple[str, ...]) -> bytes:
-    return sequence(*[octet_string(_selector(name)) for name in attributes or (NO_ATTRIBUTES,)])
+def _encode_selection(attributes: tuple[str, ...]) -> bytes:
+    return sequence(*[octet_string(_encode_selector(name)) for name in attributes or (NO_ATTRIBUTES,)])
 
 
-def _selector(name: str) -> bytes:
+def _encode_selector(name: str) -> bytes:
     if name in {ALL_USER_ATTRIBUTES, ALL_OPERATIONAL_ATTRIBUTES}:
         return name.encode()
     if name.startswith("@"):  # all attributes of an object class ([RFC4529])
@@ -357,6 +357,6 @@ def _type(name: str) -> bytes:
     return tlv(OCTET_STRING, attribute_description(name))
 
 
-def _attribute(name: str, values: Sequence[bytes]) -> bytes:
+def _encode_attribute(name: str, values: Sequence[bytes]) -> bytes:
     """Encode a PartialAttribute ([RFC4511] 4.1.7)."""
     return tlv(SEQUENCE, _type(name) + tlv(SET, b"".join([tlv(OCTET_STRING, value) for value in values])))

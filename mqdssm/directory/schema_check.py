@@ -37,7 +37,7 @@ def differences_of(session: "Session") -> list[SchemaDifference]:
         ConfigError: the server does not show its schema.
         DirectoryError: it cannot be read.
     """
-    attributes, classes = _published(session)
+    attributes, classes = _read_published(session)
     # a server that publishes no matching rules has them nevertheless
     rules = any(" EQUALITY " in definition for definition in attributes)
     return compare(attributes, classes, matching_rules=rules)
@@ -45,10 +45,10 @@ def differences_of(session: "Session") -> list[SchemaDifference]:
 
 def replication_differences_of(session: "Session") -> list[SchemaDifference]:
     """Compare the schema of the server with that of the replication store; errors as in `differences_of`."""
-    return compare_replication(*_published(session))
+    return compare_replication(*_read_published(session))
 
 
-def _published(session: "Session") -> tuple[list[str], list[str]]:
+def _read_published(session: "Session") -> tuple[list[str], list[str]]:
     """Return the definitions of attributes and classes that the server publishes."""
     entry = session.get(subschema_dn(session), ["attributeTypes", "objectClasses"])
     attributes = [value.decode(errors="replace") for value in entry.all("attributeTypes")]
@@ -66,10 +66,10 @@ def check_msmq(session: "Session") -> None:
     try:
         session.get(services, ["objectClass"])
     except ObjectNotFound as error:
-        raise _no_msmq(session, services) from error
+        raise _make_no_msmq(session, services) from error
 
 
-def _no_msmq(session: "Session", services: DN) -> GenericDirectoryError:
+def _make_no_msmq(session: "Session", services: DN) -> GenericDirectoryError:
     subschema = session.root_dse.first("subschemaSubentry")
     classes: list[bytes] = []
     if subschema is not None:

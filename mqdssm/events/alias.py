@@ -74,7 +74,7 @@ def resolve_distribution_list(ctx: Context, format_name: str) -> list[str]:
                 seen.add(key)
                 pending.append(_read_members(ctx, member))
         else:
-            format_names[_queue_format_name(member)] = None
+            format_names[_make_queue_format_name(member)] = None
     return list(format_names)
 
 
@@ -94,7 +94,7 @@ def _read_members(ctx: Context, group: Entry) -> Iterator[Entry]:
     names = [value.decode(errors="replace") for value in group.all(GROUP_MEMBER)]
     entries_by_name = _read_dereferenced(ctx, group) if names else {}
     for batch in split_into_batches(names, BATCH_TERMS):
-        others = _entries(ctx, [name for name in batch if key_of(name) not in entries_by_name])
+        others = _find_members(ctx, [name for name in batch if key_of(name) not in entries_by_name])
         for name in batch:
             key = key_of(name)
             entry = entries_by_name.get(key) or others.get(key)
@@ -119,7 +119,7 @@ def _read_dereferenced(ctx: Context, group: Entry) -> dict[str, Entry]:
     return entries_by_name
 
 
-def _entries(ctx: Context, names: Sequence[str]) -> dict[str, Entry]:
+def _find_members(ctx: Context, names: Sequence[str]) -> dict[str, Entry]:
     if not names:
         return {}
     entries: dict[str, Entry] = {}
@@ -151,7 +151,7 @@ def _is(entry: Entry, ldap_class: str) -> bool:
     )
 
 
-def _queue_format_name(member: Entry) -> str:
+def _make_queue_format_name(member: Entry) -> str:
     if _is(member, QUEUE_CLASS):
         raw = member.first("objectGUID")
         if raw is None or len(raw) != 16:

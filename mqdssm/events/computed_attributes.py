@@ -100,48 +100,48 @@ def text_of(raw: bytes) -> str:
         raise MappingError(f"is no UTF-8 text: {raw[:40]!r}") from None
 
 
-def _of_computer(row: Row, source: EntrySource) -> Any:
+def _make_of_computer(row: Row, source: EntrySource) -> Any:
     values = source.computer_values(row.ldap[0])
     return row.decode(values) if values else UNSET
 
 
-def _computer_name(_: Row, source: EntrySource) -> str:
+def _make_computer_name(_: Row, source: EntrySource) -> str:
     return compute.computer_name(source.dn)
 
 
-def _full_path(_: Row, source: EntrySource) -> str:
+def _make_full_path(_: Row, source: EntrySource) -> str:
     return source.dn
 
 
-def _directory_path(_: Row, source: EntrySource) -> str:
+def _make_directory_path(_: Row, source: EntrySource) -> str:
     return compute.directory_path(source.dn)
 
 
-def _name_of_site(_: Row, source: EntrySource) -> str:
+def _make_name_of_site(_: Row, source: EntrySource) -> str:
     # the RDN, not any value of cn: a hand-made entry may have two of these
     return first_values(source.dn, 1)[0]
 
 
-def _extension(source: EntrySource) -> str | None:
+def _read_extension(source: EntrySource) -> str | None:
     raw = source.first("mSMQQueueNameExt")
     return None if raw is None else text_of(raw)
 
 
-def _pathname(_: Row, source: EntrySource) -> str:
+def _make_pathname(_: Row, source: EntrySource) -> str:
     place = compute.queue_place(source.dn)
-    return compute.pathname(place.computer, place.cn, _extension(source))
+    return compute.pathname(place.computer, place.cn, _read_extension(source))
 
 
-def _qualified_pathname(_: Row, source: EntrySource) -> Any:
+def _make_qualified_pathname(_: Row, source: EntrySource) -> Any:
     computer = source.references.computer(computer_of(source.dn, source.above))
     if computer is None:
         return UNSET
     host = computer.first("dNSHostName")
     cn = first_values(source.dn, 1)[0]
-    return compute.qualified_pathname(None if host is None else text_of(host), cn, _extension(source))
+    return compute.qualified_pathname(None if host is None else text_of(host), cn, _read_extension(source))
 
 
-def _time(names: Sequence[str], row: Row, source: EntrySource) -> Any:
+def _make_time(names: Sequence[str], row: Row, source: EntrySource) -> Any:
     values, columns = source.values, source.columns
     for name in names:
         raw = values[columns[name]]
@@ -150,23 +150,23 @@ def _time(names: Sequence[str], row: Row, source: EntrySource) -> Any:
     return UNSET
 
 
-def _service_bits(source: EntrySource) -> int:
+def _read_service_bits(source: EntrySource) -> int:
     raw = source.first("mSMQServiceType")
     return 0 if raw is None else UINT32.load(raw)
 
 
-def _directory_server_type(_: Row, source: EntrySource) -> Any:
+def _make_directory_server_type(_: Row, source: EntrySource) -> Any:
     raw = source.first("mSMQDsServices")
     serves = raw is not None and BOOLEAN.load(raw)
-    server_type = compute.directory_server_type(directory_server=serves, service=_service_bits(source))
+    server_type = compute.directory_server_type(directory_server=serves, service=_read_service_bits(source))
     return UNSET if server_type is None else server_type
 
 
-def _remote_access_server(_: Row, source: EntrySource) -> bool:
-    return compute.remote_access_server(_service_bits(source))
+def _make_remote_access_server(_: Row, source: EntrySource) -> bool:
+    return compute.remote_access_server(_read_service_bits(source))
 
 
-def _queue_managers(row: Row, source: EntrySource) -> tuple[UUID, ...]:
+def _make_queue_managers(row: Row, source: EntrySource) -> tuple[UUID, ...]:
     # gates and routing servers that are gone are skipped (3.1.6.11.1.3, decision M40)
     of_class = REFERRED_CLASSES[Computed.QUEUE_MANAGERS]
     guids = []
@@ -179,7 +179,7 @@ def _queue_managers(row: Row, source: EntrySource) -> tuple[UUID, ...]:
     return tuple(guids)
 
 
-def _site(row: Row, source: EntrySource) -> Any:
+def _make_site(row: Row, source: EntrySource) -> Any:
     raw = source.first(row.ldap[0])
     if raw is None:
         return UNSET
@@ -189,29 +189,29 @@ def _site(row: Row, source: EntrySource) -> Any:
     return identifier
 
 
-def _clustered(row: Row, source: EntrySource) -> Any:
+def _make_clustered(row: Row, source: EntrySource) -> Any:
     names = source.computer_values(row.ldap[0])
     return compute.clustered(text_of(name) for name in names) if names else UNSET
 
 
-def _enterprise_name(_: Row, source: EntrySource) -> str:
+def _make_enterprise_name(_: Row, source: EntrySource) -> str:
     return str(source.session.naming.forest)
 
 
 _MAKERS: Final[Mapping[Computed, ValueMaker]] = MappingProxyType(
     {
-        Computed.COMPUTER_NAME: _computer_name,
-        Computed.FULL_PATH: _full_path,
-        Computed.DIRECTORY_PATH: _directory_path,
-        Computed.PATHNAME: _pathname,
-        Computed.QUALIFIED_PATHNAME: _qualified_pathname,
-        Computed.DIRECTORY_SERVER_TYPE: _directory_server_type,
-        Computed.REMOTE_ACCESS_SERVER: _remote_access_server,
-        Computed.QUEUE_MANAGERS: _queue_managers,
-        Computed.SITE: _site,
-        Computed.CLUSTERED: _clustered,
-        Computed.SIGNING_KEYS: _of_computer,
-        Computed.ENTERPRISE_NAME: _enterprise_name,
+        Computed.COMPUTER_NAME: _make_computer_name,
+        Computed.FULL_PATH: _make_full_path,
+        Computed.DIRECTORY_PATH: _make_directory_path,
+        Computed.PATHNAME: _make_pathname,
+        Computed.QUALIFIED_PATHNAME: _make_qualified_pathname,
+        Computed.DIRECTORY_SERVER_TYPE: _make_directory_server_type,
+        Computed.REMOTE_ACCESS_SERVER: _make_remote_access_server,
+        Computed.QUEUE_MANAGERS: _make_queue_managers,
+        Computed.SITE: _make_site,
+        Computed.CLUSTERED: _make_clustered,
+        Computed.SIGNING_KEYS: _make_of_computer,
+        Computed.ENTERPRISE_NAME: _make_enterprise_name,
     }
 )
 _ABSTRACT: Final = frozenset(("distinguishedName",))
@@ -223,7 +223,7 @@ def guid_of(value: Value) -> UUID | None:
     return UUID(bytes_le=raw) if isinstance(raw, bytes) and len(raw) == 16 else None
 
 
-def _security(
+def _make_security(
     translate: Callable[[str, bytes], bytes], ldap_class: str, row: Row, source: EntrySource
 ) -> Any:
     raw = source.first(row.ldap[0])
@@ -242,14 +242,14 @@ def maker_of(row: Row, ldap_class: str, profile: Profile) -> tuple[ValueMaker | 
         None for the maker where the value is copied from the one LDAP attribute.
     """
     if row.ldap == ("whenCreated",):
-        return partial(_time, profile.create_time_attributes), profile.create_time_attributes
+        return partial(_make_time, profile.create_time_attributes), profile.create_time_attributes
     if row.ldap == ("whenChanged",):
-        return partial(_time, profile.modify_time_attributes), profile.modify_time_attributes
+        return partial(_make_time, profile.modify_time_attributes), profile.modify_time_attributes
     if row.adm == "Security" and profile.translates_security:
-        return partial(_security, profile.security_from_directory, ldap_class), row.ldap
+        return partial(_make_security, profile.security_from_directory, ldap_class), row.ldap
     if row.ldap == ("cn",):
-        return _name_of_site, ()
+        return _make_name_of_site, ()
     if row.computed is None and row.holder is Holder.OWN:
         return None, row.ldap
-    maker = _of_computer if row.computed is None else _MAKERS[row.computed]
+    maker = _make_of_computer if row.computed is None else _MAKERS[row.computed]
     return maker, () if row.holder is Holder.COMPUTER else tuple(n for n in row.ldap if n not in _ABSTRACT)

@@ -71,7 +71,9 @@ def create(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None)
     names = names_to_create(table, obj, attributes)
     _check_required(obj, attributes)
     dns_of = look_up(ctx)
-    work = CreateContext(ctx, EntryBuilder(_target(ctx, obj), dns_of, from_elsewhere=False), dns_of, names)
+    work = CreateContext(
+        ctx, EntryBuilder(_make_target(ctx, obj), dns_of, from_elsewhere=False), dns_of, names
+    )
     created = _create(work, obj)
     _mark(work, obj, created)
     return created.identifier
@@ -121,7 +123,7 @@ def _mark(work: CreateContext, obj: DirectoryObject, created: Created) -> None:
     )
 
 
-def _target(ctx: Context, obj: DirectoryObject) -> EntryTarget:
+def _make_target(ctx: Context, obj: DirectoryObject) -> EntryTarget:
     """Return the target of new entries, with the bound identity if a descriptor needs it."""
     profile = ctx.session.profile
     needs_owner = isinstance(obj, QueueManager | Site) or profile.writes_default_security

@@ -82,7 +82,7 @@ def search(
     names = names_to_read(table, attributes)
     keys = _sort_keys(table, sort)
     searched = forest.session_for_search(ctx, table.ldap_class)
-    criteria = _criteria(ctx, table, filters, part_only=searched.is_part_only)
+    criteria = _make_criteria(ctx, table, filters, part_only=searched.is_part_only)
     if below is not None:
         criteria = replace(criteria, below=below)
     needed = dict.fromkeys(names)
@@ -100,7 +100,7 @@ def search(
         else ServerView.of(table, needed, ctx.session, requested, strict=strict)
     )
     extra = tuple(name for name in needed if name not in names)
-    objects = _elements(ctx, table, criteria, view, own)
+    objects = _read_elements(ctx, table, criteria, view, own)
     if keys:
         objects = iter(_sort_objects(table, objects, keys))
     return _unset_extra_attributes(objects, extra)
@@ -117,7 +117,9 @@ def find_one(
         objects.close()
 
 
-def _criteria(ctx: Context, table: ElementTable, filters: Sequence[Filter], *, part_only: bool) -> Criteria:
+def _make_criteria(
+    ctx: Context, table: ElementTable, filters: Sequence[Filter], *, part_only: bool
+) -> Criteria:
     terms: list[LdapFilter] = [class_filter(ctx, table)]
     residuals: list[Residual] = []
     place: Filter | None = None
@@ -159,7 +161,7 @@ def _site_of(ctx: Context, table: ElementTable, expression: Filter) -> str | Non
         raise GenericDirectoryError(f"{row.adm}: there is no site {guid}") from None
 
 
-def _elements(
+def _read_elements(
     ctx: Context, table: ElementTable, criteria: Criteria, view: ServerView, own: ServerView
 ) -> Iterator[DirectoryObject]:
     """Yield the elements that satisfy the criteria.
@@ -184,7 +186,7 @@ def _elements(
         yield from view_of_entry.elements([(entry.dn, values, None)], criteria.residuals)
         return
     size = min(BATCH_ENTRIES, ctx.session.options.page_size)
-    for batch in split_into_batches(_entries(table, criteria, view), size):
+    for batch in split_into_batches(_read_entries(table, criteria, view), size):
         others = batch
         if view is not own and view.decoder.unknown:
             again, others = _split_by_domain(ctx, batch, view)
@@ -193,7 +195,7 @@ def _elements(
         yield from view.elements(others, criteria.residuals)
 
 
-def _entries(table: ElementTable, criteria: Criteria, view: ServerView) -> Iterator[Found]:
+def _read_entries(table: ElementTable, criteria: Criteria, view: ServerView) -> Iterator[Found]:
     session, decoder = view.decoder.session, view.decoder
     base = criteria.below or search_base(table.ldap_class, session.naming.root, session.naming.configuration)
     rows = session.rows(

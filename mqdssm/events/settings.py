@@ -247,13 +247,15 @@ def _find_other_owner(ctx: Context, entry: Entry, served: Served) -> str | None:
     return References(ctx.session).dns_of([owner], TABLES[QueueManager].ldap_class).get(owner)
 
 
-def _values(served: Served) -> dict[str, tuple[bytes, ...]]:
+def _encode_values(served: Served) -> dict[str, tuple[bytes, ...]]:
     return {copied.settings: served.values.get(copied.configuration, ()) for copied in COPIED}
 
 
 def _find_changes(entry: Entry, served: Served) -> dict[str, tuple[bytes, ...]]:
     """Return the attributes that differ from the wanted ones."""
-    return {name: values for name, values in _values(served).items() if tuple(entry.all(name)) != values}
+    return {
+        name: values for name, values in _encode_values(served).items() if tuple(entry.all(name)) != values
+    }
 
 
 def _put(ctx: Context, dn: DN, served: Served, existing: Entry | None, *, new: bool) -> None:
@@ -302,7 +304,7 @@ def _is_left_over(existing: Entry, served: Served, *, new: bool) -> bool:
 
 
 def _create(ctx: Context, dn: DN, served: Served) -> None:
-    attributes = {name: values for name, values in _values(served).items() if values}
+    attributes = {name: values for name, values in _encode_values(served).items() if values}
     for attempt in range(PLACES_ATTEMPTS_MAX):
         try:
             ctx.session.create(dn, SETTINGS_CLASS, attributes)

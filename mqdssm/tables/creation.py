@@ -48,7 +48,7 @@ _DEFAULTS: Final[Mapping[ObjectType, Mapping[Propid, PropertyValue]]] = {
 # fmt: on
 
 
-def _defaults(object_type: ObjectType) -> Mapping[Propid, PropertyValue]:
+def _make_defaults(object_type: ObjectType) -> Mapping[Propid, PropertyValue]:
     known = dict(_DEFAULTS.get(object_type, {}))
     for propid in CHANGED[object_type]:
         if propid in RESERVED:
@@ -57,6 +57,6 @@ def _defaults(object_type: ObjectType) -> Mapping[Propid, PropertyValue]:
 
 
 DEFAULTS: Final[Mapping[ObjectType, Mapping[Propid, PropertyValue]]] = MappingProxyType(
-    {one: _defaults(one) for one in CHANGED}
+    {one: _make_defaults(one) for one in CHANGED}
 )
 """Default values of a new object's properties, in the order of DirectoryChangePropID."""

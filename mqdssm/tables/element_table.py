@@ -34,7 +34,7 @@ class ElementTable:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_adm", MappingProxyType({row.adm: row for row in self.rows}))
-        problems = list(_problems(self))
+        problems = list(_find_problems(self))
         if problems:
             raise ValueError(f"table of {self.name}: {'; '.join(problems)}")
 
@@ -104,7 +104,7 @@ class ElementTable:
         )
 
 
-def _problems(table: ElementTable) -> Iterable[str]:
+def _find_problems(table: ElementTable) -> Iterable[str]:
     """Yield every problem of a table."""
     if len(table.by_adm) != len(table.rows):
         yield "an attribute has two rows"
@@ -117,11 +117,11 @@ def _problems(table: ElementTable) -> Iterable[str]:
     for row in table.rows:
         if row.adm not in known:
             continue
-        for problem in (*_schema_problems(table, row), *_default_problems(table, row)):
+        for problem in (*_find_schema_problems(table, row), *_find_default_problems(table, row)):
             yield f"{row.adm}: {problem}"
 
 
-def _schema_problems(table: ElementTable, row: Row) -> Iterable[str]:
+def _find_schema_problems(table: ElementTable, row: Row) -> Iterable[str]:
     own = schema.allowed_attributes(table.ldap_class) | _EVERYWHERE
     computer = schema.allowed_attributes(_COMPUTER)
     for name in (*row.ldap, *row.written):
@@ -142,7 +142,7 @@ def _schema_problems(table: ElementTable, row: Row) -> Iterable[str]:
         yield f"{attribute.name} is {'single' if attribute.single else 'multi'}-valued in the schema"
 
 
-def _default_problems(table: ElementTable, row: Row) -> Iterable[str]:
+def _find_default_problems(table: ElementTable, row: Row) -> Iterable[str]:
     if row.has_default is (row.default is NO_DEFAULT):
         yield "it needs a default exactly if unset means the default"
         return

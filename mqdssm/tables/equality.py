@@ -130,7 +130,7 @@ def _are_both_default(
     return are_equal(name, expected or stored, default)
 
 
-def _defaults() -> Mapping[str, Mapping[str, tuple[bytes, ...]]]:
+def _make_defaults() -> Mapping[str, Mapping[str, tuple[bytes, ...]]]:
     by_class: dict[str, Mapping[str, tuple[bytes, ...]]] = {}
     for table in TABLES.values():
         by_class[table.ldap_class] = MappingProxyType(
@@ -143,7 +143,7 @@ def _defaults() -> Mapping[str, Mapping[str, tuple[bytes, ...]]]:
     return MappingProxyType(by_class)
 
 
-DEFAULTS: Final = _defaults()
+DEFAULTS: Final = _make_defaults()
 """Class -> lower-case attribute -> the values that an absent attribute means."""
 
 
@@ -209,13 +209,13 @@ def _acl_key(acl: Acl | None) -> Hashable:
     if acl is None:
         return None  # a NULL DACL grants everything: never equal to an empty one
     own = [ace for ace in acl.aces if not ace.inherited]
-    denies = [_refuses(ace) for ace in own]
+    denies = [_is_refusal(ace) for ace in own]
     if denies == sorted(denies, reverse=True):
         return frozenset(own)
     return tuple(own)
 
 
-def _refuses(ace: Ace) -> bool:
+def _is_refusal(ace: Ace) -> bool:
     return ace.type in _DENIES
 
 

@@ -29,12 +29,12 @@ def generated_files() -> Mapping[str, str]:
         },
         "ldif/base-tree.ldif": ldif.base_tree_sample(),
         **{f"docs/tables/{name}": text for name, text in markdown.pages().items()},
-        "docs/tables/rights.md": _rights_page(),
-        "docs/tables/replication.md": _replication_page(),
+        "docs/tables/rights.md": _write_rights_page(),
+        "docs/tables/replication.md": _write_replication_page(),
     }
 
 
-def _rights_page() -> str:
+def _write_rights_page() -> str:
     """Return the page of the rights that events need ([MS-MQDSSM] 5.1)."""
     elements = dict.fromkeys(need.element for need in NEEDS)
     parts = (
@@ -95,9 +95,9 @@ def _right_line(need: Need) -> tuple[str, ...]:
     )
 
 
-def _replication_page() -> str:
+def _write_replication_page() -> str:
     """Return the page of the replication store (decisions R26 and R27)."""
-    types = "\n".join(map(_type_section, PROPERTY_TABLES.values()))
+    types = "\n".join(map(_write_type_section, PROPERTY_TABLES.values()))
     return f"""{HEAD}
 # What replication keeps
 
@@ -143,7 +143,7 @@ Indexed for equality: {", ".join(f"`{name}`" for name in schema_mqis.INDEXED)}. 
 {grid(("attribute", "OID", "syntax", "values", "notes"), _replication_attribute_lines())}"""
 
 
-def _type_section(source: PropertyTable) -> str:
+def _write_type_section(source: PropertyTable) -> str:
     structural, beside = source.classes
     return f"""## {source.object_type.spec_name}
 

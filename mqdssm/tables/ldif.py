@@ -66,7 +66,7 @@ def attribute_definition(attribute: AttributeType) -> str:
     Length bounds are left out: slapd does not enforce them, and the mapping checks lengths itself (M28).
     """
     syntax = attribute.syntax
-    parts = [_head(attribute), f"EQUALITY {syntax.equality}"]
+    parts = [_write_head(attribute), f"EQUALITY {syntax.equality}"]
     if syntax.ordering:
         parts.append(f"ORDERING {syntax.ordering}")
     if syntax.substrings:
@@ -77,14 +77,14 @@ def attribute_definition(attribute: AttributeType) -> str:
     return " ".join([*parts, ")"])
 
 
-def _head(definition: AttributeType | ObjectClass) -> str:
+def _write_head(definition: AttributeType | ObjectClass) -> str:
     description = f" DESC '{definition.description}'" if definition.description else ""
     return f"( {definition.oid} NAME '{definition.name}'{description}"
 
 
 def class_definition(cls: ObjectClass) -> str:
     """Return the definition of an object class (RFC 4512 4.1.1); attributes that AD fills in are MAY."""
-    parts = [f"{_head(cls)} SUP {cls.superior} {cls.kind}"]
+    parts = [f"{_write_head(cls)} SUP {cls.superior} {cls.kind}"]
     for word, names in (("MUST", cls.must), ("MAY", (*cls.filled_in, *cls.may))):
         if names:
             parts.append(f"{word} ( {' $ '.join(names)} )")
@@ -196,7 +196,7 @@ def base_tree_entries(root: str) -> list[list[tuple[str, str | bytes]]]:
     if not top.name or [kind.upper() for kind, _ in top.rdn] != ["DC"]:
         raise ValueError(f"the root of the tree has to begin with DC=, not {root!r}")
     entries = [
-        _entry(dn, cls, top)
+        _make_entry(dn, cls, top)
         for dn, cls in (
             (top, "domainDNS"),
             (places.computers_dn(top), "container"),
@@ -207,11 +207,14 @@ def base_tree_entries(root: str) -> list[list[tuple[str, str | bytes]]]:
             (places.enterprise_dn(top), "mSMQEnterpriseSettings"),
         )
     ]
-    entries[-1] += [("mSMQVersion", ENTERPRISE_VERSION), ("nTSecurityDescriptor", _enterprise_descriptor())]
+    entries[-1] += [
+        ("mSMQVersion", ENTERPRISE_VERSION),
+        ("nTSecurityDescriptor", _make_enterprise_descriptor()),
+    ]
     return entries
 
 
-def _enterprise_descriptor() -> bytes:
+def _make_enterprise_descriptor() -> bytes:
     """Make the descriptor of CN=MsmqServices: everyone may read, administrators have all rights."""
     admins = BUILTIN_ADMINISTRATORS
     aces = [allow(EVERYONE, EnterpriseAccess.GENERIC_READ), allow(admins, EnterpriseAccess.GENERIC_ALL)]
@@ -223,18 +226,18 @@ def base_tree_sample() -> str:
     return f"# {_MADE_BY}\n# Load: slapadd -b {SAMPLE_ROOT} -l base-tree.ldif\n{base_tree_ldif()}"
 
 
-def _entry(dn: DN, cls: str, root: DN) -> list[tuple[str, str | bytes]]:
+def _make_entry(dn: DN, cls: str, root: DN) -> list[tuple[str, str | bytes]]:
     """Make an entry with its first RDN and an objectGUID that is the same in every run."""
     return [
         ("dn", str(dn)),
         ("objectClass", "top"),
         ("objectClass", cls),
         (schema.object_class(cls).rdn, dn.name),
-        ("objectGUID", _stable_guid(str(dn), str(root)).bytes_le),
+        ("objectGUID", _derive_guid(str(dn), str(root)).bytes_le),
     ]
 
 
-def _stable_guid(dn: str, root: str) -> UUID:
+def _derive_guid(dn: str, root: str) -> UUID:
     return uuid5(uuid5(NAMESPACE_URL, f"ldap:///{root.lower()}"), dn.lower())
 
 

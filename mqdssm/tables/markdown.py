@@ -31,10 +31,10 @@ _MISSING: Final = {
 
 def pages() -> Mapping[str, str]:
     """Return all pages: file name below ``docs/tables/`` -> text."""
-    others = (_other_page(), _schema_page(), _results_page())
+    others = (_write_other_page(), _write_schema_page(), _write_results_page())
     return {
         "README.md": _index(),
-        **{f"{page_name(table)}.md": _element_page(table) for table in TABLES.values()},
+        **{f"{page_name(table)}.md": _write_element_page(table) for table in TABLES.values()},
         **dict(zip((f"{name}.md" for name in _OTHER_PAGES), others, strict=True)),
     }
 
@@ -97,7 +97,7 @@ Names are the specifications' own. `whenCreated` and `whenChanged` are read from
 """
 
 
-def _element_page(table: ElementTable) -> str:
+def _write_element_page(table: ElementTable) -> str:
     columns = ("attribute", "LDAP", "value", "unset", "events", "PROPID", "[MS-MQDSSM]")
     lines = [
         [
@@ -150,7 +150,7 @@ def _format_default(value: Any) -> str:
     return f"`{value:#x}`" if isinstance(value, int) and value > 0xFFFF else f"`{value}`"
 
 
-def _other_page() -> str:
+def _write_other_page() -> str:
     copied = [[f"`{c.settings}`", f"`{c.configuration}`", c.syntax.name] for c in COPIED]
     return f"""{HEAD}
 # Settings objects, aliases and groups
@@ -169,7 +169,7 @@ values are queues, aliases and groups (3.1.6.9).
 """
 
 
-def _schema_page() -> str:
+def _write_schema_page() -> str:
     attributes = sorted(schema_attributes.ALL, key=lambda a: a.name.lower())
     classes = sorted(schema_classes.ALL, key=lambda c: c.name.lower())
     return f"""{HEAD}
@@ -224,7 +224,7 @@ def _attribute_line(attribute: AttributeType) -> list[str]:
     return [f"`{attribute.name}`", attribute.oid, syntax, values, bounds, ", ".join(notes)]
 
 
-def _results_page() -> str:
+def _write_results_page() -> str:
     lines = [
         [str(code), name, ldap_results.result_of(code).value] for code, name in ldap_results.NAMES.items()
     ]

@@ -77,7 +77,7 @@ class PropertyTable:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_propid", MappingProxyType({row.propid: row for row in self.rows}))
-        problems = list(_problems(self))
+        problems = list(_find_problems(self))
         if problems:
             raise ValueError(f"properties of {self.object_type.spec_name}: {'; '.join(problems)}")
 
@@ -109,7 +109,7 @@ class PropertyTable:
         return tuple(dict.fromkeys((*filter(None, names), *dns, *numbering.ATTRIBUTES, EXACT)))
 
 
-def _problems(table: PropertyTable) -> Iterator[str]:
+def _find_problems(table: PropertyTable) -> Iterator[str]:
     """Yield every problem of a table."""
     allowed = _find_allowed_attributes(table.classes)
     if len(table.by_propid) != len(table.rows):
@@ -146,14 +146,14 @@ def _find_allowed_attributes(classes: Iterable[str]) -> frozenset[str]:
 # -- making the tables ---------------------------------------------------------------------------------
 
 
-def _table(source: mqis.MqisTable) -> PropertyTable:
+def _make_table(source: mqis.MqisTable) -> PropertyTable:
     """Make the table of a type; replicated properties get their attributes first."""
     object_type = ObjectType(source.object_type)
     changed = CHANGED.get(object_type, ())
     taken = {reference.ldap for reference in REFERENCES if reference.propid.object_type is object_type}
     rows: dict[Propid, PropertyRow] = {}
     for column in sorted(source.columns, key=lambda reference: PROPIDS[reference.propid] not in changed):
-        row = _row(column, taken, is_identity=column.name == source.key)
+        row = _make_row(column, taken, is_identity=column.name == source.key)
         taken.update(filter(None, (row.ldap, *(also.ldap for also in row.also))))
         rows[row.propid] = row
     return PropertyTable(
@@ -164,7 +164,7 @@ def _table(source: mqis.MqisTable) -> PropertyTable:
     )
 
 
-def _row(column: mqis.MqisColumn, taken: set[str], *, is_identity: bool) -> PropertyRow:
+def _make_row(column: mqis.MqisColumn, taken: set[str], *, is_identity: bool) -> PropertyRow:
     propid = PROPIDS[column.propid]
     role, ldap, carrier = PropertyRole.VALUE, "", None
     if is_identity:
@@ -203,7 +203,7 @@ _SEQNUM: Final = Carrier(
 )
 
 PROPERTY_TABLES: Final[Mapping[ObjectType, PropertyTable]] = MappingProxyType(
-    {table.object_type: table for table in map(_table, mqis.MQIS_TABLES.values())}
+    {table.object_type: table for table in map(_make_table, mqis.MQIS_TABLES.values())}
 )
 """Table of each type of object, tombstones (MQDS_DELETEDOBJECT) included."""
 

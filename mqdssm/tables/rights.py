@@ -138,7 +138,7 @@ def _access_needs(element: str, ldap_class: str, section: str, *, security: bool
     return (*needs, dac)
 
 
-def _settings(event: Event, new: str, old: str) -> tuple[Need, ...]:
+def _settings_needs(event: Event, new: str, old: str) -> tuple[Need, ...]:
     """Return the rights on settings objects of a queue manager that an event creates or deletes."""
     qm, s = "QueueManager", "5.1.1"
     creations = (
@@ -153,23 +153,23 @@ def _settings(event: Event, new: str, old: str) -> tuple[Need, ...]:
     return (*(creations if new else ()), *(deletions if old else ()))
 
 
-def _queue_manager() -> tuple[Need, ...]:
+def _queue_manager_needs() -> tuple[Need, ...]:
     qm, s = "QueueManager", "5.1.1"
     return (
         *_creation_needs(qm, "mSMQConfiguration", "computer", s),
         Need(qm, Event.CREATE, Where.PARENT, "computer", WRITE, s, condition=_COMPUTER),
-        *_settings(Event.CREATE, _ROLE, ""),
-        *_settings(Event.DELETE, "", "there are any"),
+        *_settings_needs(Event.CREATE, _ROLE, ""),
+        *_settings_needs(Event.DELETE, "", "there are any"),
         *_access_needs(qm, "mSMQConfiguration", s, security=True),
         Need(qm, Event.READ, Where.PARENT, "computer", READ, s, condition=_READ_COMPUTER),
         Need(qm, Event.WRITE, Where.PARENT, "computer", WRITE, s, condition=_COMPUTER),
         Need(qm, Event.WRITE, Where.SETTINGS, "mSMQSettings", WRITE, s, condition=_STAYS),
-        *_settings(Event.WRITE, _NEW, _LEFT),
+        *_settings_needs(Event.WRITE, _NEW, _LEFT),
     )
 
 
 NEEDS: Final[tuple[Need, ...]] = (
-    *_queue_manager(),
+    *_queue_manager_needs(),
     *_creation_needs("Queue", "mSMQQueue", "mSMQConfiguration", "5.1.2"),
     *_access_needs("Queue", "mSMQQueue", "5.1.2", security=True),
     *_access_needs("Enterprise", "mSMQEnterpriseSettings", "5.1.3", security=True),

@@ -132,8 +132,8 @@ def compare(
     needed = needed_attributes()
     names = frozenset().union(*needed.values())
     differences = [
-        *_attribute_differences(attributes, names, matching_rules=matching_rules),
-        *_class_differences(classes, needed),
+        *_compare_attributes(attributes, names, matching_rules=matching_rules),
+        *_compare_classes(classes, needed),
     ]
     return sorted(differences, key=lambda difference: not difference.serious)
 
@@ -156,7 +156,7 @@ def compare_replication(
         problems = (
             ["is missing"]
             if theirs is None
-            else _definition_problems(attribute, theirs, attributes, matching_rules=True)
+            else _find_definition_problems(attribute, theirs, attributes, matching_rules=True)
         )
         differences += [SchemaDifference(f"attribute {attribute.name}", problem) for problem in problems]
     for cls in schema_mqis.CLASSES:
@@ -173,7 +173,7 @@ def _index_by_name(descriptions: Iterable[Description]) -> dict[str, Description
     return {name: description for description in descriptions for name in description.names}
 
 
-def _attribute_differences(
+def _compare_attributes(
     server: Mapping[str, Description], names: frozenset[str], *, matching_rules: bool
 ) -> Iterator[SchemaDifference]:
     writable = written_attributes()
@@ -185,13 +185,15 @@ def _attribute_differences(
             if attribute not in ROOT_DSE:  # other servers publish these without a definition
                 yield SchemaDifference(subject, "is missing", serious)
         else:
-            for problem in _definition_problems(attribute, theirs, server, matching_rules=matching_rules):
+            for problem in _find_definition_problems(
+                attribute, theirs, server, matching_rules=matching_rules
+            ):
                 yield SchemaDifference(subject, problem, serious)
             if attribute.name in writable and "NO-USER-MODIFICATION" in theirs.fields:
                 yield SchemaDifference(subject, "may not be written (NO-USER-MODIFICATION)")
 
 
-def _definition_problems(
+def _find_definition_problems(
     attribute: AttributeType, theirs: Description, server: Mapping[str, Description], *, matching_rules: bool
 ) -> Iterator[str]:
     if theirs.oid != attribute.oid:
@@ -237,7 +239,7 @@ def written_attributes() -> frozenset[str]:
     return frozenset(sent - {_DN})
 
 
-def _class_differences(
+def _compare_classes(
     server: Mapping[str, Description], needed: Mapping[str, frozenset[str]]
 ) -> Iterator[SchemaDifference]:
     for cls in schema.CLASSES.values():
@@ -249,12 +251,12 @@ def _class_differences(
             continue
         if theirs.oid != cls.oid:
             yield SchemaDifference(subject, f"has OID {theirs.oid}, not {cls.oid}", cls.name in needed)
-        for problem in _class_problems(cls, theirs, server):
+        for problem in _find_class_problems(cls, theirs, server):
             yield SchemaDifference(subject, problem, cls.name in needed)
-        yield from _membership_differences(cls, server, needed.get(cls.name, frozenset()))
+        yield from _compare_memberships(cls, server, needed.get(cls.name, frozenset()))
 
 
-def _class_problems(
+def _find_class_problems(
     cls: ObjectClass, theirs: Description, server: Mapping[str, Description]
 ) -> Iterator[str]:
     kind = next((word for word in _CLASS_KINDS if word in theirs.fields), _CLASS_KINDS[0])
@@ -273,7 +275,7 @@ def _class_problems(
             yield f"demands {name}, which nobody gives"
 
 
-def _membership_differences(
+def _compare_memberships(
     cls: ObjectClass, server: Mapping[str, Description], needed: frozenset[str]
 ) -> Iterator[SchemaDifference]:
     allowed = _find_listed_attributes(cls.name, server, "MUST", "MAY")

@@ -159,7 +159,7 @@ LAYOUTS: Final[Mapping[int, Layout[Any]]] = MappingProxyType(
 _OF_CLASS: Final[Mapping[type, Layout[Any]]] = {layout.cls: layout for layout in LAYOUTS.values()}
 
 
-def _packet(data: bytes) -> tuple[Layout[Any], bytes]:
+def _make_packet_layout(data: bytes) -> tuple[Layout[Any], bytes]:
     """Return the layout of a packet by its header, and its bytes that count.
 
     Raises:
@@ -180,7 +180,7 @@ def decode(data: bytes) -> TopologyPacket:
     Raises:
         DecodeError: with section, field, offset and problem.
     """
-    layout, counts = _packet(bytes(data))
+    layout, counts = _make_packet_layout(bytes(data))
     packet: TopologyPacket = layout.decode(counts)
     return packet
 
@@ -199,7 +199,7 @@ def show_message(data: bytes) -> Shown:
     """Read a datagram field by field, as far as it can be read ([MS-MQSD] 2.2)."""
     data = bytes(data)
     try:
-        layout, counts = _packet(data)
+        layout, counts = _make_packet_layout(data)
     except DecodeError as error:
         return show_header(TOPOLOGY_PACKET_HEADER, data, error, name="TopologyPacketHeader")
     return show(layout, counts)

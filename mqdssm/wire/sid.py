@@ -54,7 +54,7 @@ SID_PACKET: Final = Layout(
 
 
 @lru_cache(maxsize=1024)
-def _parts(text: str) -> tuple[int, tuple[int, ...]]:
+def _split_parts(text: str) -> tuple[int, tuple[int, ...]]:
     pieces = text.split("-")
     if len(pieces) < 3 or pieces[0] not in {"S", "s"} or pieces[1] != "1":
         raise ValueError(f"no SID: {text!r}: expected S-1-authority-subauthority-...")
@@ -64,7 +64,7 @@ def _parts(text: str) -> tuple[int, tuple[int, ...]]:
     return authority, tuple(_number(piece, SUBAUTHORITY_MAX, text) for piece in pieces[3:])
 
 
-def _text(authority: int, subauthorities: tuple[int, ...]) -> str:
+def _format_text(authority: int, subauthorities: tuple[int, ...]) -> str:
     head = str(authority) if authority <= AUTHORITY_DECIMAL_MAX else f"0x{authority:012X}"
     return "-".join(("S-1", head, *map(str, subauthorities)))
 
@@ -86,7 +86,7 @@ class Sid:
     text: str
 
     def __post_init__(self) -> None:
-        canonical = _text(*_parts(self.text))
+        canonical = _format_text(*_split_parts(self.text))
         if canonical != self.text:
             raise ValueError(f"SID {self.text!r} is written {canonical}; Sid.parse accepts both")
 
@@ -97,7 +97,7 @@ class Sid:
         Raises:
             ValueError: for text that is no SID of revision 1.
         """
-        return cls(_text(*_parts(text.strip(" "))))
+        return cls(_format_text(*_split_parts(text.strip(" "))))
 
     @classmethod
     def of(cls, authority: int, *subauthorities: int) -> Self:
@@ -106,7 +106,7 @@ class Sid:
         Raises:
             ValueError: for a number out of range or more than 15 subauthorities.
         """
-        return cls(_text(authority, subauthorities))
+        return cls(_format_text(authority, subauthorities))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -116,7 +116,7 @@ class Sid:
             DecodeError: for a truncated, longer or wrong packet.
         """
         packet = SID_PACKET.decode(data)
-        return cls(_text(packet.authority, packet.subauthorities))
+        return cls(_format_text(packet.authority, packet.subauthorities))
 
     @classmethod
     def read(cls, data: bytes, offset: int, end: int) -> tuple[Self, int]:
@@ -126,10 +126,10 @@ class Sid:
             DecodeError: when it is wrong or does not fit before `end`.
         """
         packet, end = SID_PACKET.read(data, offset, end)
-        return cls(_text(packet.authority, packet.subauthorities)), end
+        return cls(_format_text(packet.authority, packet.subauthorities)), end
 
     def __bytes__(self) -> bytes:
-        return SID_PACKET.encode(SidPacket(*_parts(self.text)))
+        return SID_PACKET.encode(SidPacket(*_split_parts(self.text)))
 
     def __str__(self) -> str:
         return self.text
@@ -137,12 +137,12 @@ class Sid:
     @property
     def authority(self) -> int:
         """The identifier authority, a 48-bit number ([MS-DTYP] 2.4.1)."""
-        return _parts(self.text)[0]
+        return _split_parts(self.text)[0]
 
     @property
     def subauthorities(self) -> tuple[int, ...]:
         """The subauthorities, 0 to 15 numbers of 32 bits."""
-        return _parts(self.text)[1]
+        return _split_parts(self.text)[1]
 
     @property
     def rid(self) -> int:
@@ -159,7 +159,7 @@ class Sid:
     @property
     def domain(self) -> "Sid | None":
         """SID of the account's domain, S-1-5-21-a-b-c, or None when this is no domain account."""
-        authority, subauthorities = _parts(self.text)
+        authority, subauthorities = _split_parts(self.text)
         if authority == 5 and len(subauthorities) == 5 and subauthorities[0] == 21:
             return Sid.of(authority, *subauthorities[:-1])
         return None
