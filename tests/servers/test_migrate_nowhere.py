@@ -8,9 +8,9 @@ from support.mqis.plans import lines_of, operations_of, plan_here, rejects_of
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.migrate.applying import ApplyOptions, refuse
 from mqdssm.pipeline.migrate.ldif import write_ldif
-from mqdssm.pipeline.migrate.offline_target import offline_session
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.pipeline.migrate.planning import PlanRequest, plan_for_ldif
+from mqdssm.pipeline.migrate.target import offline_session
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import EnterprisePlan

@@ -160,8 +160,8 @@ def make_plan(
 def _planned(
     run: CommandRun, asked: "PlanRequest", folder: Path, engine: "JobEngine", *, without_server: bool
 ) -> "MigrationPlan":
-    from mqdssm.pipeline.migrate.offline_target import DEFAULT_PROFILE, offline_session
     from mqdssm.pipeline.migrate.planning import plan_for_ldif, plan_migration
+    from mqdssm.pipeline.migrate.target import DEFAULT_PROFILE, offline_session
 
     settings = run.loaded.settings
     if settings.url or not without_server:

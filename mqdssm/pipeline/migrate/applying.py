@@ -23,8 +23,14 @@ from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, access_to, va
 from mqdssm.pipeline.documents import read_document, write_document
 from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.migrate.apply_journal import JOURNAL_NAME, LATER, ApplyJournal
-from mqdssm.pipeline.migrate.apply_work import APPLY_NAME, ERRORS_NAME, ApplyTask, FileDone, disk_errors_told
-from mqdssm.pipeline.migrate.missing_objects import Absences
+from mqdssm.pipeline.migrate.apply_work import (
+    APPLY_NAME,
+    ERRORS_NAME,
+    Absences,
+    ApplyTask,
+    FileDone,
+    disk_errors_told,
+)
 from mqdssm.pipeline.migrate.operations import read_operations
 from mqdssm.pipeline.migrate.places import (
     ReferencedPlaces,

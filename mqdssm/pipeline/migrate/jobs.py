@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.access import DirectoryAccess
-from mqdssm.pipeline.migrate.offline_target import offline_session
 from mqdssm.pipeline.migrate.outcome import TaskResult
 from mqdssm.pipeline.migrate.row_planner import RowPlanner, RowPlanOptions
 from mqdssm.pipeline.migrate.shared_lookups import SharedLookups
 from mqdssm.pipeline.migrate.staging import StagedPart
 from mqdssm.pipeline.migrate.staging import stage as stage_file
+from mqdssm.pipeline.migrate.target import offline_session
 from mqdssm.pipeline.mqis.files import TableFiles
 from mqdssm.pipeline.mqis.folder import SourceFile
 from mqdssm.pipeline.mqis.mapping import SourceMapping
@@ -69,7 +69,7 @@ class DirectorySessions:
 
 @dataclass(frozen=True, slots=True)
 class OfflineSessions:
-    """Makes sessions to an offline target (`mqdssm.pipeline.migrate.offline_target`)."""
+    """Makes sessions to an offline target (`mqdssm.pipeline.migrate.target`)."""
 
     root: str
     profile: str

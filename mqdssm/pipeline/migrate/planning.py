@@ -15,7 +15,6 @@ from mqdssm.pipeline.manifest import sha256
 from mqdssm.pipeline.migrate import jobs
 from mqdssm.pipeline.migrate.collect_keys import all_sites, gather, resolved
 from mqdssm.pipeline.migrate.deletes import Planned, plan_deletes
-from mqdssm.pipeline.migrate.offline_target import DEFAULT_PROFILE, offline_session
 from mqdssm.pipeline.migrate.outcome import WORK_NAME, put_together
 from mqdssm.pipeline.migrate.plan_file import (
     PLAN_NAME,
@@ -32,7 +31,7 @@ from mqdssm.pipeline.migrate.shared_lookups import SharedLookups
 from mqdssm.pipeline.migrate.sids import SidMap, load_sid_map
 from mqdssm.pipeline.migrate.staging import StagedPart, begin, staged_parts
 from mqdssm.pipeline.migrate.summary import PlanSummary, write_sids
-from mqdssm.pipeline.migrate.target import domain_sid, sids_there
+from mqdssm.pipeline.migrate.target import DEFAULT_PROFILE, domain_sid, offline_session, sids_there
 from mqdssm.pipeline.mqis.folder import SourceTable, find_files, left_out, source_table
 from mqdssm.pipeline.mqis.mapping import (
     SourceMapping,
