@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from mqdssm.drivers.keyring import KEYS_TRIED_MAX, KeyRing, TrustedSender
 from mqdssm.drivers.private_key import KEY_BITS_MIN, PrivateKey, is_signed
 from mqdssm.drivers.replay_marks import ReplayMarks
-from mqdssm.drivers.replays import AGE_MAX_S, SendersReplays
+from mqdssm.drivers.replays import AGE_MAX_S, ReplayDetector
 from mqdssm.errors import ConfigError, DecodeError, DirectoryError, MappingError
 from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.transport import (
@@ -151,7 +151,7 @@ class Verifier:
     ) -> None:
         self._keys = keys
         self._policy = policy
-        self._replays: Final = SendersReplays(
+        self._replays: Final = ReplayDetector(
             started_at, age_max_s=policy.age_max_s, marks=marks, monotonic=monotonic
         )
 

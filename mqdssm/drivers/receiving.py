@@ -6,7 +6,7 @@ from collections.abc import Callable
 from threading import Condition, Event, Thread
 from typing import Final
 
-from mqdssm.drivers.sent_messages import Outstanding
+from mqdssm.drivers.sent_messages import SentMessages
 from mqdssm.drivers.threads import EventCounts
 from mqdssm.drivers.transport import Arrival, Inbox
 from mqdssm.engines.replication.actions import Event as EngineEvent
@@ -38,7 +38,7 @@ class QueueReceiver:
 
     def __init__(
         self,
-        outstanding: Outstanding,
+        outstanding: SentMessages,
         counts: EventCounts,
         clock: Callable[[], float],
         put: Callable[[EngineEvent | Exception], None],

@@ -18,7 +18,7 @@ SENDERS_MAX: Final = 1000
 _SHARE: Final = 64  # fraction of the largest sender's signatures that is forgotten at a time
 
 
-class Replays:
+class SeenSignatures:
     """Signatures of admitted messages, remembered while their dates are valid.
 
     When there are too many, the oldest dates are refused from then on, so that forgetting admits nothing.
@@ -89,8 +89,8 @@ class Replays:
         self._floor = max(self._floor, date + 1)
 
 
-class SendersReplays:
-    """`Replays` of each signing key: a sender of too many messages affects only its own dates.
+class ReplayDetector:
+    """`SeenSignatures` of each signing key: a sender of too many messages affects only its own dates.
 
     Otherwise one machine that may sign could have all others refused, with messages dated ahead. A sender is
     known by its key, so that another name lets nothing in again (decision R162).
@@ -118,11 +118,11 @@ class SendersReplays:
         self._monotonic = monotonic
         self._started: Final = monotonic()
         self._marks = marks
-        self._floor = 0  # of senders without `Replays`
+        self._floor = 0  # of senders without `SeenSignatures`
         self._age_max = age_max_s
         self._seen_max = seen_max
         self._total = 0
-        self._of: Final[dict[str, Replays]] = {}
+        self._of: Final[dict[str, SeenSignatures]] = {}
         self._lock: Final = Lock()
 
     def in_time(self, date: int, now: float) -> bool:
@@ -131,7 +131,7 @@ class SendersReplays:
         return date >= lowest and abs(now - date) <= self._age_max
 
     def admit(self, sender: str, date: int, signature: bytes, now: float) -> bool:
-        """Remember a message of one sender and return True if it is new (see `Replays.admit`).
+        """Remember a message of one sender and return True if it is new (see `SeenSignatures.admit`).
 
         Raises:
             ConfigError: the marks cannot be written; the message may not be taken.
@@ -144,7 +144,9 @@ class SendersReplays:
             mine = self._of.get(sender)
             if mine is None:
                 floor = max(self._floor, self._marks.floor_of(sender) if self._marks is not None else 0)
-                mine = self._of[sender] = Replays(floor, age_max_s=self._age_max, seen_max=self._seen_max)
+                mine = self._of[sender] = SeenSignatures(
+                    floor, age_max_s=self._age_max, seen_max=self._seen_max
+                )
             before = len(mine)
             admitted = mine.admit(date, signature, now)
             self._total += len(mine) - before

@@ -10,7 +10,7 @@ from mqdssm.drivers.authentication import AS_SPECIFIED, SignaturePolicy
 from mqdssm.drivers.engine_driver import EngineDriver
 from mqdssm.drivers.receiving import QueueReceiver
 from mqdssm.drivers.reply_waiters import CLIENT_WAIT_S, ReplyWaiters
-from mqdssm.drivers.sent_messages import Outstanding, Sent
+from mqdssm.drivers.sent_messages import SentMessage, SentMessages
 from mqdssm.drivers.store_thread import StoreThread
 from mqdssm.drivers.transport import REPLICATION, Inbox, Transport
 from mqdssm.engines.replication import actions as do
@@ -75,7 +75,7 @@ class ReplicationDriver(EngineDriver[do.Event]):
         super().__init__(engine.step, clock)
         self._engine, self._store, self._transport = engine, store, transport
         self._policy, self._make_guid = policy, make_guid
-        self._outstanding: Final = Outstanding()
+        self._outstanding: Final = SentMessages()
         self._clients: Final = ReplyWaiters(self._events.put)
         self._receiver: Final = QueueReceiver(self._outstanding, self.counts, self._clock, self._events.put)
         self.ask: Final = self._clients.ask
@@ -185,7 +185,7 @@ class ReplicationDriver(EngineDriver[do.Event]):
             if own is None:
                 self._transport.send(message, to)
                 return
-            sent = Sent(message=action.message, destination=action.destination)
+            sent = SentMessage(message=action.message, destination=action.destination)
             until = self._clock() + action.timeout_s
             self._outstanding.send(lambda: self._transport.send(message, to), body, sent, until)
         except (ValueError, TransportError) as error:

@@ -22,7 +22,7 @@ GRACE_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class SentMessage:
     """Sent message.
 
     Attributes:
@@ -34,14 +34,14 @@ class Sent:
     destination: str
 
 
-class Outstanding:
+class SentMessages:
     """Sent messages that ask for acknowledgements; from any thread."""
 
     def __init__(self) -> None:
-        self._sent: Final[OrderedDict[MessageId, tuple[float, bytes, Sent]]] = OrderedDict()
+        self._sent: Final[OrderedDict[MessageId, tuple[float, bytes, SentMessage]]] = OrderedDict()
         self._lock: Final = Lock()
 
-    def send(self, send: Callable[[], MessageId], body: bytes, sent: Sent, until: float) -> None:
+    def send(self, send: Callable[[], MessageId], body: bytes, sent: SentMessage, until: float) -> None:
         """Send a message and remember it until a time; with too many, the oldest are forgotten.
 
         Its acknowledgement may be here before `send` has told the identifier: `take` waits for that.
@@ -54,7 +54,7 @@ class Outstanding:
             while len(self._sent) > OUTSTANDING_MAX:
                 self._sent.popitem(last=False)
 
-    def take(self, acknowledgement: Message, now: float) -> Sent | None:
+    def take(self, acknowledgement: Message, now: float) -> SentMessage | None:
         """Return the sent message of an acknowledgement, once; None if unknown or too late."""
         key = acknowledgement.correlation
         with self._lock:

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from mqdssm.engines.replication.operations import Failed, Operation, Result
 from mqdssm.errors import DirectoryError, DirectoryNotConnected, MappingError
-from mqdssm.store.log_throttle import Teller
+from mqdssm.store.damage_log import DamageLog
 
 log: Final = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class _Job:
     begin: Callable[[], bool] | None = None  # of a lookup: True if the caller still waits for it
 
 
-class Works(Protocol):
+class OperationPerformer(Protocol):
     """Object that performs operations: a `mqdssm.store.performer.Store`."""
 
     def perform(self, operation: Operation) -> Result:
@@ -54,7 +54,7 @@ class StoreThread:
 
     def __init__(
         self,
-        store: Works,
+        store: OperationPerformer,
         name: str,
         *,
         retry_first_s: float = RETRY_FIRST_S,
@@ -65,7 +65,7 @@ class StoreThread:
         self._retry_max_s = retry_max_s
         self._jobs: Final[SimpleQueue[_Job | None]] = SimpleQueue()
         self._stopping: Final = Event()
-        self._teller: Final = Teller()
+        self._damage_log: Final = DamageLog()
         self._job: _Job | None = None
         self._wait: float | None = None  # before the next attempt, once one has failed
         self._down = False  # while an operation waits to be repeated
@@ -164,7 +164,7 @@ class StoreThread:
                 job.failed(error)
                 return None
             self._down = False  # it answers
-            self._teller.tell(job.operation, str(error))
+            self._damage_log.report(job.operation, str(error))
             job.done(Failed(reason=str(error)))
         except Exception as error:  # noqa: BLE001  a defect of the store: the driver stops, and says so
             job.failed(error)

@@ -8,7 +8,7 @@ from mqdssm.model.enums import OperatingSystemType
 from mqdssm.samples import sample_names, security
 from mqdssm.samples.certificates import certificate, encryption_keys, sign_certificates
 from mqdssm.samples.plan import EnterprisePlan, MachineRole
-from mqdssm.samples.seeded_random import Dice
+from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.tables.ldif import base_tree_entries
 
 FIRST_TIME: Final = 852_076_800  # 1997-01-01, the year of MSMQ 1.0
@@ -35,10 +35,10 @@ class MachineRoles(NamedTuple):
     system: sample_names.System
 
 
-def times(dice: Dice) -> dict[str, int]:
+def times(rng: SeededRandom) -> dict[str, int]:
     """Draw the times of an object's creation and last change."""
-    created = FIRST_TIME + dice.below(CREATED_WITHIN_S)
-    return {"create_time": created, "modify_time": created + dice.below(CHANGED_WITHIN_S)}
+    created = FIRST_TIME + rng.below(CREATED_WITHIN_S)
+    return {"create_time": created, "modify_time": created + rng.below(CHANGED_WITHIN_S)}
 
 
 def enterprise(plan: EnterprisePlan, identifier: UUID | None = None) -> Enterprise:
@@ -61,14 +61,14 @@ def _enterprise_guid(plan: EnterprisePlan) -> UUID:
 
 def site(plan: EnterprisePlan, number: int) -> Site:
     """Make a site."""
-    dice = plan.dice("site", number)
+    rng = plan.rng("site", number)
     values: dict[str, Any] = {
         "identifier": plan.guid("site", number),
         "name": plan.place(number).name,
-        "intra_site_replication_interval": dice.of((2, 2, 5, 10)),
-        "inter_site_replication_interval": dice.of((10, 10, 30, 60)),
+        "intra_site_replication_interval": rng.of((2, 2, 5, 10)),
+        "inter_site_replication_interval": rng.of((10, 10, 30, 60)),
         "foreign_site": plan.is_foreign(number),
-        "migrated_from_msmq10": dice.one_in(4),
+        "migrated_from_msmq10": rng.one_in(4),
         "security": security.site_security(plan),
     }
     return Site.from_directory(values)
@@ -80,7 +80,7 @@ def link(plan: EnterprisePlan, first: int, second: int) -> RoutingLink:
         "identifier": plan.guid("link", first, second),
         "site1_identifier": plan.guid("site", first),
         "site2_identifier": plan.guid("site", second),
-        "actual_cost": plan.dice("cost", first, second).of(COSTS),
+        "actual_cost": plan.rng("cost", first, second).of(COSTS),
         "description": f"{plan.place(first).name} - {plan.place(second).name}",
         "site_gate_identifier_list": tuple(plan.guid("machine", plan.gate(end)) for end in (first, second)),
     }
@@ -102,8 +102,8 @@ def machine(
     sites = plan.sites_of(number) if site_number is None else (site_number,)
     role = role or plan.role(number)
     name = plan.machine_name(number, role, sites[-1])
-    dice = plan.dice("machine", number)
-    system = _system(dice, role)
+    rng = plan.rng("machine", number)
+    system = _system(rng, role)
     is_foreign = plan.is_foreign_machine(number)
     if is_foreign:
         system = sample_names.FOREIGN_SYSTEM
@@ -114,10 +114,10 @@ def machine(
         "computer_name": name,
         "queue_manager_version": system.text,
         "operating_system_type": OperatingSystemType(system.type),
-        **times(dice),
+        **times(rng),
         "remote_access_server": role.remote,
-        "queue_manager_quota": dice.of(QUOTAS),
-        "journal_quota": dice.of(QUOTAS),
+        "queue_manager_quota": rng.of(QUOTAS),
+        "journal_quota": rng.of(QUOTAS),
         "foreign_system": is_foreign,
         "site_identifier_list": tuple(plan.guid("site", one) for one in sites),
         "out_routing_server_identifier_list": routers,
@@ -134,16 +134,16 @@ def machine(
     return MachineRoles(number, QueueManager.from_directory(values), role, system)
 
 
-def _system(dice: Dice, role: MachineRole) -> sample_names.System:
-    """Draw the operating system of a machine; it must be the first choice from `dice`."""
-    return dice.of(sample_names.SERVER_SYSTEMS if role.server else sample_names.CLIENT_SYSTEMS)
+def _system(rng: SeededRandom, role: MachineRole) -> sample_names.System:
+    """Draw the operating system of a machine; it must be the first choice from `rng`."""
+    return rng.of(sample_names.SERVER_SYSTEMS if role.server else sample_names.CLIENT_SYSTEMS)
 
 
 def has_windows_nt(plan: EnterprisePlan, number: int) -> bool:
     """Return True if a machine runs Windows NT 4.0, whose MSMQ 1.0 wrote computer names in upper case."""
     if plan.is_foreign_machine(number):
         return False
-    return _system(plan.dice("machine", number), plan.role(number)).version == sample_names.NT4
+    return _system(plan.rng("machine", number), plan.role(number)).version == sample_names.NT4
 
 
 def _signing_key(plan: EnterprisePlan, number: int, name: str) -> bytes:
@@ -153,8 +153,8 @@ def _signing_key(plan: EnterprisePlan, number: int, name: str) -> bytes:
 
 def user_name(plan: EnterprisePlan, number: int) -> str:
     """Return the name of a user, unique by its number."""
-    dice = plan.dice("user name", number)
-    return f"{dice.of(sample_names.FIRST_NAMES)}.{dice.of(sample_names.LAST_NAMES)}{number}"
+    rng = plan.rng("user name", number)
+    return f"{rng.of(sample_names.FIRST_NAMES)}.{rng.of(sample_names.LAST_NAMES)}{number}"
 
 
 def user(plan: EnterprisePlan, number: int, certificates: int | None = None) -> User:
@@ -165,7 +165,7 @@ def user(plan: EnterprisePlan, number: int, certificates: int | None = None) -> 
         number: of the user.
         certificates: their number; None: the number of the plan.
     """
-    count = plan.dice("user", number).of(CERTIFICATES) if certificates is None else certificates
+    count = plan.rng("user", number).of(CERTIFICATES) if certificates is None else certificates
     identifiers = [plan.guid("certificate", number, which) for which in range(count)]
     name = user_name(plan, number)
     signed = sign_certificates({one: certificate(name, one) for one in identifiers})

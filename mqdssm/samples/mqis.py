@@ -235,7 +235,7 @@ class SampleRows:
 
     def deleted(self, number: int) -> MqisRow:
         """Make a row of Deleted: a deleted queue."""
-        site = self._plan.dice("deleted", number).below(self._plan.sites)
+        site = self._plan.rng("deleted", number).below(self._plan.sites)
         return self._makers["Deleted"].row(
             None,
             D_IDENTIFIER=str(self._plan.guid("deleted", number)),

@@ -10,7 +10,7 @@ from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.model.enums import DirectoryServerType
 from mqdssm.samples.sample_names import PLACES, SampleSite
-from mqdssm.samples.seeded_random import Dice, guid
+from mqdssm.samples.seeded_random import SeededRandom, guid
 from mqdssm.tables.ldif import SAMPLE_ROOT
 from mqdssm.wire.sid import Sid
 
@@ -97,9 +97,9 @@ class EnterprisePlan:
         """DNS name of the root domain, as ``example.com``."""
         return ".".join(value for rdn in self.root_dn.rdns for _, value in rdn).lower()
 
-    def dice(self, *names: object) -> Dice:
+    def rng(self, *names: object) -> SeededRandom:
         """Return the random choices for one part of the enterprise."""
-        return Dice(self.seed, *names)
+        return SeededRandom(self.seed, *names)
 
     def guid(self, *names: object) -> UUID:
         """Return the GUID of one part of the enterprise."""
@@ -110,8 +110,8 @@ class EnterprisePlan:
     @cached_property
     def domain_sid(self) -> Sid:
         """SID of the domain."""
-        dice = self.dice("domain")
-        return Sid.of(5, 21, *(dice.between(2**30, 2**32 - 1) for _ in range(3)))
+        rng = self.rng("domain")
+        return Sid.of(5, 21, *(rng.between(2**30, 2**32 - 1) for _ in range(3)))
 
     def sid(self, rid: int) -> Sid:
         """Return the SID of an account of the domain."""
@@ -120,8 +120,8 @@ class EnterprisePlan:
     @cached_property
     def old_domain_sid(self) -> Sid:
         """SID of a former domain of Windows NT; some accounts and descriptors still have it."""
-        dice = self.dice("old domain")
-        return Sid.of(5, 21, *(dice.between(2**20, 2**30) for _ in range(3)))
+        rng = self.rng("old domain")
+        return Sid.of(5, 21, *(rng.between(2**20, 2**30) for _ in range(3)))
 
     def old_sid(self, rid: int) -> Sid:
         """Return the SID of an account of the former domain."""
@@ -130,7 +130,7 @@ class EnterprisePlan:
     def user_sid(self, number: int) -> Sid:
         """Return the SID of a user."""
         rid = FIRST_RID + 2 * number
-        return self.old_sid(rid) if self.dice("old account", number).one_in(OLD_IN) else self.sid(rid)
+        return self.old_sid(rid) if self.rng("old account", number).one_in(OLD_IN) else self.sid(rid)
 
     def computer_sid(self, number: int) -> Sid:
         """Return the SID of the computer of a machine."""
@@ -159,11 +159,11 @@ class EnterprisePlan:
             if self.is_foreign(site):
                 yield self.home_of(site), site
                 continue
-            dice = self.dice("link", site)
-            first = self._native(min(dice.below(site), dice.below(site)))
+            rng = self.rng("link", site)
+            first = self._native(min(rng.below(site), rng.below(site)))
             yield first, site
-            if site > FOREIGN_FIRST and dice.one_in(3):
-                other = self._native((first + 1 + dice.below(site - 1)) % site)
+            if site > FOREIGN_FIRST and rng.one_in(3):
+                other = self._native((first + 1 + rng.below(site - 1)) % site)
                 if other != first:
                     yield other, site
 
@@ -184,8 +184,8 @@ class EnterprisePlan:
         """Return the site of a machine; the first sites are the largest."""
         if machine < self.sites:
             return machine
-        dice = self.dice("site of", machine)
-        return min(dice.below(self.sites), dice.below(self.sites))
+        rng = self.rng("site of", machine)
+        return min(rng.below(self.sites), rng.below(self.sites))
 
     def sites_of(self, machine: int) -> tuple[int, ...]:
         """Return all sites of a machine: connectors are in two."""
@@ -207,7 +207,7 @@ class EnterprisePlan:
             return MachineRole(routing=True, directory=kind, server=True)
         if self.is_foreign_machine(machine):
             return MachineRole()
-        draw = self.dice("role", machine).below(100)
+        draw = self.rng("role", machine).below(100)
         if draw < 2:
             return MachineRole(
                 routing=True, directory=DirectoryServerType.BACKUP_SITE_CONTROLLER, server=True
@@ -233,7 +233,7 @@ class EnterprisePlan:
     def routing_server(self, machine: int) -> int | None:
         """Return the routing server of a machine; None if it sends directly."""
         direct = self.role(machine).routing or self.is_foreign_machine(machine)
-        if direct or self.dice("direct", machine).below(10) < 3:
+        if direct or self.rng("direct", machine).below(10) < 3:
             return None
         return self.gate(self.site_of(machine))
 

@@ -10,7 +10,7 @@ from mqdssm.model.queuenames import lower_each
 from mqdssm.samples import sample_names, security
 from mqdssm.samples.elements import times
 from mqdssm.samples.plan import EnterprisePlan
-from mqdssm.samples.seeded_random import Dice
+from mqdssm.samples.seeded_random import SeededRandom
 
 LONG_IN: Final = 50  # one queue name in so many is longer than 63 characters
 MULTICAST_IN: Final = 100
@@ -36,7 +36,7 @@ class Queues:
         self._machine = machine
         self._prefix = f"{lower_each(plan.machine_name(machine))}\\"
         self._place = plan.place(plan.site_of(machine)).name
-        self._first_name = plan.dice("names", machine).below(NAMES)
+        self._first_name = plan.rng("names", machine).below(NAMES)
         self._security = cache(self._make_security)
 
     def __iter__(self) -> Iterator[Queue]:
@@ -53,44 +53,44 @@ class Queues:
             number: its number on the machine; its name follows from it.
             name: the name, instead of `number`.
         """
-        dice = self._plan.dice("queue", ordinal)
-        area, multicast = dice.of(sample_names.AREAS), dice.one_in(MULTICAST_IN)
+        rng = self._plan.rng("queue", ordinal)
+        area, multicast = rng.of(sample_names.AREAS), rng.one_in(MULTICAST_IN)
         values: dict[str, Any] = {
             "identifier": self._plan.guid("queue", ordinal),
-            "label": dice.of(sample_names.LABEL_FORMS).format(
-                area=area, step=dice.of(sample_names.STEPS), site=self._place
+            "label": rng.of(sample_names.LABEL_FORMS).format(
+                area=area, step=rng.of(sample_names.STEPS), site=self._place
             ),
-            **times(dice),
+            **times(rng),
             "type": self._plan.guid("type", area),
-            "pathname": self._prefix + (name or self._name(number or 0, dice)),
-            "journaling": dice.one_in(3),
-            "quota": dice.of(QUOTAS),
-            "journal_quota": dice.of(QUOTAS),
-            "authentication": dice.one_in(6),
-            "privacy_level": dice.of(PRIVACY),
-            "transactional": not multicast and dice.one_in(3),  # MSMQ allows no transactions by multicast
-            "multicast_address": _multicast(dice) if multicast else "",
-            "security": self._security(dice.below(OWNERS + 1), dice.below(security.QUEUE_FORMS)),
-            "base_priority": dice.of(PRIORITIES),
+            "pathname": self._prefix + (name or self._name(number or 0, rng)),
+            "journaling": rng.one_in(3),
+            "quota": rng.of(QUOTAS),
+            "journal_quota": rng.of(QUOTAS),
+            "authentication": rng.one_in(6),
+            "privacy_level": rng.of(PRIVACY),
+            "transactional": not multicast and rng.one_in(3),  # MSMQ allows no transactions by multicast
+            "multicast_address": _multicast(rng) if multicast else "",
+            "security": self._security(rng.below(OWNERS + 1), rng.below(security.QUEUE_FORMS)),
+            "base_priority": rng.of(PRIORITIES),
         }
         return Queue.from_directory(values)
 
-    def _name(self, number: int, dice: Dice) -> str:
+    def _name(self, number: int, rng: SeededRandom) -> str:
         """Return the name of the n-th queue of the machine; all names differ."""
         again, index = divmod(number, NAMES)
         index, area = divmod((self._first_name + STRIDE * index) % NAMES, len(sample_names.AREAS))
         variant, step = divmod(index, len(sample_names.STEPS))
         name = f"{sample_names.AREAS[area]}.{sample_names.STEPS[step]}{sample_names.VARIANTS[variant]}"
         name += f".{again}" if again else ""
-        if dice.one_in(LONG_IN):
-            return f"{sample_names.LONG_PREFIX}{name}{dice.of(sample_names.LONG_SUFFIXES)}"
+        if rng.one_in(LONG_IN):
+            return f"{sample_names.LONG_PREFIX}{name}{rng.of(sample_names.LONG_SUFFIXES)}"
         return name
 
     def _make_security(self, owner: int, form: int) -> bytes:
         """Make a descriptor for queues of this machine; its few owners have many queues each."""
         plan = self._plan
         sid = plan.sid(security.DOMAIN_ADMINS_RID)
-        if owner == 0 and plan.dice("old owner", self._machine).one_in(OLD_OWNERS_IN):
+        if owner == 0 and plan.rng("old owner", self._machine).one_in(OLD_OWNERS_IN):
             sid = plan.old_sid(security.DOMAIN_ADMINS_RID)
         elif owner < OWNERS and plan.users:
             sid = plan.user_sid((self._machine * OWNERS + owner) % plan.users)
@@ -99,5 +99,5 @@ class Queues:
         )
 
 
-def _multicast(dice: Dice) -> str:
-    return f"234.{dice.below(256)}.{dice.below(256)}.{dice.between(1, 254)}:{dice.between(1024, 65_535)}"
+def _multicast(rng: SeededRandom) -> str:
+    return f"234.{rng.below(256)}.{rng.below(256)}.{rng.between(1, 254)}:{rng.between(1024, 65_535)}"

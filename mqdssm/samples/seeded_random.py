@@ -11,7 +11,7 @@ _DIGEST_BYTES: Final = 64
 _SPARE_BITS: Final = 64  # spare bits that make all choices practically equally likely
 
 
-class Dice:
+class SeededRandom:
     """Random numbers from a hash of some names.
 
     Not `random.Random`: only its method ``random()`` promises the same numbers in later versions, and an

@@ -1,6 +1,7 @@
 """Rules for properties of objects, shared by all stores ([MS-MQDS] 3.1.6.3 to 3.1.6.6)."""
 
 from collections.abc import Iterable, Mapping
+from hashlib import blake2b
 from types import MappingProxyType
 from typing import Final, TypeGuard
 
@@ -272,3 +273,37 @@ def deletion_of(change: DirectoryChange, identifier: Guid, object_type: ObjectTy
 
 
 _TYPE_NUMBERS: Final = frozenset(map(int, ObjectType))
+
+
+DIGEST_BYTES: Final = 16
+"""Of an object's properties; it is written with the number, and shows changes of others (decision R112)."""
+
+
+def digest_of(properties: Properties) -> bytes:
+    """Return the digest of the properties of an object.
+
+    Args:
+        properties: the properties in a change of the object, in the order of `mqdssm.store.rules.replicated`.
+    """
+    parts: list[bytes] = []
+    for propid, value in properties:
+        parts.append(b"%d" % propid)
+        _add(parts, value)
+    return blake2b(b"\n".join(parts), digest_size=DIGEST_BYTES).digest()
+
+
+def _add(parts: list[bytes], value: PropertyValue) -> None:
+    """Add a value after its kind and length, so that different values always give different octets."""
+    if isinstance(value, int):
+        parts.append(b"i%d" % value)
+    elif isinstance(value, str):
+        octets = value.encode("utf-8", "surrogatepass")
+        parts.append(b"t%d" % len(octets))
+        parts.append(octets)
+    elif isinstance(value, tuple):
+        parts.append(b"l%d" % len(value))
+        for one in value:
+            _add(parts, one)
+    else:
+        parts.append(b"o%d" % len(value))
+        parts.append(value)

@@ -10,10 +10,10 @@ from mqdssm.testing.openldap_config import (
     START_SCRIPT,
     OpenLdapOptions,
     ServerFolder,
+    load_files,
     require_software,
     temporary_folder,
 )
-from mqdssm.testing.openldap_load import load_files
 from mqdssm.testing.openldap_start import START_WAIT_S, chosen_ports, failure
 from mqdssm.testing.server import LocalServer
 from mqdssm.testing.supervised import ServerState

@@ -107,14 +107,14 @@ def images() -> Iterator[bytes]:
     "count", [3_000, pytest.param(50_000, marks=[pytest.mark.soak, pytest.mark.timeout(600)])]
 )
 def test_mutated_messages(count):
-    dice = random.Random(count)
+    rng = random.Random(count)
     whole = list(images())
     bench = ReceiverBench(queue(1), queue(2), settle_s=0, interval_s=0)
     taken = 0
     for _ in range(count):
-        image = bytearray(dice.choice(whole))
-        for _ in range(dice.randrange(1, 4)):
-            image[dice.randrange(len(image))] = dice.randrange(256)
+        image = bytearray(rng.choice(whole))
+        for _ in range(rng.randrange(1, 4)):
+            image[rng.randrange(len(image))] = rng.randrange(256)
         try:
             message = decode(bytes(image))
         except DecodeError:

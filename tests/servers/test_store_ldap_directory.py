@@ -26,7 +26,7 @@ from mqdssm.model.messages import Command, DirectoryChange
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
 from mqdssm.store.ldap import LdapStore
-from mqdssm.store.ldap.change_batches import Applier
+from mqdssm.store.ldap.change_batches import ChangeApplier
 from mqdssm.store.ldap.change_planner import ChangePlan, PlannedChange, Planner
 from mqdssm.store.ldap.places import DirectoryPlaces
 from mqdssm.store.ldap.ranges import range_filter
@@ -333,16 +333,16 @@ class TestWritesAndSearches:
         queue = guid()
         assert world.create(world.machine(guid())).status == OK
         assert world.create(world.queue(queue)).status == OK
-        view, others = Applier.view, [world.sync(queue, 9, world.queue(queue, LABEL="theirs"))]
+        view, others = ChangeApplier.view, [world.sync(queue, 9, world.queue(queue, LABEL="theirs"))]
         second = LdapStore(harness.session)
 
-        def overtaken(self: Applier, changes: Any) -> Any:
+        def overtaken(self: ChangeApplier, changes: Any) -> Any:
             found = view(self, changes)
             if others:
                 second.perform(ops.ApplyChanges(partition_id=world.site, changes=[others.pop()]))
             return found
 
-        monkeypatch.setattr(Applier, "view", overtaken)
+        monkeypatch.setattr(ChangeApplier, "view", overtaken)
         assert world.update(queue, ((Propid.Q_LABEL, "ours"),), at=10).status == OK
         assert not others
         assert world.values(queue)[Propid.Q_LABEL] == "ours"
@@ -352,16 +352,16 @@ class TestWritesAndSearches:
         """Two stores of one directory: what was planned on an old number is planned again."""
         machine = guid()
         world.apply(world.sync(machine, 1, world.machine(machine)))
-        view, others = Applier.view, [world.sync(machine, 5, world.machine(machine, OS=5))]
+        view, others = ChangeApplier.view, [world.sync(machine, 5, world.machine(machine, OS=5))]
         second = LdapStore(harness.session)
 
-        def overtaken(self: Applier, changes: Any) -> Any:
+        def overtaken(self: ChangeApplier, changes: Any) -> Any:
             found = view(self, changes)
             if others:
                 second.perform(ops.ApplyChanges(partition_id=world.site, changes=[others.pop()]))
             return found
 
-        monkeypatch.setattr(Applier, "view", overtaken)
+        monkeypatch.setattr(ChangeApplier, "view", overtaken)
         assert world.apply(world.sync(machine, 2, world.machine(machine, OS=2))).status == OK
         assert brief(world.changes()) == [(Command.SYNC, 5, machine)]
         assert world.values(machine, ObjectType.MACHINE)[Propid.QM_OS] == 5

@@ -191,7 +191,7 @@ def test_seeds_have_runs_of_their_own() -> None:
 
 def drawn(options: Options) -> dict[str, bool]:
     """Options of a run that are drawn or not, by name."""
-    parts = (options, options.network, options.servers, options.work, options.hardships)
+    parts = (options, options.network, options.servers, options.work, options.fault_options)
     switches = ((one.name, getattr(part, one.name)) for part in parts for one in fields(part))
     return {name: bool(value) for name, value in switches if isinstance(value, int) and name != "seed"}
 
@@ -215,7 +215,7 @@ def test_recorded_seeds_keep_their_options() -> None:
     for seed, generation in RECORDED.items():
         assert options_of(seed) == options_of(seed, generation)
     first = options_of(1)
-    assert first.hardships == NONE
+    assert first.fault_options == NONE
     assert not first.servers.failing
     assert options_of(1, Generation.ALL) != first
 

@@ -12,14 +12,14 @@ from mqdssm.model.messages import BSCAckMessage, Command
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
-from mqdssm.samples.seeded_random import Dice, guid
+from mqdssm.samples.seeded_random import SeededRandom, guid
 from mqdssm.testing.simulation.ledger import Ledger, NumberedChange
 from mqdssm.testing.simulation.network import SimulatedNetwork
 from mqdssm.testing.simulation.options import NetworkFaults
 from mqdssm.testing.simulation.requests import ClientRequest, RequestBook
 from mqdssm.testing.simulation.schedule import Schedule
 from mqdssm.testing.simulation.stores import CrashingStore
-from mqdssm.testing.simulation.violation import Violation
+from mqdssm.testing.simulation.trace import Violation
 
 OBJECT = Guid.of(guid("object"))
 OTHER = Guid.of(guid("other"))
@@ -64,7 +64,7 @@ class Net:
         self.schedule = Schedule()
         self.a, self.b = FakeStation(0, "a"), FakeStation(1, "b")
         stations = {"a": self.a, "b": self.b}
-        self.network = SimulatedNetwork(self.schedule, Dice("test"), faults, stations.get, None)
+        self.network = SimulatedNetwork(self.schedule, SeededRandom("test"), faults, stations.get, None)
 
     def send(self, **changes: object) -> None:
         sent = Send(destination="b", message=MESSAGE, timeout_s=10, priority=3, ack_requested=True)

@@ -6,7 +6,7 @@ import pytest
 
 from mqdssm.drivers import authentication
 from mqdssm.drivers.authentication import Distrust
-from mqdssm.drivers.replays import SendersReplays
+from mqdssm.drivers.replays import ReplayDetector
 from mqdssm.testing.simulation.driven import DrivenServer
 from mqdssm.testing.simulation.options import options_of
 from mqdssm.testing.simulation.run import Simulation, simulate
@@ -40,7 +40,7 @@ def test_it_is_seen_when_any_signature_is_believed(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.timeout(600)
 def test_it_is_seen_when_what_was_recorded_is_believed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SendersReplays, "admit", everything_is_true)
+    monkeypatch.setattr(ReplayDetector, "admit", everything_is_true)
     assert "is believed twice" in simulate(SEED).violation
 
 

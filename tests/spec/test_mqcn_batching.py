@@ -198,25 +198,25 @@ class TestTooMany:
         assert bench.events == [QueueDeleted(queue(1))]
 
 
-def forged(dice: random.Random) -> do.NotificationReceived:
+def forged(rng: random.Random) -> do.NotificationReceived:
     """A message that anybody can send."""
-    identifier = ONE if dice.random() < 0.5 else UUID(int=dice.getrandbits(128))
-    if dice.random() < 0.3:
+    identifier = ONE if rng.random() < 0.5 else UUID(int=rng.getrandbits(128))
+    if rng.random() < 0.3:
         return updates(deletion(identifier), from_directory_server=False)
-    return received(body(dice.choice(list(NotificationEvent)), identifier, f"dc{dice.randrange(99)}"))
+    return received(body(rng.choice(list(NotificationEvent)), identifier, f"dc{rng.randrange(99)}"))
 
 
 def flood(count: int, minutes: float, refreshes: int) -> None:
     """Forged messages, evenly over some minutes of a simulated clock."""
-    dice = random.Random(8)
+    rng = random.Random(8)
     bench = ReceiverBench(queue(1), queue(2))
     before = bench.queues
-    samples = [forged(dice) for _ in range(1000)]
+    samples = [forged(rng) for _ in range(1000)]
     sizes = []
     tracemalloc.start()
     try:
         for number in range(count):
-            bench.step(samples[dice.randrange(len(samples))])
+            bench.step(samples[rng.randrange(len(samples))])
             bench.advance(minutes * MINUTE / count)
             if number % (count // 10) == 0:
                 sizes.append(tracemalloc.get_traced_memory()[0])

@@ -22,7 +22,7 @@ from mqdssm.model.watching import AttributeChange, ChangeEvent, ObjectChange
 
 @pytest.mark.parametrize("count", [60, pytest.param(1_000, marks=pytest.mark.soak)])
 def test_changes_by_anybody_reach_the_subscribers(world, count):
-    dice = random.Random(count)
+    rng = random.Random(count)
     with enterprise(world) as there:
         here, other = there.machine(settle_s=3600.0), there.machine()
         feed = WatchFeed(world.directory, receiver=here.driver, notifier=there.notifier)
@@ -34,12 +34,12 @@ def test_changes_by_anybody_reach_the_subscribers(world, count):
             wait_until(lambda: watch.is_settled)
             machines = {here.name: here, other.name: other}
             for number in range(count):
-                machine = dice.choice([here, other])
-                name = f"q{dice.randrange(8)}"
+                machine = rng.choice([here, other])
+                name = f"q{rng.randrange(8)}"
                 dn = world.queue_dn(machine.name, name)
                 if not world.ldap.exists(dn):
                     world.queue(machine.name, name)
-                elif dice.random() < 0.3:
+                elif rng.random() < 0.3:
                     world.directory.delete(mqdssm.Queue(pathname=f"{machine.name}\\{name}"))
                 else:  # as any program would
                     world.ldap.modify(dn, f"replace: mSMQQueueQuota\nmSMQQueueQuota: {number}")

@@ -16,7 +16,7 @@ from mqdssm.model.messages import AlreadyPurgedMessage, Command
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState
 from mqdssm.model.seqnum import SequenceNumber
-from mqdssm.samples.seeded_random import Dice
+from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.memory_store.store import MemoryStore
 
 SITE1 = guid_of("site Site1")
@@ -181,20 +181,20 @@ def test_a_full_synchronization_goes_on_where_it_was_given_up(broken) -> None:
 def test_whatever_is_given_up_and_when_all_copies_become_equal(seed) -> None:
     """Any operation may come upon damage, at every server, while the enterprise is changed."""
     net = world()
-    dice = Dice("damage", seed)
+    rng = SeededRandom("damage", seed)
     untouched = of_type(*UNTOUCHED)
     for host in net.hosts.values():
-        host.store.is_hurt = lambda operation: not untouched(operation) and dice.one_in(6)
+        host.store.is_hurt = lambda operation: not untouched(operation) and rng.one_in(6)
     done = []
     for n in range(30):
-        match dice.below(8):
+        match rng.below(8):
             case 0:
-                net.restart(dice.of(list(net.hosts)))
+                net.restart(rng.of(list(net.hosts)))
             case 1:
                 net.create_site(f"S{n}", "")
             case _:
                 done.append((n, queue(net, f"q{n}")))
-        net.run(dice.below(60))
+        net.run(rng.below(60))
     assert any(host.store.hurt for host in net.hosts.values())
     for host in net.hosts.values():
         host.store.is_hurt = of_type()

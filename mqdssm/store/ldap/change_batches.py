@@ -30,10 +30,10 @@ from mqdssm.store.ldap.change_planner import (
 )
 from mqdssm.store.ldap.places import domain_of
 from mqdssm.store.ldap.references import complete
-from mqdssm.store.ldap.renaming import Homes
-from mqdssm.store.ldap.settings_objects import Companions
-from mqdssm.store.ldap.stored_entry import Held, held_of
-from mqdssm.store.ldap.view import DirectoryView, StoreSearches, Viewing
+from mqdssm.store.ldap.renaming import EntryRenamer
+from mqdssm.store.ldap.settings_objects import SettingsObjects
+from mqdssm.store.ldap.stored_entry import StoredEntry, held_of
+from mqdssm.store.ldap.view import DirectoryView, StoreSearches, ViewReader
 from mqdssm.tables.ldap_results import is_full
 from mqdssm.tables.properties import references_of
 
@@ -51,7 +51,7 @@ _STALE: Final = frozenset({NO_SUCH_OBJECT, EXISTS, FAILED_ASSERTION})
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ChangeFailure:
     """Reason why a change was not made.
 
     Attributes:
@@ -109,7 +109,7 @@ class _Course:
     def __init__(
         self, changes: Sequence[PlannedChange], planner: Callable[[Sequence[PlannedChange]], Planner]
     ) -> None:
-        self.failures: dict[int, Failure] = {}
+        self.failures: dict[int, ChangeFailure] = {}
         self.identifiers: list[Guid | None] = []
         self._changes = changes
         self._make_planner = planner
@@ -153,7 +153,7 @@ class _Course:
         wanted = self._changes[at]
         plan, self._kept = self._kept or self._planner.plan(wanted), None
         if plan.status != Hresult.MQ_OK:
-            self.failures[wanted.row] = Failure(plan.status)
+            self.failures[wanted.row] = ChangeFailure(plan.status)
             return None
         if not run.admits(plan):
             self._kept = plan
@@ -163,15 +163,15 @@ class _Course:
         return plan
 
 
-class Applier:
+class ChangeApplier:
     """Writer of changes of one partition."""
 
     def __init__(self, session: Session, reader: StoreSearches) -> None:
         self._session = session
         self._reader = reader
-        self._viewing = Viewing(reader)
-        self.homes = Homes(session, reader)
-        self.companions = Companions(session, reader)
+        self._view_reader = ViewReader(reader)
+        self.entry_renamer = EntryRenamer(session, reader)
+        self.settings_objects = SettingsObjects(session, reader)
         self._maker = EntryBuilder(EntryTarget.of(session), lambda _guids, _class: {})
         self._domain = domain_of(reader.places.root)
 
@@ -214,18 +214,19 @@ class Applier:
         ]
         by_name = [one.numbers.number for one in changes if one.concern.identifier is None]
         concerns = [one.concern for one in changes]
-        return self._viewing.view(changes[0].numbers.partition, concerns, refers, by_name)
+        return self._view_reader.view(changes[0].numbers.partition, concerns, refers, by_name)
 
     def _some(
         self, changes: Sequence[PlannedChange], view: DirectoryView | None
-    ) -> tuple[list[Guid | None], Failure | None]:
+    ) -> tuple[list[Guid | None], ChangeFailure | None]:
         """Make some changes; return the GUIDs of the first ones that are durable, and the next failure."""
         course = _Course(changes, lambda rest: self._planner(rest, view if rest is changes else None))
         failures = course.failures
-        moves = self.homes.moves
+        moves = self.entry_renamer.moves
         while (run := course.next_run()) is not None:
-            if self.homes.moves != moves:  # the plan has the old name: a deletion would not find the entry
-                moves = self.homes.moves
+            if self.entry_renamer.moves != moves:
+                # the plan has the old name: a deletion would not find the entry
+                moves = self.entry_renamer.moves
                 course.plan_again(run)
                 if not run.plans:
                     break
@@ -258,28 +259,28 @@ class Applier:
             return
         complete(self._session, self._reader, [guid for _, guid in written])
         names = (path_of(one) for one, _ in written if one.type is ObjectType.MACHINE)
-        aside = list(self.homes.asides(encoded for name in names if (encoded := _encoded(name))))
+        aside = list(self.entry_renamer.asides(encoded for name in names if (encoded := _encoded(name))))
         for held in aside:
-            self.homes.send_home(parse_name(held.dn))
+            self.entry_renamer.send_home(parse_name(held.dn))
         machines = [guid for one, guid in written if one.type is ObjectType.MACHINE]
-        self.companions.follow([*machines, *(held.identifier for held in aside)])
-        self.companions.follow_sites(guid for one, guid in written if one.type is ObjectType.SITE)
+        self.settings_objects.follow([*machines, *(held.identifier for held in aside)])
+        self.settings_objects.follow_sites(guid for one, guid in written if one.type is ObjectType.SITE)
 
-    def _settle(self, gone: Sequence[Held]) -> None:
+    def _settle(self, gone: Sequence[StoredEntry]) -> None:
         """Do the follow-up work of deletions."""
         machines = [held.identifier for held in gone if _of_machine(held)]
         with _beside():
-            settled = self.homes.settle(gone)
-            self.companions.follow([*machines, *settled], machines)
+            settled = self.entry_renamer.settle(gone)
+            self.settings_objects.follow([*machines, *settled], machines)
 
-    def remove(self, entries: Iterable[Held]) -> None:
+    def remove(self, entries: Iterable[StoredEntry]) -> None:
         """Remove objects and tombstones; entries with others below them become placeholders.
 
         Raises:
             DirectoryError: the directory cannot be reached, or refuses a request.
         """
         for some in split_into_batches(entries, CHANGES_AT_ONCE):
-            failures: dict[int, Failure] = {}
+            failures: dict[int, ChangeFailure] = {}
             requests = [
                 ChangeInFlight(
                     item=Item(
@@ -307,19 +308,23 @@ class Applier:
         plans, failures = run.plans, course.failures
         ahead = self._send([one for _, plan in plans for one in plan.ahead], failures)
         self._leave_placeholders(ahead, failures)
-        self.homes.rename(one for _, plan in plans for one in plan.before)
+        self.entry_renamer.rename(one for _, plan in plans for one in plan.before)
         self._send(course.requests(run), failures)
         course.check()
         last = [one for wanted, plan in plans if wanted.row not in failures for one in plan.last]
         left = self._send(last, failures)
         if left:
             self._leave_placeholders(left, failures)
-        self.homes.rename(one for wanted, plan in plans if wanted.row not in failures for one in plan.behind)
+        self.entry_renamer.rename(
+            one for wanted, plan in plans if wanted.row not in failures for one in plan.behind
+        )
         gone = [one for wanted, plan in plans if wanted.row not in failures for one in plan.gone]
         if gone:
             self._settle(gone)
 
-    def _send(self, requests: Iterable[ChangeInFlight], failures: dict[int, Failure]) -> list[ChangeInFlight]:
+    def _send(
+        self, requests: Iterable[ChangeInFlight], failures: dict[int, ChangeFailure]
+    ) -> list[ChangeInFlight]:
         """Send requests; return deletions that failed because the entries have others below them."""
         left: list[ChangeInFlight] = []
         if requests == []:
@@ -339,23 +344,25 @@ class Applier:
                 failures[row] = failure
         return left
 
-    def _failure(self, request: ChangeInFlight, result: LdapResult) -> Failure:
+    def _failure(self, request: ChangeInFlight, result: LdapResult) -> ChangeFailure:
         if result.code in _BUSY:
             raise GenericDirectoryError(
                 "the server is too busy", dn=request.item.dn, ldap_code=result.code, server_text=result.text
             )
         if result.code in _STALE:
-            return Failure(Hresult.MQ_ERROR_DS_ERROR, stale=True)
+            return ChangeFailure(Hresult.MQ_ERROR_DS_ERROR, stale=True)
         error = self._session.profile.explain(result, request.item.action, request.item.dn)
         if isinstance(error, ObjectAlreadyExists):
-            return Failure(Hresult.MQ_ERROR_DS_ERROR, stale=True)
+            return ChangeFailure(Hresult.MQ_ERROR_DS_ERROR, stale=True)
         log.error(
             "%s of %s: LDAP result %d %s", request.item.action, request.item.dn, result.code, result.text
         )
         full = is_full(result.code, result.text)
-        return Failure(Hresult.MQ_ERROR_DS_IS_FULL if full else Hresult.MQ_ERROR_DS_ERROR)
+        return ChangeFailure(Hresult.MQ_ERROR_DS_IS_FULL if full else Hresult.MQ_ERROR_DS_ERROR)
 
-    def _leave_placeholders(self, requests: Iterable[ChangeInFlight], failures: dict[int, Failure]) -> None:
+    def _leave_placeholders(
+        self, requests: Iterable[ChangeInFlight], failures: dict[int, ChangeFailure]
+    ) -> None:
         """Turn entries of deleted objects into placeholders if they have others below them (decision R53)."""
         replaced = []
         for request in requests:
@@ -365,7 +372,7 @@ class Applier:
                 continue
             held = held_of(entry)
             if held.type is ObjectType.SITE:
-                self.companions.clear(DN.parse(dn))
+                self.settings_objects.clear(DN.parse(dn))
                 if not self._send([request], failures):
                     continue
             item = Item(row=request.item.row, action=Action.MODIFY, dn=dn, attributes=placeholder(held))
@@ -377,7 +384,7 @@ _REFERRED: Final = frozenset({ObjectType.SITE, ObjectType.MACHINE})
 """Types that other objects refer to by their DNs."""
 
 
-def _of_machine(held: Held) -> bool:
+def _of_machine(held: StoredEntry) -> bool:
     """Return True for a machine, or the tombstone of one."""
     return held.type is ObjectType.MACHINE or held.entry.get(DELETED_TYPE) == (b"%d" % ObjectType.MACHINE,)
 

@@ -20,11 +20,10 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, PropertyValue, Scope, deletion_properties
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.store.content import digest_of
 from mqdssm.store.ldap.places import StoredPlace
-from mqdssm.store.ldap.stored_entry import OBJECT_CLASS, TWIN, Held, content_digest
-from mqdssm.store.ldap.view import Concern, DirectoryView
-from mqdssm.store.rules import NAME, kept, replicated
+from mqdssm.store.ldap.stored_entry import OBJECT_CLASS, TWIN, StoredEntry, content_digest
+from mqdssm.store.ldap.view import ChangeSubject, DirectoryView
+from mqdssm.store.rules import NAME, digest_of, kept, replicated
 from mqdssm.tables.numbering import DIGEST, Numbering
 from mqdssm.tables.places import DESCRIPTION, PLACEHOLDER
 from mqdssm.tables.properties import (
@@ -62,7 +61,7 @@ class PlannedChange:
 
     row: int
     command: Command
-    concern: Concern
+    concern: ChangeSubject
     numbers: Numbering
     scope: Scope = Scope.ENTERPRISE
 
@@ -100,7 +99,7 @@ class ChangePlan:
     first: list[ChangeInFlight] = field(default_factory=list)
     last: list[ChangeInFlight] = field(default_factory=list)
     behind: list[Renaming] = field(default_factory=list)
-    gone: list[Held] = field(default_factory=list)
+    gone: list[StoredEntry] = field(default_factory=list)
     status: int = _OK
     identifier: Guid | None = None
 
@@ -178,7 +177,7 @@ class Planner:
             plan.last.append(request(wanted, Action.DELETE, grave.dn, {}, grave))
             self._view.remove(grave)
 
-    def _replace(self, wanted: PlannedChange, held: Held, plan: ChangePlan) -> None:
+    def _replace(self, wanted: PlannedChange, held: StoredEntry, plan: ChangePlan) -> None:
         """Delete an object of another type that has the GUID of the new object (decision R65)."""
         log.warning("%s is replaced by an object of another type: %s", held.dn, wanted.concern.name)
         left = reduced(held)
@@ -189,7 +188,9 @@ class Planner:
         if left is not None:
             self._view.put(held.after(left))
 
-    def _finish(self, wanted: PlannedChange, held: Held | None, grave: Held | None, plan: ChangePlan) -> None:
+    def _finish(
+        self, wanted: PlannedChange, held: StoredEntry | None, grave: StoredEntry | None, plan: ChangePlan
+    ) -> None:
         """Remove the older one of an object and its tombstone, as a crash may leave both (R15)."""
         if grave is not None and wanted.command is Command.DELETE:
             plan.gone.append(grave)  # a crash may have come before other objects got its name
@@ -226,12 +227,12 @@ class Planner:
             aside = aside_of(place.dn, occupant.identifier, wanted.numbers.partition)
             plan.before.append(Renaming(parse_name(occupant.dn), aside))
             self._view.remove(occupant)
-            self._view.put(Held(str(aside), occupant.entry))
+            self._view.put(StoredEntry(str(aside), occupant.entry))
             self._add(wanted, place.dn, target, plan)
         else:
             self._add(wanted, aside_of(place.dn, guid, wanted.numbers.partition), target, plan)
 
-    def _occupant(self, concern: Concern, place: StoredPlace) -> Held | None:
+    def _occupant(self, concern: ChangeSubject, place: StoredPlace) -> StoredEntry | None:
         """Return the entry that has the place of a new object, or the account of a new user."""
         if concern.type is ObjectType.USER:
             sid = concern.properties.get(Propid.U_SID)
@@ -240,7 +241,7 @@ class Planner:
                 return account
         return self._view.at.get(place.dn.normalized)
 
-    def _place(self, concern: Concern, guid: Guid, held: Held | None) -> StoredPlace:
+    def _place(self, concern: ChangeSubject, guid: Guid, held: StoredEntry | None) -> StoredPlace:
         place = self._view.place(concern, guid, path_of(concern))
         if held is not None and (place is None or concern.type in _STAY):
             return StoredPlace(parse_name(held.dn))
@@ -250,7 +251,7 @@ class Planner:
             )
         return place
 
-    def _target(self, concern: Concern, guid: Guid, numbers: Numbering) -> Values:
+    def _target(self, concern: ChangeSubject, guid: Guid, numbers: Numbering) -> Values:
         """Return all attributes that an object's entry is to have."""
         table = PROPERTY_TABLES[concern.type]
         made = entry_of(concern.type, [*concern.properties.items(), (table.identity, guid)], numbers)
@@ -289,7 +290,7 @@ class Planner:
         if self._view.at.get(above.normalized) is None:
             values = new_entry((MANAGER_CLASS,), {DESCRIPTION: (PLACEHOLDER.encode(),)})
             plan.first.append(request(wanted, Action.ADD, str(above), values))
-            self._view.put(Held(str(above), values))
+            self._view.put(StoredEntry(str(above), values))
 
     def _add(self, wanted: PlannedChange, dn: DN, target: Values, plan: ChangePlan) -> None:
         table = PROPERTY_TABLES[wanted.concern.type]
@@ -299,10 +300,16 @@ class Planner:
             values.pop(OBJECT_GUID, None)
             values[TWIN if guid in self._view.elsewhere else OBJECT_GUID] = (bytes(guid),)
         plan.first.append(request(wanted, Action.ADD, str(dn), values))
-        self._view.put(Held(str(dn), values))
+        self._view.put(StoredEntry(str(dn), values))
 
     def _overwrite(
-        self, wanted: PlannedChange, held: Held, target: Values, plan: ChangePlan, *, takes: bool = False
+        self,
+        wanted: PlannedChange,
+        held: StoredEntry,
+        target: Values,
+        plan: ChangePlan,
+        *,
+        takes: bool = False,
     ) -> None:
         """Set the attributes of an entry to those of an object; a placeholder also gets the GUID."""
         table = PROPERTY_TABLES[wanted.concern.type]
@@ -326,12 +333,12 @@ class Planner:
             changes[OBJECT_CLASS] = (*there, *(name.encode() for name in classes))
         self._modify(wanted, held, changes, plan)
 
-    def _modify(self, wanted: PlannedChange, held: Held, changes: Values, plan: ChangePlan) -> None:
+    def _modify(self, wanted: PlannedChange, held: StoredEntry, changes: Values, plan: ChangePlan) -> None:
         plan.first.append(request(wanted, Action.MODIFY, held.dn, changes, held))
         self._view.remove(held)
         self._view.put(held.after(changes))
 
-    def _move(self, wanted: PlannedChange, held: Held, place: StoredPlace, plan: ChangePlan) -> None:
+    def _move(self, wanted: PlannedChange, held: StoredEntry, place: StoredPlace, plan: ChangePlan) -> None:
         """Rename an entry to its object's new name, after its number is written."""
         is_free = self._view.at.get(place.dn.normalized) is None
         if place.dn.normalized != held.key and is_free and held.type not in _STAY:
@@ -384,7 +391,7 @@ class Planner:
         wanted: PlannedChange,
         guid: Guid,
         object_type: ObjectType,
-        there: tuple[Held | None, Held | None],
+        there: tuple[StoredEntry | None, StoredEntry | None],
         plan: ChangePlan,
     ) -> None:
         """Write a tombstone, with the path name for objects that wait for it (decision R53)."""
@@ -400,9 +407,9 @@ class Planner:
         dn = str(self._places.tombstone(wanted.numbers.partition, guid))
         values = new_entry(PROPERTY_TABLES[ObjectType.DELETED_OBJECT].classes, target)
         plan.first.append(request(wanted, Action.ADD, dn, values))
-        self._view.put(Held(dn, values))
+        self._view.put(StoredEntry(dn, values))
 
-    def _remove(self, wanted: PlannedChange, held: Held, plan: ChangePlan) -> None:
+    def _remove(self, wanted: PlannedChange, held: StoredEntry, plan: ChangePlan) -> None:
         """Delete an entry; an entry that has to stay only loses the attributes of replication."""
         plan.gone.append(held)
         stays = reduced(held)
@@ -420,7 +427,7 @@ def request(
     action: Action,
     dn: str,
     attributes: Mapping[str, Sequence[bytes]],
-    held: Held | None = None,
+    held: StoredEntry | None = None,
 ) -> ChangeInFlight:
     """Return a request of a change, with the condition that the entry is as it was read."""
     item = Item(row=wanted.row, action=action, dn=dn, attributes=attributes)
@@ -437,13 +444,13 @@ def is_aside(dn: str) -> bool:
     return _STANDS_ASIDE.fullmatch(DN.parse(dn).name) is not None
 
 
-def is_known(held: Held | None, numbers: Numbering) -> bool:
+def is_known(held: StoredEntry | None, numbers: Numbering) -> bool:
     """Return True if an entry has the number of a change or a higher one."""
     known = None if held is None else held.number_in(numbers.partition)
     return known is not None and known >= numbers.number
 
 
-def path_of(concern: Concern) -> str | None:
+def path_of(concern: ChangeSubject) -> str | None:
     """Return the path name among the properties of a change; None if it is not given."""
     name = NAME[concern.type]
     given = None if name is None else concern.properties.get(name)
@@ -466,7 +473,7 @@ def identified(view: DirectoryView, wanted: PlannedChange) -> PlannedChange:
     return wanted if held is None else replace(wanted, concern=replace(concern, identifier=held.identifier))
 
 
-def located(view: DirectoryView, wanted: PlannedChange) -> Held | None:
+def located(view: DirectoryView, wanted: PlannedChange) -> StoredEntry | None:
     """Return the object of an `identified` change in its partition; None if it does not exist."""
     guid = wanted.concern.identifier
     held = None if guid is None else view.objects.get(guid)
@@ -479,7 +486,7 @@ _STAY: Final = frozenset({ObjectType.ENTERPRISE, ObjectType.USER, ObjectType.ROU
 """Types whose entries are never renamed."""
 
 
-def reduced(held: Held) -> Values | None:
+def reduced(held: StoredEntry) -> Values | None:
     """Return the changes of an entry that outlives its object; None if the entry is deleted.
 
     The enterprise's entry belongs to the base tree, an account to its user (decision R28).
@@ -491,12 +498,12 @@ def reduced(held: Held) -> Values | None:
     return None
 
 
-def placeholder(held: Held) -> Values:
+def placeholder(held: StoredEntry) -> Values:
     """Return the changes that turn an object's entry into a placeholder, as it has others below it."""
     return {**_emptied(held), DESCRIPTION: (PLACEHOLDER.encode(),)}
 
 
-def _emptied(held: Held, keep: Iterable[str] = ()) -> Values:
+def _emptied(held: StoredEntry, keep: Iterable[str] = ()) -> Values:
     table = PROPERTY_TABLES[held.type or ObjectType.MACHINE]
     gone = {*table.attributes, EXACT, PATH_NAME, OBJECT_GUID, TWIN} - set(keep)
     return {name: () for name in sorted(gone) if name in held.entry}

@@ -27,7 +27,7 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.queuenames import name_of
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store.ldap.ranges import TOMBSTONE
-from mqdssm.store.ldap.stored_entry import Held, content_digest, held_of, values_of
+from mqdssm.store.ldap.stored_entry import StoredEntry, content_digest, held_of, values_of
 from mqdssm.store.ldap.view import TERMS_MAX, StoreSearches
 from mqdssm.tables.ldap_results import is_full
 from mqdssm.tables.numbering import DIGEST, NUMBER
@@ -154,7 +154,7 @@ class ForeignChanges:
             else:
                 yield found
 
-    def _foreign(self, held: Held, version: str) -> ForeignObject | None:
+    def _foreign(self, held: StoredEntry, version: str) -> ForeignObject | None:
         """Return the change of another program in an entry; None if there is none."""
         object_type = held.type or next((_TYPES[name] for name in _TYPES if held.has_class(name)), None)
         if object_type is None or held.identifier is None:
@@ -180,7 +180,7 @@ class ForeignChanges:
             properties=properties,
         )
 
-    def _creation(self, held: Held, object_type: ObjectType) -> tuple[Guid | None, Properties]:
+    def _creation(self, held: StoredEntry, object_type: ObjectType) -> tuple[Guid | None, Properties]:
         """Return the partition and the properties of a queue without a number; for other types nothing."""
         if object_type is not ObjectType.QUEUE:
             return None, ()

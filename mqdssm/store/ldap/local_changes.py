@@ -9,10 +9,10 @@ from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.store import rules
-from mqdssm.store.ldap.change_batches import Applier
+from mqdssm.store.ldap.change_batches import ChangeApplier
 from mqdssm.store.ldap.change_planner import PlannedChange, identified, is_known, located, path_of
-from mqdssm.store.ldap.stored_entry import Held, held_of, values_of
-from mqdssm.store.ldap.view import Concern, DirectoryView, StoreSearches
+from mqdssm.store.ldap.stored_entry import StoredEntry, held_of, values_of
+from mqdssm.store.ldap.view import ChangeSubject, DirectoryView, StoreSearches
 from mqdssm.tables.numbering import PARTITION, Numbering
 from mqdssm.tables.properties import PROPERTY_TABLES
 
@@ -20,10 +20,10 @@ _NOT_FOUND: Final = ObjectOutcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
 _QUEUE_CLASS: Final = PROPERTY_TABLES[ObjectType.QUEUE].classes[0]
 
 
-class Authority:
+class LocalChanges:
     """Checks and makes the changes that clients ask for."""
 
-    def __init__(self, reader: StoreSearches, applier: Applier) -> None:
+    def __init__(self, reader: StoreSearches, applier: ChangeApplier) -> None:
         self._reader = reader
         self._applier = applier
 
@@ -34,7 +34,9 @@ class Authority:
         guid = None if problem else rules.identifier_in(kind, operation.properties)
         if problem is not None or guid is None:
             return ObjectOutcome(status=problem or Hresult.MQ_ERROR_PROPERTY)
-        concern = Concern(kind, guid, None, rules.whole(kind, operation.path_name, operation.properties))
+        concern = ChangeSubject(
+            kind, guid, None, rules.whole(kind, operation.path_name, operation.properties)
+        )
         wanted = self._wanted(Command.CREATE, concern, operation)
         view = self._applier.view([wanted])
         held = view.objects.get(guid)
@@ -43,7 +45,7 @@ class Authority:
         problem = self._taken(view, wanted, held) or self._homeless(concern, operation.partition_id)
         return self._apply(wanted, view) if problem is None else ObjectOutcome(status=problem)
 
-    def _taken(self, view: DirectoryView, wanted: PlannedChange, held: Held | None) -> Hresult | None:
+    def _taken(self, view: DirectoryView, wanted: PlannedChange, held: StoredEntry | None) -> Hresult | None:
         """Return an error if another object has the identifier or the path name."""
         concern = wanted.concern
         path = path_of(concern)
@@ -62,7 +64,7 @@ class Authority:
         foreign = not there.is_object and (there.identifier is not None or not of_class)
         return rules.EXISTS[concern.type] if foreign else None
 
-    def _homeless(self, concern: Concern, partition: Guid) -> Hresult | None:
+    def _homeless(self, concern: ChangeSubject, partition: Guid) -> Hresult | None:
         """Return an error if a queue has no machine in its partition."""
         path = path_of(concern)
         if concern.type is not ObjectType.QUEUE or path is None:
@@ -75,7 +77,7 @@ class Authority:
         """Update Directory Object ([MS-MQDS] 3.1.6.4)."""
         kind = operation.object_type
         properties = rules.kept(kind, operation.properties) if kind in PROPERTY_TABLES else {}
-        concern = Concern(kind, operation.identifier, operation.path_name, properties)
+        concern = ChangeSubject(kind, operation.identifier, operation.path_name, properties)
         wanted = self._wanted(Command.UPDATE, concern, operation)
         view = self._applier.view([wanted])
         wanted = identified(view, wanted)
@@ -94,12 +96,12 @@ class Authority:
                 problem = rules.EXISTS[kind]
         if problem is not None:
             return ObjectOutcome(status=problem)
-        named = self._wanted(Command.UPDATE, Concern(kind, guid, None, properties), operation)
+        named = self._wanted(Command.UPDATE, ChangeSubject(kind, guid, None, properties), operation)
         return self._apply(named, view if operation.identifier is not None else None)
 
     def delete(self, operation: DeleteObject) -> ObjectOutcome:
         """Delete Directory Object ([MS-MQDS] 3.1.6.5), tombstone first."""
-        concern = Concern(operation.object_type, operation.identifier, operation.path_name, {})
+        concern = ChangeSubject(operation.object_type, operation.identifier, operation.path_name, {})
         wanted = self._wanted(Command.DELETE, concern, operation)
         view = self._applier.view([wanted])
         wanted = identified(view, wanted)
@@ -108,11 +110,11 @@ class Authority:
             return self._repeated(view, wanted)
         if not is_known(held, wanted.numbers) and held.type is ObjectType.MACHINE and self._has_queues(held):
             return ObjectOutcome(status=Hresult.MQ_ERROR)
-        named = Concern(operation.object_type, held.identifier, None, {})
+        named = ChangeSubject(operation.object_type, held.identifier, None, {})
         again = self._wanted(Command.DELETE, named, operation)
         return self._apply(again, view if operation.identifier is not None else None)
 
-    def _has_queues(self, machine: Held) -> bool:
+    def _has_queues(self, machine: StoredEntry) -> bool:
         """Return True if a machine has queues of its partition: below it by name, or by PROPID_Q_QMID."""
         if machine.numbers is None:
             return False
@@ -127,7 +129,7 @@ class Authority:
         named = Equal("mqisQueueManagerID", bytes(machine.identifier or b""))
         return next(self._reader.find(And((wanted, named)), ["1.1"]), None) is not None
 
-    def _target(self, view: DirectoryView, wanted: PlannedChange) -> Held | None:
+    def _target(self, view: DirectoryView, wanted: PlannedChange) -> StoredEntry | None:
         """Return the object of a change in its partition if it has the right type, else None."""
         held = located(view, wanted)
         return held if held is not None and held.type is wanted.concern.type else None
@@ -143,7 +145,7 @@ class Authority:
         return _NOT_FOUND
 
     def _wanted(
-        self, command: Command, concern: Concern, operation: CreateObject | UpdateObject | DeleteObject
+        self, command: Command, concern: ChangeSubject, operation: CreateObject | UpdateObject | DeleteObject
     ) -> PlannedChange:
         numbers = Numbering(operation.partition_id, operation.seq_number)
         if isinstance(operation, DeleteObject):

@@ -16,7 +16,7 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import DeletedObject
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
-from mqdssm.store.ldap.stored_entry import Held, held_of, values_of
+from mqdssm.store.ldap.stored_entry import StoredEntry, held_of, values_of
 from mqdssm.store.ldap.view import StoreSearches
 from mqdssm.tables.numbering import (
     BUCKET,
@@ -81,7 +81,7 @@ class NumberSearches:
         last: int,
         *,
         hint: int = SLICE_NUMBERS,
-    ) -> Iterator[list[Held]]:
+    ) -> Iterator[list[StoredEntry]]:
         """Yield all entries with numbers from `first` to `last`, ascending, as slices; only one is in memory.
 
         A range is searched bucket by bucket; beyond `ENUMERATED_NUMBERS_MAX` numbers the rest is searched by
@@ -134,7 +134,7 @@ class NumberSearches:
                 break
         return skipped
 
-    def _wide(self, partition: Guid, first: int, last: int) -> Iterator[list[Held]]:
+    def _wide(self, partition: Guid, first: int, last: int) -> Iterator[list[StoredEntry]]:
         """Yield the entries of a range of millions of numbers, after a search for those in use."""
         wanted = range_filter(partition, first, last)
         numbers = sorted(int(entry.first(NUMBER) or b"0") for entry in self._reader.find(wanted, (NUMBER,)))
@@ -146,7 +146,7 @@ class NumberSearches:
             yield self._sorted(range_filter(partition, some[0], some[-1], buckets))
             numbers = numbers[len(some) :]
 
-    def _sorted(self, wanted: LdapFilter) -> list[Held]:
+    def _sorted(self, wanted: LdapFilter) -> list[StoredEntry]:
         found = [held for entry in self._reader.find(wanted) if (held := held_of(entry)).numbers is not None]
         for held in found:
             bucket = held.entry.get(BUCKET, ())
@@ -239,11 +239,11 @@ def _number_of(raw: bytes | None, bucket: int) -> SequenceNumber:
     return number
 
 
-def _number(held: Held) -> tuple[int, bytes]:
+def _number(held: StoredEntry) -> tuple[int, bytes]:
     return 0 if held.numbers is None else held.numbers.number, bytes(held.identifier or b"")
 
 
-def properties_in(held: Held) -> Properties:
+def properties_in(held: StoredEntry) -> Properties:
     """Return the properties in a change of an object, without unreadable ones (decision R67).
 
     Raises:
@@ -253,13 +253,13 @@ def properties_in(held: Held) -> Properties:
     return rules.replicated(kind, identifier, values_of(held, kind, CHANGED[kind]))
 
 
-def _named(held: Held) -> tuple[ObjectType, Guid]:
+def _named(held: StoredEntry) -> tuple[ObjectType, Guid]:
     if held.type is None or held.identifier is None:
         raise MappingError(f"{held.dn} has a number, and is no object: its class or its GUID is gone")
     return held.type, held.identifier
 
 
-def read_of(held: Held | None) -> ObjectRead:
+def read_of(held: StoredEntry | None) -> ObjectRead:
     """Return an entry as the result of Read Directory Object."""
     if held is None or held.numbers is None:
         return ObjectRead(status=Hresult.MQDS_OBJECT_NOT_FOUND)
@@ -272,7 +272,7 @@ def read_of(held: Held | None) -> ObjectRead:
     )
 
 
-def change_of(held: Held, purged: SequenceNumber) -> tuple[DirectoryChange, int]:
+def change_of(held: StoredEntry, purged: SequenceNumber) -> tuple[DirectoryChange, int]:
     """Return an object or tombstone as a change for synchronization, and its approximate octets."""
     kind, identifier = _named(held)
     if held.numbers is None:

@@ -31,8 +31,8 @@ from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.propids import ObjectType
 from mqdssm.store.ldap.change_planner import MANAGER_CLASS, Renaming, aside_of, is_aside, path_of
 from mqdssm.store.ldap.references import follow, see_to
-from mqdssm.store.ldap.stored_entry import TWIN, Held, held_of, values_of
-from mqdssm.store.ldap.view import Concern, DirectoryView, StoreSearches, Viewing
+from mqdssm.store.ldap.stored_entry import TWIN, StoredEntry, held_of, values_of
+from mqdssm.store.ldap.view import ChangeSubject, DirectoryView, StoreSearches, ViewReader
 from mqdssm.tables.ldap_results import is_full
 from mqdssm.tables.properties import NAME as PATH_NAME
 from mqdssm.tables.properties import OBJECT_GUID, PROPERTY_TABLES
@@ -53,7 +53,7 @@ def _may_pass(error: DirectoryError) -> bool:
     return code is None or code in BUSY_CODES or is_full(code, error.server_text)
 
 
-class Homes:
+class EntryRenamer:
     """Renames entries to the names of their objects, as soon as these are free.
 
     Attributes:
@@ -64,7 +64,7 @@ class Homes:
         self.moves = 0
         self._session = session
         self._reader = reader
-        self._viewing = Viewing(reader)
+        self._view_reader = ViewReader(reader)
 
     def rename(self, renamings: Iterable[Renaming]) -> None:
         """Rename entries; an entry whose renaming is refused keeps its DN, which no property shows.
@@ -105,7 +105,7 @@ class Homes:
 
     # -- displaced objects
 
-    def settle(self, gone: Iterable[Held]) -> list[Guid]:
+    def settle(self, gone: Iterable[StoredEntry]) -> list[Guid]:
         """Give displaced objects the GUIDs and names of deleted ones; return the machines among them."""
         terms: list[LdapFilter] = []
         for held in gone:
@@ -120,28 +120,30 @@ class Homes:
                 machines.append(held.identifier)
         return machines
 
-    def settle_one(self, held: Held) -> None:
+    def settle_one(self, held: StoredEntry) -> None:
         """Give a displaced object its own GUID and name, if no other object has them."""
         if not held.is_object or not (is_aside(held.dn) or TWIN in held.entry):
             return
         if held.type is None or held.identifier is None or held.numbers is None:
             return
-        concern = Concern(held.type, held.identifier, None, values_of(held, held.type))
-        view = self._viewing.view(held.numbers.partition, [concern])
+        concern = ChangeSubject(held.type, held.identifier, None, values_of(held, held.type))
+        view = self._view_reader.view(held.numbers.partition, [concern])
         there = view.elsewhere.get(held.identifier)
         if TWIN in held.entry and (there is None or TWIN in there.entry):
             self._give_guid(held, held.identifier)
         if is_aside(held.dn):
             self._give_place(held, held.identifier, concern, view)
 
-    def _give_guid(self, held: Held, identifier: Guid) -> None:
+    def _give_guid(self, held: StoredEntry, identifier: Guid) -> None:
         changes = {OBJECT_GUID: (bytes(identifier),), TWIN: ()}
         item = Item(row=0, action=Action.MODIFY, dn=held.dn, attributes=changes)
         # no condition: slapd's overlay unique applies it to its own search, too, and fails
         for request, result in self._session.loader.send([ChangeInFlight(item=item)]):
             see_to(self._session, request, result)
 
-    def _give_place(self, held: Held, identifier: Guid, concern: Concern, view: DirectoryView) -> None:
+    def _give_place(
+        self, held: StoredEntry, identifier: Guid, concern: ChangeSubject, view: DirectoryView
+    ) -> None:
         """Rename an object to its own DN, if that is free or, for a machine, has a placeholder."""
         place = view.place(concern, identifier, path_of(concern))
         if place is None:
@@ -158,7 +160,7 @@ class Homes:
 
     # -- queues of displaced machines
 
-    def asides(self, path_names: Iterable[bytes]) -> Iterator[Held]:
+    def asides(self, path_names: Iterable[bytes]) -> Iterator[StoredEntry]:
         """Yield the displaced machines that have some path names."""
         terms = (Equal(PATH_NAME, raw) for raw in path_names if raw)
         for entry in list(self._reader.any_of(terms, _OF_MACHINE)):
@@ -177,8 +179,10 @@ class Homes:
         for held in map(held_of, found):
             if held.identifier is None or held.numbers is None:
                 continue
-            concern = Concern(ObjectType.QUEUE, held.identifier, None, values_of(held, ObjectType.QUEUE))
-            view = self._viewing.view(held.numbers.partition, [concern])
+            concern = ChangeSubject(
+                ObjectType.QUEUE, held.identifier, None, values_of(held, ObjectType.QUEUE)
+            )
+            view = self._view_reader.view(held.numbers.partition, [concern])
             place = view.place(concern, held.identifier, path_of(concern))
             if place is None or place.dn.parent.normalized == above.normalized:
                 continue

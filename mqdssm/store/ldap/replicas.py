@@ -23,7 +23,7 @@ from mqdssm.store.ldap.foreign import UNNUMBERED
 from mqdssm.store.ldap.places import DirectoryPlaces
 from mqdssm.store.ldap.ranges import NumberSearches, change_of
 from mqdssm.store.ldap.state import StateKeeper
-from mqdssm.store.ldap.stored_entry import Held, readable
+from mqdssm.store.ldap.stored_entry import StoredEntry, readable
 from mqdssm.store.ldap.view import StoreSearches
 from mqdssm.tables.numbering import PARTITION
 from mqdssm.tables.properties import NAME
@@ -121,17 +121,17 @@ class Replica:
                 found[identifier] = _with_last(state, max(state.last, highest))
         return found
 
-    def objects(self, partition: Guid) -> Iterator[Held]:
+    def objects(self, partition: Guid) -> Iterator[StoredEntry]:
         """Yield objects and tombstones of a partition; damaged entries are logged."""
         yield from readable(self._reader.find(Equal(PARTITION, bytes(partition))))
 
-    def objects_of(self, partition: Guid, identifiers: Iterable[Guid]) -> Iterator[Held]:
+    def objects_of(self, partition: Guid, identifiers: Iterable[Guid]) -> Iterator[StoredEntry]:
         """Yield some objects and tombstones of a partition."""
         for held in self._reader.holding(identifiers):
             if held.numbers is not None and held.numbers.partition == partition:
                 yield held
 
-    def unnumbered(self) -> Iterator[Held]:
+    def unnumbered(self) -> Iterator[StoredEntry]:
         """Yield objects that another program created: they have a GUID and no number."""
         yield from readable(self._reader.find(UNNUMBERED))
 
@@ -209,9 +209,9 @@ class ReplicaComparison:
     ) -> Iterator[ReplicaDifference]:
         """Read objects that differ a second time, as servers keep working meanwhile."""
         states = _states(a, b, partition)
-        entries: list[dict[Guid, Held]] = []
+        entries: list[dict[Guid, StoredEntry]] = []
         for replica in (a, b):
-            newest: dict[Guid, Held] = {}
+            newest: dict[Guid, StoredEntry] = {}
             for held in replica.objects_of(partition, keys):
                 if held.identifier is not None:
                     newest[held.identifier] = max(
@@ -240,7 +240,7 @@ def _states(a: Replica, b: Replica, partition: Guid) -> tuple[DirectoryPartition
     return a.partitions().get(partition, nothing), b.partitions().get(partition, nothing)
 
 
-def _version(held: Held | None) -> _Version | None:
+def _version(held: StoredEntry | None) -> _Version | None:
     if held is None or held.numbers is None:
         return None
     change, _ = change_of(held, MIN)
@@ -249,7 +249,7 @@ def _version(held: Held | None) -> _Version | None:
     return _Version(held.numbers.number, held.type or ObjectType.DELETED_OBJECT, digest)
 
 
-def _note_version(found: dict[Guid, _Version], held: Held) -> None:
+def _note_version(found: dict[Guid, _Version], held: StoredEntry) -> None:
     version = _version(held)
     if version is None or held.identifier is None:
         raise MappingError(f"{held.dn} has no number or no GUID")
@@ -284,7 +284,7 @@ def _judge(
     return DifferenceKind.MISSING if older is None else DifferenceKind.NUMBER
 
 
-def _damaged(replica: Replica, partition: Guid, held: Held) -> ReplicaDifference:
+def _damaged(replica: Replica, partition: Guid, held: StoredEntry) -> ReplicaDifference:
     return ReplicaDifference(
         kind=DifferenceKind.DAMAGED,
         replicas=(replica.name,),
@@ -296,7 +296,7 @@ def _damaged(replica: Replica, partition: Guid, held: Held) -> ReplicaDifference
 
 
 def _difference(
-    kind: str, names: tuple[str, str], pair: tuple[Held | None, Held | None], partition: Guid
+    kind: str, names: tuple[str, str], pair: tuple[StoredEntry | None, StoredEntry | None], partition: Guid
 ) -> ReplicaDifference:
     numbers = tuple(None if one is None or one.numbers is None else one.numbers.number for one in pair)
     if (numbers[1] or MIN) > (numbers[0] or MIN) or numbers[0] is None:
@@ -314,12 +314,12 @@ def _difference(
     )
 
 
-def _name(held: Held) -> str:
+def _name(held: StoredEntry) -> str:
     raws = held.entry.get(NAME, ())
     return raws[0].decode(errors="replace") if raws else held.dn
 
 
-def _differing(pair: tuple[Held | None, Held | None]) -> tuple[str, ...]:
+def _differing(pair: tuple[StoredEntry | None, StoredEntry | None]) -> tuple[str, ...]:
     if pair[0] is None or pair[1] is None:
         return ()
     a, b = (dict(change_of(held, MIN)[0].properties) for held in pair if held is not None)

@@ -27,7 +27,7 @@ from mqdssm.model.dn import DN
 from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.propids import ObjectType
 from mqdssm.store.ldap.change_planner import MANAGER_CLASS, is_aside
-from mqdssm.store.ldap.stored_entry import Held
+from mqdssm.store.ldap.stored_entry import StoredEntry
 from mqdssm.store.ldap.view import StoreSearches
 from mqdssm.tables.dependent_objects import SETTINGS_CLASS
 from mqdssm.tables.places import sites_dn
@@ -45,7 +45,7 @@ _SERVES: Final = any_of(
 _SERVERS: Final = And((Equal("objectClass", MANAGER_CLASS.encode()), _SERVES))
 
 
-class Companions:
+class SettingsObjects:
     """Writer of the settings objects of one directory."""
 
     def __init__(self, session: Session, reader: StoreSearches) -> None:
@@ -67,7 +67,7 @@ class Companions:
         if not wanted:
             return
         dead = {one for one in gone if one is not None}
-        machines: dict[Guid, Held] = {}
+        machines: dict[Guid, StoredEntry] = {}
         for held in self._reader.holding(wanted):
             guid = held.identifier
             if guid is None or (held.type is not ObjectType.MACHINE and not held.is_tombstone):
@@ -133,7 +133,7 @@ class Companions:
             log.warning("%s: its settings objects are not what they should be: %s", name, error)
 
 
-def _served(held: Held, identifier: Guid) -> Served:
+def _served(held: StoredEntry, identifier: Guid) -> Served:
     values = {name.lower(): list(held.entry.get(name, ())) for name in ATTRIBUTES}
     return Served.of(Entry(held.dn, values | {OBJECT_GUID.lower(): [bytes(identifier)]}))
 

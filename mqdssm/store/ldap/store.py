@@ -28,18 +28,18 @@ from mqdssm.model.messages import Command, DirectoryChange
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
+from mqdssm.store.damage_log import DamageLog
 from mqdssm.store.ldap import references
-from mqdssm.store.ldap.change_batches import Applier
+from mqdssm.store.ldap.change_batches import ChangeApplier
 from mqdssm.store.ldap.change_planner import MANAGER_CLASS, PlannedChange
 from mqdssm.store.ldap.directory_owner import Owner, claim
 from mqdssm.store.ldap.foreign import ForeignChanges
-from mqdssm.store.ldap.local_changes import Authority
+from mqdssm.store.ldap.local_changes import LocalChanges
 from mqdssm.store.ldap.places import DirectoryPlaces
 from mqdssm.store.ldap.ranges import TOMBSTONE, NumberSearches, range_filter, read_of
 from mqdssm.store.ldap.state import StateKeeper, delete_all
-from mqdssm.store.ldap.stored_entry import Held, held_of, readable, values_of
-from mqdssm.store.ldap.view import Concern, StoreSearches
-from mqdssm.store.log_throttle import Teller
+from mqdssm.store.ldap.stored_entry import StoredEntry, held_of, readable, values_of
+from mqdssm.store.ldap.view import ChangeSubject, StoreSearches
 from mqdssm.store.performer import FULL, performers
 from mqdssm.tables import schema_mqis
 from mqdssm.tables.creation import DEFAULTS
@@ -100,7 +100,7 @@ class LdapStore:
         self._closes_session = closes_session
         self._is_closed = False
         self._is_mended = False
-        self._teller = Teller()
+        self._damage_log = DamageLog()
         _check(session)
         places = DirectoryPlaces(session)
         self._reader = StoreSearches(session, places)
@@ -109,8 +109,8 @@ class LdapStore:
         self._state.prepare()
         if owner is not None:
             claim(session, places, owner)
-        self._applier = Applier(session, self._reader)
-        self._authority = Authority(self._reader, self._applier)
+        self._applier = ChangeApplier(session, self._reader)
+        self._authority = LocalChanges(self._reader, self._applier)
         self._foreign = ForeignChanges(session, self._reader)
         self._find_foreign = self._foreign.find
         self._performers = performers(self)
@@ -163,7 +163,7 @@ class LdapStore:
             damaged = _DAMAGED.get(type(operation))
             if damaged is None:
                 raise
-            self._teller.tell(operation, str(error))
+            self._damage_log.report(operation, str(error))
             return damaged
         except DirectoryError as error:
             full = FULL.get(type(operation))
@@ -222,7 +222,7 @@ class LdapStore:
         if self._is_mended:
             return
         names = partial(references.mend, self._session, self._reader)
-        for mend in (self._applier.homes.mend, self._applier.companions.mend, names):
+        for mend in (self._applier.entry_renamer.mend, self._applier.settings_objects.mend, names):
             try:
                 mend()
             except MappingError as error:  # replication does not depend on it
@@ -260,7 +260,7 @@ class LdapStore:
         for held in readable(self._reader.find(wanted)):
             if held.type is None or held.identifier is None or not held.is_object:
                 continue
-            concern = Concern(held.type, held.identifier, None, values_of(held, held.type))
+            concern = ChangeSubject(held.type, held.identifier, None, values_of(held, held.type))
             numbers = Numbering(partition, number)
             again = PlannedChange(row=0, command=Command.CREATE, concern=concern, numbers=numbers)
             try:
@@ -294,7 +294,7 @@ class LdapStore:
     # -- reading
 
     def _read(self, operation: ops.ReadObject) -> ops.ObjectRead:
-        found: Iterator[Held] = iter(())
+        found: Iterator[StoredEntry] = iter(())
         if operation.identifier is not None:
             found = self._reader.holding([operation.identifier])
         elif operation.path_name is not None:
@@ -376,12 +376,13 @@ class LdapStore:
         above = Equal("objectClass", MANAGER_CLASS.encode())
         for wanted in (And((*marked, Not(above))), And(marked)):  # queues before their machines
             moves = -1
-            while moves != self._applier.homes.moves:  # entries that were read before may have been moved
-                moves = self._applier.homes.moves
+            while moves != self._applier.entry_renamer.moves:
+                # entries that were read before may have been moved
+                moves = self._applier.entry_renamer.moves
                 self._applier.remove(map(held_of, self._reader.find(wanted)))
         aside = And((Equal(PARTITION, bytes(partition)), Substrings("cn", any=(b"@",))))
         for entry in list(self._reader.find(aside)):
-            self._applier.homes.settle_one(held_of(entry))
+            self._applier.entry_renamer.settle_one(held_of(entry))
         return _DONE
 
 
@@ -408,7 +409,7 @@ def _check(session: Session) -> None:
         )
 
 
-def _serves(held: Held, service: int) -> bool:
+def _serves(held: StoredEntry, service: int) -> bool:
     value = values_of(held, ObjectType.MACHINE, (Propid.QM_SERVICE,)).get(Propid.QM_SERVICE)
     return isinstance(value, int) and bool(value & service)
 
@@ -429,7 +430,7 @@ def _wanted(row: int, change: DirectoryChange) -> PlannedChange | Hresult:
     command = Command(change.command)
     if command is Command.DELETE:
         kind = rules.type_said(change.get(Propid.D_OBJTYPE))
-        concern = Concern(kind, change.guid_identifier, change.path_name, {})
+        concern = ChangeSubject(kind, change.guid_identifier, change.path_name, {})
         scope = rules.scope_said(change.get(Propid.D_SCOPE))
         return PlannedChange(row=row, command=command, concern=concern, numbers=numbers, scope=scope)
     object_type = change.object_type
@@ -437,21 +438,21 @@ def _wanted(row: int, change: DirectoryChange) -> PlannedChange | Hresult:
         return Hresult.MQDS_WRONG_OBJ_TYPE
     if command is Command.UPDATE:
         properties = rules.kept(object_type, change.properties)
-        concern = Concern(object_type, change.guid_identifier, change.path_name, properties)
+        concern = ChangeSubject(object_type, change.guid_identifier, change.path_name, properties)
         return PlannedChange(row=row, command=command, concern=concern, numbers=numbers)
     identifier = change.guid_identifier or rules.identifier_in(object_type, change.properties)
     if identifier is None:
         return Hresult.MQ_ERROR_PROPERTY
     whole = rules.whole(object_type, change.path_name, change.properties)
-    concern = Concern(object_type, identifier, None, whole)
+    concern = ChangeSubject(object_type, identifier, None, whole)
     return PlannedChange(row=row, command=command, concern=concern, numbers=numbers)
 
 
-def _deletion(row: int, grave: Held) -> PlannedChange | None:
+def _deletion(row: int, grave: StoredEntry) -> PlannedChange | None:
     """Return the deletion that left a tombstone; None if the tombstone has no number or GUID."""
     if grave.numbers is None or grave.identifier is None:
         return None
-    concern = Concern(ObjectType.DELETED_OBJECT, grave.identifier, None, {})
+    concern = ChangeSubject(ObjectType.DELETED_OBJECT, grave.identifier, None, {})
     return PlannedChange(row=row, command=Command.DELETE, concern=concern, numbers=grave.numbers)
 
 

@@ -13,8 +13,7 @@ from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.messages import PropertyValue
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.seqnum import SequenceNumber
-from mqdssm.store.content import digest_of
-from mqdssm.store.rules import name_key, replicated
+from mqdssm.store.rules import digest_of, name_key, replicated
 from mqdssm.tables import numbering
 from mqdssm.tables.numbering import Numbering, numbering_of
 from mqdssm.tables.places import DESCRIPTION
@@ -46,7 +45,7 @@ _TYPES_BY_CLASS: Final[Mapping[bytes, ObjectType]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredEntry:
     """An entry that may hold an object.
 
     Attributes:
@@ -124,10 +123,10 @@ class Held:
         values = self.numbers.values()
         return And(tuple(Equal(name, values[name][0]) for name in (numbering.PARTITION, numbering.NUMBER)))
 
-    def after(self, changes: Mapping[str, Sequence[bytes]]) -> "Held":
+    def after(self, changes: Mapping[str, Sequence[bytes]]) -> "StoredEntry":
         """Return the entry with some attributes replaced."""
         entry = {name: raws for name, raws in {**self.entry, **changes}.items() if raws}
-        return Held(self.dn, entry)
+        return StoredEntry(self.dn, entry)
 
 
 def _type_of(classes: Iterable[bytes]) -> ObjectType | None:
@@ -135,7 +134,7 @@ def _type_of(classes: Iterable[bytes]) -> ObjectType | None:
 
 
 def values_of(
-    held: Held, object_type: ObjectType, wanted: Iterable[Propid] | None = None
+    held: StoredEntry, object_type: ObjectType, wanted: Iterable[Propid] | None = None
 ) -> dict[Propid, PropertyValue]:
     """Return the properties of an object; unreadable ones are left out and logged (decision R67)."""
     found, problems = readable_of(object_type, held.entry, wanted)
@@ -144,7 +143,7 @@ def values_of(
     return found
 
 
-def content_digest(held: Held) -> bytes:
+def content_digest(held: StoredEntry) -> bytes:
     """Return the digest of the properties in a change of an object (decision R112).
 
     Raises:
@@ -156,7 +155,7 @@ def content_digest(held: Held) -> bytes:
     return digest_of(replicated(held.type, held.identifier, found))
 
 
-def held_of(entry: Entry) -> Held:
+def held_of(entry: Entry) -> StoredEntry:
     """Return an entry that was read with all its attributes.
 
     Raises:
@@ -164,12 +163,12 @@ def held_of(entry: Entry) -> Held:
     """
     spelt = {_SPELT[name]: tuple(raws) for name, raws in entry.attributes.items() if name in _SPELT}
     try:
-        return Held(entry.dn, spelt)
+        return StoredEntry(entry.dn, spelt)
     except ValueError as error:  # a MappingError, or an invalid GUID
         raise MappingError(f"{entry.dn}: {error}") from None
 
 
-def readable(entries: Iterable[Entry]) -> Iterator[Held]:
+def readable(entries: Iterable[Entry]) -> Iterator[StoredEntry]:
     """Yield the entries that are not damaged; damaged ones are logged (decision R83)."""
     for entry in entries:
         try:

@@ -18,7 +18,7 @@ from mqdssm.model.messages import PropertyValue
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.store.ldap.places import DirectoryPlaces, StoredPlace
-from mqdssm.store.ldap.stored_entry import IDENTITY_ATTRIBUTES, Held, held_of
+from mqdssm.store.ldap.stored_entry import IDENTITY_ATTRIBUTES, StoredEntry, held_of
 from mqdssm.store.rules import name_key
 from mqdssm.tables import places as names
 from mqdssm.tables.numbering import BUCKET, NUMBER, bucket_of, number_value
@@ -30,7 +30,7 @@ COMPUTER: Final = "computer"
 
 
 @dataclass(frozen=True, slots=True)
-class Concern:
+class ChangeSubject:
     """Object of a change, with the properties that the change sets.
 
     Attributes:
@@ -80,7 +80,7 @@ class StoreSearches:
             either = any_of(*batch)
             yield from self.find(either if within is None else And((within, either)), attributes)
 
-    def holding(self, identifiers: Iterable[Guid]) -> Iterator[Held]:
+    def holding(self, identifiers: Iterable[Guid]) -> Iterator[StoredEntry]:
         """Yield the entries of objects and tombstones with some GUIDs."""
         unique = dict.fromkeys(identifiers)
         terms = (Or(tuple(Equal(name, bytes(one)) for name in IDENTITY_ATTRIBUTES)) for one in unique)
@@ -90,7 +90,7 @@ class StoreSearches:
                 seen.add(entry.dn)
                 yield held_of(entry)
 
-    def named(self, object_type: ObjectType, path_name: str) -> list[Held]:
+    def named(self, object_type: ObjectType, path_name: str) -> list[StoredEntry]:
         """Return the objects of a path name, without placeholders; replicas may have several for a while."""
         table = PROPERTY_TABLES[object_type]
         try:
@@ -123,18 +123,18 @@ class DirectoryView:
 
     places: DirectoryPlaces
     partition: Guid
-    objects: dict[Guid, Held] = field(default_factory=dict)
-    elsewhere: dict[Guid, Held] = field(default_factory=dict)
-    tombstones: dict[Guid, Held] = field(default_factory=dict)
-    at: dict[str, Held | None] = field(default_factory=dict)
+    objects: dict[Guid, StoredEntry] = field(default_factory=dict)
+    elsewhere: dict[Guid, StoredEntry] = field(default_factory=dict)
+    tombstones: dict[Guid, StoredEntry] = field(default_factory=dict)
+    at: dict[str, StoredEntry | None] = field(default_factory=dict)
     computers: dict[str, DN | None] = field(default_factory=dict)
-    accounts: dict[bytes, Held] = field(default_factory=dict)
+    accounts: dict[bytes, StoredEntry] = field(default_factory=dict)
 
-    def place(self, concern: Concern, identifier: Guid, path_name: str | None) -> StoredPlace | None:
+    def place(self, concern: ChangeSubject, identifier: Guid, path_name: str | None) -> StoredPlace | None:
         """Return the DN of an object."""
         return self.places.of_object(concern.type, identifier, path_name, concern.properties, self.computers)
 
-    def put(self, held: Held) -> None:
+    def put(self, held: StoredEntry) -> None:
         """Add an entry."""
         self.at[held.key] = held
         if held.identifier is None:
@@ -148,14 +148,14 @@ class DirectoryView:
         elif held.numbers is not None:
             self.elsewhere[held.identifier] = held
 
-    def remove(self, held: Held) -> None:
+    def remove(self, held: StoredEntry) -> None:
         """Remove an entry."""
         self.at[held.key] = None
         for index in (self.tombstones, self.objects, self.elsewhere):
             if held.identifier is not None and index.get(held.identifier) is held:
                 del index[held.identifier]
 
-    def named(self, object_type: ObjectType, path_name: str) -> list[Held]:
+    def named(self, object_type: ObjectType, path_name: str) -> list[StoredEntry]:
         """Return the objects of a path name among those that were read."""
         key = name_key(path_name)
         return [
@@ -164,13 +164,13 @@ class DirectoryView:
             if held.is_object and held.type is object_type and held.path_key == key
         ]
 
-    def numbered(self, number: int) -> Held | None:
+    def numbered(self, number: int) -> StoredEntry | None:
         """Return the object or tombstone of the partition with a number among those that were read."""
         held = (*self.objects.values(), *self.tombstones.values())
         return next((one for one in held if one.number_in(self.partition) == number), None)
 
 
-class Viewing:
+class ViewReader:
     """Reader of views."""
 
     def __init__(self, reader: StoreSearches) -> None:
@@ -180,7 +180,7 @@ class Viewing:
     def view(
         self,
         partition: Guid,
-        concerns: Sequence[Concern],
+        concerns: Sequence[ChangeSubject],
         refers: Iterable[Guid] = (),
         numbers: Iterable[SequenceNumber] = (),
     ) -> DirectoryView:
@@ -218,7 +218,7 @@ class Viewing:
             if held.identifier not in (view.tombstones if held.is_tombstone else view.objects):
                 view.put(held)
 
-    def _paths(self, view: DirectoryView, concerns: Sequence[Concern]) -> None:
+    def _paths(self, view: DirectoryView, concerns: Sequence[ChangeSubject]) -> None:
         """Read the objects that changes name only by their path names."""
         for one in concerns:
             if one.identifier is None and one.path_name is not None:
@@ -226,7 +226,7 @@ class Viewing:
                     if held.identifier not in view.objects:
                         view.put(held)
 
-    def _accounts(self, view: DirectoryView, concerns: Sequence[Concern]) -> None:
+    def _accounts(self, view: DirectoryView, concerns: Sequence[ChangeSubject]) -> None:
         sids = {
             bytes(sid): None
             for one in concerns
@@ -237,7 +237,7 @@ class Viewing:
             held = held_of(entry)
             view.accounts.setdefault(held.entry["objectSid"][0], held)
 
-    def _computers(self, view: DirectoryView, concerns: Sequence[Concern]) -> None:
+    def _computers(self, view: DirectoryView, concerns: Sequence[ChangeSubject]) -> None:
         paths = {
             name.casefold(): name
             for one in concerns
@@ -291,7 +291,7 @@ class Viewing:
             for entry in self._reader.any_of([wanted[key]], within, attributes):
                 yield key, entry
 
-    def _neighbourhood(self, view: DirectoryView, concerns: Sequence[Concern]) -> None:
+    def _neighbourhood(self, view: DirectoryView, concerns: Sequence[ChangeSubject]) -> None:
         """Read the entries at the DNs of the objects, and those above them."""
         wanted: dict[str, str] = {}
         for one in concerns:
@@ -311,7 +311,7 @@ class Viewing:
             view.at.setdefault(key, None)
 
     @staticmethod
-    def _path_of(view: DirectoryView, concern: Concern) -> str | None:
+    def _path_of(view: DirectoryView, concern: ChangeSubject) -> str | None:
         """Return the path name that the object will have."""
         name = PROPERTY_TABLES[concern.type].name
         given = None if name is None else concern.properties.get(name)

@@ -20,7 +20,7 @@ from mqdssm.store import rules
 from mqdssm.store.performer import FULL, performers
 from mqdssm.tables.creation import DEFAULTS
 from mqdssm.testing.memory_store.disk import Disk
-from mqdssm.testing.memory_store.tables import Kept, Numbered, Shelf, StoredObject
+from mqdssm.testing.memory_store.tables import Numbered, PartitionTable, StoredObject, StoredTables
 
 _DONE: Final = ops.Done()
 _NOT_FOUND: Final = ops.ObjectOutcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
@@ -39,7 +39,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self.disk: Final = Disk()
         self._write = self.disk.write
-        self._kept = Kept()
+        self._kept = StoredTables()
         self._open = True
         self._performers = performers(self)
 
@@ -117,7 +117,7 @@ class MemoryStore:
             status = Hresult.MQ_ERROR_DS_IS_FULL
         return ops.Recovered(highest=SequenceNumber(shelf.numbers.highest()), status=status)
 
-    def _finish(self, shelf: Shelf) -> None:
+    def _finish(self, shelf: PartitionTable) -> None:
         """Complete interrupted deletions (R15): of an object and its tombstone, the newer one stays."""
         for identifier in shelf.objects.keys() & shelf.graves.keys():
             found, grave = shelf.objects[identifier], shelf.graves[identifier]
@@ -217,7 +217,7 @@ class MemoryStore:
 
     def _meant(
         self,
-        shelf: Shelf,
+        shelf: PartitionTable,
         object_type: ObjectType,
         change: ops.UpdateObject | ops.DeleteObject | DirectoryChange,
     ) -> Guid | None:
@@ -238,14 +238,14 @@ class MemoryStore:
         found = _newest(one for one in mine if one.seq_number < change.seq_number) or _newest(mine)
         return None if found is None else found.identifier
 
-    def _place(self, shelf: Shelf, made: StoredObject) -> None:
+    def _place(self, shelf: PartitionTable, made: StoredObject) -> None:
         """Write an object, and then remove its older tombstone."""
         grave = shelf.graves.get(made.identifier)
         self._write(self._kept.put, made)
         if grave is not None:
             self._write(self._kept.unbury, grave)
 
-    def _delete_as(self, shelf: Shelf, found: StoredObject | None, grave: DeletedObject) -> None:
+    def _delete_as(self, shelf: PartitionTable, found: StoredObject | None, grave: DeletedObject) -> None:
         """Write a tombstone, and then remove the object if it exists (decisions R15, R21)."""
         known = shelf.graves.get(grave.identifier)
         if known is None or known.seq_number < grave.seq_number:
@@ -325,7 +325,9 @@ class MemoryStore:
             self._place(shelf, made)
         return Hresult.MQ_OK
 
-    def _apply_update(self, shelf: Shelf, object_type: ObjectType, change: DirectoryChange) -> Hresult:
+    def _apply_update(
+        self, shelf: PartitionTable, object_type: ObjectType, change: DirectoryChange
+    ) -> Hresult:
         identifier = self._meant(shelf, object_type, change)
         if identifier is None:
             return Hresult.MQDS_OBJECT_NOT_FOUND
@@ -337,7 +339,7 @@ class MemoryStore:
         self._write(self._kept.put, _updated(found, change.seq_number, change.properties))
         return Hresult.MQ_OK
 
-    def _apply_deletion(self, shelf: Shelf, change: DirectoryChange) -> Hresult:
+    def _apply_deletion(self, shelf: PartitionTable, change: DirectoryChange) -> Hresult:
         said = rules.type_said(change.get(Propid.D_OBJTYPE))
         identifier = self._meant(shelf, said, change)
         if identifier is None:
@@ -415,20 +417,20 @@ def _version(found: ops.ForeignObject) -> str:
     return found.version
 
 
-def _number_of(shelf: Shelf, identifier: Guid) -> SequenceNumber:
+def _number_of(shelf: PartitionTable, identifier: Guid) -> SequenceNumber:
     """Return the higher number of an object and its tombstone; MIN if neither exists."""
     found, grave = shelf.objects.get(identifier), shelf.graves.get(identifier)
     number = MIN if found is None else found.seq_number
     return number if grave is None else max(number, grave.seq_number)
 
 
-def _of_type(shelf: Shelf, identifier: Guid | None, object_type: ObjectType) -> StoredObject | None:
+def _of_type(shelf: PartitionTable, identifier: Guid | None, object_type: ObjectType) -> StoredObject | None:
     """Return an object of the partition if it has the given type, else None."""
     found = None if identifier is None else shelf.objects.get(identifier)
     return found if found is not None and found.object_type is object_type else None
 
 
-def _repeated(shelf: Shelf, identifier: Guid | None, number: SequenceNumber) -> ops.ObjectOutcome:
+def _repeated(shelf: PartitionTable, identifier: Guid | None, number: SequenceNumber) -> ops.ObjectOutcome:
     """Return the outcome of a change of a missing object: MQ_OK if its tombstone has the number."""
     if identifier is None or _number_of(shelf, identifier) < number:
         return _NOT_FOUND

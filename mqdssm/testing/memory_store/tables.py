@@ -1,6 +1,6 @@
 """Tables of a directory in memory, as on a disk: objects, tombstones, state, and their indexes.
 
-Each public method of `Kept` that writes is one durable write: it is done in full or not at all.
+Each public method of `StoredTables` that writes is one durable write: it is done in full or not at all.
 """
 
 from collections import Counter
@@ -89,7 +89,7 @@ Numbered: TypeAlias = StoredObject | DeletedObject
 
 
 @dataclass(slots=True, eq=False)
-class Shelf:
+class PartitionTable:
     """Content of one partition.
 
     Attributes:
@@ -140,11 +140,11 @@ def _count(counter: Counter, key: object, step: int) -> None:  # type: ignore[ty
         del counter[key]
 
 
-_EMPTY: Final = Shelf()
+_EMPTY: Final = PartitionTable()
 """Content of a partition that does not exist; never written to."""
 
 
-class Kept:
+class StoredTables:
     """Data that survive a crash.
 
     Attributes:
@@ -161,11 +161,11 @@ class Kept:
         self.foreign: dict[Guid, ForeignObject] = {}
         self.seen = ""
         self._versions = count(1)
-        self.shelves: dict[Guid, Shelf] = {}
+        self.shelves: dict[Guid, PartitionTable] = {}
         self.neighbors: dict[tuple[bool, str], DirectoryNeighbor] = {}
         self._names: dict[tuple[ObjectType, str], list[StoredObject]] = {}
 
-    def shelf(self, partition_id: Guid) -> Shelf:
+    def shelf(self, partition_id: Guid) -> PartitionTable:
         """Return the content of a partition; an empty one, not stored, if it does not exist."""
         return self.shelves.get(partition_id, _EMPTY)
 
@@ -254,13 +254,13 @@ class Kept:
             properties=() if seq_number is not None else tuple(made.properties.items()),
         )
 
-    def _made(self, partition_id: Guid) -> Shelf:
+    def _made(self, partition_id: Guid) -> PartitionTable:
         found = self.shelves.get(partition_id)
         if found is None:
-            found = self.shelves[partition_id] = Shelf()
+            found = self.shelves[partition_id] = PartitionTable()
         return found
 
-    def _leave(self, shelf: Shelf, old: StoredObject) -> None:
+    def _leave(self, shelf: PartitionTable, old: StoredObject) -> None:
         """Remove an object from the indexes."""
         del shelf.types[old.object_type][old.identifier]
         if old.seq_number:

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
-from mqdssm.samples.seeded_random import Dice
+from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.memory_store.disk import DiskSpace
-from mqdssm.testing.simulation.servers import CHANGING, RESETTING, Doom, SimulatedServer
+from mqdssm.testing.simulation.servers import CHANGING, RESETTING, PlannedCrash, SimulatedServer
 from mqdssm.testing.simulation.stores import changes_of
 from mqdssm.testing.simulation.world import World
 
@@ -22,16 +22,16 @@ class Chaos:
 
     Args:
         world: the enterprise.
-        dice: chance of crashes and cuts; hardships have their own.
+        rng: chance of crashes and cuts; hardships have their own.
 
     Attributes:
         counts: what went wrong, by name.
     """
 
-    def __init__(self, world: World, dice: Dice) -> None:
+    def __init__(self, world: World, rng: SeededRandom) -> None:
         self._world = world
-        self._dice = dice
-        self._later = Dice("chaos of hardships", world.options.seed)
+        self._rng = rng
+        self._later = SeededRandom("chaos of hardships", world.options.seed)
         self.counts: dict[str, int] = {}
 
     def begin(self) -> None:
@@ -40,14 +40,14 @@ class Chaos:
             return
         self._world.begin_faults()
         options = self._world.options
-        self._again(options.servers.crash_every_s, self._crash_somebody, self._dice)
-        self._again(options.network.cut_every_s, self._cut_somewhere, self._dice)
-        hardships = options.hardships
-        self._again(hardships.full_every_s, self._fill_somebody, self._later)
-        self._again(hardships.damaged_every_s, self._damage_somebody, self._later)
-        self._again(hardships.jump_every_s, self._set_a_clock, self._later)
+        self._again(options.servers.crash_every_s, self._crash_somebody, self._rng)
+        self._again(options.network.cut_every_s, self._cut_somewhere, self._rng)
+        fault_options = options.fault_options
+        self._again(fault_options.full_every_s, self._fill_somebody, self._later)
+        self._again(fault_options.damaged_every_s, self._damage_somebody, self._later)
+        self._again(fault_options.jump_every_s, self._set_a_clock, self._later)
 
-    def _again(self, every_s: int, action: Callable[[], None], dice: Dice) -> None:
+    def _again(self, every_s: int, action: Callable[[], None], rng: SeededRandom) -> None:
         """Run an action repeatedly, after random times of a given average; 0 means never."""
         if not every_s:
             return
@@ -55,9 +55,9 @@ class Chaos:
         def go() -> None:
             if self._world.is_faulty:
                 action()
-                self._again(every_s, action, dice)
+                self._again(every_s, action, rng)
 
-        self._world.schedule.after(dice.between(1, 2000 * every_s) / 1000, go)
+        self._world.schedule.after(rng.between(1, 2000 * every_s) / 1000, go)
 
     def _count(self, name: str) -> None:
         self.counts[name] = self.counts.get(name, 0) + 1
@@ -66,26 +66,26 @@ class Chaos:
         up = [one for one in self._world.servers if one.is_up]
         if not up:
             return
-        server = self._dice.of(up)
-        match self._dice.below(6):
+        server = self._rng.of(up)
+        match self._rng.below(6):
             case 0:
                 server.crash()
             case 1:
-                server.crash_soon(Doom(actions=self._dice.below(_ACTIONS_MAX)))
+                server.crash_soon(PlannedCrash(actions=self._rng.below(_ACTIONS_MAX)))
             case 2 | 3:
-                server.crash_soon(Doom(moments=self._dice.below(_MOMENTS_MAX), operations=CHANGING))
+                server.crash_soon(PlannedCrash(moments=self._rng.below(_MOMENTS_MAX), operations=CHANGING))
             case 4:  # these operations are rare: let all servers crash in their next one
                 for one in up:
-                    moments = self._dice.below(_MANY_MOMENTS_MAX)
-                    one.crash_soon(Doom(moments=moments, operations=RESETTING))
+                    moments = self._rng.below(_MANY_MOMENTS_MAX)
+                    one.crash_soon(PlannedCrash(moments=moments, operations=RESETTING))
             case _:
-                server.crash_soon(Doom(moments=self._dice.below(_MOMENTS_MAX)))
+                server.crash_soon(PlannedCrash(moments=self._rng.below(_MOMENTS_MAX)))
 
     def _cut_somewhere(self) -> None:
         indexes = [one.index for one in self._world.servers if not one.retired]
-        side = frozenset(one for one in indexes if self._dice.one_in(2))
-        self._world.network.divide(side, one_way=self._dice.one_in(4))
-        length_s = self._dice.between(1, self._world.options.network.cut_max_s)
+        side = frozenset(one for one in indexes if self._rng.one_in(2))
+        self._world.network.divide(side, one_way=self._rng.one_in(4))
+        length_s = self._rng.between(1, self._world.options.network.cut_max_s)
         self._world.schedule.after(float(length_s), self._world.network.heal)
 
     # -- hardships
@@ -102,7 +102,7 @@ class Chaos:
         room = self._later.of((DiskSpace.LITTLE, DiskSpace.NONE))
         server.set_room(room)
         self._count(f"disk with {room.value}")
-        length_s = self._later.between(1, self._world.options.hardships.full_max_s)
+        length_s = self._later.between(1, self._world.options.fault_options.full_max_s)
         self._world.schedule.after(float(length_s), lambda: server.set_room(DiskSpace.PLENTY))
 
     def _damage_somebody(self) -> None:
@@ -119,13 +119,13 @@ class Chaos:
         if entry is not None:
             self._count("damaged entries")
             server.say(f"has a damaged entry: {entry}")
-            length_s = self._later.between(1, self._world.options.hardships.damaged_max_s)
+            length_s = self._later.between(1, self._world.options.fault_options.damaged_max_s)
             damage = server.damage
             self._world.schedule.after(float(length_s), lambda: damage.mend(entry))
 
     def _set_a_clock(self) -> None:
         server = self._somebody()
         if server is not None:
-            most = 1000 * self._world.options.hardships.jump_max_s
+            most = 1000 * self._world.options.fault_options.jump_max_s
             server.set_clock(self._later.between(-most, most) / 1000)
             self._count("clocks set")

@@ -12,7 +12,7 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, Properties, PropertyValue, Scope
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID
-from mqdssm.samples.seeded_random import Dice
+from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.ledger import NumberedChange, PartitionLedger
 from mqdssm.testing.simulation.options import PER_MILLE
 from mqdssm.testing.simulation.requests import ClientRequest
@@ -42,7 +42,7 @@ class SimulatedClients:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._dice = Dice("clients", world.options.seed)
+        self._rng = SeededRandom("clients", world.options.seed)
         self._number = 0
         self.busy = True
         self.closing: set[Guid] = set()  # sites that are about to be removed
@@ -58,12 +58,12 @@ class SimulatedClients:
         if self._world.options.work.services:
             self.services.run()
         pace = self._world.options.work.pace_ms
-        self._world.schedule.after(self._dice.between(1, 2 * pace) / 1000, self.run)
+        self._world.schedule.after(self._rng.between(1, 2 * pace) / 1000, self.run)
 
     def any_server(self) -> SimulatedServer | None:
         """Return a random server that runs; None if there is none."""
         up = [one for one in self._world.servers if one.is_up and not one.retired]
-        return self._dice.of(up) if up else None
+        return self._rng.of(up) if up else None
 
     def ask(
         self,
@@ -137,7 +137,7 @@ class SimulatedClients:
     # -- choice of changes
 
     def _change_something(self, server: SimulatedServer) -> None:
-        object_type = self._dice.of(_TYPES)
+        object_type = self._rng.of(_TYPES)
         partition = self._partition(object_type)
         if partition is None:
             return
@@ -145,12 +145,12 @@ class SimulatedClients:
         free = [one for one in live if self._is_free(one)]
         if object_type in {ObjectType.SITE, ObjectType.ENTERPRISE}:
             if live:
-                self._update(server, partition, self._dice.of(live))
+                self._update(server, partition, self._rng.of(live))
             return
-        if free and self._dice.below(PER_MILLE) < self._world.options.work.removals:
-            self._delete(server, partition, self._dice.of(free))
-        elif live and self._dice.one_in(2):
-            self._update(server, partition, self._dice.of(live))
+        if free and self._rng.below(PER_MILLE) < self._world.options.work.removals:
+            self._delete(server, partition, self._rng.of(free))
+        elif live and self._rng.one_in(2):
+            self._update(server, partition, self._rng.of(live))
         else:
             self._create(server, partition, object_type)
 
@@ -163,7 +163,7 @@ class SimulatedClients:
             for one in ledger.partitions.values()
             if one.partition_id != PEC_PARTITION_ID and not one.dead and one.partition_id not in self.closing
         ]
-        return self._dice.of(open_sites) if open_sites else None
+        return self._rng.of(open_sites) if open_sites else None
 
     def _is_free(self, entry: NumberedChange) -> bool:
         """Return True if clients may delete an object: not the machines of directory servers."""
@@ -172,8 +172,8 @@ class SimulatedClients:
 
     def _named(self, entry: NumberedChange) -> dict[str, object]:
         """Return arguments that name an object: its path name, if it has one, or its identifier."""
-        if entry.path and self._dice.one_in(2):
-            path = entry.path.upper() if self._dice.one_in(4) else entry.path
+        if entry.path and self._rng.one_in(2):
+            path = entry.path.upper() if self._rng.one_in(4) else entry.path
             return {"path_name": path}
         return {"identifier": entry.identifier}
 
@@ -216,10 +216,10 @@ class SimulatedClients:
         )
 
     def _new_name(self, partition: PartitionLedger, object_type: ObjectType) -> str | None:
-        few = self._dice.below(self._world.options.work.few)
+        few = self._rng.below(self._world.options.work.few)
         if object_type is ObjectType.QUEUE:
             machines = partition.live(ObjectType.MACHINE)
-            return f"{self._dice.of(machines).path}\\q{few}" if machines else None
+            return f"{self._rng.of(machines).path}\\q{few}" if machines else None
         if object_type is ObjectType.MACHINE:
             return f"m{few}-{str(partition.partition_id)[:4]}"
         return f"net{few}" if object_type is ObjectType.CN else None
@@ -245,7 +245,7 @@ class SimulatedClients:
         return (mark, *self._other_value(object_type))
 
     def _other_value(self, object_type: ObjectType) -> Properties:
-        if self._dice.one_in(2):
+        if self._rng.one_in(2):
             return ()
         other = {
             ObjectType.QUEUE: Propid.Q_QUOTA,
@@ -254,13 +254,13 @@ class SimulatedClients:
             ObjectType.CN: Propid.CN_PROTOCOLID,
             ObjectType.ENTERPRISE: Propid.E_S_INTERVAL1,
         }.get(object_type)
-        return () if other is None else ((other, self._dice.below(1 << 8)),)
+        return () if other is None else ((other, self._rng.below(1 << 8)),)
 
     def _more(self, partition: PartitionLedger, object_type: ObjectType) -> Properties:
         """Return the other properties that a new object needs ([MS-MQDS] 3.1.6.3)."""
         match object_type:
             case ObjectType.QUEUE:
-                hidden = self._world.options.work.site_scope and self._dice.one_in(3)
+                hidden = self._world.options.work.site_scope and self._rng.one_in(3)
                 return ((Propid.Q_SCOPE, int(Scope.SITE if hidden else Scope.ENTERPRISE)),)
             case ObjectType.MACHINE:
                 return machine_properties(partition.partition_id, 0)
@@ -268,7 +268,7 @@ class SimulatedClients:
                 return ((Propid.U_SID, b"sid"), (Propid.U_SIGN_CERT, b"certificate"))
             case ObjectType.ROUTING_LINK:
                 ends = self._world.ledger.partitions
-                sites = [self._dice.of(list(ends)) for _ in range(2)]
+                sites = [self._rng.of(list(ends)) for _ in range(2)]
                 return ((Propid.L_NEIGHBOR1, sites[0]), (Propid.L_NEIGHBOR2, sites[1]))
             case _:
                 return ()

@@ -10,7 +10,7 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition
 from mqdssm.testing.simulation.final_checks import members
 from mqdssm.testing.simulation.servers import SimulatedServer
-from mqdssm.testing.simulation.violation import Violation
+from mqdssm.testing.simulation.trace import Violation
 from mqdssm.testing.simulation.world import World
 
 _DRIFT: Final = 1.1
@@ -21,7 +21,7 @@ _QUIET_S: Final = 25.0
 """Time after the beginning in which nothing is changed."""
 
 
-class Promises:
+class DeliveryChecks:
     """Guarantees of delivery, valid from now on until the topology changes.
 
     Args:

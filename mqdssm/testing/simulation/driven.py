@@ -17,9 +17,8 @@ from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.engines.replication.settings import Settings
 from mqdssm.engines.replication.status import ServerStatus
 from mqdssm.errors import DirectoryNotConnected
-from mqdssm.samples.seeded_random import Dice
+from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.memory_store.disk import Crash
-from mqdssm.testing.simulation.describing import describe
 from mqdssm.testing.simulation.options import PER_MILLE
 from mqdssm.testing.simulation.queue_managers import QueueManagers
 from mqdssm.testing.simulation.servers import (
@@ -31,7 +30,7 @@ from mqdssm.testing.simulation.servers import (
 )
 from mqdssm.testing.simulation.signing import POLICY
 from mqdssm.testing.simulation.stores import SimulatedStore
-from mqdssm.testing.simulation.violation import Violation
+from mqdssm.testing.simulation.trace import Violation, describe
 
 _SOON_S: Final = 0.001
 
@@ -70,10 +69,10 @@ class DrivenServer(SimulatedServer):
         store: SimulatedStore,
         *,
         world: ServerWorld,
-        dice: Dice,
+        rng: SeededRandom,
         network: QueueManagers,
     ) -> None:
-        super().__init__(index, settings, store, world=world, dice=dice)
+        super().__init__(index, settings, store, world=world, rng=rng)
         self._network = network
         self._machinery: _Machinery | None = None
         self._alarms: dict[str, float] = {}
@@ -181,9 +180,13 @@ class DrivenServer(SimulatedServer):
             self._waits = False
         if isinstance(event, TimerFired):
             self._timers.pop(event.name, None)
-        doom = self._doom
+        planned_crash = self._planned_crash
         for count, action in enumerate(actions):
-            if doom is not None and doom.actions is not None and count >= doom.actions:
+            if (
+                planned_crash is not None
+                and planned_crash.actions is not None
+                and count >= planned_crash.actions
+            ):
                 self.say(f"loses {len(actions) - count} actions")
                 raise Crash
             yield self._seen(action)
@@ -216,8 +219,8 @@ class DrivenServer(SimulatedServer):
         if machinery.is_working:
             raise Violation(f"{self.name} has two operations under way")
         machinery.is_working = self._waits = True
-        if faults.slow and self._dice.below(PER_MILLE) < faults.slow:
-            self._store_later(machinery, self._dice.below(faults.slow_max_ms + 1) / 1000)
+        if faults.slow and self._rng.below(PER_MILLE) < faults.slow:
+            self._store_later(machinery, self._rng.below(faults.slow_max_ms + 1) / 1000)
 
     def _attempt(self, operation: Operation) -> Result:
         """Perform an operation for the store thread, with faults.
@@ -226,17 +229,21 @@ class DrivenServer(SimulatedServer):
             DirectoryNotConnected: the directory is unreachable, or has no space; the operation may be done.
             Crash: the machine stops in the middle.
         """
-        faults, doom = self.faults, self._doom
-        if doom is not None and doom.moments is not None and doom.strikes(operation):
-            self.say(f"crashes in {describe(operation)}, behind {doom.moments} half writes")
+        faults, planned_crash = self.faults, self._planned_crash
+        if (
+            planned_crash is not None
+            and planned_crash.moments is not None
+            and planned_crash.strikes(operation)
+        ):
+            self.say(f"crashes in {describe(operation)}, behind {planned_crash.moments} half writes")
             self._world.torn(self, operation)
-            self.store.perform_torn(operation, doom.moments)
+            self.store.perform_torn(operation, planned_crash.moments)
             raise Crash
-        if faults.flaky and self._dice.below(PER_MILLE) < faults.flaky:
-            if self._dice.one_in(2):
+        if faults.flaky and self._rng.below(PER_MILLE) < faults.flaky:
+            if self._rng.one_in(2):
                 self._performed(operation)  # and its answer is lost
             raise DirectoryNotConnected("simulated")
-        if faults.failing and isinstance(operation, FAILING) and self._dice.below(PER_MILLE) < faults.failing:
+        if faults.failing and isinstance(operation, FAILING) and self._rng.below(PER_MILLE) < faults.failing:
             return self._fail(operation)
         result = self._performed(operation)
         if result is None:

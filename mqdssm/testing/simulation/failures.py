@@ -11,7 +11,7 @@ from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.seqnum import MIN
-from mqdssm.samples.seeded_random import Dice
+from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.stores import SimulatedStore, changes_of
 
 _MOMENTS_MAX: Final = 8
@@ -20,42 +20,46 @@ _FAILED: Final = ops.Failed(reason="simulated")
 _STATUSES: Final = (Hresult.MQ_ERROR_DS_IS_FULL, Hresult.MQ_ERROR_DS_ERROR)
 
 
-def fail(store: SimulatedStore, operation: Operation, dice: Dice, on_torn: Callable[[], None]) -> Result:
+def fail(
+    store: SimulatedStore, operation: Operation, rng: SeededRandom, on_torn: Callable[[], None]
+) -> Result:
     """Perform all, a part or none of an operation, and return a failure.
 
     Args:
         store: the store that performs the operation.
         operation: the operation.
-        dice: chance.
+        rng: chance.
         on_torn: called before the operation begins.
 
     Returns:
         The result for the engine.
     """
-    moments = dice.below(_MOMENTS_MAX)
+    moments = rng.below(_MOMENTS_MAX)
     on_torn()
     if isinstance(operation, ops.ApplyChanges):
-        return _fail_changes(store, operation, dice, moments)
+        return _fail_changes(store, operation, rng, moments)
     store.perform_torn(operation, moments)
-    if dice.one_in(3):
+    if rng.one_in(3):
         return _FAILED
     if isinstance(operation, ops.CreateObject | ops.UpdateObject | ops.DeleteObject):
-        return ops.ObjectOutcome(status=dice.of(_STATUSES))
+        return ops.ObjectOutcome(status=rng.of(_STATUSES))
     if isinstance(operation, ops.Recover):
         numbers = (one.seq_number for one in changes_of(store, operation.partition_id))
-        return ops.Recovered(highest=max(numbers, default=MIN), status=dice.of(_STATUSES))
+        return ops.Recovered(highest=max(numbers, default=MIN), status=rng.of(_STATUSES))
     return _FAILED
 
 
-def _fail_changes(store: SimulatedStore, operation: ops.ApplyChanges, dice: Dice, moments: int) -> Result:
+def _fail_changes(
+    store: SimulatedStore, operation: ops.ApplyChanges, rng: SeededRandom, moments: int
+) -> Result:
     """Apply the first changes of a batch and a part of the rest; return a failure."""
     if not operation.changes:
         return _FAILED
-    count = dice.below(len(operation.changes))
+    count = rng.below(len(operation.changes))
     if count:
         applied = store.perform(replace(operation, changes=operation.changes[:count]))
         count = applied.count if isinstance(applied, ops.Applied) else 0  # its disk may be full, too
     store.perform_torn(replace(operation, changes=operation.changes[count:]), moments)
-    if dice.one_in(3):
+    if rng.one_in(3):
         return _FAILED
-    return ops.Applied(count=dice.of((0, count)), status=dice.of(_STATUSES))
+    return ops.Applied(count=rng.of((0, count)), status=rng.of(_STATUSES))

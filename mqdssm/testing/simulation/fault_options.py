@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mqdssm.samples.seeded_random import Dice
+from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.generations import Generation
 
 _HOSTILE_EVERY: Final = 3
@@ -11,7 +11,7 @@ _HOSTILE_EVERY: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hardships:
+class FaultOptions:
     """Rates and limits of faults that hit one server at a time; 0 means never.
 
     Attributes:
@@ -48,42 +48,42 @@ class Hardships:
         return self.lies_every_ms > 0
 
 
-NONE: Final = Hardships()
+NONE: Final = FaultOptions()
 
 
-def hardships_of(seed: int, generation: Generation) -> Hardships:
+def hardships_of(seed: int, generation: Generation) -> FaultOptions:
     """Return the hardships of a seed; each seed draws only some of them."""
     if generation < Generation.HARDSHIPS:
         return NONE
-    dice = Dice("hardships", seed)
-    made = Hardships(
-        full_every_s=_sometimes(dice, (30, 120)),
-        full_max_s=dice.of((5, 60, 300)),
-        damaged_every_s=_sometimes(dice, (20, 90)),
-        damaged_max_s=dice.of((10, 90, 400)),
-        jump_every_s=_sometimes(dice, (6, 40)),
-        jump_max_s=dice.of((3, 100, 10_000)),
-        mixed=dice.one_in(4),
-        windows=dice.of((300, 1000)) if dice.one_in(4) else 0,
-        trespassed=dice.one_in(3),
+    rng = SeededRandom("hardships", seed)
+    made = FaultOptions(
+        full_every_s=_sometimes(rng, (30, 120)),
+        full_max_s=rng.of((5, 60, 300)),
+        damaged_every_s=_sometimes(rng, (20, 90)),
+        damaged_max_s=rng.of((10, 90, 400)),
+        jump_every_s=_sometimes(rng, (6, 40)),
+        jump_max_s=rng.of((3, 100, 10_000)),
+        mixed=rng.one_in(4),
+        windows=rng.of((300, 1000)) if rng.one_in(4) else 0,
+        trespassed=rng.one_in(3),
     )
     if generation < Generation.HOSTILE:
         return made
-    hostile = Dice("hostile", seed)
+    hostile = SeededRandom("hostile", seed)
     if generation < Generation.ALL or hostile.one_in(_HOSTILE_EVERY):
         return _with_liar(made, hostile)
     return made
 
 
-def _with_liar(hardships: Hardships, dice: Dice) -> Hardships:
+def _with_liar(fault_options: FaultOptions, rng: SeededRandom) -> FaultOptions:
     return replace(
-        hardships,
-        lies_every_ms=dice.of((300, 1_500, 6_000)),
-        bent=dice.of((0, 100, 500)),
-        is_liar_removed=dice.one_in(3),
+        fault_options,
+        lies_every_ms=rng.of((300, 1_500, 6_000)),
+        bent=rng.of((0, 100, 500)),
+        is_liar_removed=rng.one_in(3),
     )
 
 
-def _sometimes(dice: Dice, choices: tuple[int, ...]) -> int:
+def _sometimes(rng: SeededRandom, choices: tuple[int, ...]) -> int:
     """Return one of the choices, or 0 in two of three cases."""
-    return dice.of(choices) if dice.one_in(3) else 0
+    return rng.of(choices) if rng.one_in(3) else 0

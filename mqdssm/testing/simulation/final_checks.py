@@ -1,7 +1,10 @@
 """Checks after the end of all faults: each replica is a true copy ([MC-MQDSRP] 1.3.1.2)."""
 
+import gc
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import FunctionType, GeneratorType, ModuleType
 from typing import Final
 
 from mqdssm.engines.replication.operations import ListObjects, ObjectsListed
@@ -20,7 +23,7 @@ _IDENTIFYING: Final = frozenset(IDENTIFIERS.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class PartitionCopy:
     """Contents of a partition in a store: objects, and numbers of deletions, by identifier."""
 
     objects: Mapping[Guid, DirectoryChange]
@@ -33,7 +36,7 @@ class Copy:
         return max([*numbers, *self.deletions.values()], default=0)
 
 
-def copy_of(server: SimulatedServer, partition_id: Guid) -> Copy:
+def copy_of(server: SimulatedServer, partition_id: Guid) -> PartitionCopy:
     """Read all objects and deletions of a partition from a server's store."""
     objects: dict[Guid, DirectoryChange] = {}
     deletions: dict[Guid, int] = {}
@@ -44,7 +47,7 @@ def copy_of(server: SimulatedServer, partition_id: Guid) -> Copy:
             deletions[change.guid_identifier] = int(change.seq_number)
         else:
             objects[change.guid_identifier] = change
-    return Copy(objects, deletions)
+    return PartitionCopy(objects, deletions)
 
 
 def ghosts_of(server: SimulatedServer, partition_id: Guid) -> list[Guid]:
@@ -145,7 +148,7 @@ def _who_is_behind(partition: PartitionLedger, owner: SimulatedServer, servers: 
     return ""
 
 
-def _ledger_differs(partition: PartitionLedger, copy: Copy) -> str:
+def _ledger_differs(partition: PartitionLedger, copy: PartitionCopy) -> str:
     live = {one.identifier: one for one in partition.live()}
     if live.keys() != copy.objects.keys():
         lacking = [str(live[one]) for one in live.keys() - copy.objects.keys()]
@@ -161,7 +164,7 @@ def _ledger_differs(partition: PartitionLedger, copy: Copy) -> str:
     return ""
 
 
-def _vowed_differs(partition: PartitionLedger, copy: Copy) -> str:
+def _vowed_differs(partition: PartitionLedger, copy: PartitionCopy) -> str:
     """Return a loss in a partition whose authority was lost: objects that its successor had (R70)."""
     for identifier, entry in partition.vowed.items():
         change = copy.objects.get(identifier)
@@ -175,7 +178,7 @@ def _vowed_differs(partition: PartitionLedger, copy: Copy) -> str:
     return ""
 
 
-def _copy_differs(truth: Copy, copy: Copy, purged: int) -> str:
+def _copy_differs(truth: PartitionCopy, copy: PartitionCopy, purged: int) -> str:
     for identifier, meant in truth.objects.items():
         found = copy.objects.get(identifier)
         if found is None:
@@ -248,4 +251,25 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-__all__ = ["Copy", "Properties", "copy_of", "is_member", "members", "what_differs"]
+__all__ = ["PartitionCopy", "Properties", "copy_of", "is_member", "members", "what_differs"]
+
+
+CONTAINER_MAX: Final = 1_000
+"""More than any collection of an engine needs after a run of some hundred changes."""
+_OUTSIDE: Final = (type, ModuleType, FunctionType, GeneratorType)
+
+
+def largest(engine: object) -> int:
+    """Return the size of the largest collection that can be reached from an engine."""
+    size = 0
+    seen = {id(engine)}
+    waiting = [engine]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict | list | set | tuple | deque):
+            size = max(size, len(one))
+        for other in gc.get_referents(one):
+            if id(other) not in seen and not isinstance(other, _OUTSIDE):
+                seen.add(id(other))
+                waiting.append(other)
+    return size

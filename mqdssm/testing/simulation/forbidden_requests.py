@@ -9,7 +9,7 @@ from typing import Any, Final
 from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
-from mqdssm.samples.seeded_random import Dice
+from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.clients import SimulatedClients, machine_properties
 from mqdssm.testing.simulation.ledger import NumberedChange, PartitionLedger
 from mqdssm.testing.simulation.servers import SimulatedServer
@@ -20,7 +20,7 @@ _PACE_MS: Final = 20_000
 """Average time between two forbidden requests."""
 
 
-class Trespassers:
+class ForbiddenRequests:
     """Clients that send forbidden requests.
 
     Args:
@@ -31,16 +31,16 @@ class Trespassers:
     def __init__(self, world: World, clients: SimulatedClients) -> None:
         self._world = world
         self._clients = clients
-        self._dice = Dice("trespassers", world.options.seed)
+        self._rng = SeededRandom("trespassers", world.options.seed)
 
     def run(self) -> None:
         """Send a forbidden request now, and again after random times, as long as clients are busy."""
-        if not self._world.options.hardships.trespassed or not self._clients.busy:
+        if not self._world.options.fault_options.trespassed or not self._clients.busy:
             return
         server = self._clients.any_server()
         if server is not None:
             self._trespass(server, self._world.ledger.partitions[PEC_PARTITION_ID])
-        self._world.schedule.after(self._dice.between(1, 2 * _PACE_MS) / 1000, self.run)
+        self._world.schedule.after(self._rng.between(1, 2 * _PACE_MS) / 1000, self.run)
 
     def _trespass(self, server: SimulatedServer, enterprise: PartitionLedger) -> None:
         ways: tuple[Callable[[SimulatedServer, PartitionLedger], None], ...] = (
@@ -50,13 +50,13 @@ class Trespassers:
             self._change_enterprise,
             self._ask_for_nothing,
         )
-        self._dice.of(ways)(server, enterprise)
+        self._rng.of(ways)(server, enterprise)
 
     def _remove_site(self, server: SimulatedServer, enterprise: PartitionLedger) -> None:
         """Ask to remove a site that still has objects, such as its controller."""
         sites = [one for one in enterprise.live(ObjectType.SITE) if self._has_controller(one)]
         if sites:
-            site = self._dice.of(sites)
+            site = self._rng.of(sites)
             self._ask(server, Command.DELETE, ObjectType.SITE, enterprise, identifier=site.identifier)
 
     def _has_controller(self, site: NumberedChange) -> bool:
@@ -69,7 +69,7 @@ class Trespassers:
         """Ask to create the machine object of a second primary controller in a site."""
         site = self._site()
         if site is not None:
-            service = self._dice.of((Service.PSC, Service.PEC))
+            service = self._rng.of((Service.PSC, Service.PEC))
             self._create(
                 server, ObjectType.MACHINE, site, machine_properties(site.partition_id, int(service))
             )
@@ -80,8 +80,8 @@ class Trespassers:
         if site is None:
             return
         machines = site.live(ObjectType.MACHINE)
-        if machines and self._dice.one_in(2):
-            identifier = self._dice.of(machines).identifier
+        if machines and self._rng.one_in(2):
+            identifier = self._rng.of(machines).identifier
             properties: Properties = ((Propid.QM_SITE_ID, other),)
             self._ask(
                 server,
@@ -101,7 +101,7 @@ class Trespassers:
             return
         named: Properties = ((Propid.E_PECNAME, _NOBODY),)
         identifier = live[0].identifier
-        match self._dice.below(3):
+        match self._rng.below(3):
             case 0:
                 self._ask(server, Command.DELETE, ObjectType.ENTERPRISE, enterprise, identifier=identifier)
             case 1:
@@ -119,7 +119,7 @@ class Trespassers:
     def _ask_for_nothing(self, server: SimulatedServer, enterprise: PartitionLedger) -> None:
         """Send a request with the wrong partition, an unknown partition, or an unknown or missing object."""
         machine = machine_properties(PEC_PARTITION_ID, 0)
-        match self._dice.below(4):
+        match self._rng.below(4):
             case 0:
                 self._create(server, ObjectType.MACHINE, enterprise, machine)
             case 1:
@@ -133,7 +133,7 @@ class Trespassers:
     def _site(self) -> PartitionLedger | None:
         partitions = self._world.ledger.partitions.values()
         sites = [one for one in partitions if one.partition_id != PEC_PARTITION_ID and one.live()]
-        return self._dice.of(sites) if sites else None
+        return self._rng.of(sites) if sites else None
 
     def _create(
         self, server: SimulatedServer, kind: ObjectType, partition: PartitionLedger, properties: Properties

@@ -31,9 +31,9 @@ from mqdssm.model.messages import (
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
-from mqdssm.samples.seeded_random import Dice
+from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.ledger import IDENTIFIERS, NumberedChange, PartitionLedger
-from mqdssm.testing.simulation.server_list import Census
+from mqdssm.testing.simulation.server_list import ServerRegistry
 from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.world import World
 
@@ -97,21 +97,23 @@ def claim_story(
     return header_of(site_id, sender, numbers), question, purged, answer
 
 
-class Lies:
+class HostileMessages:
     """Source of false messages of one server, which knows the whole state of the enterprise.
 
     Args:
         world: the enterprise.
-        census: who is there.
+        registry: who is there.
         sender: the hostile server.
-        dice: chance.
+        rng: chance.
     """
 
-    def __init__(self, world: World, census: Census, sender: SimulatedServer, dice: Dice) -> None:
+    def __init__(
+        self, world: World, registry: ServerRegistry, sender: SimulatedServer, rng: SeededRandom
+    ) -> None:
         self._world = world
-        self._census = census
+        self._registry = registry
         self._sender = sender
-        self._dice = dice
+        self._rng = rng
         self._partition = world.ledger.partitions[PEC_PARTITION_ID]
         guids = self._guid
         self._fields: Mapping[str, Callable[[], Any]] = {
@@ -130,10 +132,10 @@ class Lies:
             "bsc_name": self._name,
             "is_sync0": self._truth,
             "flush": self._truth,
-            "scope": lambda: dice.of((Scope.SITE, Scope.ENTERPRISE)),
-            "complete_sync0": lambda: dice.of((CompleteSync0.NONE, CompleteSync0.SOON, CompleteSync0.NOW)),
+            "scope": lambda: rng.of((Scope.SITE, Scope.ENTERPRISE)),
+            "complete_sync0": lambda: rng.of((CompleteSync0.NONE, CompleteSync0.SOON, CompleteSync0.NOW)),
             "request_identifier": self._request_identifier,
-            "result": lambda: int(dice.of(_RESULTS)),
+            "result": lambda: int(rng.of(_RESULTS)),
             "directory_changes": self._changes,
             "directory_change": self._wanted,
             "seq_number_header": self._header,
@@ -142,12 +144,12 @@ class Lies:
     def tell(self) -> tuple[ReplicationMessage, ...]:
         """Return one false message of any kind, or a consistent story of several messages."""
         partitions = list(self._world.ledger.partitions.values())
-        self._partition = self._dice.of(partitions)
+        self._partition = self._rng.of(partitions)
         sender = self._sender
-        if self._dice.one_in(8):
+        if self._rng.one_in(8):
             number = self._number()
             return claim_story(sender.settings.site_id, sender.name, self._partition.partition_id, number)
-        kind = self._dice.of(KINDS)
+        kind = self._rng.of(KINDS)
         message = kind(**{one.name: self._fields[one.name]() for one in fields(kind)})
         return (self._as_our_own(message),)
 
@@ -156,16 +158,16 @@ class Lies:
         partition_id = getattr(message, "partition_id", PEC_PARTITION_ID)
         partitions = self._world.ledger.partitions
         self._partition = partitions.get(partition_id, partitions[PEC_PARTITION_ID])
-        name = self._dice.of([one.name for one in fields(message)])
+        name = self._rng.of([one.name for one in fields(message)])
         return replace(message, **{name: self._fields[name]()})
 
     def _as_our_own(self, message: ReplicationMessage) -> ReplicationMessage:
         """Make a message more plausible: in the sender's own name, about one partition."""
         given: dict[str, Any] = {}
         for name in ("psc_name", "bsc_name"):
-            if hasattr(message, name) and not self._dice.one_in(3):
+            if hasattr(message, name) and not self._rng.one_in(3):
                 given[name] = self._sender.name
-        if isinstance(message, SyncRequestMessage) and not self._dice.one_in(3):
+        if isinstance(message, SyncRequestMessage) and not self._rng.one_in(3):
             given["requester_name"] = self._sender.name
         if isinstance(message, ChangeRequestMessage):
             given["partition_id"] = message.directory_change.partition_id
@@ -176,33 +178,33 @@ class Lies:
     # -- single values
 
     def _truth(self) -> bool:
-        return self._dice.one_in(2)
+        return self._rng.one_in(2)
 
     def _partition_id(self) -> Guid:
-        return self._guid() if self._dice.one_in(8) else self._partition.partition_id
+        return self._guid() if self._rng.one_in(8) else self._partition.partition_id
 
     def _guid(self) -> Guid:
-        server = self._dice.of(self._world.servers).settings
+        server = self._rng.of(self._world.servers).settings
         choices = (server.machine_id, server.site_id, PEC_PARTITION_ID, self._world.guid(NOBODY))
-        return self._dice.of(choices)
+        return self._rng.of(choices)
 
     def _number(self) -> SequenceNumber:
-        highest, dice = self._partition.highest, self._dice
-        near = max(0, highest + dice.between(-3, 5))
-        return SequenceNumber(dice.of((0, highest, near, near, highest + 1, highest + _FAR, int(MAX))))
+        highest, rng = self._partition.highest, self._rng
+        near = max(0, highest + rng.between(-3, 5))
+        return SequenceNumber(rng.of((0, highest, near, near, highest + 1, highest + _FAR, int(MAX))))
 
     def _name(self) -> str:
         """Return the name of any server, an unknown name, or an empty one."""
-        dice = self._dice
-        if dice.one_in(6):
-            return dice.of(("", f"{NOBODY}{dice.below(3)}"))
-        name = dice.of(self._world.servers).name
-        return name.upper() if dice.one_in(6) else name
+        rng = self._rng
+        if rng.one_in(6):
+            return rng.of(("", f"{NOBODY}{rng.below(3)}"))
+        name = rng.of(self._world.servers).name
+        return name.upper() if rng.one_in(6) else name
 
     def _request_identifier(self) -> int:
         """Return a number that a client has used, or a random one."""
         known = [one.change.request for one in self._world.book.requests.values()]
-        return self._dice.of(known) if known and self._truth() else self._dice.below(1 << 20)
+        return self._rng.of(known) if known and self._truth() else self._rng.below(1 << 20)
 
     # -- numbers and changes
 
@@ -214,16 +216,16 @@ class Lies:
                 last_seq_number=self._number(),
                 purged_seq_number=self._number(),
             )
-            for partition_id in {self._partition.partition_id: 0, self._dice.of(partitions): 0}
+            for partition_id in {self._partition.partition_id: 0, self._rng.of(partitions): 0}
         ]
-        name = self._name() if self._dice.one_in(4) else self._sender.name
+        name = self._name() if self._rng.one_in(4) else self._sender.name
         return SeqNumberHeader(machine_name=name, partition_seq_numbers=tuple(numbers))
 
     def _changes(self) -> tuple[DirectoryChange, ...]:
         """Return plausible changes with consecutive numbers."""
         made = []
-        previous = self._number() if self._dice.one_in(4) else SequenceNumber(self._partition.highest)
-        for _ in range(self._dice.below(_CHANGES_MAX + 1)):
+        previous = self._number() if self._rng.one_in(4) else SequenceNumber(self._partition.highest)
+        for _ in range(self._rng.below(_CHANGES_MAX + 1)):
             if previous >= MAX:
                 break
             number = previous.next()
@@ -233,24 +235,24 @@ class Lies:
 
     def _change(self, previous: SequenceNumber, number: SequenceNumber) -> DirectoryChange:
         kind, identifier, properties = self._subject()
-        command = self._dice.of((Command.UPDATE, Command.DELETE, Command.SYNC))
+        command = self._rng.of((Command.UPDATE, Command.DELETE, Command.SYNC))
         if command is Command.DELETE:
-            properties = deletion_properties(kind, self._dice.of((Scope.SITE, Scope.ENTERPRISE)))
+            properties = deletion_properties(kind, self._rng.of((Scope.SITE, Scope.ENTERPRISE)))
         return DirectoryChange(
             command=command,
             guid_identifier=identifier,
-            partition_id=self._partition.partition_id if not self._dice.one_in(8) else self._guid(),
+            partition_id=self._partition.partition_id if not self._rng.one_in(8) else self._guid(),
             previous_seq_number=previous,
             seq_number=number,
-            purged_seq_number=self._number() if self._dice.one_in(4) else MIN,
+            purged_seq_number=self._number() if self._rng.one_in(4) else MIN,
             properties=properties,
         )
 
     def _subject(self) -> tuple[ObjectType, Guid, Properties]:
         """Return type and identifier of any object, and false properties for it."""
         homes = [one for one in self._world.ledger.partitions.values() if one.latest]
-        home = self._partition if self._partition.latest and self._truth() else self._dice.of(homes)
-        entry = self._dice.of(list(home.latest.values()))
+        home = self._partition if self._partition.latest and self._truth() else self._rng.of(homes)
+        entry = self._rng.of(list(home.latest.values()))
         return entry.object_type, entry.identifier, self._other(entry)
 
     def _other(self, entry: NumberedChange) -> Properties:
@@ -262,7 +264,7 @@ class Lies:
             case ObjectType.ENTERPRISE:
                 given[Propid.E_PECNAME] = self._name()
             case ObjectType.MACHINE:
-                given[Propid.QM_SERVICE] = self._dice.of(_ROLES)
+                given[Propid.QM_SERVICE] = self._rng.of(_ROLES)
                 if self._truth():
                     given[Propid.QM_PATHNAME] = self._name()
             case ObjectType.QUEUE:
@@ -280,16 +282,16 @@ class Lies:
         sites = [one for one in enterprise.live(ObjectType.SITE) if not partitions[one.identifier].foul]
         servers = [one for one in self._controllers() if one.identifier != self._sender.machine_id]
         if servers and self._truth():
-            return self._about_server(self._dice.of(servers))
+            return self._about_server(self._rng.of(servers))
         if sites and self._truth():
-            return self._about_site(self._dice.of(sites))
+            return self._about_site(self._rng.of(sites))
         named = enterprise.live(ObjectType.ENTERPRISE)[0]
         return self._asks(
             Command.UPDATE, PEC_PARTITION_ID, named.identifier, ((Propid.E_PECNAME, self._name()),)
         )
 
     def _controllers(self) -> list[NumberedChange]:
-        found = (self._census.machine(one) for one in self._census.controllers())
+        found = (self._registry.machine(one) for one in self._registry.controllers())
         return [one for one in found if one is not None]
 
     def _about_server(self, machine: NumberedChange) -> DirectoryChange:
@@ -300,12 +302,12 @@ class Lies:
             if one.latest.get(machine.identifier) is machine
         )
         changes: tuple[Properties, ...] = (
-            ((Propid.QM_SERVICE, self._dice.of(_ROLES)),),
+            ((Propid.QM_SERVICE, self._rng.of(_ROLES)),),
             ((Propid.QM_SIGN_PK, b"mine"),),
             ((Propid.QM_PATHNAME, self._name() or NOBODY),),
             deletion_properties(ObjectType.MACHINE, Scope.ENTERPRISE),
         )
-        return self._about(home, machine, self._dice.of(changes))
+        return self._about(home, machine, self._rng.of(changes))
 
     def _about_site(self, site: NumberedChange) -> DirectoryChange:
         """Return a change of a site's PSC or its key, or the deletion of the site."""
@@ -314,7 +316,7 @@ class Lies:
             ((Propid.S_PSC_SIGNPK, b"mine"),),
             deletion_properties(ObjectType.SITE, Scope.ENTERPRISE),
         )
-        return self._about(self._world.ledger.partitions[PEC_PARTITION_ID], site, self._dice.of(changes))
+        return self._about(self._world.ledger.partitions[PEC_PARTITION_ID], site, self._rng.of(changes))
 
     def _about(self, home: PartitionLedger, entry: NumberedChange, properties: Properties) -> DirectoryChange:
         is_end = properties[0][0] is Propid.D_SCOPE

@@ -9,47 +9,47 @@ from typing import Final
 
 from mqdssm.engines.replication.actions import Send
 from mqdssm.model.replication import PEC_PARTITION_ID
-from mqdssm.samples.seeded_random import Dice
+from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.driven import DrivenServer
-from mqdssm.testing.simulation.hostile_messages import Lies
+from mqdssm.testing.simulation.hostile_messages import HostileMessages
 from mqdssm.testing.simulation.message_checks import LONG_S
 from mqdssm.testing.simulation.options import PER_MILLE
-from mqdssm.testing.simulation.server_list import Census
+from mqdssm.testing.simulation.server_list import ServerRegistry
 from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.world import World
 
 _PRIORITY: Final = 3
 
 
-class Liar:
+class HostileServer:
     """A random server that turns hostile; never the PEC, on which all other servers depend.
 
     Args:
         world: the enterprise.
-        census: who is there.
+        registry: who is there.
 
     Attributes:
         told: number of lies, by kind of message.
     """
 
-    def __init__(self, world: World, census: Census) -> None:
+    def __init__(self, world: World, registry: ServerRegistry) -> None:
         self._world = world
-        self._census = census
-        self._dice = Dice("liar", world.options.seed)
-        self._lies: Lies | None = None
+        self._registry = registry
+        self._rng = SeededRandom("liar", world.options.seed)
+        self._lies: HostileMessages | None = None
         self.told: dict[str, int] = {}
 
     def begin(self) -> None:
         """Choose the hostile server, if the options ask for one, and send lies until the run ends."""
         world = self._world
-        servers = [one for one in self._census.controllers() if one is not world.pec]
-        if not world.options.hardships.is_hostile or not servers:
+        servers = [one for one in self._registry.controllers() if one is not world.pec]
+        if not world.options.fault_options.is_hostile or not servers:
             return
-        server = self._dice.of(servers)
-        self._lies = Lies(world, self._census, server, self._dice)
-        for partition in self._census.owned_by(server):
+        server = self._rng.of(servers)
+        self._lies = HostileMessages(world, self._registry, server, self._rng)
+        for partition in self._registry.owned_by(server):
             partition.foul = partition.partition_id != PEC_PARTITION_ID
-        world.liar = server
+        world.hostile_server = server
         world.bend = self._bend
         server.say("is hostile from now on")
         self._run(server)
@@ -59,15 +59,15 @@ class Liar:
             return
         if server.is_up:
             self._lie(server)
-        pace = self._world.options.hardships.lies_every_ms
-        self._world.schedule.after(self._dice.between(1, 2 * pace) / 1000, lambda: self._run(server))
+        pace = self._world.options.fault_options.lies_every_ms
+        self._world.schedule.after(self._rng.between(1, 2 * pace) / 1000, lambda: self._run(server))
 
     def _lie(self, server: SimulatedServer) -> None:
         """Send a lie to a random server."""
         others = [one for one in self._world.servers if one is not server and not one.retired]
         if self._lies is None or not others:
             return
-        destination = self._dice.of(others).name
+        destination = self._rng.of(others).name
         for message in self._lies.tell():
             self._count(type(message).__name__)
             sent = Send(
@@ -86,8 +86,8 @@ class Liar:
 
     def _bend(self, action: Send) -> Send:
         """Return a message of the engine, at random with a false field."""
-        bent = self._world.options.hardships.bent
-        if self._lies is None or self._dice.below(PER_MILLE) >= bent:
+        bent = self._world.options.fault_options.bent
+        if self._lies is None or self._rng.below(PER_MILLE) >= bent:
             return action
         message = self._lies.bend(action.message)
         self._count(type(message).__name__)

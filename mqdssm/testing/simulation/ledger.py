@@ -13,7 +13,7 @@ from mqdssm.model.hresults import name_of
 from mqdssm.model.messages import Command, Properties, PropertyValue
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
-from mqdssm.testing.simulation.violation import Violation
+from mqdssm.testing.simulation.trace import Violation
 
 Content = Mapping[Propid, PropertyValue]
 """The replicated properties of an object, without its identifier."""

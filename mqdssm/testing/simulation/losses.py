@@ -9,11 +9,11 @@ from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
-from mqdssm.samples.seeded_random import Dice
+from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.clients import SimulatedClients
 from mqdssm.testing.simulation.final_checks import copy_of
 from mqdssm.testing.simulation.ledger import PATHS, NumberedChange, PartitionLedger, content_of
-from mqdssm.testing.simulation.server_list import Census
+from mqdssm.testing.simulation.server_list import ServerRegistry
 from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.world import World
 
@@ -34,8 +34,8 @@ class Losses:
     Args:
         world: the enterprise.
         clients: who gives numbers to requests.
-        census: who is there.
-        dice: chance.
+        registry: who is there.
+        rng: chance.
         remove_machine: deletes a server's machine object.
         create_machine: makes a server's machine object, as that of a service, at the server itself.
     """
@@ -44,16 +44,16 @@ class Losses:
         self,
         world: World,
         clients: SimulatedClients,
-        census: Census,
-        dice: Dice,
+        registry: ServerRegistry,
+        rng: SeededRandom,
         *,
         remove_machine: Callable[[SimulatedServer], Task],
         create_machine: Callable[[SimulatedServer, Service], Task],
     ) -> None:
         self._world = world
         self._clients = clients
-        self._census = census
-        self._dice = dice
+        self._registry = registry
+        self._rng = rng
         self._is_naming = False
         self._remove_machine = remove_machine
         self._create_machine = create_machine
@@ -64,7 +64,7 @@ class Losses:
         """Start a backup controller with an empty directory."""
         self._stop(server)
         self._world.reinstall(server)
-        yield self._dice.below(30) * 1.0
+        yield self._rng.below(30) * 1.0
         self._start(server)
 
     def restore(self, server: SimulatedServer) -> Task:
@@ -72,7 +72,7 @@ class Losses:
         if not all(map(server.is_whole, server.persisted)):
             return  # no backup during a full synchronization
         copy = self._world.backup(server)
-        yield self._dice.below(200) * 1.0
+        yield self._rng.below(200) * 1.0
         self._stop(server)
         self._world.reinstall(server, copy)
         self._start(server)
@@ -90,20 +90,20 @@ class Losses:
 
     def are_known(self, site_id: Guid) -> bool:
         """Return True if all other servers have complete copies of what a site's controller owns."""
-        owner = self._census.owner(site_id)
-        others = [one for one in self._census.controllers() if one is not owner]
-        owned = [one.partition_id for one in self._census.owned_by(owner)]
+        owner = self._registry.owner(site_id)
+        others = [one for one in self._registry.controllers() if one is not owner]
+        owned = [one.partition_id for one in self._registry.owned_by(owner)]
         return bool(others) and all(one.is_whole(partition) for one in others for partition in owned)
 
     def restore_primary(self, site_id: Guid) -> Task:
         """Start a primary controller with an old copy of its directory, and the setting `restored`."""
-        server = self._census.owner(site_id)
+        server = self._registry.owner(site_id)
         if not all(map(server.is_whole, server.persisted)):
             return
-        known = {one.partition_id: one.last for one in self._census.owned_by(server)}
+        known = {one.partition_id: one.last for one in self._registry.owned_by(server)}
         copy = self._world.backup(server)
-        yield self._dice.below(200) * 1.0
-        partitions = self._census.owned_by(server)
+        yield self._rng.below(200) * 1.0
+        partitions = self._registry.owned_by(server)
         if not self.are_known(site_id) or known.keys() != {one.partition_id for one in partitions}:
             return
         self._stop(server)
@@ -120,8 +120,8 @@ class Losses:
 
     def reinstall_primary(self, site_id: Guid) -> Task:
         """Start a PSC with an empty directory (decisions R43, R102, R104)."""
-        server, pec = self._census.owner(site_id), self._world.pec
-        partitions = self._census.owned_by(server)
+        server, pec = self._registry.owner(site_id), self._world.pec
+        partitions = self._registry.owned_by(server)
         if server is pec or not self.are_known(site_id):
             return
         if not all(pec.reached(one.partition_id) for one in partitions if one.last):
@@ -131,7 +131,7 @@ class Losses:
         pec_name = pec.name
         server.settings = replace(server.settings, role=Role.PSC, pec_name=pec_name, psc_name="")
         self._world.lose(server)
-        yield self._dice.below(30) * 1.0
+        yield self._rng.below(30) * 1.0
         self._start(server)
         yield from self._until_owned(server, partitions)
 
@@ -139,7 +139,7 @@ class Losses:
         self, server: SimulatedServer, partitions: list[PartitionLedger], known: dict[Guid, int]
     ) -> None:
         """Note the loss of partitions; changes that all other servers or the copy have must remain."""
-        others = [one for one in self._census.controllers() if one is not server]
+        others = [one for one in self._registry.controllers() if one is not server]
         for partition in partitions:
             reached = min(one.reached(partition.partition_id) for one in others)
             partition.loosen(max(reached, known.get(partition.partition_id, 0)))
@@ -151,7 +151,7 @@ class Losses:
         for partition in sorted(partitions, key=_enterprise_last):
             self._start_over(server, partition)
         self._retire_dead()
-        if self._census.machine(server) is None:  # no other server had received it (decision R80)
+        if self._registry.machine(server) is None:  # no other server had received it (decision R80)
             service = Service.PEC if server is self._world.pec else Service.PSC
             yield from self._create_machine(server, service)
         yield from self._remove_retired(partitions)
@@ -200,20 +200,20 @@ class Losses:
 
     def furthest(self, site_id: Guid) -> SimulatedServer | None:
         """Return the complete backup controller of a site with the highest number; None: there is none."""
-        owned = [one.partition_id for one in self._census.owned_by(self._census.owner(site_id))]
-        whole = [one for one in self._census.bscs_of(site_id) if _has(one, owned)]
+        owned = [one.partition_id for one in self._registry.owned_by(self._registry.owner(site_id))]
+        whole = [one for one in self._registry.bscs_of(site_id) if _has(one, owned)]
         return max(whole, key=lambda one: one.reached(site_id), default=None)
 
     def take_over(self, site_id: Guid, heir: SimulatedServer | None = None) -> Task:
         """Retire a primary controller, and let a backup controller take over its partitions."""
-        owner = self._census.owner(site_id)
-        heir = heir or self._dice.of(self.heirs(site_id))
-        partitions = self._census.owned_by(owner)
+        owner = self._registry.owner(site_id)
+        heir = heir or self._rng.of(self.heirs(site_id))
+        partitions = self._registry.owned_by(owner)
         self._world.retire(owner)
         for partition in partitions:
             whole = heir.is_whole(partition.partition_id)
             partition.loosen(heir.reached(partition.partition_id) if whole else 0)
-        yield self._dice.below(120) * 1.0
+        yield self._rng.below(120) * 1.0
         for partition in sorted(partitions, key=_enterprise_last):
             yield from self._make_authority(heir, partition.partition_id)
             self._start_over(heir, partition)
@@ -231,7 +231,7 @@ class Losses:
 
     def bring_back(self, site: PartitionLedger) -> Task:
         """Restart the controller of a removed site, which is needed to remove the site again."""
-        server = self._census.owner(site.partition_id)
+        server = self._registry.owner(site.partition_id)
         site.dead = False
         site.loosen(0)
         server.retired = False
@@ -244,14 +244,14 @@ class Losses:
         They have everything that it owns. With `takeover_half` they may lack something that the PEC has, and
         must know the PEC.
         """
-        owner = self._census.owner(site_id)
-        owned = [one.partition_id for one in self._census.owned_by(owner)]
+        owner = self._registry.owner(site_id)
+        owned = [one.partition_id for one in self._registry.owned_by(owner)]
         if not self._world.options.work.takeover_half:
-            return [one for one in self._census.bscs_of(site_id) if _has(one, owned)]
+            return [one for one in self._registry.bscs_of(site_id) if _has(one, owned)]
         pec = self._world.pec
         if owner is pec or not _has(pec, owned):
             return []
-        return [one for one in self._census.bscs_of(site_id) if self._knows(one, pec)]
+        return [one for one in self._registry.bscs_of(site_id) if self._knows(one, pec)]
 
     def _knows(self, server: SimulatedServer, pec: SimulatedServer) -> bool:
         """Return True if a server follows the current PEC."""

@@ -22,7 +22,7 @@ from mqdssm.model.seqnum import MAX
 from mqdssm.testing.simulation.ledger import Ledger, PartitionLedger
 from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.step_checks import compare
-from mqdssm.testing.simulation.violation import Violation
+from mqdssm.testing.simulation.trace import Violation
 
 SHORT_S: Final = 10
 LONG_S: Final = 20 * 60

@@ -12,16 +12,16 @@ from typing import Final, Protocol
 from mqdssm.engines.replication.actions import Nacked, Received, Send
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Operation, ReplicationMessage
-from mqdssm.samples.seeded_random import Dice
+from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.options import PER_MILLE, NetworkFaults
 from mqdssm.testing.simulation.schedule import Schedule
-from mqdssm.testing.simulation.violation import Violation
+from mqdssm.testing.simulation.trace import Violation
 from mqdssm.wire.mqdsrp import decode, encode
 
 _SOON_MS: Final = 40  # longest delay of a message that is not held up
 
 
-class Station(Protocol):
+class NetworkServer(Protocol):
     """Interface of a server for the network."""
 
     @property
@@ -49,7 +49,7 @@ class Station(Protocol):
 
 
 @dataclass(slots=True)
-class Parcel:
+class MessageInTransit:
     """A message under way.
 
     Attributes:
@@ -61,7 +61,7 @@ class Parcel:
         message: the message that arrives.
     """
 
-    sender: Station
+    sender: NetworkServer
     life: int
     sender_name: str
     sent: Send
@@ -83,11 +83,11 @@ class NetworkCounts:
     cuts: int = 0
 
 
-def delay_of(dice: Dice, faults: NetworkFaults) -> tuple[float, bool]:
+def delay_of(rng: SeededRandom, faults: NetworkFaults) -> tuple[float, bool]:
     """Return the delay of a message in seconds, and True if it is held up."""
-    if faults.late > 0 and dice.below(PER_MILLE) < faults.late:
-        return dice.between(_SOON_MS, faults.late_max_s * 1000) / 1000, True
-    return dice.between(1, _SOON_MS) / 1000, False
+    if faults.late > 0 and rng.below(PER_MILLE) < faults.late:
+        return rng.between(_SOON_MS, faults.late_max_s * 1000) / 1000, True
+    return rng.between(1, _SOON_MS) / 1000, False
 
 
 class SimulatedNetwork:
@@ -95,7 +95,7 @@ class SimulatedNetwork:
 
     Args:
         schedule: the time.
-        dice: chance.
+        rng: chance.
         faults: the chances of faults.
         find: a server by the name of its machine.
         trace: writes a line of the trace, or None.
@@ -108,19 +108,19 @@ class SimulatedNetwork:
     def __init__(
         self,
         schedule: Schedule,
-        dice: Dice,
+        rng: SeededRandom,
         faults: NetworkFaults,
-        find: Callable[[str], Station | None],
+        find: Callable[[str], NetworkServer | None],
         trace: Callable[[str], None] | None,
     ) -> None:
         self._schedule = schedule
-        self._dice = dice
+        self._rng = rng
         self.faults = faults
         self._find = find
         self._trace = trace
         self._side: frozenset[int] = frozenset()  # servers cut off from all others
         self._one_way = False
-        self._waiting: list[Parcel] = []
+        self._waiting: list[MessageInTransit] = []
         self.counts = NetworkCounts()
 
     def calm(self) -> None:
@@ -145,12 +145,12 @@ class SimulatedNetwork:
         for parcel in waiting:
             self._arrive(parcel)
 
-    def send(self, sender: Station, sent: Send) -> None:
+    def send(self, sender: NetworkServer, sent: Send) -> None:
         """Send a message of a server."""
         operation = sent.message.operation
         self.counts.sent[operation] = self.counts.sent.get(operation, 0) + 1
         message = self._coded(sent.message) if self.faults.coded else sent.message
-        parcel = Parcel(
+        parcel = MessageInTransit(
             sender=sender,
             life=sender.life,
             sender_name=sender.name,
@@ -176,14 +176,14 @@ class SimulatedNetwork:
         return decoded
 
     def _happens(self, chance: int) -> bool:
-        return chance > 0 and self._dice.below(PER_MILLE) < chance
+        return chance > 0 and self._rng.below(PER_MILLE) < chance
 
     def _delay(self) -> float:
-        seconds, is_late = delay_of(self._dice, self.faults)
+        seconds, is_late = delay_of(self._rng, self.faults)
         self.counts.late += is_late
         return seconds
 
-    def _arrive(self, parcel: Parcel) -> None:
+    def _arrive(self, parcel: MessageInTransit) -> None:
         if parcel.done:
             return
         if parcel.sent.timeout_s and self._schedule.now > parcel.expires_at:
@@ -202,13 +202,13 @@ class SimulatedNetwork:
             machine_id = parcel.sender.machine_id
             station.step(Received(message=parcel.message, sender=parcel.sender_name, machine_id=machine_id))
 
-    def _is_cut(self, sender: Station, station: Station) -> bool:
+    def _is_cut(self, sender: NetworkServer, station: NetworkServer) -> bool:
         side = self._side
         if not side or (sender.index in side) is (station.index in side):
             return False
         return not self._one_way or sender.index in side
 
-    def _park(self, parcel: Parcel) -> None:
+    def _park(self, parcel: MessageInTransit) -> None:
         if parcel.life != parcel.sender.life:
             parcel.done = True  # it had not left yet: express messages live in memory
             return
@@ -216,7 +216,7 @@ class SimulatedNetwork:
         left = parcel.expires_at - self._schedule.now
         self._schedule.after(left, lambda: self._expire(parcel))
 
-    def _expire(self, parcel: Parcel) -> None:
+    def _expire(self, parcel: MessageInTransit) -> None:
         if parcel.done:
             return
         parcel.done = True
@@ -224,7 +224,7 @@ class SimulatedNetwork:
         self.counts.expired += 1
         self._nack(parcel, bad_signature=False)
 
-    def _nack(self, parcel: Parcel, *, bad_signature: bool) -> None:
+    def _nack(self, parcel: MessageInTransit, *, bad_signature: bool) -> None:
         self._say(parcel, "is refused: bad signature" if bad_signature else "does not reach it")
         sender = parcel.sender
         if not parcel.sent.ack_requested or not sender.is_up:
@@ -239,9 +239,9 @@ class SimulatedNetwork:
             if sender.is_up and sender.life == life:
                 sender.step(event)
 
-        self._schedule.after(self._dice.between(1, _SOON_MS) / 1000, back)
+        self._schedule.after(self._rng.between(1, _SOON_MS) / 1000, back)
 
-    def _say(self, parcel: Parcel, what: str) -> None:
+    def _say(self, parcel: MessageInTransit, what: str) -> None:
         if self._trace is not None:
             self._trace(
                 f"{parcel.sender_name} -> {parcel.sent.destination}: {type(parcel.message).__name__} {what}"

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mqdssm.samples.seeded_random import Dice
-from mqdssm.testing.simulation.fault_options import NONE, Hardships, hardships_of
+from mqdssm.samples.seeded_random import SeededRandom
+from mqdssm.testing.simulation.fault_options import NONE, FaultOptions, hardships_of
 from mqdssm.testing.simulation.generations import Generation, generation_of
 
 PER_MILLE: Final = 1000
@@ -148,7 +148,7 @@ class Options:
         servers: faults of the servers.
         tuning: settings of the servers.
         work: what is done.
-        hardships: faults that came later.
+        fault_options: faults that came later.
         directories: stores are on LDAP directories, not in memory.
     """
 
@@ -158,7 +158,7 @@ class Options:
     servers: ServerFaults
     tuning: Tuning
     work: Workload
-    hardships: Hardships = NONE
+    fault_options: FaultOptions = NONE
     directories: bool = False
 
 
@@ -174,15 +174,15 @@ def options_of(seed: int, generation: Generation | None = None) -> Options:
     """
     if generation is None:
         generation = generation_of(seed)
-    dice = Dice("options", seed)
-    bscs = _enterprise(dice)
-    hardships = hardships_of(seed, generation)
-    if hardships.is_hostile and sum(bscs) + len(bscs) == 1:
+    rng = SeededRandom("options", seed)
+    bscs = _enterprise(rng)
+    fault_options = hardships_of(seed, generation)
+    if fault_options.is_hostile and sum(bscs) + len(bscs) == 1:
         bscs = (1,)  # a hostile server needs a second server besides the PEC
     directories = _has_directories(seed, generation)
     is_short = sum(bscs) + len(bscs) >= _MANY_SERVERS or (directories and generation >= Generation.ALL)
-    network, servers, tuning = _network(dice), _servers(dice), draw_tuning(dice)
-    work = _work(dice, is_short=is_short)
+    network, servers, tuning = _network(rng), _servers(rng), draw_tuning(rng)
+    work = _work(rng, is_short=is_short)
     return Options(
         seed=seed,
         bscs=bscs,
@@ -191,8 +191,8 @@ def options_of(seed: int, generation: Generation | None = None) -> Options:
         tuning=tuning,
         work=work
         if generation < Generation.SERVICES
-        else _later_options(seed, work, generation, is_honest=not hardships.is_hostile),
-        hardships=hardships,
+        else _later_options(seed, work, generation, is_honest=not fault_options.is_hostile),
+        fault_options=fault_options,
         directories=directories,
     )
 
@@ -200,93 +200,93 @@ def options_of(seed: int, generation: Generation | None = None) -> Options:
 def _has_directories(seed: int, generation: Generation) -> bool:
     if generation < Generation.ALL:
         return generation is Generation.DIRECTORIES and seed % _DIRECTORIES_EVERY == 0
-    return Dice("directories", seed).one_in(_DIRECTORIES_EVERY)
+    return SeededRandom("directories", seed).one_in(_DIRECTORIES_EVERY)
 
 
-def _enterprise(dice: Dice) -> tuple[int, ...]:
-    size = dice.below(20)
+def _enterprise(rng: SeededRandom) -> tuple[int, ...]:
+    size = rng.below(20)
     if size == 0:
-        sites, bscs = dice.between(4, 8), 4
+        sites, bscs = rng.between(4, 8), 4
     elif size < 6:
-        sites, bscs = dice.between(2, 5), 2
+        sites, bscs = rng.between(2, 5), 2
     else:
-        sites, bscs = dice.between(1, 3), 2
-    return tuple(dice.below(bscs + 1) for _ in range(sites))
+        sites, bscs = rng.between(1, 3), 2
+    return tuple(rng.below(bscs + 1) for _ in range(sites))
 
 
-def _network(dice: Dice) -> NetworkFaults:
+def _network(rng: SeededRandom) -> NetworkFaults:
     return NetworkFaults(
-        lost=_sometimes(dice, (5, 50, 200)),
-        doubled=_sometimes(dice, (10, 100, 300)),
-        late=_sometimes(dice, (20, 200)),
-        late_max_s=dice.of((1, 8, 30, 300)),
-        refused=_sometimes(dice, (5, 50)),
-        unsigned=_sometimes(dice, (5, 50)),
-        cut_every_s=_sometimes(dice, (60, 200)),
-        cut_max_s=dice.of((10, 60, 400)),
-        coded=dice.one_in(4),
+        lost=_sometimes(rng, (5, 50, 200)),
+        doubled=_sometimes(rng, (10, 100, 300)),
+        late=_sometimes(rng, (20, 200)),
+        late_max_s=rng.of((1, 8, 30, 300)),
+        refused=_sometimes(rng, (5, 50)),
+        unsigned=_sometimes(rng, (5, 50)),
+        cut_every_s=_sometimes(rng, (60, 200)),
+        cut_max_s=rng.of((10, 60, 400)),
+        coded=rng.one_in(4),
     )
 
 
-def _servers(dice: Dice) -> ServerFaults:
+def _servers(rng: SeededRandom) -> ServerFaults:
     return ServerFaults(
-        crash_every_s=_sometimes(dice, (15, 40, 120)),
-        down_max_s=dice.of((1, 20, 200)),
-        slow=_sometimes(dice, (50, 500, 1000)),
-        slow_max_ms=dice.of((5, 200, 4000)),
-        flaky=_sometimes(dice, (5, 50)),
-        skew_max_s=_sometimes(dice, (10, 4000)),
-        drift_max=_sometimes(dice, (1, 50)),
+        crash_every_s=_sometimes(rng, (15, 40, 120)),
+        down_max_s=rng.of((1, 20, 200)),
+        slow=_sometimes(rng, (50, 500, 1000)),
+        slow_max_ms=rng.of((5, 200, 4000)),
+        flaky=_sometimes(rng, (5, 50)),
+        skew_max_s=_sometimes(rng, (10, 4000)),
+        drift_max=_sometimes(rng, (1, 50)),
     )
 
 
-def draw_tuning(dice: Dice) -> Tuning:
+def draw_tuning(rng: SeededRandom) -> Tuning:
     """Draw the settings of servers."""
-    sync_wait_s = dice.between(2, 30)
+    sync_wait_s = rng.between(2, 30)
     return Tuning(
-        request_wait_s=float(dice.between(5, 30)),
-        intrasite_s=dice.between(2, 40) / 10,
-        intersite_s=dice.between(5, 150) / 10,
-        header_s=float(dice.between(5, 60)),
-        bsc_ack_s=float(dice.between(20, 300)),
+        request_wait_s=float(rng.between(5, 30)),
+        intrasite_s=rng.between(2, 40) / 10,
+        intersite_s=rng.between(5, 150) / 10,
+        header_s=float(rng.between(5, 60)),
+        bsc_ack_s=float(rng.between(20, 300)),
         sync_wait_s=float(sync_wait_s),
-        sync_wait_max_s=float(sync_wait_s * dice.between(1, 8)),
-        purge_buffer=dice.of((0, 2, 8, 30, 1024)),
-        purge_interval=dice.of((1, 4, 16, 256)),
-        ack_interval=dice.of((1, 4, 16, 256)),
-        pending_max=dice.of((1, 3, 100)),
-        available_max=dice.of((2, 10, 10_000)),
-        message_changes_max=dice.of((1, 2, 5, 1000)),
-        message_bytes_max=dice.of((100, 600, 1 << 20)),
-        backlog_max=dice.of((20, 100, 10_000)),
+        sync_wait_max_s=float(sync_wait_s * rng.between(1, 8)),
+        purge_buffer=rng.of((0, 2, 8, 30, 1024)),
+        purge_interval=rng.of((1, 4, 16, 256)),
+        ack_interval=rng.of((1, 4, 16, 256)),
+        pending_max=rng.of((1, 3, 100)),
+        available_max=rng.of((2, 10, 10_000)),
+        message_changes_max=rng.of((1, 2, 5, 1000)),
+        message_bytes_max=rng.of((100, 600, 1 << 20)),
+        backlog_max=rng.of((20, 100, 10_000)),
     )
 
 
-def _work(dice: Dice, *, is_short: bool) -> Workload:
-    topology = dice.one_in(2)
-    duration_s = dice.between(80, 250) if is_short else dice.between(120, 900)
+def _work(rng: SeededRandom, *, is_short: bool) -> Workload:
+    topology = rng.one_in(2)
+    duration_s = rng.between(80, 250) if is_short else rng.between(120, 900)
     return Workload(
         duration_s=duration_s,
-        pace_ms=dice.of((800, 2_000, 5_000)),
-        removals=dice.of((50, 200, 400)),
-        few=dice.of((2, 6, 30)),
-        topology_every_s=dice.of((20, 60, 150)) if topology else 0,
-        sites_come=dice.one_in(2),
-        sites_go=dice.one_in(3),
-        bscs_come=dice.one_in(2),
-        bscs_go=dice.one_in(2),
-        site_handover=dice.one_in(2),
-        enterprise_handover=dice.one_in(2),
-        renaming=dice.one_in(3),
-        reinstalling=dice.one_in(3),
-        site_scope=dice.one_in(4),
-        takeover=topology and dice.one_in(6),
+        pace_ms=rng.of((800, 2_000, 5_000)),
+        removals=rng.of((50, 200, 400)),
+        few=rng.of((2, 6, 30)),
+        topology_every_s=rng.of((20, 60, 150)) if topology else 0,
+        sites_come=rng.one_in(2),
+        sites_go=rng.one_in(3),
+        bscs_come=rng.one_in(2),
+        bscs_go=rng.one_in(2),
+        site_handover=rng.one_in(2),
+        enterprise_handover=rng.one_in(2),
+        renaming=rng.one_in(3),
+        reinstalling=rng.one_in(3),
+        site_scope=rng.one_in(4),
+        takeover=topology and rng.one_in(6),
     )
 
 
 def _later_faults(seed: int, faults: ServerFaults) -> ServerFaults:
     """Draw the faults of later generations, with separate random numbers."""
-    return replace(faults, failing=_sometimes(Dice("later faults", seed), (2, 10, 40)))
+    return replace(faults, failing=_sometimes(SeededRandom("later faults", seed), (2, 10, 40)))
 
 
 def _later_options(seed: int, work: Workload, generation: Generation, *, is_honest: bool) -> Workload:
@@ -298,19 +298,19 @@ def _later_options(seed: int, work: Workload, generation: Generation, *, is_hone
         generation: what may be drawn.
         is_honest: no server is hostile; a hostile BSC could falsify the recovery of its PSC.
     """
-    dice = Dice("later options", seed)
-    if dice.one_in(2):
+    rng = SeededRandom("later options", seed)
+    if rng.one_in(2):
         return work
     return replace(
         work,
-        services=dice.one_in(3),
-        together=dice.of((1, 2, 3)),
-        primary_restoring=dice.one_in(3) and is_honest,
-        takeover_half=work.takeover and not work.renaming and dice.one_in(2),
-        primary_reinstalling=generation >= Generation.REINSTALLED and dice.one_in(2) and is_honest,
+        services=rng.one_in(3),
+        together=rng.of((1, 2, 3)),
+        primary_restoring=rng.one_in(3) and is_honest,
+        takeover_half=work.takeover and not work.renaming and rng.one_in(2),
+        primary_reinstalling=generation >= Generation.REINSTALLED and rng.one_in(2) and is_honest,
     )
 
 
-def _sometimes(dice: Dice, choices: tuple[int, ...]) -> int:
+def _sometimes(rng: SeededRandom, choices: tuple[int, ...]) -> int:
     """Return one of the choices, or 0 in half of the cases."""
-    return dice.of(choices) if dice.one_in(2) else 0
+    return rng.of(choices) if rng.one_in(2) else 0

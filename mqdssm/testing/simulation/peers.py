@@ -10,7 +10,7 @@ from mqdssm.engines.replication.status import ServerStatus
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import ChangePropagationMessage, Command, DirectoryChange, Properties
 from mqdssm.model.seqnum import SequenceNumber
-from mqdssm.samples.seeded_random import Dice
+from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.options import PER_MILLE, Options, Tuning, draw_tuning
 
 REMEMBERED_MAX: Final = 500
@@ -114,7 +114,7 @@ class WindowsEngine:
 
 def is_windows(options: Options, index: int) -> bool:
     """Return True if a server behaves as Windows does."""
-    return Dice("windows", index, options.seed).below(PER_MILLE) < options.hardships.windows
+    return SeededRandom("windows", index, options.seed).below(PER_MILLE) < options.fault_options.windows
 
 
 def tuning_of(options: Options, index: int) -> Tuning:
@@ -127,6 +127,6 @@ def tuning_of(options: Options, index: int) -> Tuning:
             message_bytes_max=usual.message_bytes_max,
             pending_max=usual.pending_max,
         )
-    if options.hardships.mixed:
-        return draw_tuning(Dice("tuning", index, options.seed))
+    if options.fault_options.mixed:
+        return draw_tuning(SeededRandom("tuning", index, options.seed))
     return options.tuning

@@ -16,7 +16,7 @@ from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.testing.simulation.ledger import PartitionLedger
 from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.stores import changes_of
-from mqdssm.testing.simulation.violation import Violation
+from mqdssm.testing.simulation.trace import Violation
 
 
 class PurgeRules:

@@ -9,12 +9,12 @@ from mqdssm.engines.replication.actions import Send
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid
 from mqdssm.model.transport import Message, MessageClass, is_acknowledgement, is_nack
-from mqdssm.samples.seeded_random import Dice
+from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.in_process_network import InProcessNetwork
-from mqdssm.testing.simulation.network import NetworkCounts, Station, delay_of
+from mqdssm.testing.simulation.network import NetworkCounts, NetworkServer, delay_of
 from mqdssm.testing.simulation.options import PER_MILLE, NetworkFaults
 from mqdssm.testing.simulation.schedule import Schedule
-from mqdssm.testing.simulation.signing import Intruder, LiveKeys, WatchedVerifier, signer_of
+from mqdssm.testing.simulation.signing import LiveKeys, MessageForger, WatchedVerifier, signer_of
 
 EPOCH_S: Final = 1_700_000_000
 """Time of all queue managers' clocks when a run begins, in seconds since 1970."""
@@ -36,7 +36,7 @@ class QueueManagers(InProcessNetwork):
     Attributes:
         counts: counts of messages and faults.
         faults: the current chances of faults.
-        intruder: changes, forges and repeats messages.
+        forger: changes, forges and repeats messages.
     """
 
     def __init__(
@@ -48,23 +48,23 @@ class QueueManagers(InProcessNetwork):
     ) -> None:
         super().__init__(clock=lambda: EPOCH_S + schedule.now, fault=self._under_way)
         self._schedule = schedule
-        self._dice = Dice("network", seed)
+        self._rng = SeededRandom("network", seed)
         self._keys = LiveKeys(find)
         self._trace = trace
         self._up: dict[str, tuple[int, LocalQueueManager]] = {}
         self._side: frozenset[int] = frozenset()
         self._one_way = False
         self.faults = NetworkFaults()
-        self.intruder = Intruder(Dice("intruder", seed))
+        self.forger = MessageForger(SeededRandom("intruder", seed))
         self.counts = NetworkCounts()
 
-    def connect(self, station: Station, on_work: Callable[[], None]) -> LocalQueueManager:
+    def connect(self, station: NetworkServer, on_work: Callable[[], None]) -> LocalQueueManager:
         """Start the queue manager of a server, for one life of the server."""
         host = self.add(
             station.name,
             station.machine_id,
             signer=signer_of(station.index, station.machine_id),
-            verifier=WatchedVerifier(self._keys, self._clock, self.intruder.bad),
+            verifier=WatchedVerifier(self._keys, self._clock, self.forger.bad),
             on_work=on_work,
         )
         self._up[host.machine_name.casefold()] = station.index, host
@@ -94,7 +94,7 @@ class QueueManagers(InProcessNetwork):
         """Retry the waiting messages: a server may have started."""
         self.wake()
 
-    def send(self, _sender: Station, sent: Send) -> None:
+    def send(self, _sender: NetworkServer, sent: Send) -> None:
         """Count a message that a server sends; the driver has passed it to the queue manager already."""
         operation = sent.message.operation
         self.counts.sent[operation] = self.counts.sent.get(operation, 0) + 1
@@ -136,15 +136,15 @@ class QueueManagers(InProcessNetwork):
             host.acknowledge(message, MessageClass.NACK_BAD_DEST_QUEUE)
             return None
         if message.signature and self._happens(self.faults.unsigned):
-            return self.intruder.changed(message)
+            return self.forger.changed(message)
         return message
 
     def _intrude(self, target: str, message: Message) -> None:
-        self.intruder.record(target, message)
+        self.forger.record(target, message)
         if self._happens(_FORGED):
-            self._deliver(target, self.intruder.forged(message))
+            self._deliver(target, self.forger.forged(message))
         if self._happens(_REPLAYED):
-            again = self.intruder.replayed()
+            again = self.forger.replayed()
             if again is not None:
                 self._deliver(*again)
 
@@ -152,7 +152,7 @@ class QueueManagers(InProcessNetwork):
         """Deliver a message after a delay; it is lost if the machine is down then."""
         if message is None:
             return
-        seconds, is_late = delay_of(self._dice, self.faults)
+        seconds, is_late = delay_of(self._rng, self.faults)
         self.counts.late += is_late
 
         def arrive() -> None:
@@ -163,7 +163,7 @@ class QueueManagers(InProcessNetwork):
         self._schedule.after(seconds, arrive)
 
     def _happens(self, chance: int) -> bool:
-        return chance > 0 and self._dice.below(PER_MILLE) < chance
+        return chance > 0 and self._rng.below(PER_MILLE) < chance
 
     def _count_nack(self, message: Message) -> None:
         self.counts.nacked += is_nack(message.message_class)

@@ -14,7 +14,7 @@ from mqdssm.model.hresults import Hresult, is_failure
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import Propid
 from mqdssm.testing.simulation.ledger import NumberedChange, describe
-from mqdssm.testing.simulation.violation import Violation
+from mqdssm.testing.simulation.trace import Violation
 
 NOT_REACHED: Final = int(Hresult.MQDS_OWNER_NOT_REACHED)
 NO_RESPONSE: Final = int(Hresult.MQDS_NO_RSP_FROM_OWNER)

@@ -9,22 +9,21 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult, name_of
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import PEC_PARTITION_ID
-from mqdssm.samples.seeded_random import Dice
-from mqdssm.testing.simulation.bounds import CONTAINER_MAX, largest
+from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.chaos import Chaos
 from mqdssm.testing.simulation.clients import SimulatedClients
-from mqdssm.testing.simulation.delivery_checks import Promises
+from mqdssm.testing.simulation.delivery_checks import DeliveryChecks
 from mqdssm.testing.simulation.directories import DirectoryStore
-from mqdssm.testing.simulation.final_checks import members, what_differs
-from mqdssm.testing.simulation.forbidden_requests import Trespassers
-from mqdssm.testing.simulation.hostile_server import Liar
+from mqdssm.testing.simulation.final_checks import CONTAINER_MAX, largest, members, what_differs
+from mqdssm.testing.simulation.forbidden_requests import ForbiddenRequests
+from mqdssm.testing.simulation.hostile_server import HostileServer
 from mqdssm.testing.simulation.losses import ANSWER_S
 from mqdssm.testing.simulation.network import SimulatedNetwork
 from mqdssm.testing.simulation.options import Options, options_of
-from mqdssm.testing.simulation.server_list import Census
+from mqdssm.testing.simulation.server_list import ServerRegistry
 from mqdssm.testing.simulation.stores import CrashingStore
 from mqdssm.testing.simulation.topology import Administrator
-from mqdssm.testing.simulation.violation import Violation
+from mqdssm.testing.simulation.trace import Violation
 from mqdssm.testing.simulation.world import EngineMaker, StoreMaker, Trace, World, real_engine
 
 _FOUNDING_S: Final = 4_000.0
@@ -76,11 +75,11 @@ class Simulation:
         usual = DirectoryStore if options.directories else CrashingStore
         self.world = World(options, make_engine, make_store or usual, trace)
         self._clients = SimulatedClients(self.world)
-        self._trespassers = Trespassers(self.world, self._clients)
-        self._liar = Liar(self.world, Census(self.world, self._clients.closing))
+        self._forbidden_requests = ForbiddenRequests(self.world, self._clients)
+        self._hostile_server = HostileServer(self.world, ServerRegistry(self.world, self._clients.closing))
         self._administrator = Administrator(self.world, self._clients)
-        self._dice = Dice("chaos", options.seed)
-        self._chaos = Chaos(self.world, self._dice)
+        self._rng = SeededRandom("chaos", options.seed)
+        self._chaos = Chaos(self.world, self._rng)
 
     def run(self) -> RunReport:
         """Run all phases, and return the report."""
@@ -104,7 +103,7 @@ class Simulation:
     def _found(self) -> None:
         """Install the enterprise; in one of four runs the faults begin first."""
         options = self.world.options
-        if self._dice.one_in(4):
+        if self._rng.one_in(4):
             self._chaos.begin()
         self._run_task(self._administrator.found_enterprise)
         tasks = [self._administrator.add_bsc for _ in range(options.bscs[0])]
@@ -126,8 +125,8 @@ class Simulation:
         options = self.world.options
         self._chaos.begin()
         self._clients.run()
-        self._trespassers.run()
-        self._liar.begin()
+        self._forbidden_requests.run()
+        self._hostile_server.begin()
         if options.work.topology_every_s:
             self._administrator.run()
         self._pass(float(options.work.duration_s))
@@ -140,8 +139,8 @@ class Simulation:
         for server in self.world.servers:
             if not server.held:
                 self.world.start(server)
-        if self.world.liar is not None and self.world.options.hardships.is_liar_removed:
-            self._administrator.begin(self._administrator.remove_liar(self.world.liar))
+        if self.world.hostile_server is not None and self.world.options.fault_options.is_liar_removed:
+            self._administrator.begin(self._administrator.remove_liar(self.world.hostile_server))
         self._until_whole()
 
     def _until_whole(self) -> None:
@@ -163,24 +162,24 @@ class Simulation:
     def _prove_alive(self) -> None:
         """Check that each server can change partitions, and that the changes reach all servers."""
         world = self.world
-        promises = Promises(world)
+        delivery_checks = DeliveryChecks(world)
         self._pass(_QUIET_S)
         told: dict[int, list[int]] = {}
         for server in members(world):
             own = server.settings.site_id
-            for partition_id in {PEC_PARTITION_ID: 0, own: 0, self._dice.of(self._partitions()): 0}:
+            for partition_id in {PEC_PARTITION_ID: 0, own: 0, self._rng.of(self._partitions()): 0}:
                 number = self._clients.next_number()
                 kind = ObjectType.CN if partition_id == PEC_PARTITION_ID else ObjectType.MACHINE
                 told[number] = []
                 self._clients.create_probe(server, kind, partition_id, told[number].append)
-        self._pass(promises.soon_s)
-        promises.check_soon()
-        self._pass(2.0 * ANSWER_S - promises.soon_s)
+        self._pass(delivery_checks.soon_s)
+        delivery_checks.check_soon()
+        self._pass(2.0 * ANSWER_S - delivery_checks.soon_s)
         for number, statuses in told.items():
             if statuses != [Hresult.MQ_OK]:
                 answers = [name_of(one) for one in statuses]
                 raise Violation(f"nothing goes wrong, but {world.book.requests[number]}: {answers}")
-        promises.check_later()
+        delivery_checks.check_later()
         self._until_whole()
 
     def _partitions(self) -> list[Guid]:
@@ -215,8 +214,8 @@ class Simulation:
         counts |= {f"state {name}": count for name, count in world.counts.states.items()}
         counts |= {f"sent {one.name}": count for one, count in world.network.counts.sent.items()}
         counts |= self._chaos.counts
-        counts |= self._liar.told
-        counts |= {} if isinstance(world.network, SimulatedNetwork) else world.network.intruder.counts
+        counts |= self._hostile_server.told
+        counts |= {} if isinstance(world.network, SimulatedNetwork) else world.network.forger.counts
         network = world.network.counts
         counts |= {
             "crashes": world.counts.crashes,

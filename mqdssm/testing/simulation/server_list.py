@@ -8,7 +8,7 @@ from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.world import World
 
 
-class Census:
+class ServerRegistry:
     """An administrator's view of an enterprise.
 
     Args:

@@ -15,15 +15,14 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition, PurgeState
 from mqdssm.model.seqnum import SequenceNumber
-from mqdssm.samples.seeded_random import Dice
+from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.memory_store.disk import DiskSpace
 from mqdssm.testing.simulation.damage import Damage
-from mqdssm.testing.simulation.describing import describe
 from mqdssm.testing.simulation.failures import fail
 from mqdssm.testing.simulation.options import PER_MILLE, ServerFaults
 from mqdssm.testing.simulation.schedule import Schedule
 from mqdssm.testing.simulation.stores import SimulatedStore
-from mqdssm.testing.simulation.violation import Violation
+from mqdssm.testing.simulation.trace import Violation, describe
 
 EPOCH_S: Final = 1_700_000_000
 """Approximate time of all clocks when a run begins, in seconds since 1970."""
@@ -115,7 +114,7 @@ class ServerWorld(Protocol):
 
 
 @dataclass(slots=True)
-class Doom:
+class PlannedCrash:
     """Planned crash of a server.
 
     Attributes:
@@ -142,7 +141,7 @@ class SimulatedServer:
         settings: who it is; the machine name may change between two lives.
         store: its directory.
         world: what it is in.
-        dice: chance.
+        rng: chance.
 
     Attributes:
         life: how often it has started.
@@ -158,7 +157,7 @@ class SimulatedServer:
     """
 
     def __init__(
-        self, index: int, settings: Settings, store: SimulatedStore, *, world: ServerWorld, dice: Dice
+        self, index: int, settings: Settings, store: SimulatedStore, *, world: ServerWorld, rng: SeededRandom
     ) -> None:
         self.index = index
         self.settings = settings
@@ -172,13 +171,13 @@ class SimulatedServer:
         self.neighbors: dict[tuple[bool, str], DirectoryNeighbor] = {}
         self.torn: dict[Guid, Given] = {}
         self._world = world
-        self._dice = dice
+        self._rng = rng
         self.faults = ServerFaults()
         self.damage = Damage()
         self._engine: SimulatedEngine | None = None
         self._timers: dict[str, int] = {}
         self._timer_count = 0
-        self._doom: Doom | None = None
+        self._planned_crash: PlannedCrash | None = None
         self._next: tuple[int, Operation] | None = None
         self._waits = False
         self._zero = 0.0
@@ -239,14 +238,14 @@ class SimulatedServer:
         self.faults = ServerFaults()
         self.damage.clear()
         self.store.room = DiskSpace.PLENTY
-        self._doom = None
+        self._planned_crash = None
 
     def start(self) -> None:
         """Start the server, for the first time or again."""
         self.life += 1
         self._set_clock()
         self.say(f"starts, life {self.life}")
-        number = self._dice.below(1 << 31)  # of its first request; half of the lives begin alike (R10)
+        number = self._rng.below(1 << 31)  # of its first request; half of the lives begin alike (R10)
         self._engine = self._world.make_engine(self.settings, number if number % 2 else self.life << 16)
         self.begin(self._engine)
 
@@ -260,7 +259,7 @@ class SimulatedServer:
         self._world.crashed(self)
         self._engine = None
         self._timers.clear()
-        self._doom = None
+        self._planned_crash = None
         self._next = None
         self._waits = False
         self.life += 1
@@ -292,9 +291,9 @@ class SimulatedServer:
         stopped = self.damage.stops(operation)[1]
         return stopped or self._performed(operation) or _NO_ROOM
 
-    def crash_soon(self, doom: Doom) -> None:
+    def crash_soon(self, planned_crash: PlannedCrash) -> None:
         """Plan a crash in the next step or operation."""
-        self._doom = doom
+        self._planned_crash = planned_crash
 
     def set_room(self, room: DiskSpace) -> None:
         """Set the free space of the disk."""
@@ -331,13 +330,17 @@ class SimulatedServer:
     def _set_clock(self) -> None:
         skew = self.faults.skew_max_s * 1000
         drift = self.faults.drift_max * (_DRIFT // PER_MILLE)
-        self._rate = 1 + self._dice.between(-drift, drift) / _DRIFT
-        self._zero = EPOCH_S + self._dice.between(-skew, skew) / 1000
+        self._rate = 1 + self._rng.between(-drift, drift) / _DRIFT
+        self._zero = EPOCH_S + self._rng.between(-skew, skew) / 1000
 
     def _carry_out(self, actions: list[Action]) -> None:
-        doom = self._doom
+        planned_crash = self._planned_crash
         for count, action in enumerate(actions):
-            if doom is not None and doom.actions is not None and count >= doom.actions:
+            if (
+                planned_crash is not None
+                and planned_crash.actions is not None
+                and count >= planned_crash.actions
+            ):
                 self.say(f"loses {len(actions) - count} actions")
                 self.crash()
                 return
@@ -381,21 +384,25 @@ class SimulatedServer:
     def _perform(self, token: int, operation: Operation) -> Performed | None:
         """Perform an operation, with faults; return its result, or None if it comes later or not at all."""
         faults = self.faults
-        doom = self._doom
-        if doom is not None and doom.moments is not None and doom.strikes(operation):
-            self.say(f"crashes in {describe(operation)}, behind {doom.moments} half writes")
+        planned_crash = self._planned_crash
+        if (
+            planned_crash is not None
+            and planned_crash.moments is not None
+            and planned_crash.strikes(operation)
+        ):
+            self.say(f"crashes in {describe(operation)}, behind {planned_crash.moments} half writes")
             self._world.torn(self, operation)
-            self.store.perform_torn(operation, doom.moments)
+            self.store.perform_torn(operation, planned_crash.moments)
             self.crash()
             return None
-        if faults.flaky and self._dice.below(PER_MILLE) < faults.flaky:
-            if self._dice.one_in(2):
+        if faults.flaky and self._rng.below(PER_MILLE) < faults.flaky:
+            if self._rng.one_in(2):
                 self._performed(operation)  # and its answer is lost
-            self._later(self._dice.between(1, _REPEAT_MS_MAX), token, operation)
+            self._later(self._rng.between(1, _REPEAT_MS_MAX), token, operation)
             return None
-        if faults.failing and isinstance(operation, FAILING) and self._dice.below(PER_MILLE) < faults.failing:
+        if faults.failing and isinstance(operation, FAILING) and self._rng.below(PER_MILLE) < faults.failing:
             return Performed(token=token, result=self._fail(operation))
-        if faults.slow and self._dice.below(PER_MILLE) < faults.slow:
+        if faults.slow and self._rng.below(PER_MILLE) < faults.slow:
             self._slowly(token, operation)
             return None
         result = self._performed(operation)
@@ -418,7 +425,7 @@ class SimulatedServer:
     def _slowly(self, token: int, operation: Operation) -> None:
         """Perform an operation after a delay, and return its result after another delay."""
         life = self.life
-        before, behind = (self._dice.below(self.faults.slow_max_ms + 1) / 2000 for _ in range(2))
+        before, behind = (self._rng.below(self.faults.slow_max_ms + 1) / 2000 for _ in range(2))
 
         def do() -> None:
             if self.life == life:
@@ -436,7 +443,7 @@ class SimulatedServer:
 
     def _fail(self, operation: Operation) -> Result:
         """Let an operation fail after all, a part or none of its work (decisions R66, R83)."""
-        result = fail(self.store, operation, self._dice, lambda: self._world.torn(self, operation))
+        result = fail(self.store, operation, self._rng, lambda: self._world.torn(self, operation))
         result = self.damage.doubt(operation, result)
         if self._world.trace is not None:
             self.say(f"! {describe(operation)} fails: {describe(result)}")

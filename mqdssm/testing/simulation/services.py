@@ -20,7 +20,7 @@ from mqdssm.model.messages import Command, Properties, Scope
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.model.seqnum import MIN, SequenceNumber
-from mqdssm.samples.seeded_random import Dice
+from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.ledger import IDENTIFIERS, PartitionLedger
 from mqdssm.testing.simulation.requests import ClientRequest
 from mqdssm.testing.simulation.servers import SimulatedServer
@@ -30,7 +30,7 @@ _STOPS: Final = 6
 """One time in this number, a server stops between a service's write and its notification."""
 
 
-class Makers(Protocol):
+class RequestSource(Protocol):
     """Source of request numbers and values: the clients."""
 
     def take_number(self) -> int:
@@ -48,18 +48,18 @@ class Services:
         makers: who makes values.
     """
 
-    def __init__(self, world: World, makers: Makers) -> None:
+    def __init__(self, world: World, makers: RequestSource) -> None:
         self._world = world
         self._makers = makers
-        self._dice = Dice("services", world.options.seed)
+        self._rng = SeededRandom("services", world.options.seed)
         self.written = 0
 
     def run(self) -> None:
         """Write an object in about one of three calls, if an authority is ready."""
         partitions = [one for one in self._world.ledger.partitions.values() if self._has_begun(one)]
-        if not partitions or not self._dice.one_in(3):
+        if not partitions or not self._rng.one_in(3):
             return
-        partition = self._dice.of(partitions)
+        partition = self._rng.of(partitions)
         server = self._world.servers[partition.giver]
         number = server.engine.next_sequence_number(partition.partition_id) if server.engine else MIN
         if number and server.is_idle:
@@ -80,9 +80,9 @@ class Services:
         live = partition.live(kind)
         request = self._makers.take_number()
         command, path_name = Command.CREATE, None
-        if live and self._dice.one_in(2):
-            command = self._dice.of((Command.UPDATE, Command.UPDATE, Command.DELETE))
-            identifier = self._dice.of(live).identifier
+        if live and self._rng.one_in(2):
+            command = self._rng.of((Command.UPDATE, Command.UPDATE, Command.DELETE))
+            identifier = self._rng.of(live).identifier
         else:
             identifier = self._world.guid("object", request)
             path_name = self._new_name(partition, request)
@@ -101,7 +101,7 @@ class Services:
     def _new_name(self, partition: PartitionLedger, request: int) -> str:
         if partition.partition_id == PEC_PARTITION_ID:
             return f"service {request}"
-        return f"{self._dice.of(partition.live(ObjectType.MACHINE)).path}\\service {request}"
+        return f"{self._rng.of(partition.live(ObjectType.MACHINE)).path}\\service {request}"
 
     def _carry_out(
         self, server: SimulatedServer, asked: ChangeObject, identifier: Guid, number: SequenceNumber
@@ -114,7 +114,7 @@ class Services:
             world.book.told(asked.request, int(status), world.schedule.now)
             return
         self.written += status == Hresult.MQ_OK
-        if world.is_faulty and world.options.servers.crash_every_s and self._dice.one_in(_STOPS):
+        if world.is_faulty and world.options.servers.crash_every_s and self._rng.one_in(_STOPS):
             server.crash()
             return
         told = PropagateChange(

@@ -16,8 +16,8 @@ from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid
 from mqdssm.model.replication import Service
 from mqdssm.model.transport import Message, MessageId
-from mqdssm.samples.seeded_random import Dice
-from mqdssm.testing.simulation.violation import Violation
+from mqdssm.samples.seeded_random import SeededRandom
+from mqdssm.testing.simulation.trace import Violation
 
 POLICY: Final[SignaturePolicy] = AS_SPECIFIED
 _INTRUDER: Final = -1
@@ -101,19 +101,19 @@ class WatchedVerifier(Verifier):
         return verdict
 
 
-class Intruder:
-    """Intruder who changes, forges and replays messages; no server knows its key.
+class MessageForger:
+    """Attacker that changes, forges and replays messages; no server knows its key.
 
     Args:
-        dice: chance.
+        rng: chance.
 
     Attributes:
         bad: what was changed or forged.
         counts: what it did.
     """
 
-    def __init__(self, dice: Dice) -> None:
-        self._dice = dice
+    def __init__(self, rng: SeededRandom) -> None:
+        self._rng = rng
         self._recorded: list[tuple[str, Message]] = []
         self.bad: set[Content] = set()
         self.counts: dict[str, int] = {}
@@ -126,7 +126,7 @@ class Intruder:
     def changed(self, message: Message) -> Message:
         """Return a copy of a signed message with one bit of its body or signature changed."""
         self._count("changed messages")
-        if self._dice.one_in(2):
+        if self._rng.one_in(2):
             made = replace(message, body=self._flipped(message.body))
         else:
             made = replace(message, signature=self._flipped(message.signature))
@@ -134,8 +134,8 @@ class Intruder:
         return made
 
     def _flipped(self, data: bytes) -> bytes:
-        at = self._dice.below(len(data))
-        return data[:at] + bytes((data[at] ^ (1 << self._dice.below(8)),)) + data[at + 1 :]
+        at = self._rng.below(len(data))
+        return data[:at] + bytes((data[at] ^ (1 << self._rng.below(8)),)) + data[at + 1 :]
 
     def forged(self, message: Message) -> Message:
         """Return a copy of a message, in its sender's name, signed with the intruder's key."""
@@ -151,8 +151,8 @@ class Intruder:
         if not self._recorded:
             return None
         self._count("replayed messages")
-        target, message = self._dice.of(self._recorded)
-        if self._dice.one_in(2):
+        target, message = self._rng.of(self._recorded)
+        if self._rng.one_in(2):
             identifier = MessageId(message.identifier.source, message.identifier.number + _REPEATED)
             message = replace(message, identifier=identifier)
         return target, message

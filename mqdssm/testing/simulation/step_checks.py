@@ -54,7 +54,7 @@ from mqdssm.testing.simulation.ledger import (
 from mqdssm.testing.simulation.purging import PurgeRules
 from mqdssm.testing.simulation.requests import RequestBook
 from mqdssm.testing.simulation.servers import Given, SimulatedServer
-from mqdssm.testing.simulation.violation import Violation
+from mqdssm.testing.simulation.trace import Violation
 
 _COMMANDS: Final = {
     CreateObject: Command.CREATE,

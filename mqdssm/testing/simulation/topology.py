@@ -14,11 +14,11 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
-from mqdssm.samples.seeded_random import Dice
+from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.clients import SimulatedClients, machine_properties
 from mqdssm.testing.simulation.ledger import CONTROLLER, NumberedChange
 from mqdssm.testing.simulation.losses import ANSWER_S, PAUSE_S, Losses, Task
-from mqdssm.testing.simulation.server_list import Census
+from mqdssm.testing.simulation.server_list import ServerRegistry
 from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.world import World
 
@@ -32,7 +32,7 @@ _MACHINE_TRIES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class AdministratorTask:
     """Task that the administrator may begin now.
 
     Attributes:
@@ -51,7 +51,7 @@ class Choice:
     naming: bool = False
     alone: bool = False
 
-    def bears(self, other: "Choice") -> bool:
+    def bears(self, other: "AdministratorTask") -> bool:
         """Return True if the task may run together with another one."""
         if self.alone or other.alone or (self.naming and other.naming):
             return False
@@ -73,17 +73,17 @@ class Administrator:
     def __init__(self, world: World, clients: SimulatedClients) -> None:
         self._world = world
         self._clients = clients
-        self._dice = Dice("administrator", world.options.seed)
-        self._census = Census(world, clients.closing)
+        self._rng = SeededRandom("administrator", world.options.seed)
+        self._registry = ServerRegistry(world, clients.closing)
         self._losses = Losses(
             world,
             clients,
-            self._census,
-            self._dice,
+            self._registry,
+            self._rng,
             remove_machine=self._remove_machine,
             create_machine=lambda server, service: self._create_machine(server, service, at=server),
         )
-        self._under_way: list[Choice] = []
+        self._under_way: list[AdministratorTask] = []
         self._sites = 0
         self._names = 0
         self._taken_over = False
@@ -121,47 +121,49 @@ class Administrator:
                 self._under_way.append(chosen)
                 self.begin(chosen.make(), lambda: self._under_way.remove(chosen))
         every = self._world.options.work.topology_every_s
-        self._world.schedule.after(self._dice.between(500, 1500) / 1000 * every, self.run)
+        self._world.schedule.after(self._rng.between(500, 1500) / 1000 * every, self.run)
 
     def _count(self, name: str) -> None:
         self.done[name] = self.done.get(name, 0) + 1
         self._say(name)
 
-    def _choose(self) -> Choice | None:
-        sites = [one for one in self._census.open_sites() if one != self._world.pec.settings.site_id]
+    def _choose(self) -> AdministratorTask | None:
+        sites = [one for one in self._registry.open_sites() if one != self._world.pec.settings.site_id]
         every = [*sites, self._world.pec.settings.site_id]
         choices = [*self._comings_and_goings(sites, every), *self._successions(sites, every)]
         if not choices:
             return None
-        chosen = self._dice.of(choices)()
+        chosen = self._rng.of(choices)()
         return chosen if all(map(chosen.bears, self._under_way)) else None
 
-    def _comings_and_goings(self, sites: list[Guid], every: list[Guid]) -> Iterator[Callable[[], Choice]]:
-        work, census, dice = self._world.options.work, self._census, self._dice
+    def _comings_and_goings(
+        self, sites: list[Guid], every: list[Guid]
+    ) -> Iterator[Callable[[], AdministratorTask]]:
+        work, registry, rng = self._world.options.work, self._registry, self._rng
         small = len(self._world.servers) < _SERVERS_MAX
         if work.sites_come and small and len(every) < _SITES_MAX:
-            yield lambda: Choice("adds a site", self.add_site)
+            yield lambda: AdministratorTask("adds a site", self.add_site)
         if work.bscs_come and small:
             yield lambda: self._about_site("adds a BSC", self.add_bsc, every)
         if work.sites_go and len(sites) > 1:
             yield lambda: self._about_site("removes a site", self.remove_site, sites)
-        bscs = [one for site in every for one in census.bscs_of(site)]
+        bscs = [one for site in every for one in registry.bscs_of(site)]
         if work.bscs_go and bscs:
-            yield lambda: _about_server("removes a BSC", self.remove_bsc, dice.of(bscs))
+            yield lambda: _about_server("removes a BSC", self.remove_bsc, rng.of(bscs))
 
-    def _successions(self, sites: list[Guid], every: list[Guid]) -> Iterator[Callable[[], Choice]]:
-        work, census, dice, losses = self._world.options.work, self._census, self._dice, self._losses
-        bscs = [one for site in every for one in census.bscs_of(site)]
-        heirs = [one for site in sites for one in census.bscs_of(site)]
+    def _successions(self, sites: list[Guid], every: list[Guid]) -> Iterator[Callable[[], AdministratorTask]]:
+        work, registry, rng, losses = self._world.options.work, self._registry, self._rng, self._losses
+        bscs = [one for site in every for one in registry.bscs_of(site)]
+        heirs = [one for site in sites for one in registry.bscs_of(site)]
         if work.site_handover and heirs:
-            yield lambda: _about_server("hands a site over", self.hand_over_site, dice.of(heirs), naming=True)
+            yield lambda: _about_server("hands a site over", self.hand_over_site, rng.of(heirs), naming=True)
         if work.enterprise_handover and sites:
             yield lambda: self._about_site(
                 "hands the enterprise over", self.hand_over_enterprise, sites, naming=True
             )
         if work.reinstalling and bscs:
-            yield lambda: _about_server("reinstalls a BSC", losses.reinstall, dice.of(bscs))
-            yield lambda: _about_server("restores a BSC", losses.restore, dice.of(bscs))
+            yield lambda: _about_server("reinstalls a BSC", losses.reinstall, rng.of(bscs))
+            yield lambda: _about_server("restores a BSC", losses.restore, rng.of(bscs))
         lost = [one for one in every if losses.heirs(one)]
         if work.takeover and lost and not self._taken_over:
             yield lambda: self._about_site(
@@ -183,14 +185,14 @@ class Administrator:
         *,
         naming: bool = False,
         alone: bool = False,
-    ) -> Choice:
-        site_id = self._dice.of(sites)
-        return Choice(name, lambda: make(site_id), site_id, naming=naming, alone=alone)
+    ) -> AdministratorTask:
+        site_id = self._rng.of(sites)
+        return AdministratorTask(name, lambda: make(site_id), site_id, naming=naming, alone=alone)
 
     def _replace(self, site_id: Guid) -> Task:
         """Replace a PSC that loses its directory: by a BSC if one can take over (decision R104)."""
         heir = self._losses.furthest(site_id)
-        lost = self._census.owner(site_id)
+        lost = self._registry.owner(site_id)
         if heir is None or self._taken_over or lost is self._world.pec:
             yield from self._losses.reinstall_primary(site_id)
         else:
@@ -201,7 +203,7 @@ class Administrator:
         """Let a BSC take over a site, and repair the objects of the topology (decision R86)."""
         self._taken_over = True
         yield from self._losses.take_over(site_id, heir)
-        heir = self._census.owner(site_id)
+        heir = self._registry.owner(site_id)
         yield from self._create_machine(heir, Service.PSC, at=heir)
         yield from self._name_controller(site_id, heir)
         for site in self._losses.sites_that_are_back():
@@ -251,9 +253,9 @@ class Administrator:
             site_id=site_id,
             role=Role.BSC,
             pec_name=world.pec.name,
-            psc_name=self._census.owner(site_id).name,
+            psc_name=self._registry.owner(site_id).name,
         )
-        before = self._dice.one_in(3)
+        before = self._rng.one_in(3)
         if before:
             world.start(server)
         yield from self._create_machine(server, Service.BSC)
@@ -267,7 +269,7 @@ class Administrator:
     def remove_bsc(self, server: SimulatedServer) -> Task:
         """Remove a backup controller."""
         yield from self._remove_machine(server)
-        yield self._dice.below(20) * 1.0
+        yield self._rng.below(20) * 1.0
         self._world.retire(server)
 
     def _remove_machine(self, server: SimulatedServer) -> Task:
@@ -275,7 +277,7 @@ class Administrator:
         site_id, machine_id = server.settings.site_id, server.settings.machine_id
         site = self._world.ledger.partitions[site_id]
         path = site.latest[machine_id].path.casefold() if machine_id in site.latest else ""
-        while self._census.machine(server) is not None and not site.dead:
+        while self._registry.machine(server) is not None and not site.dead:
             for queue in site.live(ObjectType.QUEUE):
                 if queue.path.casefold().startswith(path + "\\"):
                     yield from self._delete(site_id, queue.identifier)
@@ -286,7 +288,7 @@ class Administrator:
         self._clients.closing.add(site_id)
         yield ANSWER_S  # for requests of clients that are under way
         site = self._world.ledger.partitions[site_id]
-        owner = self._census.owner(site_id)
+        owner = self._registry.owner(site_id)
         while not site.dead:
             for entry in sorted(site.live(), key=lambda one: _order(one, owner.settings.machine_id)):
                 # services continue: a machine with a new queue has to wait for the next round
@@ -297,7 +299,7 @@ class Administrator:
                     self._retire_machine(entry.identifier, owner)
             yield from self._delete(PEC_PARTITION_ID, site_id, tries=1)
             yield PAUSE_S
-        yield self._dice.below(30) * 1.0
+        yield self._rng.below(30) * 1.0
         self._world.retire(owner)
 
     def _retire_machine(self, machine_id: Guid, owner: SimulatedServer) -> None:
@@ -305,14 +307,14 @@ class Administrator:
             if server.settings.machine_id == machine_id and server is not owner:
                 self._world.retire(server)
 
-    def remove_liar(self, liar: SimulatedServer) -> Task:
+    def remove_liar(self, hostile_server: SimulatedServer) -> Task:
         """Retire a hostile server, and remove its machine object or its name in its site's object."""
         self._count("removes a hostile server")
-        self._world.retire(liar)
-        site_id = liar.settings.site_id
+        self._world.retire(hostile_server)
+        site_id = hostile_server.settings.site_id
         site = self._world.ledger.partitions[site_id]
         if not site.foul:
-            yield from self._remove_machine(liar)
+            yield from self._remove_machine(hostile_server)
             return
         enterprise = self._world.ledger.partitions[PEC_PARTITION_ID]
         while not site.dead and (enterprise.latest[site_id].content or {}).get(Propid.S_PSC):
@@ -327,10 +329,10 @@ class Administrator:
         backup controllers for what it may have lost, and believe them (decisions R104, R120).
         """
         site_id = heir.settings.site_id
-        while not self._census.serves(heir) & CONTROLLER:
-            if heir.retired or self._census.owner(site_id) is self._world.pec:
+        while not self._registry.serves(heir) & CONTROLLER:
+            if heir.retired or self._registry.owner(site_id) is self._world.pec:
                 return
-            if self._world.liar is not None and not heir.was_whole(site_id):
+            if self._world.hostile_server is not None and not heir.was_whole(site_id):
                 return
             properties: Properties = ((Propid.QM_SERVICE, int(Service.PSC)),)
             yield from self._update(ObjectType.MACHINE, site_id, heir.settings.machine_id, properties)
@@ -338,19 +340,19 @@ class Administrator:
 
     def _until_known(self, site_id: Guid, heir: SimulatedServer) -> Task:
         """Wait until the site's object names its controller."""
-        while not self._census.site_names(site_id, heir):
+        while not self._registry.site_names(site_id, heir):
             yield PAUSE_S
 
     def _name_controller(self, site_id: Guid, heir: SimulatedServer) -> Task:
         """Write a controller's name to its site's object: the PEC would not accept it (R86, R107)."""
-        while not self._census.site_names(site_id, heir):
+        while not self._registry.site_names(site_id, heir):
             properties: Properties = ((Propid.S_PSC, self._spelt(heir.name)),)
             yield from self._update(ObjectType.SITE, PEC_PARTITION_ID, site_id, properties)
 
     def hand_over_enterprise(self, site_id: Guid) -> Task:
         """Make another site's controller the PEC (decision R38)."""
         ledger = self._world.ledger.partitions[PEC_PARTITION_ID]
-        while not self._census.site_names(site_id, heir := self._census.owner(site_id)):
+        while not self._registry.site_names(site_id, heir := self._registry.owner(site_id)):
             yield PAUSE_S  # a handover of the site may be under way: its heir counts
         while ledger.giver != heir.index:
             enterprise = next(iter(ledger.live(ObjectType.ENTERPRISE)))
@@ -365,25 +367,25 @@ class Administrator:
 
     def rename(self, site_id: Guid) -> Task:
         """Restart a primary controller under another name."""
-        server = self._census.owner(site_id)
-        if not self._census.site_names(site_id, server):
+        server = self._registry.owner(site_id)
+        if not self._registry.site_names(site_id, server):
             return
         server.held = True
         if server.is_up:
             server.crash()
         self._world.rename(server, self._new_name())
-        yield self._dice.below(30) * 1.0
+        yield self._rng.below(30) * 1.0
         server.held = False
         self._world.start(server)
         # if no server has its machine object yet, which identifies it, operators must tell them (R107)
         self._world.schedule.after(_CLAIM_S, self._losses.name_pec)
         for _ in range(_CLAIM_S):
-            if self._census.site_names(site_id, server):
+            if self._registry.site_names(site_id, server):
                 break
             yield 1.0
         else:
             yield from self._name_controller(site_id, server)
-        while not self._census.all_know(site_id):
+        while not self._registry.all_know(site_id):
             yield PAUSE_S  # two renamed controllers that do not know the other's name would never learn it
 
     # -- objects
@@ -415,7 +417,7 @@ class Administrator:
     ) -> Task:
         partition = self._world.ledger.partitions[partition_id]
         while identifier not in partition.latest and not partition.dead:
-            server = at or self._census.owner(partition_id)
+            server = at or self._registry.owner(partition_id)
             if not server.is_up:
                 yield PAUSE_S
                 continue
@@ -432,7 +434,7 @@ class Administrator:
     def _update(
         self, object_type: ObjectType, partition_id: Guid, identifier: Guid, properties: Properties
     ) -> Task:
-        server = self._census.owner(partition_id)
+        server = self._registry.owner(partition_id)
         if not server.is_up:
             yield PAUSE_S
             return
@@ -453,7 +455,7 @@ class Administrator:
             entry = partition.latest.get(identifier)
             if entry is None or entry.content is None:
                 return
-            server = at if at is not None and at.is_up else self._census.owner(partition_id)
+            server = at if at is not None and at.is_up else self._registry.owner(partition_id)
             if not server.is_up:
                 yield PAUSE_S
                 continue
@@ -483,7 +485,7 @@ class Administrator:
 
     def _spelt(self, name: str) -> str:
         """Return a machine name, sometimes in capitals."""
-        return name.upper() if self._dice.one_in(4) else name
+        return name.upper() if self._rng.one_in(4) else name
 
     def _say(self, text: str) -> None:
         if self._world.trace is not None:
@@ -492,8 +494,8 @@ class Administrator:
 
 def _about_server(
     name: str, make: Callable[[SimulatedServer], Task], server: SimulatedServer, *, naming: bool = False
-) -> Choice:
-    return Choice(name, lambda: make(server), server.settings.site_id, server, naming=naming)
+) -> AdministratorTask:
+    return AdministratorTask(name, lambda: make(server), server.settings.site_id, server, naming=naming)
 
 
 def _order(entry: NumberedChange, own_machine: Guid) -> int:

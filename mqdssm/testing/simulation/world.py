@@ -12,8 +12,7 @@ from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import ChangeReplyMessage, ChangeRequestMessage
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryNeighbor
-from mqdssm.samples.seeded_random import Dice, guid
-from mqdssm.testing.simulation.describing import describe
+from mqdssm.samples.seeded_random import SeededRandom, guid
 from mqdssm.testing.simulation.driven import DrivenServer
 from mqdssm.testing.simulation.ledger import Ledger
 from mqdssm.testing.simulation.message_checks import MessageChecks, is_header
@@ -26,6 +25,7 @@ from mqdssm.testing.simulation.schedule import Schedule
 from mqdssm.testing.simulation.servers import Given, SimulatedEngine, SimulatedServer
 from mqdssm.testing.simulation.step_checks import StepChecks
 from mqdssm.testing.simulation.stores import SimulatedStore, copy_to
+from mqdssm.testing.simulation.trace import describe
 
 Trace: TypeAlias = Callable[[str], None]
 EngineMaker: TypeAlias = Callable[[Settings, int], SimulatedEngine]
@@ -82,7 +82,7 @@ class World:
 
     Attributes:
         headers: time of a server's last announcement to a machine, by its index and the machine's name.
-        liar: the server that is hostile; None: there is none, or not yet.
+        hostile_server: the server that is hostile; None: there is none, or not yet.
         bend: replaces a message of its engine.
     """
 
@@ -92,21 +92,21 @@ class World:
         self.options = options
         self.schedule = Schedule()
         self.trace: Trace | None = None if trace is None else self._traced(trace)
-        self.dice = Dice("world", options.seed)
+        self.rng = SeededRandom("world", options.seed)
         self.ledger = Ledger()
         self.book = RequestBook(self._is_loose)
         self.counts = RunCounts()
         self.servers: list[SimulatedServer] = []
         self.headers: dict[tuple[int, str], float] = {}
         self.is_faulty = False
-        self.liar: SimulatedServer | None = None
+        self.hostile_server: SimulatedServer | None = None
         self.bend: Callable[[Send], Send] = _unbent
         self.network: SimulatedNetwork | QueueManagers
         if options.directories:
             self.network = QueueManagers(self.schedule, options.seed, self._known, self.trace)
         else:
-            dice = Dice("network", options.seed)
-            self.network = SimulatedNetwork(self.schedule, dice, NetworkFaults(), self.find, self.trace)
+            rng = SeededRandom("network", options.seed)
+            self.network = SimulatedNetwork(self.schedule, rng, NetworkFaults(), self.find, self.trace)
         self.watch = StepChecks(self.ledger, self.book, lambda: self.schedule.now, self.find, self.is_foul)
         self._listener = MessageChecks(self.ledger)
         self._make_engine = make_engine
@@ -126,7 +126,7 @@ class World:
     def is_foul(self, server: SimulatedServer) -> bool:
         """Return True if a server is not checked, because it or its PSC is hostile."""
         site = self.ledger.partitions.get(server.settings.site_id)
-        return server is self.liar or (site is not None and site.foul)
+        return server is self.hostile_server or (site is not None and site.foul)
 
     def _is_led_on(self, server: SimulatedServer, action: Send) -> bool:
         """Return True for a message that a hostile server caused: its request forwarded, or refused."""
@@ -134,7 +134,7 @@ class World:
             case ChangeReplyMessage():
                 return self._is_liars_name(action.destination)
             case ChangeRequestMessage(requester_name=name):
-                return self.liar is not None and name.casefold() != server.name.casefold()
+                return self.hostile_server is not None and name.casefold() != server.name.casefold()
         return False
 
     def is_foul_neighbor(self, neighbor: DirectoryNeighbor) -> bool:
@@ -145,7 +145,7 @@ class World:
         return self._is_liars_name(neighbor.machine_name)
 
     def _is_liars_name(self, name: str) -> bool:
-        return self.liar is not None and name.casefold() == self.liar.name.casefold()
+        return self.hostile_server is not None and name.casefold() == self.hostile_server.name.casefold()
 
     def _known(self, identifier: Guid) -> tuple[int, str, Role] | None:
         """Return the index, name and role of the server with a machine identifier; None: there is none."""
@@ -171,14 +171,14 @@ class World:
             **{one: getattr(tuning, one) for one in tuning.__slots__},
         )
         index = len(self.servers)
-        dice = Dice("server", index, self.options.seed)
+        rng = SeededRandom("server", index, self.options.seed)
         server: SimulatedServer
         if isinstance(self.network, QueueManagers):
             server = DrivenServer(
-                index, settings, self._make_store(), world=self, dice=dice, network=self.network
+                index, settings, self._make_store(), world=self, rng=rng, network=self.network
             )
         else:
-            server = SimulatedServer(index, settings, self._make_store(), world=self, dice=dice)
+            server = SimulatedServer(index, settings, self._make_store(), world=self, rng=rng)
         self.servers.append(server)
         self._names[name.casefold()] = server
         return server
@@ -243,7 +243,7 @@ class World:
     def sent(self, server: SimulatedServer, action: Send) -> Send:
         """Check and send a message of a server; return it as it was sent, perhaps falsified."""
         if self.is_foul(server):
-            action = self.bend(action) if server is self.liar else action
+            action = self.bend(action) if server is self.hostile_server else action
         elif not self._is_led_on(server, action):
             self._listener.sent(server, action)
         if is_header(action.message):
@@ -279,7 +279,7 @@ class World:
     def crashed(self, server: SimulatedServer) -> None:
         """Count a crash, and schedule the next start of the server."""
         self.counts.crashes += 1
-        down_ms = self.dice.between(100, 100 + 1000 * self.options.servers.down_max_s)
+        down_ms = self.rng.between(100, 100 + 1000 * self.options.servers.down_max_s)
         self.schedule.after(down_ms / 1000, lambda: None if server.held else self.start(server))
         for partition in server.persisted.values():
             name = partition.purge_state.name

@@ -78,7 +78,7 @@ class RandomRequests:
 
     def __init__(self, top: str, seed: int) -> None:
         self._top = top
-        self._dice = Random(seed)
+        self._rng = Random(seed)
         self._own = seed.to_bytes(4, "big")
         self._kinds: tuple[tuple[int, Callable[[int], bytes]], ...] = (
             (8, self._add),
@@ -92,50 +92,50 @@ class RandomRequests:
     def next(self, number: int) -> bytes:
         """The next request, with a message id."""
         weights = [weight for weight, _ in self._kinds]
-        ((_, make),) = self._dice.choices(self._kinds, weights)
+        ((_, make),) = self._rng.choices(self._kinds, weights)
         return make(number)
 
     def _name(self) -> str:
-        dice = self._dice
-        if dice.random() < 0.02:
-            return dice.choice(("CN=a,DC=elsewhere", "no name", "noSuchAttribute=a,DC=example,DC=com"))
-        depth = dice.choice((0, 1, 1, 1, 1, 2, 2, 3))
+        rng = self._rng
+        if rng.random() < 0.02:
+            return rng.choice(("CN=a,DC=elsewhere", "no name", "noSuchAttribute=a,DC=example,DC=com"))
+        depth = rng.choice((0, 1, 1, 1, 1, 2, 2, 3))
         return ",".join(
-            [*(dice.choice(NAMES[:5] if dice.random() < 0.9 else NAMES) for _ in range(depth)), self._top]
+            [*(rng.choice(NAMES[:5] if rng.random() < 0.9 else NAMES) for _ in range(depth)), self._top]
         )
 
     def _values(self, attribute: str, most: int = 2) -> list[bytes]:
-        count = self._dice.choice((1, 1, 1, most))
+        count = self._rng.choice((1, 1, 1, most))
         return [self._value(attribute) for _ in range(count)]
 
     def _value(self, attribute: str) -> bytes:
         """One value; a GUID is of this tree alone."""
-        value = self._dice.choice(VALUES[attribute])
+        value = self._rng.choice(VALUES[attribute])
         return value[: -len(self._own)] + self._own if attribute == "objectGUID" and value else value
 
     def _attribute(self) -> str:
         names = list(VALUES)
-        return self._dice.choice(names[:-2] if self._dice.random() < 0.95 else names)
+        return self._rng.choice(names[:-2] if self._rng.random() < 0.95 else names)
 
     def _add(self, number: int) -> bytes:
-        dice = self._dice
-        classes = dice.choice(CLASSES[:5]) if dice.random() < 0.8 else dice.choice(CLASSES)
+        rng = self._rng
+        classes = rng.choice(CLASSES[:5]) if rng.random() < 0.8 else rng.choice(CLASSES)
         attributes = {"objectClass": [one.encode() for one in classes]}
-        for _ in range(dice.choice((0, 0, 1, 2))):
+        for _ in range(rng.choice((0, 0, 1, 2))):
             attribute = self._attribute()
             attributes[attribute] = self._values(attribute)
         return encode_add(number, self._name(), attributes, self._controls())
 
     def _modify(self, number: int) -> bytes:
-        dice = self._dice
+        rng = self._rng
         changes = []
-        for _ in range(dice.choice((1, 1, 1, 2, 3))):
+        for _ in range(rng.choice((1, 1, 1, 2, 3))):
             attribute = self._attribute()
-            kind = dice.choice((ChangeType.REPLACE, ChangeType.REPLACE, ChangeType.ADD, ChangeType.DELETE))
-            values = [] if kind is not ChangeType.ADD and dice.random() < 0.3 else self._values(attribute)
-            if dice.random() < 0.1:
+            kind = rng.choice((ChangeType.REPLACE, ChangeType.REPLACE, ChangeType.ADD, ChangeType.DELETE))
+            values = [] if kind is not ChangeType.ADD and rng.random() < 0.3 else self._values(attribute)
+            if rng.random() < 0.1:
                 attribute, kind = "objectClass", ChangeType.REPLACE
-                values = [one.encode() for one in dice.choice(CLASSES)]
+                values = [one.encode() for one in rng.choice(CLASSES)]
             changes.append(Modification(kind, attribute, values))
         return encode_modify(number, self._name(), changes, self._controls())
 
@@ -144,29 +144,29 @@ class RandomRequests:
         return encode_delete(number, f"CN=a,{self._top}" if name == self._top else name, self._controls())
 
     def _rename(self, number: int) -> bytes:
-        dice = self._dice
+        rng = self._rng
         name = self._name()
         return encode_modify_dn(
             number,
             f"CN=a,{self._top}" if name == self._top else name,
-            dice.choice(NAMES),
-            new_superior=self._name() if dice.random() < 0.5 else None,
-            delete_old_rdn=dice.random() < 0.8,
+            rng.choice(NAMES),
+            new_superior=self._name() if rng.random() < 0.5 else None,
+            delete_old_rdn=rng.random() < 0.8,
             controls=self._controls(),
         )
 
     def _search(self, number: int) -> bytes:
-        dice = self._dice
+        rng = self._rng
         controls = [*self._controls()]
-        if dice.random() < 0.3:
-            controls.append(paged_control(dice.choice((1, 2, 100))))
+        if rng.random() < 0.3:
+            controls.append(paged_control(rng.choice((1, 2, 100))))
         return encode_search(
             number,
             self._name(),
-            dice.choice(tuple(SearchScope)),
+            rng.choice(tuple(SearchScope)),
             encode(self._filter(2)),
-            dice.choice(SELECTIONS),
-            size_limit=dice.choice((0, 0, 0, 1, 2)),
+            rng.choice(SELECTIONS),
+            size_limit=rng.choice((0, 0, 0, 1, 2)),
             controls=controls,
         )
 
@@ -174,20 +174,20 @@ class RandomRequests:
         return encode_extended(number, "1.2.3.4.5")
 
     def _controls(self) -> tuple[LdapControl, ...]:
-        dice = self._dice
-        if dice.random() < 0.85:
+        rng = self._rng
+        if rng.random() < 0.85:
             return ()
-        return (UNKNOWN,) if dice.random() < 0.1 else (assertion_control(self._filter(1)),)
+        return (UNKNOWN,) if rng.random() < 0.1 else (assertion_control(self._filter(1)),)
 
     def _filter(self, depth: int) -> LdapFilter:
-        dice = self._dice
-        if depth and dice.random() < 0.5:
-            some = tuple(self._filter(depth - 1) for _ in range(dice.choice((1, 2, 3))))
-            return dice.choice((And(some), Or(some), Not(some[0])))
-        attribute = dice.choice((*VALUES, "objectClass", "entryDN"))
+        rng = self._rng
+        if depth and rng.random() < 0.5:
+            some = tuple(self._filter(depth - 1) for _ in range(rng.choice((1, 2, 3))))
+            return rng.choice((And(some), Or(some), Not(some[0])))
+        attribute = rng.choice((*VALUES, "objectClass", "entryDN"))
         if attribute == "objectClass":
             return Equal(
-                attribute, dice.choice((b"container", b"top", b"MSMQQUEUE", b"mqisNumbered", b"none"))
+                attribute, rng.choice((b"container", b"top", b"MSMQQUEUE", b"mqisNumbered", b"none"))
             )
         if attribute == "entryDN":
             return Equal(attribute, self._name().encode())
@@ -201,4 +201,4 @@ class RandomRequests:
             lambda: Substrings(attribute, any=(value or b"a",)),
             lambda: Substrings(attribute, initial=value[:1] or b"a", final=value[-1:] or b"b"),
         )
-        return dice.choice(kinds)()
+        return rng.choice(kinds)()

@@ -15,7 +15,7 @@ from mqdssm.model.hresults import Hresult, name_of
 from mqdssm.model.messages import Command, Properties, PropertyValue
 from mqdssm.model.propids import INTEGERS, ObjectType, Propid, Variant
 from mqdssm.model.replication import PEC_PARTITION_ID
-from mqdssm.samples.seeded_random import Dice, octets
+from mqdssm.samples.seeded_random import SeededRandom, octets
 from mqdssm.tables.creation import DEFAULTS
 from mqdssm.tables.property_facts import CHANGED
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid
@@ -134,7 +134,7 @@ class Client:
         self.things: dict[Guid, Thing] = {}
         self.attempts = 0
         self._sites, self._patience_s = sites, patience_s
-        self._dice = Dice("client", name)
+        self._rng = SeededRandom("client", name)
         self._made = 0
         self._types = [one for one in _TYPES if makes_sites or one is not ObjectType.SITE]
 
@@ -151,15 +151,15 @@ class Client:
         return [one for one in self.things.values() if one.values is not None and one.kind in kinds]
 
     def _change_something(self) -> None:
-        kind = self._dice.of(self._types)
+        kind = self._rng.of(self._types)
         found = self.live(kind)
-        chance = self._dice.below(10)
+        chance = self._rng.below(10)
         if found and chance < 3:
-            self._update(self._dice.of(found))
+            self._update(self._rng.of(found))
         elif found and chance < 5 and kind is not ObjectType.SITE:
-            self._delete(self._dice.of(found))
+            self._delete(self._rng.of(found))
         elif kind is not ObjectType.SITE or not found:  # a site is a partition: few
-            self._create(kind, self._dice.of(self._sites))
+            self._create(kind, self._rng.of(self._sites))
 
     # -- changes
 
@@ -172,9 +172,9 @@ class Client:
             kind = ObjectType.MACHINE
         thing = Thing(kind, guid_of(f"{self.name} {number}"), site if in_site else PEC_PARTITION_ID, None)
         if kind is ObjectType.QUEUE:
-            machine = self._dice.of(machines).path_name
+            machine = self._rng.of(machines).path_name
             taken = {one.path_name for one in self.live(ObjectType.QUEUE)}
-            again = f"{machine}\\{self._name(self._dice.below(6))}"  # names come again
+            again = f"{machine}\\{self._name(self._rng.below(6))}"  # names come again
             thing.path_name = f"{machine}\\{self._name(number)}" if again in taken else again
         elif kind in _NAMES:
             thing.path_name = f"{self.name}{kind.name[0]}{number}"
@@ -188,7 +188,7 @@ class Client:
 
     def _name(self, number: int) -> str:
         """The name of a queue: of all kinds, and some long."""
-        return self._dice.of(
+        return self._rng.of(
             (
                 f"q{number}",
                 f"Q {number} (a)",
@@ -212,15 +212,13 @@ class Client:
                 return ((Propid.S_PSC, f"nobody{self.name}"), (Propid.S_PSC_SIGNPK, b""))
             case ObjectType.USER:
                 sid = bytes(
-                    Sid.parse(
-                        f"S-1-5-21-{self._dice.below(1 << 31)}-2-3-{thing.identifier.uuid.int & 0xFFFF}"
-                    )
+                    Sid.parse(f"S-1-5-21-{self._rng.below(1 << 31)}-2-3-{thing.identifier.uuid.int & 0xFFFF}")
                 )
                 return ((Propid.U_SID, sid), (Propid.U_SIGN_CERT, b"certificate"), (Propid.U_DIGEST, ()))
             case ObjectType.ROUTING_LINK:
                 other = guid_of(f"elsewhere {self.name} {self._made}")
                 return (
-                    (Propid.L_NEIGHBOR1, self._dice.of(self._sites)),
+                    (Propid.L_NEIGHBOR1, self._rng.of(self._sites)),
                     (Propid.L_NEIGHBOR2, other),
                     (Propid.L_COST, self._made),
                 )
@@ -243,34 +241,34 @@ class Client:
     def _values(self, kind: ObjectType) -> Properties:
         """Some properties with values of chance, one at least."""
         free = [one for one in CHANGED[kind] if one not in _LEFT_ALONE]
-        chosen = {self._dice.of(free) for _ in range(self._dice.between(1, 5))}
+        chosen = {self._rng.of(free) for _ in range(self._rng.between(1, 5))}
         return tuple((one, self._value(one)) for one in sorted(chosen))
 
     def _value(self, propid: Propid) -> Any:
         self._made += 1
         if propid.spec_name.endswith("_SECURITY"):
-            return self._dice.of((_DESCRIPTOR, octets(30, self.name, self._made)))
+            return self._rng.of((_DESCRIPTOR, octets(30, self.name, self._made)))
         if propid.variant in INTEGERS:
             low, high = INTEGERS[propid.variant]
-            return self._dice.of((low, high, 0, 1, self._dice.between(low, high)))
+            return self._rng.of((low, high, 0, 1, self._rng.between(low, high)))
         match propid.variant:
             case Variant.LPWSTR:
-                return self._dice.of(_TEXTS)
+                return self._rng.of(_TEXTS)
             case Variant.CLSID:
                 return guid_of(f"value {self._made}")
             case Variant.CLSIDS:
-                return tuple(guid_of(f"value {self._made} {n}") for n in range(self._dice.below(3)))
+                return tuple(guid_of(f"value {self._made} {n}") for n in range(self._rng.below(3)))
             case Variant.LPWSTRS:
-                return tuple(self._dice.of(_TEXTS) for _ in range(self._dice.below(3)))
+                return tuple(self._rng.of(_TEXTS) for _ in range(self._rng.below(3)))
             case _:
-                return octets(self._dice.below(40), self.name, self._made)
+                return octets(self._rng.below(40), self.name, self._made)
 
     # -- asking
 
     def _until(self, command: Command, thing: Thing, properties: Properties) -> bool:
         """Ask for a change until it is known what became of it; whether it was made."""
         until = time.monotonic() + self._patience_s
-        by_name = command is not Command.CREATE and thing.path_name is not None and self._dice.one_in(2)
+        by_name = command is not Command.CREATE and thing.path_name is not None and self._rng.one_in(2)
         unsure = False
         while True:
             self.attempts += 1

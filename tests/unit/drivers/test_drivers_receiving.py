@@ -11,7 +11,7 @@ from support.replication.queue_managers import guid_of, wait_until
 from mqdssm.drivers import receiving
 from mqdssm.drivers import sent_messages as outstanding_module
 from mqdssm.drivers.receiving import ARRIVED_MAX
-from mqdssm.drivers.sent_messages import GRACE_S, Outstanding, Sent
+from mqdssm.drivers.sent_messages import GRACE_S, SentMessage, SentMessages
 from mqdssm.engines.actions import StartTimer, TimerFired
 from mqdssm.engines.replication.actions import Nacked, Received, Started
 from mqdssm.model.replication import Service
@@ -188,12 +188,12 @@ class TestArrivals:
 
 def test_outstanding_messages_are_forgotten_in_time(monkeypatch):
     monkeypatch.setattr(outstanding_module, "OUTSTANDING_MAX", 2)
-    outstanding = Outstanding()
-    sent = [Sent(message=ACK, destination=f"PSC{number}") for number in range(3)]
+    outstanding = SentMessages()
+    sent = [SentMessage(message=ACK, destination=f"PSC{number}") for number in range(3)]
     for number, one in enumerate(sent):
         outstanding.send(lambda number=number: MessageId(number=number), b"body", one, 100.0)
 
-    def take(number: int, now: float) -> Sent | None:
+    def take(number: int, now: float) -> SentMessage | None:
         return outstanding.take(Message(correlation=MessageId(number=number), body=b"body"), now)
 
     assert take(0, 50) is None, "too many: the oldest is forgotten"

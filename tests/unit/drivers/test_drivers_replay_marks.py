@@ -14,7 +14,7 @@ from support.replication.queue_managers import guid_of, key_of, sender_of, signe
 from mqdssm.drivers.authentication import Distrust, Signer, Verified, Verifier
 from mqdssm.drivers.keyring import PinnedKeys
 from mqdssm.drivers.replay_marks import LEAD_S, ReplayMarks
-from mqdssm.drivers.replays import AGE_MAX_S, SendersReplays
+from mqdssm.drivers.replays import AGE_MAX_S, ReplayDetector
 from mqdssm.errors import ConfigError
 from mqdssm.model.transport import replication_queue
 
@@ -44,7 +44,7 @@ class Machine:
     def start(self) -> None:
         self.crash()
         self.marks = None if self.file is None else ReplayMarks(self.file)
-        self.replays = SendersReplays(self.now, marks=self.marks, monotonic=lambda: self.up_s)
+        self.replays = ReplayDetector(self.now, marks=self.marks, monotonic=lambda: self.up_s)
 
     def admits(self, date: int, signature: bytes = b"", sender: str = "psc1") -> bool:
         if not self.replays.in_time(date, self.now):

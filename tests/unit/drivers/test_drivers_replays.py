@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqdssm.drivers.replays import AGE_MAX_S, SENDERS_MAX, Replays, SendersReplays
+from mqdssm.drivers.replays import AGE_MAX_S, SENDERS_MAX, ReplayDetector, SeenSignatures
 
 NOW = 1_700_000_000
 
 
 def test_once_and_never_again():
-    replays = Replays(NOW)
+    replays = SeenSignatures(NOW)
     assert replays.admit(NOW, b"a", NOW)
     assert not replays.admit(NOW, b"a", NOW)
     assert not replays.admit(NOW, b"a", NOW + AGE_MAX_S)
@@ -18,17 +18,17 @@ def test_once_and_never_again():
 
 
 def test_dates_that_cannot_be():
-    replays = Replays(NOW - 2 * AGE_MAX_S)
+    replays = SeenSignatures(NOW - 2 * AGE_MAX_S)
     assert replays.in_time(NOW - AGE_MAX_S, NOW)
     assert not replays.in_time(NOW - AGE_MAX_S - 1, NOW)
     assert replays.in_time(NOW + AGE_MAX_S, NOW)
     assert not replays.in_time(NOW + AGE_MAX_S + 1, NOW)
-    assert not Replays(NOW + 0.7).in_time(NOW - 1, NOW + 1), "before the start"
-    assert Replays(NOW + 0.7).in_time(NOW, NOW + 1), "dates are whole seconds"
+    assert not SeenSignatures(NOW + 0.7).in_time(NOW - 1, NOW + 1), "before the start"
+    assert SeenSignatures(NOW + 0.7).in_time(NOW, NOW + 1), "dates are whole seconds"
 
 
 def test_a_clock_that_went_back_admits_nothing_again():
-    replays = Replays(NOW)
+    replays = SeenSignatures(NOW)
     assert replays.admit(NOW, b"a", NOW)
     assert replays.admit(NOW + 5000, b"b", NOW + 5000)
     assert not replays.admit(NOW, b"a", NOW)
@@ -37,7 +37,7 @@ def test_a_clock_that_went_back_admits_nothing_again():
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5), st.integers(-4, 30)), max_size=60))
 def test_nothing_is_admitted_twice_however_little_is_remembered(steps):
     """Dates, names and clocks at random, room for three: a pair of date and name passes once."""
-    replays = Replays(NOW, age_max_s=10, seen_max=3)
+    replays = SeenSignatures(NOW, age_max_s=10, seen_max=3)
     passed = set()
     for date, name, now in steps:
         message = NOW + date, f"{date} {name}".encode()
@@ -50,7 +50,7 @@ def test_nothing_is_admitted_twice_however_little_is_remembered(steps):
 
 def test_who_sends_too_many_messages_has_his_own_refused():
     """Dated ahead, they would outlast those of all others (decision R98)."""
-    replays = SendersReplays(NOW, seen_max=1000)
+    replays = ReplayDetector(NOW, seen_max=1000)
     assert replays.admit("psc1", NOW, b"first", NOW)
     for number in range(5000):
         replays.admit("mallory", NOW + 3000, b"%d" % number, NOW)
@@ -62,7 +62,7 @@ def test_who_sends_too_many_messages_has_his_own_refused():
 
 
 def test_senders_of_whom_nothing_is_kept_are_forgotten():
-    replays = SendersReplays(NOW)
+    replays = ReplayDetector(NOW)
     for number in range(3 * SENDERS_MAX):
         now = NOW + 10 * number
         assert replays.admit(f"m{number}", now, b"same", now)
@@ -79,7 +79,7 @@ def test_senders_of_whom_nothing_is_kept_are_forgotten():
     )
 )
 def test_nothing_of_any_sender_is_admitted_twice(steps):
-    replays = SendersReplays(NOW, age_max_s=10, seen_max=4)
+    replays = ReplayDetector(NOW, age_max_s=10, seen_max=4)
     passed = set()
     for sender, date, name, now in steps:
         message = sender, NOW + date, f"{date} {name}".encode()

@@ -10,7 +10,7 @@ from support.replication.driver_bench import ACK, SEND, Bench, change
 from support.replication.queue_managers import guid_of, wait_until
 
 from mqdssm.drivers.authentication import SignaturePolicy
-from mqdssm.drivers.sent_messages import Outstanding, Sent
+from mqdssm.drivers.sent_messages import SentMessage, SentMessages
 from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired
 from mqdssm.engines.replication.actions import ChangeObject, Perform, Performed, Received, Started
 from mqdssm.engines.replication.operations import LoadState, PersistedState
@@ -99,12 +99,12 @@ def test_how_messages_are_signed_is_a_setting():
 def test_an_acknowledgement_counts_as_long_as_its_message_may_be_under_way(bench, monkeypatch):
     """A message has its time to reach the queue, and what comes back of it has a minute more."""
     kept = []
-    monkeypatch.setattr(Outstanding, "send", lambda _, send, *remembered: kept.append((send(), *remembered)))
+    monkeypatch.setattr(SentMessages, "send", lambda _, send, *remembered: kept.append((send(), *remembered)))
     bench.engine.answers[Started] = lambda _: [replace(SEND, timeout_s=1200)]
     bench.start()
     wait_until(lambda: kept)
     ((_, body, sent, until),) = kept
-    assert (body, sent) == (encode(ACK), Sent(message=ACK, destination="PSC1"))
+    assert (body, sent) == (encode(ACK), SentMessage(message=ACK, destination="PSC1"))
     assert abs(until - (time.time() + 1200)) < 30
 
 

@@ -21,7 +21,7 @@ from mqdssm.engines.replication.operations import (
 )
 from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, MappingError
 from mqdssm.model.replication import PEC_PARTITION_ID
-from mqdssm.store import log_throttle
+from mqdssm.store import damage_log
 
 LOAD = LoadState()
 HAS = HasObjects(partition_id=PEC_PARTITION_ID)
@@ -105,9 +105,9 @@ def test_damage_is_a_result_that_is_told_once_in_a_while(started, caplog, monkey
     assert store.performed == [LOAD] * 9
     told = [record for record in caplog.records if record.levelname == "ERROR"]
     assert [record.args[1] for record in told] == [str(one) for one in damage[:3]]
-    monkeypatch.setattr(log_throttle, "TOLD_MAX", 3)
+    monkeypatch.setattr(damage_log, "DAMAGES_MAX", 3)
     assert submit(thread, LOAD).get(timeout=5) == Failed(reason="cn=a")
-    monkeypatch.setattr(log_throttle, "TOLD_S", 0.0)
+    monkeypatch.setattr(damage_log, "REPEATED_AFTER_S", 0.0)
     assert submit(thread, LOAD).get(timeout=5) == Failed(reason="cn=b")
     told = [record.args[1] for record in caplog.records if record.levelname == "ERROR"]
     assert told[3:] == ["cn=b"]

@@ -13,7 +13,7 @@ from mqdssm.samples import elements
 from mqdssm.samples.mqis import SampleRows
 from mqdssm.samples.plan import MACHINES_MAX, EnterprisePlan
 from mqdssm.samples.queues import Queues
-from mqdssm.samples.seeded_random import Dice, guid, octets
+from mqdssm.samples.seeded_random import SeededRandom, guid, octets
 from mqdssm.wire.certificates import UserSignCerts
 from mqdssm.wire.dtyp import AclForm, SecurityDescriptor
 from mqdssm.wire.keys import PublicKeys
@@ -198,9 +198,9 @@ def test_numbers_that_cannot_be(changes, words):
 
 
 def test_dice_give_the_same_for_ever():
-    dice = Dice(7, "x", 1)
-    drawn = [dice.below(1000) for _ in range(100)]
-    again = Dice(7, "x", 1)
+    rng = SeededRandom(7, "x", 1)
+    drawn = [rng.below(1000) for _ in range(100)]
+    again = SeededRandom(7, "x", 1)
     assert drawn == [again.below(1000) for _ in range(100)]
     assert drawn[:6] == [899, 229, 251, 734, 425, 718]
     assert guid(7, "x") == UUID("7d4eb644-5cc2-4367-9c40-855d02288e6b")
@@ -208,9 +208,9 @@ def test_dice_give_the_same_for_ever():
 
 
 def test_dice_are_fair():
-    dice = Dice("fair")
+    rng = SeededRandom("fair")
     counts = [0] * 6
     for _ in range(6000):
-        counts[dice.below(6)] += 1
+        counts[rng.below(6)] += 1
     assert all(850 < count < 1150 for count in counts)
-    assert {dice.between(3, 5) for _ in range(100)} == {3, 4, 5}
+    assert {rng.between(3, 5) for _ in range(100)} == {3, 4, 5}

@@ -1,4 +1,4 @@
-"""Short descriptions of events, operations and messages, for the trace of a run."""
+"""Violations of a run, and short descriptions of events and messages for its trace."""
 
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
@@ -19,6 +19,10 @@ _SHORT: Final = {
     "seq_number": "#",
     "purged_seq_number": "purged",
 }
+
+
+class Violation(Exception):  # noqa: N818  the summary of runs calls it a violation
+    """An engine or a store broke a property that every run must have."""
 
 
 def describe(value: object) -> str:

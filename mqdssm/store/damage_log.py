@@ -6,19 +6,19 @@ from typing import Final
 
 log: Final = logging.getLogger(__name__)
 
-TOLD_S: Final = 600.0
+REPEATED_AFTER_S: Final = 600.0
 """Time in seconds after which the same damage is logged again."""
-TOLD_MAX: Final = 100
+DAMAGES_MAX: Final = 100
 """Limit of the different damages that are logged in that time."""
 
 
-class Teller:
-    """Logger of damaged entries that repeats a message only after a while."""
+class DamageLog:
+    """Log of damaged entries that repeats a message only after a while."""
 
     def __init__(self) -> None:
-        self._told: Final[dict[str, float]] = {}  # damage -> time of its message, monotonic
+        self._logged: Final[dict[str, float]] = {}  # damage -> time of its message, monotonic
 
-    def tell(self, operation: object, damage: str) -> None:
+    def report(self, operation: object, damage: str) -> None:
         """Log a damage, unless it was logged recently.
 
         Args:
@@ -26,10 +26,10 @@ class Teller:
             damage: the entry, and what is wrong with it.
         """
         now = monotonic()
-        for old in [one for one, at in self._told.items() if now - at >= TOLD_S]:
-            del self._told[old]
-        if damage in self._told or len(self._told) >= TOLD_MAX:
+        for old in [one for one, at in self._logged.items() if now - at >= REPEATED_AFTER_S]:
+            del self._logged[old]
+        if damage in self._logged or len(self._logged) >= DAMAGES_MAX:
             return
-        self._told[damage] = now
+        self._logged[damage] = now
         name = type(operation).__name__
         log.error("%s cannot be done, and is tried again later: mend the entry: %s", name, damage)
