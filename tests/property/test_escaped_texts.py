@@ -6,7 +6,6 @@ import io
 import json
 import logging
 from datetime import UTC, datetime
-from pathlib import Path
 from uuid import UUID
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.directory.ldif_reader import read_ldif
+from support.mqis.guid_map import read_guid_map
 
 from mqdssm.cli import exits, logs
 from mqdssm.cli.output import Output, say
@@ -114,20 +114,12 @@ def test_csv_has_one_row_for_each(first: str, second: str) -> None:
     assert (two[-3:], none) == ("; 1", "")
 
 
-def guid_map(path: Path) -> list[MapRow]:
-    """The lines of a GUID map, read by csv alone."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return [
-            MapRow(one["type"], UUID(one["old"]), UUID(one["new"]), one["dn"]) for one in csv.DictReader(file)
-        ]
-
-
 @given(HOSTILE)
 def test_a_guid_map_keeps_its_lines(tmp_path_factory, dn: str) -> None:
     folder = tmp_path_factory.mktemp("map")
     rows = [MapRow("queue", GUID, GUID, dn), MapRow("queue", GUID, GUID, "cn=x")]
     assert write_guid_map(folder, rows) == 2
-    assert guid_map(folder / "guid-map.csv") == rows
+    assert read_guid_map(folder / "guid-map.csv") == rows
 
 
 @given(HOSTILE)

@@ -5,13 +5,13 @@ from uuid import UUID
 
 import pytest
 from support.mqis.applied_plans import apply_here, connect
+from support.mqis.guid_map import read_guid_map
 from support.mqis.plans import plan_here
 from support.servers.samba_tools import SambaTools
 
 import mqdssm
 from mqdssm.directory.filters import Equal
 from mqdssm.model.dn import DN, normalize
-from mqdssm.pipeline.migrate.places import read_guid_map
 from mqdssm.samples import elements
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate

@@ -6,11 +6,11 @@ from uuid import UUID
 import pyarrow.parquet as pq
 import pytest
 from support.mqis.applied_plans import apply_here, connect, everything, undo
+from support.mqis.guid_map import read_guid_map
 from support.mqis.plans import lines_of, operations_of, plan_here, rejects_of, write_rows
 
 import mqdssm
 from mqdssm.pipeline.migrate.ldif import write_ldif
-from mqdssm.pipeline.migrate.places import read_guid_map
 from mqdssm.testing.openldap import OpenLdapServer
 
 pytestmark = pytest.mark.server

@@ -216,7 +216,7 @@ def test_everything_at_once(runner, tmp_path) -> None:
     assert {rule.id: rule.count for rule in summary.rules if rule.count} == {
         one.rule: sum(each.rule == one.rule for each in seen) for one in seen
     }
-    assert summary.reaches("error")
+    assert summary.count_of("error")
     (skipped,) = summary.skipped
     assert (skipped.id, skipped.reason) == ("schema-drift", "the source is no directory")
     log = json.loads(text)

@@ -193,6 +193,9 @@ def dead_names() -> list[Defined]:
     for path in sources("tests"):  # the fakes and servers of mqdssm.testing are for tests
         for used, use in uses_in(path):
             uses[f"testing {used}"].append(use)
+        imported = (one for one in ast.walk(tree(path)) if isinstance(one, ast.ImportFrom))
+        for alias in (alias for node in imported for alias in node.names):
+            importers[alias.name].add(path)
     classes = {
         one.name: one for path in package for one in ast.walk(tree(path)) if isinstance(one, ast.ClassDef)
     }

@@ -92,6 +92,8 @@ ANSWERS: Final[Mapping[int, int]] = MappingProxyType(
     }
 )
 """Tag of the answer to a request; unbind and abandon have none."""
+WRITES: Final = frozenset({MODIFY_REQUEST, ADD_REQUEST, DELETE_REQUEST, MODIFY_DN_REQUEST})
+"""Tags of the requests that change entries."""
 
 _COMPARISONS: Final[Mapping[int, Callable[[str, bytes], LdapFilter]]] = MappingProxyType(
     {TAGS[one]: one for one in (Equal, GreaterOrEqual, LessOrEqual, Approx)}

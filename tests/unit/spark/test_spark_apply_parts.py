@@ -1,11 +1,11 @@
 """The parts of applying a plan that need no server: journal, places, undo file, report."""
 
-import csv
 from collections import Counter
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
 import pytest
+from support.mqis.guid_map import read_guid_map
 
 from mqdssm.directory.loading.items import Effect, Outcome
 from mqdssm.errors import ConfigError
@@ -107,18 +107,10 @@ def test_links_are_named_by_the_guids_that_sites_have_now():
     assert KNOWN.name_of("mSMQSiteLink", "CN=by hand,DC=x") == "CN=by hand,DC=x"
 
 
-def guid_map(path):
-    """The lines of a GUID map, read by csv alone."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return [
-            MapRow(one["type"], UUID(one["old"]), UUID(one["new"]), one["dn"]) for one in csv.DictReader(file)
-        ]
-
-
 def test_a_guid_map_is_read_back(tmp_path):
     rows = [MapRow("queue", SITE, MANAGER, 'CN=a\\, "b",DC=x'), MapRow("site", MANAGER, SITE, "CN=ä")]
     assert write_guid_map(tmp_path, rows) == 2
-    assert guid_map(tmp_path / "guid-map.csv") == rows
+    assert read_guid_map(tmp_path / "guid-map.csv") == rows
 
 
 # -- undo file
