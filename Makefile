@@ -47,7 +47,7 @@ setup-test: ## as setup, and for root Samba's domain controller, for the tests
 test: setup-test ## all tests but the long ones
 	$(PYTEST) -m "not soak" -n $(WORKERS) --dist loadgroup $(ARGS)
 
-test-fast: python ## the quick tests: no server, no Spark, no program; half a minute on two idle cores
+test-fast: python ## the quick tests: no server, no Spark, no program
 	MQDSSM_TEST_PROFILE=fast $(PYTEST) -m "not server and not spark and not slow and not soak and not container" \
 		-n $(WORKERS) --dist loadgroup $(or $(ARGS),$(FAST))
 
