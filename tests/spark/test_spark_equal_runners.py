@@ -84,6 +84,7 @@ def test_a_migration(spark, tmp_path) -> None:
         {path.name: lines_of(path) for path in each.glob("rejects/*.jsonl")} for each in (local, on_spark)
     ]
     assert rejects[0] == rejects[1] != {}
-    own = {"server", "started", "ended"}
+    assert tuple(report.engine for report in reports) == ENGINES
+    own = {"server", "started", "ended", "engine"}
     assert reports[0].model_dump(exclude=own) == reports[1].model_dump(exclude=own)
     assert entries[0] == entries[1]

@@ -38,6 +38,8 @@ def test_migrate_and_undo(spark, server, tmp_path):
     assert result.stdout.rstrip().splitlines()[-1] == report.last_line
     assert re.fullmatch(r"(\d+) read, \1 written, 0 equal, 0 rejected, 0 lost", report.last_line)
     assert f"undoes {report.undo_records} changes" in result.stderr
+    assert f"applied to {report.server}, engine: {report.engine}" in result.stderr
+    assert report.engine in {"local", "spark"}
     lines = [line.split() for line in result.stdout.splitlines()]
     assert ["Queue", "PROPID_Q_SEQNUM", "20"] in lines  # nothing is dropped silently
     assert f"what no directory keeps is in {to / 'not-carried'}" in result.stderr

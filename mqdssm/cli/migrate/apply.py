@@ -137,6 +137,7 @@ def tell_report(run: CommandRun, report: "MigrationReport", folder: Path) -> Non
         output.note(f"it stopped: {report.stopped}; apply it again to go on")
     elif not report.verified:
         output.note("nothing was read back (--no-verify)")
+    output.note(f"applied to {report.server}, engine: {report.engine}")
     output.line("")
     output.line(report.last_line)
 

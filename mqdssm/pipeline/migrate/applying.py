@@ -189,7 +189,8 @@ def apply_plan(
                 check_target(plan, session)
                 at = access.at(session.server_url or access.urls[0])
                 with runs_on.runner("mqdssm apply", [folder / PLAN_NAME]) as runner:
-                    todo = ApplyRequest(plan, chosen, at.for_executors(runs_on.on), folder)
+                    workers_access, kind = at.for_executors(runs_on.on), runs_on.kind.value
+                    todo = ApplyRequest(plan, chosen, workers_access, folder, kind)
                     return Applying(todo, session, runner, watch).run()
 
 
@@ -236,12 +237,14 @@ class ApplyRequest:
         options: how it is applied.
         access: how workers get into the target.
         folder: of the plan.
+        engine: name of the engine, for the report.
     """
 
     plan: MigrationPlan
     options: ApplyOptions
     access: DirectoryAccess
     folder: Path
+    engine: str = ""
 
 
 class Applying:
@@ -261,6 +264,7 @@ class Applying:
         self._options = todo.options
         self._access = todo.access
         self._folder = todo.folder
+        self._engine = todo.engine
         self._session = session
         self._runner = runner
         self._watch = watch
@@ -454,6 +458,7 @@ class Applying:
             not_carried={name: one.not_carried for name, one in self._plan.tables.items() if one.not_carried},
             guid_map=len(guids),
             undo_records=self._undo(),
+            engine=self._engine,
         )
         report.write(self._folder)
         state.model_copy(update={"ended": ended}).write(self._folder)

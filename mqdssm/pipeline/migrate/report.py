@@ -134,6 +134,7 @@ class MigrationReport(BaseModel):
         not_carried: of each table, column -> rows whose value no directory keeps, as in the plan.
         guid_map: objects that did not keep their GUIDs; the map lists them.
         undo_records: operations that the undo file undoes.
+        engine: ``local`` or ``spark``; empty in reports of earlier programs.
     """
 
     model_config = _CONFIG
@@ -157,6 +158,7 @@ class MigrationReport(BaseModel):
     not_carried: Mapping[str, Mapping[str, int]] = {}
     guid_map: int = 0
     undo_records: int = 0
+    engine: str = ""
 
     @property
     def total(self) -> Counter[str]:
