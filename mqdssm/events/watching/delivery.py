@@ -191,8 +191,10 @@ class Delivery:
             self._returned = 0
 
     def _save(self, file: StateFile) -> None:
-        file.save(self._state)
-        self._made = self._returned = 0
+        try:
+            file.save(self._state)
+        finally:  # on an error, too: all is acknowledged, and the journal may be a new one
+            self._made = self._returned = 0
         self._placed = (self._state.server, self._state.place, self._state.is_first)
 
     def _note_place(self, file: StateFile, now: float) -> None:

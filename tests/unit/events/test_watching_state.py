@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from mqdssm.errors import ConfigError
+from mqdssm.events.watching.delivery import Delivery
 from mqdssm.events.watching.journal import ObjectNote, WatchPlace
+from mqdssm.events.watching.selection import Selection
 from mqdssm.events.watching.state_file import StateFile, Subject, WatchState
 from mqdssm.events.watching.watch_cache import KnownObject
-from mqdssm.model.watching import ChangeEvent
+from mqdssm.model.watching import ChangeEvent, ObjectChange
 
 KEYS = [f"00000000-0000-0000-0000-00000000000{number}" for number in range(4)]
 SUBJECT = Subject(directory=KEYS[0], root="dc=test", types=("queue", "site"))
@@ -295,6 +297,33 @@ def test_a_state_whose_name_is_not_on_the_disk_is_an_error_and_gets_later_notes(
     file.journal.note(change(0, "three"))  # belongs to the state that is there
     file.close()
     assert [note.known for note in loaded(path).doubts] == [change(0, "three").known]
+
+
+def test_a_commit_after_a_save_that_failed_acknowledges_no_later_change(
+    saved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The journal is new then: a number of the old one would acknowledge changes that nobody saw."""
+    path = tmp_path / "state"
+    file = saved(path, "one")
+    delivery = Delivery(state("one"), file, Selection.of(("queue",)))
+    told = ObjectChange(event=ChangeEvent.CHANGED, type="queue", dn="CN=two,DC=test", guid=None)
+    delivery.note(KEYS[0], known("two"), told)
+    delivery.returned()
+    delivery.acknowledge()
+
+    def broken(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(StateFile, "is_due", True)
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(OSError, match="Input/output error"):
+        delivery.perform_due_work()
+    monkeypatch.undo()
+    delivery.acknowledge()
+    delivery.close()
+    noted(path, change(0, "three"))
+    assert [note.known for note in loaded(path).doubts] == [known("three")]
 
 
 def test_a_full_disk_takes_neither_the_state_nor_the_lock(saved, tmp_path: Path):
