@@ -67,12 +67,18 @@ def replace_file(path: Path, pieces: "Iterable[bytes | memoryview]", *, mode: in
 def sync_folder(folder: Path) -> None:
     """Sync the names in a folder to the disk; do nothing where the system cannot (decision M97).
 
+    A folder that may be used and not listed, as the parent of a state folder, is synced with everything else.
+
     Raises:
-        OSError: the folder cannot be opened, or the disk fails.
+        OSError: the folder does not exist, or the disk fails.
     """
     if not _SYNCS_FOLDERS:
         return
-    handle = os.open(folder, os.O_RDONLY)
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except PermissionError:
+        os.sync()
+        return
     try:
         os.fsync(handle)
     except OSError as error:

@@ -73,6 +73,23 @@ def test_a_file_system_that_cannot_sync_folders_is_good_enough(
     replace_file(tmp_path / "file", [b"new"])
 
 
+def test_a_folder_that_may_not_be_listed_is_synced_with_everything_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a parent, as a /home of mode 0711, is no reason to refuse a state folder in it."""
+    real, synced = os.open, []
+
+    def refuse(path: object, *rest: int) -> int:
+        if path == tmp_path:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(path, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "sync", lambda: synced.append(True))
+    sync_folder(tmp_path)
+    assert synced == [True]
+
+
 def test_a_folder_that_is_not_there_is_an_error_but_on_windows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
