@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from mqdssm.errors import ConfigError, why_no_folder
 from mqdssm.pipeline.interrupts import deferred
 from mqdssm.pipeline.mqis.files import TableFiles
 from mqdssm.pipeline.mqis.mapping import SourceMapping
@@ -203,12 +204,23 @@ class StopFile(StopRequest):
 
 @contextlib.contextmanager
 def stop_file(master: str, shared: Path | None) -> Iterator[str | None]:
-    """Yield the path of a stop file that all workers see; None on a cluster without a shared folder."""
+    """Yield the path of a stop file that all workers see; None on a cluster without a shared folder.
+
+    Raises:
+        ConfigError: the folder cannot be used.
+    """
     is_here = LOCAL.fullmatch(master) is not None
     if not is_here and shared is None:
         yield None
         return
-    with tempfile.TemporaryDirectory(prefix="mqdssm-stop-", dir=None if is_here else shared) as folder:
+    parent = None if is_here else shared
+    try:
+        # a late worker may write the file while the folder is removed
+        made = tempfile.TemporaryDirectory(prefix="mqdssm-stop-", dir=parent, ignore_cleanup_errors=True)
+    except OSError as error:
+        where = parent or "the temporary folder"
+        raise ConfigError(f"{where} cannot be used: {why_no_folder(error)}") from error
+    with made as folder:
         yield str(Path(folder) / "stop")
 
 

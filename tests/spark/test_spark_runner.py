@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.spark.runner_work import MINUTE_S, TestWork, begun_pids, job
 
-from mqdssm.errors import DecodeError, GenericDirectoryError
+from mqdssm.errors import ConfigError, DecodeError, GenericDirectoryError
 from mqdssm.pipeline import interrupts
 from mqdssm.pipeline.runner import Stopped, StopRequest, WorkerFailed
 from mqdssm.spark import runner as spark_runner
@@ -126,3 +126,11 @@ def test_where_workers_look_for_a_stop(tmp_path, monkeypatch, master, shared, fo
         assert (path is None) == (folder is None)
         assert path is None or Path(path).parents[1] == tmp_path / folder
     assert [*(tmp_path / "temporary").iterdir(), *(tmp_path / "shared").iterdir()] == []
+
+
+def test_a_shared_folder_that_is_not_there_is_named(tmp_path) -> None:
+    with (
+        pytest.raises(ConfigError, match=r"none cannot be used: No such file"),
+        spark_runner.stop_file("spark://h:7077", tmp_path / "none"),
+    ):
+        pass
