@@ -127,7 +127,7 @@ class WriteOperations:
                 f"{self._replicating_server}, which would not number the change: its replicas would differ",
                 dn=dn,
                 hint="nothing was sent. Change objects at a directory server of the enterprise; "
-                "allow_replicated=True (--allow-replicated) allows the change all the same",
+                "allow_replicated=True allows the change all the same",
             )
 
     def _find_replicating_server(self) -> str:

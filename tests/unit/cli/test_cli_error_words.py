@@ -19,6 +19,7 @@ from mqdssm.errors import ConfigError, DirectoryNotConnected
         ("of no use here: user=ann,tls=x and a_user= y", "of no use here: user=ann,tls=x and a_user= y"),
         (f"user {'DOMAIN' + chr(92) + 'ann'!r} is unknown", r"user 'DOMAIN\ann' is unknown"),
         (r"\\server\share is no folder", r"\\server\share is no folder"),
+        ("allow_replicated=True allows it", "--allow-replicated allows it"),
     ],
 )
 def test_arguments_are_options_and_backslashes_stand_once(message: str, printed: str) -> None:
