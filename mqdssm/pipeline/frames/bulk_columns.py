@@ -148,7 +148,7 @@ def _listed(cells: Cells) -> Sequence[Any]:
 
 
 class ColumnMaker(ABC):
-    """ValueMaker of one column."""
+    """Maker of one column."""
 
     def __init__(self, column: Column, row: Row) -> None:
         """Keep the column and the row of the table with its syntax.
