@@ -44,7 +44,7 @@ class PipelineLogIn(LogInArguments, total=False):
     password_variable: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryAccess(LogIn):
     """LDAP servers and log-in settings, without a secret: safe to print and to pickle.
 
@@ -186,7 +186,7 @@ def variable_read(login: PipelineLogIn) -> PipelineLogIn:
     if name is None or login.get("password") is not None or login.get("password_file") is not None:
         return login
     return login | PipelineLogIn(
-        password=DirectoryAccess((), password_variable=name).password(), password_variable=None
+        password=DirectoryAccess(urls=(), password_variable=name).password(), password_variable=None
     )
 
 

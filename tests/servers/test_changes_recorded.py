@@ -84,7 +84,9 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Machine]
         site = directory.create(mqdssm.Site(name=name))
         directory.create(mqdssm.QueueManager(computer_name=name, site_identifier_list=[site]))
         urls = tuple(one.url for one in directory.session.options.endpoints)
-        access = DirectoryAccess(urls, server.user, str(secret), ca_file=server.ca_file)
+        access = DirectoryAccess(
+            urls=urls, user=server.user, password_file=str(secret), ca_file=server.ca_file
+        )
         yield Machine(directory, access, name, tmp_path / "state")
 
 

@@ -33,7 +33,9 @@ def access_for(server: Any, folder: Path) -> DirectoryAccess:
     """How workers get in: with the password in a file."""
     file = folder / "password-of-tests"
     file.write_text(server.password)
-    return DirectoryAccess((server.url,), user=server.user, password_file=str(file), ca_file=server.ca_file)
+    return DirectoryAccess(
+        urls=(server.url,), user=server.user, password_file=str(file), ca_file=server.ca_file
+    )
 
 
 def here(work: Callable[[int, StopRequest], Any], count: int) -> list[Any]:

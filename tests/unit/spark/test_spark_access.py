@@ -208,7 +208,7 @@ def test_a_file_of_the_user_s_stays_where_it_is(tmp_path, monkeypatch) -> None:
     Path("password").write_text(SECRET + "\n")
     with access_to([URL, "ldap://b"], PipelineLogIn(password_file="password", ca_file="ca.pem")) as access:
         assert access == DirectoryAccess(
-            (URL, "ldap://b"), password_file=str(tmp_path / "password"), ca_file=str(tmp_path / "ca.pem")
+            urls=(URL, "ldap://b"), password_file=str(tmp_path / "password"), ca_file=str(tmp_path / "ca.pem")
         )
         assert access.at("ldap://b").urls == ("ldap://b",)
         assert access.password() == SECRET
@@ -226,9 +226,9 @@ def test_one_password_is_enough() -> None:
 def test_a_password_that_is_not_there(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("MQDSSM_TEST_PASSWORD", raising=False)
     with pytest.raises(ConfigError, match=r"MQDSSM_TEST_PASSWORD, .* is not set in the process that reads"):
-        DirectoryAccess((URL,), password_variable="MQDSSM_TEST_PASSWORD").password()
+        DirectoryAccess(urls=(URL,), password_variable="MQDSSM_TEST_PASSWORD").password()
     with pytest.raises(ConfigError, match=r"the password file .*none cannot be read: No such file"):
-        DirectoryAccess((URL,), password_file=str(tmp_path / "none")).password()
+        DirectoryAccess(urls=(URL,), password_file=str(tmp_path / "none")).password()
 
 
 def test_a_password_of_ours_goes_to_no_other_machine() -> None:
