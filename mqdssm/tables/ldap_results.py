@@ -82,10 +82,12 @@ _FULL_TEXTS: Final = frozenset(
         "entry update failed",
         "entry delete failed",
         "entry index delete failed",
+        "entryCSN index update failed",
         "index generation failed",
         "DN index add failed",
         "DN index delete failed",
         "txn_commit failed",
+        "commit failed",  # of a deletion
     }
 )
 """Texts of slapd's back-mdb, by step, when `maxsize` of its database does not admit a write."""

@@ -11,6 +11,7 @@ from mqdssm.tables.ldap_results import is_full
         (80, "entry store failed", True),  # slapd 2.5 with a small maxsize says these three
         (80, "entry update failed", True),
         (80, "txn_commit failed", True),
+        (80, "commit failed", True),  # seldom, of a deletion
         (80, "MDB_MAP_FULL: Environment mapsize limit reached", True),
         (11, "", True),
         (11, "entry too big", False),
