@@ -153,7 +153,9 @@ class Delivery:
             if self._file is None or not self._file.is_begun:
                 return
             now = time.monotonic()
-            if now >= self._placed_at + (SYNC_EVERY_S if self._is_told else PLACE_EVERY_S):
+            snapshot_ended = self._placed[2] and not self._state.is_first
+            is_due = now >= self._placed_at + (SYNC_EVERY_S if self._is_told else PLACE_EVERY_S)
+            if snapshot_ended or is_due:  # else a crash would have new objects reported as existing
                 self._note_place(self._file, now)
             self._sync(now)
             if self._file.is_due and self._file.journal.is_settled:

@@ -326,6 +326,24 @@ def test_a_commit_after_a_save_that_failed_acknowledges_no_later_change(
     assert [note.known for note in loaded(path).doubts] == [known("three")]
 
 
+def test_the_end_of_a_snapshot_is_noted_at_once(saved, tmp_path: Path):
+    """A program that is killed right behind it would report new objects as existing ones."""
+    path, watched = tmp_path / "state", state("one")
+    file = saved(path, "one")
+    watched.is_first = True
+    file.save(watched)
+    delivery = Delivery(watched, file, Selection.of(("queue",)))
+    delivery.perform_due_work()  # notes the place, which is not due again for a second
+    watched.is_first = False
+    delivery.perform_due_work()
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for each in (path, path.with_name("state.journal")):
+        (copy / each.name).write_bytes(each.read_bytes())
+    delivery.close()
+    assert not loaded(copy / "state").is_first
+
+
 def test_a_full_disk_takes_neither_the_state_nor_the_lock(saved, tmp_path: Path):
     """A limit for the size of files stands for it: it stops a write in its middle, as a full disk does."""
     path, limits = tmp_path / "state", resource.getrlimit(resource.RLIMIT_FSIZE)
