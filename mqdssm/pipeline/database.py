@@ -4,7 +4,9 @@
 and opens no connection, and a query cannot change its settings.
 """
 
+import atexit
 import contextlib
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -28,6 +30,9 @@ _LOCKED: Final = (
     "lock_configuration = true",
 )
 """Last settings, in this order: no query can allow anything after them."""
+
+# DuckDB's binding reports on stderr each of its objects that is not collected when the program ends
+atexit.unregister(gc.freeze)
 
 T = TypeVar("T")
 

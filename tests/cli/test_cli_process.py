@@ -53,6 +53,18 @@ def test_the_installed_program_is_the_same():
     assert (done.returncode, done.stdout, done.stderr) == (0, "mqdssm 0.1.0\n", "")
 
 
+def test_a_comparison_ends_quietly(tmp_path):
+    """DuckDB's binding reports objects on stderr that nothing has collected when the program ends."""
+    tables = str(tmp_path / "mqis")
+    made = run(
+        "generate", "--sites", "1", "--machines", "2", "--queues", "5", "--format", "mqis", "--to", tables
+    )
+    assert made.returncode == 0, made.stderr
+    done = run("diff", tables, tables)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1].endswith("(engine local)")
+
+
 @pytest.mark.server
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full disk to offer")
 @pytest.mark.parametrize("debug", [(), ("--debug",)])

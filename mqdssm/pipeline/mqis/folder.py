@@ -238,6 +238,8 @@ def _parts(files: TableFiles, file: Path, columns: Mapping[str, str]) -> Iterato
         yield SourceFile(name, file, files.form, columns, shown=file.name)
         return
     metadata = pq.read_metadata(file)
+    if not metadata.num_row_groups:  # a table without rows has columns all the same
+        yield SourceFile(name, file, files.form, columns, groups=(), shown=file.name)
     groups: list[int] = []
     rows = before = 0
     for number in range(metadata.num_row_groups):

@@ -234,6 +234,16 @@ def test_parts_in_a_folder_are_one_table(tmp_path):
     assert [row["Label"] for row in found] == ["part 0", "part 1", "part 2"]
 
 
+def test_a_table_without_rows_has_its_columns(tmp_path):
+    """Parquet files of such a table may have no row group at all."""
+    schema = pa.schema([("PROPID_L_ID", pa.string()), ("PROPID_L_COST", pa.int64())])
+    with pq.ParquetWriter(tmp_path / "RoutingLink.parquet", schema):
+        pass
+    table = read_sets(tmp_path)["routing-link"]
+    assert table.num_rows == 0
+    assert {"Identifier", "ActualCost"} <= set(table.column_names)
+
+
 def test_a_key_that_comes_late_is_not_lost(tmp_path):
     rows = [{"PROPID_Q_INSTANCE": str(UUID(int=number + 1))} for number in range(2000)]
     rows[-1]["PROPID_Q_LABEL"] = "late"
