@@ -59,7 +59,7 @@ class ReplicationDriver(EngineDriver[do.Event]):
 
     Attributes:
         counts: what was dropped, could not be sent, or was noted by the engine.
-        ask: as `Clients.ask`, for events that `change` does not make.
+        ask: as `ReplyWaiters.ask`, for events that `change` does not make.
     """
 
     def __init__(

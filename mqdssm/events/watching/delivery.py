@@ -52,7 +52,7 @@ class Delivery:
         self._lock = threading.RLock()
         self._made = self._returned = self._open = 0
         self._has_acknowledged = False
-        self._placed = (state.server, state.place, state.is_first)
+        self._placed = self._place()
         self._is_told = False
         self._placed_at = self._synced_at = 0.0
 
@@ -153,7 +153,7 @@ class Delivery:
             if self._file is None or not self._file.is_begun:
                 return
             now = time.monotonic()
-            snapshot_ended = self._placed[2] and not self._state.is_first
+            snapshot_ended = self._placed.is_first and not self._state.is_first
             is_due = now >= self._placed_at + (SYNC_EVERY_S if self._is_told else PLACE_EVERY_S)
             if snapshot_ended or is_due:  # else a crash would have new objects reported as existing
                 self._note_place(self._file, now)
@@ -197,12 +197,16 @@ class Delivery:
             file.save(self._state)
         finally:  # on an error, too: all is acknowledged, and the journal may be a new one
             self._made = self._returned = 0
-        self._placed = (self._state.server, self._state.place, self._state.is_first)
+        self._placed = self._place()
+
+    def _place(self) -> WatchPlace:
+        state = self._state
+        return WatchPlace(server=state.server, place=state.place, is_first=state.is_first)
 
     def _note_place(self, file: StateFile, now: float) -> None:
-        place = (self._state.server, self._state.place, self._state.is_first)
+        place = self._place()
         if place != self._placed:
-            file.journal.place(WatchPlace(server=place[0], place=place[1], is_first=place[2]))
+            file.journal.place(place)
         self._placed, self._placed_at, self._is_told = place, now, False
 
     def _sync(self, now: float) -> None:

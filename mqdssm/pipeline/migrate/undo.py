@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at
 from mqdssm.directory.requests import new_entry
+from mqdssm.events.durable_files import sync_folder
 from mqdssm.events.references import split_into_batches
 from mqdssm.model.dn import normalize
 from mqdssm.pipeline.migrate.operations import ADD, DELETE, MODIFY, PlanOperation, Values, read_operations
@@ -128,11 +129,7 @@ def _write(path: Path, records: Callable[[IO[str]], None], head: str = _HEAD) ->
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
-    handle = os.open(path.parent, os.O_RDONLY)  # the new name, too, must survive a power cut
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync_folder(path.parent)
 
 
 def _earlier(session: "Session", batch: Sequence[PlanOperation]) -> dict[int, Values]:
