@@ -1,7 +1,6 @@
 """Modules are no smaller than their subject: one below the limit says here why it stands alone."""
 
-import pytest
-from support.project.source_tree import ROOT, name, sources
+from support.project.source_tree import ROOT, name, report, sources
 
 MODULE_LINES_MIN = 60
 HERE = "tests/tidy/test_tidy_modules.py"
@@ -39,19 +38,19 @@ def small_modules() -> dict[str, int]:
 
 
 def test_small_modules_have_a_reason() -> None:
-    unexplained = {m: n for m, n in small_modules().items() if m not in REASONS}
-    if unexplained:
-        pytest.fail(
-            f"below {MODULE_LINES_MIN} lines: merge them into the module of their subject, or add to "
-            f"REASONS in {HERE} why they stand alone: {unexplained}",
-            pytrace=False,
-        )
+    report(
+        [
+            f"{module}: {count} lines, below {MODULE_LINES_MIN}: merge it into the module of its subject, "
+            f"or add to REASONS in {HERE} why it stands alone"
+            for module, count in small_modules().items()
+            if module not in REASONS
+        ]
+    )
 
 
 def test_the_list_of_small_modules_is_true() -> None:
     stale = sorted(REASONS.keys() - small_modules().keys())
-    if stale:
-        pytest.fail(f"remove from REASONS in {HERE}, they are small no more: {stale}", pytrace=False)
+    report([f"{HERE}: remove {module} from REASONS, it is small no more" for module in stale])
 
 
 def test_the_message_names_this_file() -> None:

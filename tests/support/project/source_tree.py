@@ -61,8 +61,10 @@ def marks() -> tuple[conformance.Mark, ...]:
 @cache
 def tree(path: Path) -> ast.Module:
     """The syntax tree of one Python file."""
+    was_enabled = gc.isenabled()  # not while tests are collected
     gc.disable()  # trees are no garbage; looking for some among them takes three times as long as the parser
     try:
         return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
     finally:
-        gc.enable()
+        if was_enabled:
+            gc.enable()
