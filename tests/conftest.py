@@ -72,7 +72,8 @@ def _place(path: Path) -> str:
 def _runs_without_java(item: pytest.Item) -> bool:
     """True for a test of both runners that runs with the local one: any worker may take it."""
     call = getattr(item, "callspec", None)
-    return call is not None and call.params.get("runner") == "local" and "spark" not in _fixtures(item)
+    chosen = {call.params.get("runner"), call.params.get("engine")} if call is not None else ()
+    return "local" in chosen and "spark" not in _fixtures(item)
 
 
 def _fixtures(item: pytest.Item) -> frozenset[str]:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from mqdssm.cli.main import app
 
-pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.server]
 
 
 @pytest.fixture(autouse=True, params=["local", "spark"])

@@ -21,7 +21,6 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.server,
     pytest.mark.soak,
-    pytest.mark.xdist_group("spark"),
     pytest.mark.timeout(900),
 ]
 __all__ = ["spark_cluster"]

@@ -20,7 +20,7 @@ from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.testing.openldap import OpenLdapServer
 
-pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.server]
 
 ENGINES = ("local", "spark")
 TYPES = ["queue", "queue-manager", "site", "routing-link", "user", "enterprise", "computer", "settings"]

@@ -26,7 +26,7 @@ from mqdssm.pipeline.validate.run import validation
 from mqdssm.spark import runner as runner_module
 from mqdssm.spark.source import spark_schema
 
-pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.server]
 
 
 @pytest.fixture(params=["local", "spark"])

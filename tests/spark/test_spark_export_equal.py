@@ -13,7 +13,7 @@ from mqdssm.pipeline.export.run import export
 from mqdssm.pipeline.manifest import Manifest
 from mqdssm.testing.openldap import OpenLdapServer
 
-pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.server]
 
 SIZES = [pytest.param(1_500, id="1500"), pytest.param(50_000, id="50000", marks=pytest.mark.soak)]
 

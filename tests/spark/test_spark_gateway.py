@@ -13,7 +13,7 @@ from typing import Self
 import pytest
 from support.servers.processes import runs
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 WAIT_S = 120.0
 PROGRAM = """

@@ -24,7 +24,6 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.soak,
     pytest.mark.timeout(900),
-    pytest.mark.xdist_group("spark"),
     pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL"),
 ]
 

@@ -27,7 +27,6 @@ pytestmark = [
     pytest.mark.server,
     pytest.mark.soak,
     pytest.mark.timeout(1800),
-    pytest.mark.xdist_group("spark"),
 ]
 
 KILLS = int(os.environ.get("MQDSSM_TEST_KILLS", "20"))

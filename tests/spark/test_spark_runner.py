@@ -18,7 +18,7 @@ from mqdssm.spark import runner as spark_runner
 from mqdssm.spark.runner import SparkRunner
 
 TESTS = Path(__file__).parents[1]
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from mqdssm.errors import ConfigError, ObjectNotFound
 from mqdssm.pipeline.failures import SparkFailed, pack
 from mqdssm.spark.session import spark_session
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 PROGRAM = """
 import sys

@@ -33,7 +33,7 @@ from mqdssm.spark.source import (
     spark_schema,
 )
 
-pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.server]
 
 
 @pytest.mark.parametrize("frame", FRAME_TYPES.values(), ids=FRAME_TYPES)

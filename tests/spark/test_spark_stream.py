@@ -18,7 +18,6 @@ pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.spark,
     pytest.mark.server,
-    pytest.mark.xdist_group("spark"),
 ]
 
 

@@ -28,7 +28,6 @@ pytestmark = [
     pytest.mark.timeout(1800),
     pytest.mark.spark,
     pytest.mark.server,
-    pytest.mark.xdist_group("spark"),
 ]
 
 QUERY = """

@@ -50,7 +50,7 @@ from mqdssm.pipeline.validate.translate import translate
 from mqdssm.pipeline.validate.worker import can
 from mqdssm.spark.runner import SparkRunner
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 TEXTS = (
     *(

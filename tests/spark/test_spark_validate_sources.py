@@ -20,7 +20,7 @@ from mqdssm.samples.plan import EnterprisePlan as SamplePlan
 from mqdssm.spark.runner import SparkRunner
 from mqdssm.testing import OpenLdapServer
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 @pytest.mark.server
