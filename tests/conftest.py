@@ -106,6 +106,11 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    """Let everything be collected at the end: DuckDB's binding reports objects that are not."""
+    gc.unfreeze()
+
+
 @cache
 def _why_no_samba() -> str:
     from mqdssm.errors import ConfigError
