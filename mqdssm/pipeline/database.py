@@ -6,12 +6,14 @@ and opens no connection, and a query cannot change its settings.
 
 import atexit
 import contextlib
+import errno
 import gc
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -24,6 +26,8 @@ MEMORY_MB: Final = 512
 THREADS: Final = 2
 _POLL_S: Final = 0.1
 """Interval between two checks of the stop request."""
+_NO_SPACE: Final = ("max_temp_directory_size", os.strerror(errno.ENOSPC))
+"""Texts in DuckDB's errors about a full disk: its limit is a share of the space that was free at first."""
 _LOCKED: Final = (
     "enable_progress_bar = false",  # it would go to the standard output
     "enable_external_access = false",
@@ -38,7 +42,7 @@ T = TypeVar("T")
 
 
 class DatabaseFailed(MqdssmError):  # noqa: N818  as WorkerFailed
-    """DuckDB could not run a query, for another reason than memory or disk."""
+    """DuckDB could not run a query, for another reason than too little memory or disk."""
 
 
 @contextlib.contextmanager
@@ -70,7 +74,7 @@ def open_database(
         for setting in _LOCKED:
             connection.execute(f"set {setting}")
         with ThreadPoolExecutor(1) as thread:
-            yield Database(connection, thread, stop)
+            yield Database(connection, thread, stop, folder, memory_mb)
     finally:
         connection.close()
 
@@ -84,20 +88,29 @@ class Database:
         connection: to the database.
         thread: runs the queries.
         stop: ends a query early.
+        folder: for data that does not fit into memory, named in messages.
+        memory_mb: memory limit, named in messages.
     """
 
     def __init__(
-        self, connection: "duckdb.DuckDBPyConnection", thread: ThreadPoolExecutor, stop: StopRequest
+        self,
+        connection: "duckdb.DuckDBPyConnection",
+        thread: ThreadPoolExecutor,
+        stop: StopRequest,
+        folder: Path,
+        memory_mb: int,
     ) -> None:
         self._connection = connection
         self._thread = thread
         self._stop = stop
+        self._folder = folder
+        self._memory_mb = memory_mb
 
     def run(self, query: str) -> None:
         """Run a query without a result.
 
         Raises:
-            ConfigError: the query needs more memory or disk than there is.
+            ConfigError: the disk is full, or the query needs more memory than the limit.
             DatabaseFailed: the query failed for another reason.
             Stopped: `stop` was set.
         """
@@ -126,19 +139,27 @@ class Database:
                 with contextlib.suppress(FutureTimeout):
                     return future.result(_POLL_S)
         except duckdb.Error as error:
-            raise _failure(error) from error
+            raise self._failure(error) from error
         except BaseException:
             while not (future.cancel() or future.done()):
                 self._connection.interrupt()  # repeated: an interrupt before the query begins is lost
                 wait([future], _POLL_S)
             raise
 
-
-def _failure(error: Any) -> MqdssmError:
-    words = str(error).splitlines()[0]
-    if isinstance(error, duckdb.OutOfMemoryException | duckdb.IOException):
-        return ConfigError(f"the join needs more memory or disk than there is: use --engine spark ({words})")
-    return DatabaseFailed(f"DuckDB: {words}")
+    def _failure(self, error: "duckdb.Error") -> MqdssmError:
+        """Return the error that names the cause: a full disk, too little memory, or what DuckDB says."""
+        text = str(error)
+        words = text.splitlines()[0]
+        if any(mark in text for mark in _NO_SPACE):
+            return ConfigError(
+                f"the disk of {self._folder} is full, where a comparison keeps what does not fit into "
+                f"memory: free it, or set TMPDIR to a folder of another disk ({words})"
+            )
+        if isinstance(error, duckdb.OutOfMemoryException):
+            return ConfigError(
+                f"the comparison needs more memory than {self._memory_mb} MB: use --engine spark ({words})"
+            )
+        return DatabaseFailed(f"DuckDB: {words}")
 
 
 def file_list(paths: Sequence[str]) -> str:

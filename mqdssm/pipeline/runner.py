@@ -40,6 +40,15 @@ class StopRequest:
         """Request the stop. Any thread may call this."""
         self._event.set()
 
+    def set_failed(self, number: int, answer: bytes) -> None:  # noqa: ARG002  see the class of Spark
+        """Request the stop because a piece failed.
+
+        Args:
+            number: of the piece.
+            answer: of the piece, for `Results.add`.
+        """
+        self.set()
+
     @property
     def is_set(self) -> bool:
         """True if the stop was requested."""
@@ -178,8 +187,10 @@ def answers(
                     piece = opened.enter_context(work.open(stop))
                 answer = pickle.dumps((piece(number), None))
             except Exception as error:  # noqa: BLE001  every error is sent to the parent
-                stop.set()  # on Spark this also stops the other workers
-                yield number, pickle.dumps((None, _portable(error)))
+                answer = pickle.dumps((None, _portable(error)))
+                if not isinstance(error, Stopped):
+                    stop.set_failed(number, answer)  # on Spark this also stops the other workers
+                yield number, answer
                 return
             yield number, answer
 

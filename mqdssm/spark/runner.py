@@ -38,6 +38,8 @@ _OUTCOME: Final = "number long, answer binary"
 _SCHEMA: Final = pa.schema([("number", pa.int64()), ("answer", pa.binary())])
 _POLL_S: Final = 0.2
 _GROUP: Final = "spark.jobGroup.id"
+_FAILURE: Final = ".failure"
+"""End of the names of files with answers of failed pieces, beside a stop file."""
 
 
 class SparkRunner:
@@ -46,7 +48,8 @@ class SparkRunner:
     Each piece is a task; the pieces of a small job share as many tasks as there are cores.
 
     A stop reaches the pieces through a file that their workers poll, so that they end at a safe place as with
-    the local runner (decision M110).
+    the local runner (decision M110). A piece that fails also writes its error into a file beside it, in case
+    its worker is lost before it can answer.
 
     Args:
         spark: the session.
@@ -82,10 +85,10 @@ class SparkRunner:
                     rows = numbers.mapInArrow(_worker(work, path), _OUTCOME).collect()
                 for row in sorted(rows, key=lambda row: row["number"]):
                     results.add(row["number"], bytes(row["answer"]))
+                return _values(results, path)
         finally:
             with contextlib.suppress(Exception):  # Java may have ended, which is reported already
                 work.destroy()
-        return results.values()
 
     def copy_tables(self, url: str, mapping: SourceMapping, folder: Path) -> dict[str, TableFiles]:
         """Copy the tables of a database to files; see `mqdssm.spark.jdbc.copy_tables`."""
@@ -174,7 +177,7 @@ class StopFile(StopRequest):
 
     def __init__(self, path: str | None) -> None:
         super().__init__()
-        self._path = path
+        self._path = None if path is None else Path(path)
         self._next_s = 0.0
 
     def set(self) -> None:
@@ -182,11 +185,27 @@ class StopFile(StopRequest):
         super().set()
         self.write()
 
+    def set_failed(self, number: int, answer: bytes) -> None:
+        """See `StopRequest`. The answer is written to a file before the stop reaches other workers."""
+        if self._path is not None:
+            with contextlib.suppress(OSError):
+                made = self._path.with_name(f"{uuid.uuid4()}.new")
+                made.write_bytes(answer)
+                made.replace(self._path.with_name(f"{number}{_FAILURE}"))
+        self.set()
+
+    def failures(self) -> list[tuple[int, bytes]]:
+        """Return numbers and answers of the pieces that failed, in the order of the numbers."""
+        if self._path is None:
+            return []
+        found = self._path.parent.glob(f"*{_FAILURE}")
+        return sorted((int(path.name.removesuffix(_FAILURE)), path.read_bytes()) for path in found)
+
     def write(self) -> bool:
         """Write the file; False if the workers do not see it."""
         try:
             if self._path is not None:
-                Path(self._path).touch()
+                self._path.touch()
         except OSError:
             return False
         return self._path is not None
@@ -197,9 +216,24 @@ class StopFile(StopRequest):
         now = time.monotonic()
         if self._path is not None and now >= self._next_s and not super().is_set:
             self._next_s = now + _POLL_S
-            if os.path.exists(self._path):  # noqa: PTH110  cheaper: it stands in the loops of workers
+            if os.path.exists(self._path):  # noqa: PTH110  cheaper: loops of workers call this
                 super().set()
         return super().is_set
+
+
+def _values(results: Results, stop_path: str | None) -> list[Any]:
+    """Return the results of all pieces, or raise the error of a piece that was not answered.
+
+    Raises:
+        MqdssmError: a piece failed, and its worker was lost; other workers stopped their pieces.
+        Stopped: a piece was stopped, and none failed.
+    """
+    try:
+        return results.values()
+    except Stopped:
+        for number, answer in StopFile(stop_path).failures():
+            results.add(number, answer)
+        raise
 
 
 @contextlib.contextmanager

@@ -95,3 +95,28 @@ def test_a_plan(source, tmp_path) -> None:
         {path.name: lines_of(path) for path in each.glob("rejects/*.jsonl")} for each in (local, on_spark)
     ]
     assert rejects[0] == rejects[1] != {}
+
+
+FAILING = """
+import sys
+from pathlib import Path
+from support.spark.runner_work import TestWork, job
+from mqdssm.pipeline.engines import JobEngine
+
+with JobEngine.of("spark").runner("a lost failure") as runner:
+    runner.run(job(TestWork(Path(sys.argv[1]), "fail_and_die"), 4))
+"""
+
+
+def test_a_failure_whose_worker_is_killed_at_that_moment(tmp_path) -> None:
+    places = os.pathsep.join((str(ROOT), str(ROOT / "tests")))
+    done = subprocess.run(
+        [sys.executable, "-c", FAILING, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": places},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert (tmp_path / "died").exists()
+    assert "GenericDirectoryError: refused" in done.stderr.splitlines()[-1]

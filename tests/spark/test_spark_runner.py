@@ -13,7 +13,7 @@ from support.spark.runner_work import MINUTE_S, TestWork, begun_pids, job
 
 from mqdssm.errors import ConfigError, DecodeError, GenericDirectoryError
 from mqdssm.pipeline import interrupts
-from mqdssm.pipeline.runner import Stopped, StopRequest, WorkerFailed
+from mqdssm.pipeline.runner import Results, Stopped, StopRequest, WorkerFailed, answers
 from mqdssm.spark import runner as spark_runner
 from mqdssm.spark.runner import SparkRunner
 
@@ -68,6 +68,25 @@ def test_a_piece_that_fails_stops_the_others(runner, tmp_path, monkeypatch) -> N
     with pytest.raises(GenericDirectoryError, match="refused"):
         runner.run(job(TestWork(tmp_path, "fail"), 4))
     assert time.monotonic() - started < MINUTE_S  # what others wait
+
+
+def test_an_error_whose_worker_was_lost_is_told_instead_of_the_stop(tmp_path) -> None:
+    """The piece is done again, and stopped: its first worker had stopped the job before it was lost."""
+    work = TestWork(tmp_path, "fail")
+    with spark_runner.stop_file("local[2]", None) as path:
+        assert next(answers(work, [1], spark_runner.StopFile(path)))  # no one gets this answer
+        again = Results(2)
+        for number in (0, 1):
+            again.add(*next(answers(work, [number], spark_runner.StopFile(path))))
+        with pytest.raises(GenericDirectoryError) as refused:
+            spark_runner._values(again, path)
+        assert (refused.value.dn, refused.value.ldap_code, refused.value.hint) == ("cn=x", 53, "do not")
+    stopped = Results(1)
+    with spark_runner.stop_file("local[2]", None) as path:
+        spark_runner.StopFile(path).set()
+        stopped.add(*next(answers(work, [0], spark_runner.StopFile(path))))
+        with pytest.raises(Stopped):
+            spark_runner._values(stopped, path)
 
 
 def test_a_piece_without_a_safe_place_is_cancelled(runner, tmp_path, spark, monkeypatch) -> None:

@@ -66,6 +66,19 @@ class TestWork:
             raise GenericDirectoryError("refused", dn="cn=x", ldap_code=53, hint="do not")
         return self.square(number, stop) if number == 0 else self.wait(number, stop)
 
+    def fail_and_die(self, number: int, stop: StopRequest) -> Any:
+        """Fail, and lose the worker as soon as others know of it; do nothing else when done again."""
+        if number != 1 or not self.note("died"):
+            return self.wait(number, stop)
+        real = stop.set
+
+        def set_and_die() -> None:
+            real()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        stop.set = set_and_die  # type: ignore[method-assign]
+        raise GenericDirectoryError("refused", dn="cn=x", ldap_code=53, hint="do not")
+
     def fail_to_decode(self, number: int, _: StopRequest) -> Any:
         raise DecodeError("[MS-DTYP] 2.4.6", "Owner", 3, "too short")
 
