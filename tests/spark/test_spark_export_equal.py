@@ -24,15 +24,25 @@ def rows(folder: Path, manifest: Manifest, name: str) -> list[dict]:
     return pa.concat_tables(tables).to_pylist()
 
 
+@pytest.fixture(params=["local", "spark"])
+def engine(request) -> str:
+    """Each of the engines."""
+    if request.param == "spark":
+        request.getfixturevalue("spark")
+    return str(request.param)
+
+
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("queues", SIZES)
-def test_openldap(spark, tmp_path, queues, partitions) -> None:
+def test_openldap(engine, tmp_path, queues, partitions) -> None:
     with OpenLdapServer(durable=False) as server:
         fill(server, queues)
         shown = ldapsearch(server)
         folder = tmp_path / "out"
+        types, access = ["queue", "ldap"], access_to(server)
         manifest = export(
-            server.url, ["queue", "ldap"], folder, file_rows=400, partitions=partitions, **access_to(server)
+            server.url, types, folder, file_rows=400, partitions=partitions, engine=engine, **access
         )
+    assert manifest.engine == engine
     assert len(manifest.types["ldap"].files) > partitions
     compare(rows(folder, manifest, "ldap"), rows(folder, manifest, "queue"), shown, queues)
