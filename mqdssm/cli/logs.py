@@ -1,6 +1,7 @@
 """Log of a run: kept in memory, and written to a file if the settings name one."""
 
 import contextlib
+import errno
 import logging
 import logging.handlers
 import sys
@@ -20,6 +21,18 @@ FILE_BYTES_MAX: Final = 1024 * 1024
 FILES_KEPT: Final = 2
 
 _ROOT: Final = "mqdssm"
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Errors of a disk without room, and of a user who has used up a share of it."""
+
+
+def _warn(text: str) -> None:
+    """Print a warning; a standard error output on a full disk does not fail the run."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"warning: {visible(text)}\n")
+
+
+def _warn_without(file: str | Path, reason: object) -> None:
+    _warn(f"the log file {file} cannot be written: {reason}; this run goes on without it")
 
 
 class _Kept(logging.Handler):
@@ -45,13 +58,11 @@ class _Told(logging.Handler):
             return  # the error itself is told
         self.count += 1
         if self.count <= SHOWN_WARNINGS:
-            sys.stderr.write(f"warning: {visible(redact(record.getMessage()))}\n")
+            _warn(redact(record.getMessage()))
 
     def tell_rest(self) -> None:
         if self.count > SHOWN_WARNINGS:
-            sys.stderr.write(
-                f"warning: {self.count - SHOWN_WARNINGS} more (MQDSSM_LOG_FILE keeps them all)\n"
-            )
+            _warn(f"{self.count - SHOWN_WARNINGS} more (MQDSSM_LOG_FILE keeps them all)")
 
 
 class _RedactingFormatter(logging.Formatter):
@@ -80,11 +91,7 @@ class _LogFile(logging.handlers.RotatingFileHandler):
         del record
         self._failed = True
         error = sys.exc_info()[1]
-        reason = error.strerror if isinstance(error, OSError) else error
-        sys.stderr.write(
-            f"warning: the log file {visible(self.baseFilename)} cannot be written: {reason}; "
-            "this run goes on without it\n"
-        )
+        _warn_without(self.baseFilename, error.strerror if isinstance(error, OSError) else error)
 
     def close(self) -> None:
         with contextlib.suppress(OSError):  # what could not be written is written again
@@ -122,10 +129,10 @@ def recording(*, debug: bool) -> Iterator[None]:
 
 
 def to_file(file: Path | None) -> None:
-    """Write the log of this run also to a rotating file.
+    """Write the log of this run also to a rotating file; a full disk is a warning.
 
     Raises:
-        UsageProblem: it cannot be written.
+        UsageProblem: it cannot be written, and not because the disk is full.
     """
     if file is None:
         return
@@ -135,6 +142,9 @@ def to_file(file: Path | None) -> None:
             file, maxBytes=FILE_BYTES_MAX, backupCount=FILES_KEPT, encoding="utf-8", errors="backslashreplace"
         )
     except OSError as error:
+        if error.errno in _FULL:
+            _warn_without(file, error.strerror)
+            return
         raise UsageProblem(f"the log file {file} cannot be written: {error.strerror}") from None
     handler.setFormatter(_FORMAT)
     logging.getLogger(_ROOT).addHandler(handler)

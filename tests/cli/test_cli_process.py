@@ -83,6 +83,23 @@ def test_a_log_file_on_a_full_disk_is_told_once_and_is_no_failure(openldap_serve
     assert debug or done.stderr.count("\n") == 1
 
 
+@pytest.mark.server
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full disk to offer")
+@pytest.mark.parametrize("debug", [(), ("--debug",)])
+def test_log_file_and_error_output_on_one_full_disk_are_no_failure(openldap_server, debug):
+    """As of a job whose output and log go to the same folder."""
+    environment = {
+        **os.environ,
+        "MQDSSM_URL": openldap_server.ldapi_url,
+        "MQDSSM_LOG_FILE": "/dev/full",
+    }
+    command = [*PROGRAM, "read", "enterprise", "-o", "json", *debug]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=full, env=environment, check=False)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)
+
+
 def test_exit_codes_leave_the_process():
     done = run("read", "queue")
     assert (done.returncode, done.stdout) == (2, "")

@@ -56,7 +56,6 @@ OBJECT: Final = "object"
 COMPUTER: Final = "computer"
 KEYS: Final = "keys"
 CONTAINER: Final = "container"
-SERVER: Final = "server"
 SETTINGS: Final = "settings"
 
 ROW_ID_FILE: Final = 20

@@ -14,7 +14,18 @@ import pyarrow.parquet as pq
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.manifest import sha256
-from mqdssm.pipeline.migrate.operations import ADD, BATCH_ROWS, DELETE, MODIFY, OBJECT, read_operations
+from mqdssm.pipeline.migrate.operations import (
+    ADD,
+    BATCH_ROWS,
+    COMPUTER,
+    CONTAINER,
+    DELETE,
+    KEYS,
+    MODIFY,
+    OBJECT,
+    SETTINGS,
+    read_operations,
+)
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan, PlanFile, PlanTarget
 from mqdssm.tables import places
 from mqdssm.tables.dependent_objects import SETTINGS_CLASS, SETTINGS_NAME
@@ -32,6 +43,13 @@ _ACTIONS: Final[dict[str, frozenset[str]]] = {
     "user": frozenset({MODIFY}),
 }
 """Object class -> actions that a plan may have for it; others are never touched by a migration."""
+_ROLES: Final[dict[str, frozenset[str]]] = {
+    SETTINGS_CLASS.lower(): frozenset({SETTINGS}),
+    "serverscontainer": frozenset({CONTAINER}),
+    "server": frozenset({CONTAINER}),
+    "computer": frozenset({COMPUTER, KEYS}),
+}
+"""Object class of a companion -> its roles. Entries of all other classes are objects: they are counted."""
 _BELOW_SITES: Final = {"site": 1, "serverscontainer": 2, "server": 3, SETTINGS_CLASS.lower(): 4}
 _BELOW_SERVICES: Final = {"msmqenterprisesettings": 1, "msmqsitelink": 2}
 """Object class -> how many levels below CN=Sites or CN=Services its entries are."""
@@ -101,7 +119,7 @@ def _count_operations(path: Path, target: "_TargetPlaces") -> Counter[str]:
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(_COLUMNS)):
             for row in batch.to_pylist():
-                target.check(row["action"], row["class"], row["dn"])
+                target.check(row["action"], row["role"], row["class"], row["dn"])
                 has_accounts |= row["class"].lower() in _ACCOUNTS and row["action"] == MODIFY
                 found[f"{row['role']} {row['action']}"] += 1
     if has_accounts:
@@ -130,11 +148,12 @@ class _TargetPlaces:
         self._sites = places.search_base("site", self._root, self._configuration)
         self._services = places.services_dn(self._root, self._configuration)
 
-    def check(self, action: str, ldap_class: str, text: str) -> None:
+    def check(self, action: str, role: str, ldap_class: str, text: str) -> None:
         """Refuse an operation that no migration makes.
 
         Raises:
-            ConfigError: no migration does that to an entry of this class, or such entries are elsewhere.
+            ConfigError: no migration does that to an entry of this class, or such entries are elsewhere, or
+                have another role.
         """
         name = ldap_class.lower()
         try:
@@ -144,6 +163,11 @@ class _TargetPlaces:
         if action not in _ACTIONS.get(name, ()) or not is_place:
             raise ConfigError(
                 f"the plan would {action} {text}, of class {ldap_class}: no migration does that; "
+                "the plan was altered, plan again"
+            )
+        if role not in _ROLES.get(name, (OBJECT,)):
+            raise ConfigError(
+                f"the plan calls {text}, of class {ldap_class}, '{role}', so that it would not be counted: "
                 "the plan was altered, plan again"
             )
 

@@ -230,6 +230,31 @@ def test_the_log_file(tmp_path):
         logs.to_file(tmp_path)
 
 
+@pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EDQUOT])
+def test_a_log_file_that_a_full_disk_does_not_let_begin_is_a_warning(tmp_path, monkeypatch, capsys, reason):
+    def no_room(*_args):
+        raise OSError(reason, "no room")
+
+    monkeypatch.setattr(logging.FileHandler, "_open", no_room)
+    with logs.recording(debug=False):
+        logs.to_file(tmp_path / "log")
+        logging.getLogger("mqdssm.test").info("quiet")
+    expected = f"the log file {tmp_path / 'log'} cannot be written: no room; this run goes on without it"
+    assert capsys.readouterr().err == f"warning: {expected}\n"
+
+
+def test_warnings_that_cannot_be_printed_fail_nothing(monkeypatch):
+    class Full(io.StringIO):
+        def write(self, _text):
+            raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(sys, "stderr", Full())
+    with logs.recording(debug=False):
+        for number in range(logs.SHOWN_WARNINGS + 1):
+            logging.getLogger("mqdssm.test").warning("no %d", number)
+    assert "no 5" in logs.kept()[-1]
+
+
 def test_debug_shows_the_log(monkeypatch):
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)

@@ -8,7 +8,16 @@ import pytest
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.manifest import sha256
-from mqdssm.pipeline.migrate.operations import DELETE, MODIFY, OBJECT, SETTINGS, OperationsFile, PlanOperation
+from mqdssm.pipeline.migrate.operations import (
+    CONTAINER,
+    DELETE,
+    KEYS,
+    MODIFY,
+    OBJECT,
+    SETTINGS,
+    OperationsFile,
+    PlanOperation,
+)
 from mqdssm.pipeline.migrate.plan_check import check_files, check_operations
 from mqdssm.pipeline.migrate.plan_file import Level, MigrationPlan, PlanFile, PlanOptions, PlanTarget
 
@@ -74,6 +83,22 @@ def test_deletions_are_counted_in_the_files(tmp_path) -> None:
         check_operations(plan, tmp_path)
     plan = planned(tmp_path, operation(QUEUE, "mSMQQueue"), object_delete=1)
     with pytest.raises(ConfigError, match="delete 1 objects, 0 are allowed"):
+        check_operations(plan, tmp_path, allow_deletes=0)
+
+
+@pytest.mark.parametrize("role", [SETTINGS, CONTAINER, KEYS, "server", "", "OBJECT"])
+@pytest.mark.parametrize(
+    ("dn", "ldap_class"),
+    [
+        (QUEUE, "mSMQQueue"),
+        (f"CN=msmq,CN=WEB01,CN=Computers,{ROOT}", "mSMQConfiguration"),
+        (f"CN=a,CN=MsmqServices,CN=Services,CN=Configuration,{ROOT}", "mSMQSiteLink"),
+    ],
+)
+def test_no_other_role_hides_a_deletion(tmp_path, dn: str, ldap_class: str, role: str) -> None:
+    """Who alters the files can alter plan.json too, but not what the operator allows."""
+    plan = planned(tmp_path, operation(dn, ldap_class, role=role), deletes=0, **{f"{role} {DELETE}": 1})
+    with pytest.raises(ConfigError, match=r"so that it would not be counted: the plan was altered"):
         check_operations(plan, tmp_path, allow_deletes=0)
 
 
