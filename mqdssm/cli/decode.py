@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum, StrEnum
 from pathlib import Path
-from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -90,13 +89,11 @@ def _topology() -> "tuple[int, Callable[[bytes], Shown]]":
     return PACKET_BYTES_MAX, show_message
 
 
-_KINDS: "Final[Mapping[MessageKind, Callable[[], tuple[int, Callable[[bytes], Shown]]]]]" = MappingProxyType(
-    {
-        MessageKind.REPLICATION: _replication,
-        MessageKind.NOTIFICATION: _notification,
-        MessageKind.TOPOLOGY: _topology,
-    }
-)
+_KINDS: "Final[Mapping[MessageKind, Callable[[], tuple[int, Callable[[bytes], Shown]]]]]" = {
+    MessageKind.REPLICATION: _replication,
+    MessageKind.NOTIFICATION: _notification,
+    MessageKind.TOPOLOGY: _topology,
+}
 """Maximum length and decoder for each kind of message."""
 
 

@@ -7,7 +7,6 @@ next where we know it.
 import re
 import ssl
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import (
@@ -285,15 +284,13 @@ _TOO_WEAK: Final = (
     "the server needs a certificate with a longer key or a newer signature: RSA of 2,048 bits and SHA-256 at "
     "least; no ca_file mends that"
 )
-_CERTIFICATE_HINTS: Final[Mapping[int, str]] = MappingProxyType(
-    {
-        9: "it is not valid yet: is the clock of this machine or of the server wrong?",
-        10: "it has expired: renew it on the server, or see whether the clock of this machine is right",
-        66: _TOO_WEAK,
-        67: _TOO_WEAK,
-        68: _TOO_WEAK,
-    }
-)
+_CERTIFICATE_HINTS: Final[Mapping[int, str]] = {
+    9: "it is not valid yet: is the clock of this machine or of the server wrong?",
+    10: "it has expired: renew it on the server, or see whether the clock of this machine is right",
+    66: _TOO_WEAK,
+    67: _TOO_WEAK,
+    68: _TOO_WEAK,
+}
 """Hints by error code of OpenSSL (X509_V_ERR_…): not yet valid, expired, weak key, authority, digest."""
 
 

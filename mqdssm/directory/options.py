@@ -4,7 +4,6 @@ import ipaddress
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Final, Unpack, get_args
 from urllib.parse import unquote, urlsplit
 
@@ -21,8 +20,8 @@ PAGE_ENTRIES: Final = 1000
 """Entries of a page: the default maximum of Active Directory (MaxPageSize, decision M14)."""
 PAGE_ENTRIES_MAX: Final = 100_000
 
-_PORTS: Final[dict[TlsMode, int]] = {"ldaps": 636, "starttls": 389, "none": 389}
-CATALOG_PORTS: Final[dict[TlsMode, int]] = {"ldaps": 3269, "starttls": 3268, "none": 3268}
+_PORTS: Final[Mapping[TlsMode, int]] = {"ldaps": 636, "starttls": 389, "none": 389}
+CATALOG_PORTS: Final[Mapping[TlsMode, int]] = {"ldaps": 3269, "starttls": 3268, "none": 3268}
 """Ports of the global catalog on domain controllers ([MS-ADTS] 5.1.1)."""
 
 
@@ -59,7 +58,7 @@ class Endpoint:
         tls: TlsMode | None,
         *,
         plain: TlsMode = "starttls",
-        ports: Mapping[TlsMode, int] = MappingProxyType(_PORTS),
+        ports: Mapping[TlsMode, int] = _PORTS,
     ) -> "Endpoint":
         """Parse a URL; it determines the kind of TLS unless `tls` does.
 

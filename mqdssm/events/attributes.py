@@ -1,7 +1,6 @@
 """Checks and defaults of the attribute lists that events take ([MS-MQDSSM] 3.1.6.20)."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Final
 
 from mqdssm.errors import GenericDirectoryError
@@ -18,16 +17,14 @@ _WITH_FULL_PATH: Final = (
     "Clustered",
 )
 
-KEYS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
-    {
-        "QueueManager": frozenset({"Identifier", "FullPath", "ComputerName"}),
-        "Queue": frozenset({"Identifier", "FullPath", "DirectoryPath", "Pathname"}),
-        "Enterprise": frozenset({"Identifier"}),
-        "Site": frozenset({"Identifier", "FullPath", "Name"}),
-        "RoutingLink": frozenset({"Identifier", "FullPath"}),
-        "User": frozenset({"Identifier", "FullPath", "SecurityIdentifier"}),
-    }
-)
+KEYS: Final[Mapping[str, frozenset[str]]] = {
+    "QueueManager": frozenset({"Identifier", "FullPath", "ComputerName"}),
+    "Queue": frozenset({"Identifier", "FullPath", "DirectoryPath", "Pathname"}),
+    "Enterprise": frozenset({"Identifier"}),
+    "Site": frozenset({"Identifier", "FullPath", "Name"}),
+    "RoutingLink": frozenset({"Identifier", "FullPath"}),
+    "User": frozenset({"Identifier", "FullPath", "SecurityIdentifier"}),
+}
 """Attributes by which delete and write find the object ([MS-MQDSSM] 3.1.6.2.x.1, 3.1.6.7.x.1)."""
 
 

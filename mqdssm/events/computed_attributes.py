@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
@@ -25,7 +24,7 @@ ValueMaker: TypeAlias = Callable[[Row, "EntrySource"], Any]
 UNSET: Final = object()
 """Marker for a missing LDAP attribute; the row defines its meaning."""
 
-COMPUTER_ABOVE: Final[Mapping[str, int]] = MappingProxyType({"QueueManager": 1, "Queue": 2})
+COMPUTER_ABOVE: Final[Mapping[str, int]] = {"QueueManager": 1, "Queue": 2}
 """Number of RDNs between the element and its computer ([MS-MQDSSM] 2.2.1)."""
 
 
@@ -198,22 +197,20 @@ def _make_enterprise_name(_: Row, source: EntrySource) -> str:
     return str(source.session.naming.forest)
 
 
-_MAKERS: Final[Mapping[Computed, ValueMaker]] = MappingProxyType(
-    {
-        Computed.COMPUTER_NAME: _make_computer_name,
-        Computed.FULL_PATH: _make_full_path,
-        Computed.DIRECTORY_PATH: _make_directory_path,
-        Computed.PATHNAME: _make_pathname,
-        Computed.QUALIFIED_PATHNAME: _make_qualified_pathname,
-        Computed.DIRECTORY_SERVER_TYPE: _make_directory_server_type,
-        Computed.REMOTE_ACCESS_SERVER: _make_remote_access_server,
-        Computed.QUEUE_MANAGERS: _make_queue_managers,
-        Computed.SITE: _make_site,
-        Computed.CLUSTERED: _make_clustered,
-        Computed.SIGNING_KEYS: _make_of_computer,
-        Computed.ENTERPRISE_NAME: _make_enterprise_name,
-    }
-)
+_MAKERS: Final[Mapping[Computed, ValueMaker]] = {
+    Computed.COMPUTER_NAME: _make_computer_name,
+    Computed.FULL_PATH: _make_full_path,
+    Computed.DIRECTORY_PATH: _make_directory_path,
+    Computed.PATHNAME: _make_pathname,
+    Computed.QUALIFIED_PATHNAME: _make_qualified_pathname,
+    Computed.DIRECTORY_SERVER_TYPE: _make_directory_server_type,
+    Computed.REMOTE_ACCESS_SERVER: _make_remote_access_server,
+    Computed.QUEUE_MANAGERS: _make_queue_managers,
+    Computed.SITE: _make_site,
+    Computed.CLUSTERED: _make_clustered,
+    Computed.SIGNING_KEYS: _make_of_computer,
+    Computed.ENTERPRISE_NAME: _make_enterprise_name,
+}
 _ABSTRACT: Final = frozenset(("distinguishedName",))
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
@@ -35,14 +34,12 @@ from mqdssm.model.elements import Queue, QueueManager, RoutingLink, Site
 from mqdssm.tables import TABLES
 
 CREATABLE: Final = (QueueManager, Queue, Site, RoutingLink)
-REQUIRED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "QueueManager": ("SiteIdentifierList", "ComputerName"),
-        "Queue": ("Pathname",),
-        "Site": ("Name",),
-        "RoutingLink": ("Site1Identifier", "Site2Identifier", "ActualCost"),
-    }
-)
+REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
+    "QueueManager": ("SiteIdentifierList", "ComputerName"),
+    "Queue": ("Pathname",),
+    "Site": ("Name",),
+    "RoutingLink": ("Site1Identifier", "Site2Identifier", "ActualCost"),
+}
 """Attributes that must be populated ([MS-MQDSSM] 3.1.6.1.x.1)."""
 ADD_ATTEMPTS_MAX: Final = 5
 """Maximum attempts to add an object that is reported as existing but not found."""

@@ -6,7 +6,7 @@ specification has no default. Names are those of [MS-MQDMPR] 3.1.1 (M27).
 """
 
 import uuid
-from types import MappingProxyType
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from mqdssm.model.base import DirectoryObject, adm
@@ -192,12 +192,10 @@ class ConnectedNetwork(DirectoryObject):
     security: OptionalBlob = adm("Security")
 
 
-ELEMENTS: Final = MappingProxyType(
-    {
-        element.element_name: element
-        for element in (QueueManager, Queue, Enterprise, Site, RoutingLink, User, ConnectedNetwork)
-    }
-)
+ELEMENTS: Final[Mapping[str, type[DirectoryObject]]] = {
+    element.element_name: element
+    for element in (QueueManager, Queue, Enterprise, Site, RoutingLink, User, ConnectedNetwork)
+}
 """Every element by its name in the specification."""
 
 

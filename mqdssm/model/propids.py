@@ -7,7 +7,6 @@ attributes of the abstract model.
 
 from collections.abc import Mapping
 from enum import IntEnum, StrEnum
-from types import MappingProxyType
 from typing import Final, Self
 
 PREFIX: Final = "PROPID_"
@@ -36,18 +35,16 @@ class Variant(StrEnum):
     VARIANTS = "VT_VECTOR|VT_VARIANT"
 
 
-INTEGERS: Final[Mapping[Variant, tuple[int, int]]] = MappingProxyType(
-    {
-        Variant.UI1: (0, 2**8 - 1),
-        Variant.UI2: (0, 2**16 - 1),
-        Variant.UI4: (0, 2**32 - 1),
-        Variant.UI8: (0, 2**64 - 1),
-        Variant.I1: (-(2**7), 2**7 - 1),
-        Variant.I2: (-(2**15), 2**15 - 1),
-        Variant.I4: (-(2**31), 2**31 - 1),
-        Variant.I8: (-(2**63), 2**63 - 1),
-    }
-)
+INTEGERS: Final[Mapping[Variant, tuple[int, int]]] = {
+    Variant.UI1: (0, 2**8 - 1),
+    Variant.UI2: (0, 2**16 - 1),
+    Variant.UI4: (0, 2**32 - 1),
+    Variant.UI8: (0, 2**64 - 1),
+    Variant.I1: (-(2**7), 2**7 - 1),
+    Variant.I2: (-(2**15), 2**15 - 1),
+    Variant.I4: (-(2**31), 2**31 - 1),
+    Variant.I8: (-(2**63), 2**63 - 1),
+}
 """Smallest and largest number of each integer variant."""
 BLOBS: Final = frozenset({Variant.BLOB, Variant.BYTES})
 LISTS: Final = frozenset({Variant.UI4S, Variant.CLSIDS, Variant.LPWSTRS})
@@ -74,7 +71,7 @@ class ObjectType(IntEnum):
 
 _PRIVATE: Final = 1000
 """Greater numbers belong to properties with rights of their own: type * 100 + 1000."""
-_TYPES: Final[Mapping[int, ObjectType]] = MappingProxyType({int(one): one for one in ObjectType})
+_TYPES: Final[Mapping[int, ObjectType]] = {int(one): one for one in ObjectType}
 
 
 def object_type_of(number: int) -> ObjectType | None:
@@ -292,5 +289,5 @@ def propid(name: str) -> Propid:
     return member
 
 
-PROPIDS: Final[Mapping[int, Propid]] = MappingProxyType({int(one): one for one in Propid})
+PROPIDS: Final[Mapping[int, Propid]] = {int(one): one for one in Propid}
 """Every property of directory objects by its number."""

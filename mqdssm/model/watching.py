@@ -49,16 +49,14 @@ class AttributeChange(NamedTuple):
 ElementClass: TypeAlias = type[DirectoryObject]
 """Class of an element."""
 
-WATCHED_TYPES: Final[Mapping[str, ElementClass]] = MappingProxyType(
-    {
-        "queue": Queue,
-        "queue-manager": QueueManager,
-        "enterprise": Enterprise,
-        "site": Site,
-        "routing-link": RoutingLink,
-        "user": User,
-    }
-)
+WATCHED_TYPES: Final[Mapping[str, ElementClass]] = {
+    "queue": Queue,
+    "queue-manager": QueueManager,
+    "enterprise": Enterprise,
+    "site": Site,
+    "routing-link": RoutingLink,
+    "user": User,
+}
 """Types that can be watched: the element of each type, by its name on the command line."""
 
 

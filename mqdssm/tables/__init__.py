@@ -5,7 +5,6 @@ attributes of the directory; ``compute`` and ``places`` hold the pure parts of [
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from mqdssm.model.base import DirectoryObject
@@ -27,9 +26,9 @@ __all__ = [
 
 _MODULES: Final = (queue_manager, queue, enterprise, site, routing_link, user)
 
-TABLES: Final[Mapping[type[DirectoryObject], ElementTable]] = MappingProxyType(
-    {module.TABLE.element: module.TABLE for module in _MODULES}
-)
+TABLES: Final[Mapping[type[DirectoryObject], ElementTable]] = {
+    module.TABLE.element: module.TABLE for module in _MODULES
+}
 """Table of each element that the directory can hold, in the order of [MS-MQDSSM] 3.1.6.20."""
 
 _BY_NAME: Final = {table.name: table for table in TABLES.values()}

@@ -10,7 +10,6 @@ Directory without a meaning in MSMQ (rights on single attributes, other extended
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntFlag
-from types import MappingProxyType
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -69,16 +68,12 @@ _REFUSALS: Final = frozenset(
         AceType.ACCESS_DENIED_CALLBACK_OBJECT,
     }
 )
-_OBJECT_OF: Final[Mapping[int, AceType]] = MappingProxyType(
-    {
-        AceType.ACCESS_ALLOWED: AceType.ACCESS_ALLOWED_OBJECT,
-        AceType.ACCESS_DENIED: AceType.ACCESS_DENIED_OBJECT,
-        AceType.SYSTEM_AUDIT: AceType.SYSTEM_AUDIT_OBJECT,
-    }
-)
-_PLAIN_OF: Final[Mapping[int, AceType]] = MappingProxyType(
-    {obj: AceType(plain) for plain, obj in _OBJECT_OF.items()}
-)
+_OBJECT_OF: Final[Mapping[int, AceType]] = {
+    AceType.ACCESS_ALLOWED: AceType.ACCESS_ALLOWED_OBJECT,
+    AceType.ACCESS_DENIED: AceType.ACCESS_DENIED_OBJECT,
+    AceType.SYSTEM_AUDIT: AceType.SYSTEM_AUDIT_OBJECT,
+}
+_PLAIN_OF: Final[Mapping[int, AceType]] = {obj: AceType(plain) for plain, obj in _OBJECT_OF.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,15 +175,13 @@ _CONNECTED_NETWORK: Final = AccessKind(
     (_right("b4e60130-df3f-11d1-9c86-006008764d0e", 0x1),),  # msmq-Open-Connector
 )
 
-KINDS: Final[Mapping[str, AccessKind]] = MappingProxyType(
-    {
-        "mSMQQueue": _QUEUE,
-        "mSMQConfiguration": _MACHINE,
-        "site": _SITE,
-        "mSMQEnterpriseSettings": _ENTERPRISE,
-        "connectedNetwork": _CONNECTED_NETWORK,
-    }
-)
+KINDS: Final[Mapping[str, AccessKind]] = {
+    "mSMQQueue": _QUEUE,
+    "mSMQConfiguration": _MACHINE,
+    "site": _SITE,
+    "mSMQEnterpriseSettings": _ENTERPRISE,
+    "connectedNetwork": _CONNECTED_NETWORK,
+}
 """Kinds of objects with MSMQ's masks, by their class in the directory ([MS-MQMQ] 2.2.23-2.2.27)."""
 
 

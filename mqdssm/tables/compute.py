@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Mapping
 from enum import IntFlag
-from types import MappingProxyType
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -30,14 +29,12 @@ _CONTROLLER: Final = (
     | ServiceBits.PRIMARY_SITE_CONTROLLER
     | ServiceBits.PRIMARY_ENTERPRISE_CONTROLLER
 )
-SERVICE_BITS: Final[Mapping[str, ServiceBits]] = MappingProxyType(
-    {
-        "RoutingServer": ServiceBits.ROUTING_SERVER,
-        "RemoteAccessServer": ServiceBits.REMOTE_ACCESS_SERVER,
-        "DirectoryServer": _CONTROLLER,
-        "DirectoryServerType": _CONTROLLER,
-    }
-)
+SERVICE_BITS: Final[Mapping[str, ServiceBits]] = {
+    "RoutingServer": ServiceBits.ROUTING_SERVER,
+    "RemoteAccessServer": ServiceBits.REMOTE_ACCESS_SERVER,
+    "DirectoryServer": _CONTROLLER,
+    "DirectoryServerType": _CONTROLLER,
+}
 """Attributes of QueueManager -> the bits of mSMQServiceType that they determine."""
 
 _SERVER_TYPES: Final = (  # if several bits are set, the highest role counts

@@ -8,7 +8,6 @@ R52).
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from mqdssm.model.guid import NULL_GUID
@@ -19,7 +18,7 @@ from mqdssm.tables.property_facts import CHANGED, RESERVED
 NO_QUOTA: Final = 0xFFFF_FFFF
 
 # fmt: off
-REQUIRED: Final[Mapping[ObjectType, tuple[Propid, ...]]] = MappingProxyType({
+REQUIRED: Final[Mapping[ObjectType, tuple[Propid, ...]]] = {
     ObjectType.QUEUE: (Propid.Q_PATHNAME,),
     ObjectType.MACHINE: (Propid.QM_SITE_ID, Propid.QM_PATHNAME, Propid.QM_CNS, Propid.QM_ADDRESS),
     ObjectType.SITE: (Propid.S_PATHNAME, Propid.S_PSC),
@@ -27,7 +26,7 @@ REQUIRED: Final[Mapping[ObjectType, tuple[Propid, ...]]] = MappingProxyType({
     ObjectType.ENTERPRISE: (Propid.E_NAME,),
     ObjectType.USER: (Propid.U_SIGN_CERT, Propid.U_DIGEST),
     ObjectType.ROUTING_LINK: (Propid.L_NEIGHBOR1, Propid.L_NEIGHBOR2, Propid.L_COST),
-})
+}
 """Required properties of a new object of each type; the path name may be an argument instead."""
 
 _DEFAULTS: Final[Mapping[ObjectType, Mapping[Propid, PropertyValue]]] = {
@@ -53,10 +52,10 @@ def _make_defaults(object_type: ObjectType) -> Mapping[Propid, PropertyValue]:
     for propid in CHANGED[object_type]:
         if propid in RESERVED:
             known[propid] = b"" if propid.variant in BLOBS else 0
-    return MappingProxyType({propid: known[propid] for propid in CHANGED[object_type] if propid in known})
+    return {propid: known[propid] for propid in CHANGED[object_type] if propid in known}
 
 
-DEFAULTS: Final[Mapping[ObjectType, Mapping[Propid, PropertyValue]]] = MappingProxyType(
-    {one: _make_defaults(one) for one in CHANGED}
-)
+DEFAULTS: Final[Mapping[ObjectType, Mapping[Propid, PropertyValue]]] = {
+    one: _make_defaults(one) for one in CHANGED
+}
 """Default values of a new object's properties, in the order of DirectoryChangePropID."""

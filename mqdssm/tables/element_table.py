@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Final
 
 from mqdssm.errors import MappingError
@@ -33,7 +32,7 @@ class ElementTable:
     by_adm: Mapping[str, Row] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "by_adm", MappingProxyType({row.adm: row for row in self.rows}))
+        object.__setattr__(self, "by_adm", {row.adm: row for row in self.rows})
         problems = list(_find_problems(self))
         if problems:
             raise ValueError(f"table of {self.name}: {'; '.join(problems)}")

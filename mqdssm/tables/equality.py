@@ -7,7 +7,6 @@ unsigned or signed. Values of attributes that the schema does not have are compa
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from mqdssm.errors import DecodeError, MappingError
@@ -133,14 +132,12 @@ def _are_both_default(
 def _make_defaults() -> Mapping[str, Mapping[str, tuple[bytes, ...]]]:
     by_class: dict[str, Mapping[str, tuple[bytes, ...]]] = {}
     for table in TABLES.values():
-        by_class[table.ldap_class] = MappingProxyType(
-            {
-                row.ldap[0].lower(): row.encode(row.default)
-                for row in table.rows
-                if row.has_default and row.computed is None and row.encode(row.default)
-            }
-        )
-    return MappingProxyType(by_class)
+        by_class[table.ldap_class] = {
+            row.ldap[0].lower(): row.encode(row.default)
+            for row in table.rows
+            if row.has_default and row.computed is None and row.encode(row.default)
+        }
+    return by_class
 
 
 DEFAULTS: Final = _make_defaults()
@@ -219,18 +216,16 @@ def _is_refusal(ace: Ace) -> bool:
     return ace.type in _DENIES
 
 
-_KEYS: Final[Mapping[Any, Callable[[bytes], Hashable]]] = MappingProxyType(
-    {
-        ad.DN: _dn_key,
-        ad.TELETEX: _text_key,
-        ad.PRINTABLE: _text_key,
-        ad.UNICODE: _text_key,
-        ad.BOOLEAN: _boolean_key,
-        ad.INTEGER: _integer_key,
-        ad.ENUMERATION: _integer_key,
-        ad.LARGE_INTEGER: _large_key,
-        ad.GENERALIZED_TIME: _time_key,
-        ad.SECURITY_DESCRIPTOR: _descriptor_key,
-    }
-)
+_KEYS: Final[Mapping[Any, Callable[[bytes], Hashable]]] = {
+    ad.DN: _dn_key,
+    ad.TELETEX: _text_key,
+    ad.PRINTABLE: _text_key,
+    ad.UNICODE: _text_key,
+    ad.BOOLEAN: _boolean_key,
+    ad.INTEGER: _integer_key,
+    ad.ENUMERATION: _integer_key,
+    ad.LARGE_INTEGER: _large_key,
+    ad.GENERALIZED_TIME: _time_key,
+    ad.SECURITY_DESCRIPTOR: _descriptor_key,
+}
 """Syntax -> key function of its values; values of other syntaxes are octets."""

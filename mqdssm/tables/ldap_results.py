@@ -1,7 +1,6 @@
 """LDAP result codes: their names, and their meaning in [MS-MQDSSM] (2.2.6)."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from mqdssm.model.enums import DirectoryOperationResult
@@ -13,65 +12,61 @@ NO_SUCH_OBJECT: Final = 32
 ENTRY_ALREADY_EXISTS: Final = 68
 ASSERTION_FAILED: Final = 122
 
-_RESULTS: Final[Mapping[int, DirectoryOperationResult]] = MappingProxyType(
-    {
-        SUCCESS: DirectoryOperationResult.SUCCESS,
-        NO_SUCH_ATTRIBUTE: DirectoryOperationResult.ATTRIBUTE_NOT_FOUND,
-        NO_SUCH_OBJECT: DirectoryOperationResult.OBJECT_NOT_FOUND,
-        ENTRY_ALREADY_EXISTS: DirectoryOperationResult.OBJECT_ALREADY_EXISTS,
-    }
-)
+_RESULTS: Final[Mapping[int, DirectoryOperationResult]] = {
+    SUCCESS: DirectoryOperationResult.SUCCESS,
+    NO_SUCH_ATTRIBUTE: DirectoryOperationResult.ATTRIBUTE_NOT_FOUND,
+    NO_SUCH_OBJECT: DirectoryOperationResult.OBJECT_NOT_FOUND,
+    ENTRY_ALREADY_EXISTS: DirectoryOperationResult.OBJECT_ALREADY_EXISTS,
+}
 
-NAMES: Final[Mapping[int, str]] = MappingProxyType(
-    {
-        0: "success",
-        1: "operationsError",
-        2: "protocolError",
-        3: "timeLimitExceeded",
-        4: "sizeLimitExceeded",
-        5: "compareFalse",
-        6: "compareTrue",
-        7: "authMethodNotSupported",
-        8: "strongerAuthRequired",
-        10: "referral",
-        11: "adminLimitExceeded",
-        12: "unavailableCriticalExtension",
-        13: "confidentialityRequired",
-        14: "saslBindInProgress",
-        16: "noSuchAttribute",
-        17: "undefinedAttributeType",
-        18: "inappropriateMatching",
-        19: "constraintViolation",
-        20: "attributeOrValueExists",
-        21: "invalidAttributeSyntax",
-        32: "noSuchObject",
-        33: "aliasProblem",
-        34: "invalidDNSyntax",
-        36: "aliasDereferencingProblem",
-        48: "inappropriateAuthentication",
-        49: "invalidCredentials",
-        50: "insufficientAccessRights",
-        51: "busy",
-        52: "unavailable",
-        53: "unwillingToPerform",
-        54: "loopDetect",
-        64: "namingViolation",
-        65: "objectClassViolation",
-        66: "notAllowedOnNonLeaf",
-        67: "notAllowedOnRDN",
-        68: "entryAlreadyExists",
-        69: "objectClassModsProhibited",
-        71: "affectsMultipleDSAs",
-        80: "other",
-        118: "canceled",
-        119: "noSuchOperation",
-        120: "tooLate",
-        121: "cannotCancel",
-        122: "assertionFailed",
-        123: "authorizationDenied",
-        4096: "syncRefreshRequired",
-    }
-)
+NAMES: Final[Mapping[int, str]] = {
+    0: "success",
+    1: "operationsError",
+    2: "protocolError",
+    3: "timeLimitExceeded",
+    4: "sizeLimitExceeded",
+    5: "compareFalse",
+    6: "compareTrue",
+    7: "authMethodNotSupported",
+    8: "strongerAuthRequired",
+    10: "referral",
+    11: "adminLimitExceeded",
+    12: "unavailableCriticalExtension",
+    13: "confidentialityRequired",
+    14: "saslBindInProgress",
+    16: "noSuchAttribute",
+    17: "undefinedAttributeType",
+    18: "inappropriateMatching",
+    19: "constraintViolation",
+    20: "attributeOrValueExists",
+    21: "invalidAttributeSyntax",
+    32: "noSuchObject",
+    33: "aliasProblem",
+    34: "invalidDNSyntax",
+    36: "aliasDereferencingProblem",
+    48: "inappropriateAuthentication",
+    49: "invalidCredentials",
+    50: "insufficientAccessRights",
+    51: "busy",
+    52: "unavailable",
+    53: "unwillingToPerform",
+    54: "loopDetect",
+    64: "namingViolation",
+    65: "objectClassViolation",
+    66: "notAllowedOnNonLeaf",
+    67: "notAllowedOnRDN",
+    68: "entryAlreadyExists",
+    69: "objectClassModsProhibited",
+    71: "affectsMultipleDSAs",
+    80: "other",
+    118: "canceled",
+    119: "noSuchOperation",
+    120: "tooLate",
+    121: "cannotCancel",
+    122: "assertionFailed",
+    123: "authorizationDenied",
+    4096: "syncRefreshRequired",
+}
 """Names of result codes (RFC 4511 4.1.9, RFC 3909, 4370, 4528, 4533)."""
 
 ADMIN_LIMIT_EXCEEDED: Final = 11

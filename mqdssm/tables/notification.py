@@ -7,7 +7,6 @@ receiver. Both sides use only these rows.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntFlag
-from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
@@ -175,17 +174,16 @@ QUEUE_MANAGER: Final = (
 """Properties of queue managers ([MS-MQCN] 3.1.1.2.1, 3.3.5.2)."""
 # fmt: on
 
-ROWS: Final[Mapping[ObjectType, tuple[NotifiedRow, ...]]] = MappingProxyType(
-    {ObjectType.QUEUE: QUEUE, ObjectType.MACHINE: QUEUE_MANAGER}
-)
+ROWS: Final[Mapping[ObjectType, tuple[NotifiedRow, ...]]] = {
+    ObjectType.QUEUE: QUEUE,
+    ObjectType.MACHINE: QUEUE_MANAGER,
+}
 """Rows of each type of object ([MS-MQCN] 3.1.1.2)."""
-_BY_USE: Final[Mapping[tuple[ObjectType, Use], Mapping[Propid, NotifiedRow]]] = MappingProxyType(
-    {
-        (object_type, use): MappingProxyType({row.propid: row for row in rows if row.use & use})
-        for object_type, rows in ROWS.items()
-        for use in Use
-    }
-)
+_BY_USE: Final[Mapping[tuple[ObjectType, Use], Mapping[Propid, NotifiedRow]]] = {
+    (object_type, use): {row.propid: row for row in rows if row.use & use}
+    for object_type, rows in ROWS.items()
+    for use in Use
+}
 
 
 def rows_of(object_type: ObjectType, use: Use) -> Mapping[Propid, NotifiedRow]:

@@ -12,7 +12,6 @@ The object's partition and number can be read.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from mqdssm.errors import MappingError
@@ -76,7 +75,7 @@ class PropertyTable:
     by_propid: Mapping[Propid, PropertyRow] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "by_propid", MappingProxyType({row.propid: row for row in self.rows}))
+        object.__setattr__(self, "by_propid", {row.propid: row for row in self.rows})
         problems = list(_find_problems(self))
         if problems:
             raise ValueError(f"properties of {self.object_type.spec_name}: {'; '.join(problems)}")
@@ -202,9 +201,9 @@ _SEQNUM: Final = Carrier(
     "number",
 )
 
-PROPERTY_TABLES: Final[Mapping[ObjectType, PropertyTable]] = MappingProxyType(
-    {table.object_type: table for table in map(_make_table, mqis.MQIS_TABLES.values())}
-)
+PROPERTY_TABLES: Final[Mapping[ObjectType, PropertyTable]] = {
+    table.object_type: table for table in map(_make_table, mqis.MQIS_TABLES.values())
+}
 """Table of each type of object, tombstones (MQDS_DELETEDOBJECT) included."""
 
 

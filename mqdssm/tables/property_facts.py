@@ -5,7 +5,6 @@ properties for which [MS-MQDSSM] has none.
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from mqdssm.model.propids import ObjectType, Propid
@@ -42,13 +41,11 @@ _BESIDE: Final[Mapping[ObjectType, str]] = {
     ObjectType.USER: "mqisUser",
     ObjectType.ROUTING_LINK: "mqisRoutingLink",
 }
-CLASSES: Final[Mapping[ObjectType, tuple[str, str]]] = MappingProxyType(
-    {
-        ObjectType.CN: ("mqisConnectedNetwork", schema_mqis.NUMBERED),
-        ObjectType.DELETED_OBJECT: ("mqisTombstone", schema_mqis.NUMBERED),
-        **{kind: (table_of(name).ldap_class, _BESIDE[kind]) for kind, name in _ELEMENTS.items()},
-    }
-)
+CLASSES: Final[Mapping[ObjectType, tuple[str, str]]] = {
+    ObjectType.CN: ("mqisConnectedNetwork", schema_mqis.NUMBERED),
+    ObjectType.DELETED_OBJECT: ("mqisTombstone", schema_mqis.NUMBERED),
+    **{kind: (table_of(name).ldap_class, _BESIDE[kind]) for kind, name in _ELEMENTS.items()},
+}
 """Structural class of the entries of each type, and the auxiliary class beside it."""
 
 
@@ -57,7 +54,7 @@ def _find_propids(prefix: str, names: str) -> tuple[Propid, ...]:
 
 
 # fmt: off
-CHANGED: Final[Mapping[ObjectType, tuple[Propid, ...]]] = MappingProxyType({
+CHANGED: Final[Mapping[ObjectType, tuple[Propid, ...]]] = {
     ObjectType.SITE: _find_propids("S", "GATES INTERVAL1 INTERVAL2 PATHNAME PSC PSC_SIGNPK SECURITY"),
     ObjectType.CN: _find_propids("CN", "NAME PROTOCOLID SECURITY"),
     ObjectType.ENTERPRISE: _find_propids(
@@ -71,7 +68,7 @@ CHANGED: Final[Mapping[ObjectType, tuple[Propid, ...]]] = MappingProxyType({
     ObjectType.QUEUE: _find_propids(
         "Q", "SCOPE QMID TYPE BASEPRIORITY JOURNAL QUOTA JOURNAL_QUOTA CREATE_TIME MODIFY_TIME PATHNAME "
         "LABEL AUTHENTICATE PRIV_LEVEL TRANSACTION SECURITY HASHKEY LABEL_HASHKEY"),
-})
+}
 """DirectoryChangePropID: each type's properties in a synchronization ([MC-MQDSRP] 3.2.7.8), in its order."""
 RESERVED: Final = frozenset((
     *_find_propids("Q", "HASHKEY LABEL_HASHKEY"), Propid.QM_HASHKEY,
@@ -82,14 +79,14 @@ NAMES: Final = frozenset((
     Propid.Q_PATHNAME, Propid.QM_PATHNAME, Propid.S_PATHNAME, Propid.CN_NAME, Propid.E_NAME,
 ))
 """Path names of objects ([MS-MQDS] 2.2.9)."""
-IDENTITIES: Final[Mapping[Propid, str]] = MappingProxyType({
+IDENTITIES: Final[Mapping[Propid, str]] = {
     # an existing account keeps its objectGUID (decision R28)
     Propid.U_ID: "mqisUserID",
     # the object of a tombstone still exists when the tombstone is written (decision R15)
     Propid.D_IDENTIFIER: "mqisDeletedID",
-})
+}
 """LDAP attributes of GUIDs that are not the entry's objectGUID."""
-OWN: Final[Mapping[Propid, tuple[str, Carrier]]] = MappingProxyType({
+OWN: Final[Mapping[Propid, tuple[str, Carrier]]] = {
     # whenChanged would include the adapter's writes
     Propid.Q_MODIFY_TIME:  ("mqisModifyTime", NUMBER),
     Propid.Q_SCOPE:        ("mqisScope", NUMBER),
@@ -125,7 +122,7 @@ OWN: Final[Mapping[Propid, tuple[str, Carrier]]] = MappingProxyType({
     Propid.L_NEIGHBOR2:    ("mqisNeighbor2", GUID),
     Propid.D_SCOPE:        ("mqisScope", NUMBER),
     Propid.D_OBJTYPE:      ("mqisObjectType", NUMBER),
-})
+}
 """Storage of properties whose attribute the mapping table does not have, or only in an insufficient form."""
 # fmt: on
 
@@ -139,7 +136,7 @@ REFERENCES: Final = (
     PropertyReference(propid=Propid.QM_INFRS, ldap="mSMQInRoutingServers", ldap_class=_MACHINE),
 )
 """Properties that the adapter needs as DNs; the GUIDs are kept, too."""
-STAND_INS: Final[Mapping[Propid, Raws]] = MappingProxyType({Propid.L_COST: (b"0",)})
+STAND_INS: Final[Mapping[Propid, Raws]] = {Propid.L_COST: (b"0",)}
 """Values of attributes that the class requires, for objects without the property (decision R65).
 
 A replica must not stop at a link whose authority did not give its cost ([MS-MQDSSM] 2.2.2 requires it).
@@ -169,14 +166,12 @@ def _make_flag(bits: int) -> Any:
     return lambda service: (BOOLEAN.dump(bool(service & bits)),)
 
 
-ALSO: Final[Mapping[Propid, tuple[Also, ...]]] = MappingProxyType(
-    {
-        Propid.Q_PATHNAME: (Also(ldap="mSMQQueueNameExt", dump=_name_extension),),
-        Propid.QM_SERVICE: tuple(
-            Also(ldap=TABLES[table_of("QueueManager").element].row(adm).ldap[0], dump=_make_flag(bits))
-            for adm, bits in compute.SERVICE_BITS.items()
-            if adm in {"RoutingServer", "DirectoryServer"}
-        ),
-    }
-)
+ALSO: Final[Mapping[Propid, tuple[Also, ...]]] = {
+    Propid.Q_PATHNAME: (Also(ldap="mSMQQueueNameExt", dump=_name_extension),),
+    Propid.QM_SERVICE: tuple(
+        Also(ldap=TABLES[table_of("QueueManager").element].row(adm).ldap[0], dump=_make_flag(bits))
+        for adm, bits in compute.SERVICE_BITS.items()
+        if adm in {"RoutingServer", "DirectoryServer"}
+    ),
+}
 """Attributes that are written only for the adapter; a property is read back from a single attribute."""

@@ -5,7 +5,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
-from types import MappingProxyType
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -14,12 +13,10 @@ from mqdssm.tables import TABLES
 from mqdssm.tables.dependent_objects import COPIED, SETTINGS_CLASS
 from mqdssm.tables.row import Computed
 
-REFERRED_CLASSES: Final[Mapping[Computed, str]] = MappingProxyType(
-    {
-        Computed.QUEUE_MANAGERS: TABLES[QueueManager].ldap_class,
-        Computed.SITE: TABLES[Site].ldap_class,
-    }
-)
+REFERRED_CLASSES: Final[Mapping[Computed, str]] = {
+    Computed.QUEUE_MANAGERS: TABLES[QueueManager].ldap_class,
+    Computed.SITE: TABLES[Site].ldap_class,
+}
 """Class of the objects whose DNs an attribute may hold; a DN of any other object counts as missing."""
 
 
@@ -91,7 +88,7 @@ def _of_tables() -> Mapping[str, Mapping[str, AttributeReference]]:
             owner.settings, owner.adm, TABLES[QueueManager].ldap_class, ReferenceForm.GUID
         )
     }
-    return MappingProxyType({name: MappingProxyType(of_class) for name, of_class in by_class.items()})
+    return by_class
 
 
 REFERENCES: Final = _of_tables()

@@ -5,9 +5,9 @@ row has both: a GENERIC right has several bits, of which one decides. Deleting n
 rights, not both ([MS-ADTS] 3.1.1.5.5.3); 5.1.1 has RIGHT_DS_CREATE_CHILD for one of them.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -42,17 +42,15 @@ CONTROL: Final = Right("RIGHT_DS_CONTROL_ACCESS", 0x100, 0x100)
 ADD_GUID: Final = UUID("440820ad-65b4-11d1-a3da-0000f875ae0d")
 """The extended right Add-GUID, on the head of the naming context ([MS-ADTS] 3.1.1.5.2.2)."""
 
-CLASS_GUIDS: Final = MappingProxyType(
-    {
-        "mSMQConfiguration": UUID("9a0dc344-c100-11d1-bbc5-0080c76670c0"),
-        "mSMQQueue": UUID("9a0dc343-c100-11d1-bbc5-0080c76670c0"),
-        "mSMQSiteLink": UUID("9a0dc346-c100-11d1-bbc5-0080c76670c0"),
-        "mSMQSettings": UUID("9a0dc347-c100-11d1-bbc5-0080c76670c0"),
-        "site": UUID("bf967ab3-0de6-11d0-a285-00aa003049e2"),
-        "server": UUID("bf967a92-0de6-11d0-a285-00aa003049e2"),
-        "serversContainer": UUID("f780acc0-56f0-11d1-a9c6-0000f80367c1"),
-    }
-)
+CLASS_GUIDS: Final[Mapping[str, UUID]] = {
+    "mSMQConfiguration": UUID("9a0dc344-c100-11d1-bbc5-0080c76670c0"),
+    "mSMQQueue": UUID("9a0dc343-c100-11d1-bbc5-0080c76670c0"),
+    "mSMQSiteLink": UUID("9a0dc346-c100-11d1-bbc5-0080c76670c0"),
+    "mSMQSettings": UUID("9a0dc347-c100-11d1-bbc5-0080c76670c0"),
+    "site": UUID("bf967ab3-0de6-11d0-a285-00aa003049e2"),
+    "server": UUID("bf967a92-0de6-11d0-a285-00aa003049e2"),
+    "serversContainer": UUID("f780acc0-56f0-11d1-a9c6-0000f80367c1"),
+}
 """schemaIDGUID of the classes that events create: the object type of entries for RIGHT_DS_CREATE_CHILD."""
 
 

@@ -5,7 +5,6 @@ are generated from here.
 """
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Final
 
 from mqdssm.tables import schema_attributes, schema_classes
@@ -19,12 +18,10 @@ GROUP_CLASS: Final = "group"
 GROUP_MEMBER: Final = "member"
 QUEUE_CLASS: Final = "mSMQQueue"
 
-ATTRIBUTES: Final[Mapping[str, AttributeType]] = MappingProxyType(
-    {a.name.lower(): a for a in schema_attributes.ALL}
-)
+ATTRIBUTES: Final[Mapping[str, AttributeType]] = {a.name.lower(): a for a in schema_attributes.ALL}
 """Attribute types by lower-case name."""
 
-CLASSES: Final[Mapping[str, ObjectClass]] = MappingProxyType({c.name.lower(): c for c in schema_classes.ALL})
+CLASSES: Final[Mapping[str, ObjectClass]] = {c.name.lower(): c for c in schema_classes.ALL}
 """Object classes by lower-case name."""
 
 ORIGINAL_GUID_CLASSES: Final = frozenset({"mSMQQueue", "mSMQConfiguration", "mSMQSettings"})

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -192,7 +191,7 @@ def source_of(
     return {"urls": run.loaded.settings.url, "access": login_of(run)}
 
 
-def _refuse_idle(run: CommandRun, beside: str, more: Mapping[str, object] = MappingProxyType({})) -> None:
+def _refuse_idle(run: CommandRun, beside: str, more: Mapping[str, object] = {}) -> None:
     """Raise UsageProblem for options without effect, of the connection and others.
 
     Args:

@@ -1,7 +1,6 @@
 """Sources of change hints for each kind of server; hints are always verified by reading."""
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Final
 
 from mqdssm.directory.filters import LdapFilter
@@ -10,9 +9,10 @@ from mqdssm.directory.watching.link import Link
 from mqdssm.directory.watching.syncrepl import Syncrepl
 from mqdssm.directory.watching.usn import UpdateNumbers
 
-_SOURCES: Final[Mapping[str, Callable[[Link, Sequence[str], LdapFilter, Rhythm], HintSource]]] = (
-    MappingProxyType({"syncrepl": Syncrepl, "update numbers": UpdateNumbers})
-)
+_SOURCES: Final[Mapping[str, Callable[[Link, Sequence[str], LdapFilter, Rhythm], HintSource]]] = {
+    "syncrepl": Syncrepl,
+    "update numbers": UpdateNumbers,
+}
 
 
 def source_of(link: Link, classes: Sequence[str], listed: LdapFilter, rhythm: Rhythm) -> HintSource:

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
@@ -28,13 +27,14 @@ log: Final = logging.getLogger(__name__)
 
 _MSMQ: Final = "msmq"
 """Prefix of the names of MSMQ's attributes, in lower case."""
-_USED_BY_MSMQ: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {"user": ("mSMQSignCertificates", "mSMQDigests", "mSMQSignCertificatesMig", "mSMQDigestsMig")}
-)
+_USED_BY_MSMQ: Final[Mapping[str, tuple[str, ...]]] = {
+    "user": ("mSMQSignCertificates", "mSMQDigests", "mSMQSignCertificatesMig", "mSMQDigestsMig")
+}
 """Class of which only some objects belong to MSMQ -> attributes of which such objects have at least one."""
-_REFERRING: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {"routing-link": (), "queue-manager": ("mSMQOutRoutingServers", "mSMQInRoutingServers")}
-)
+_REFERRING: Final[Mapping[str, tuple[str, ...]]] = {
+    "routing-link": (),
+    "queue-manager": ("mSMQOutRoutingServers", "mSMQInRoutingServers"),
+}
 """Types whose elements name others by GUID, which are DNs in the directory -> the attributes that do;
 none: all of these objects refer to something."""
 

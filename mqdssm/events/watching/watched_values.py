@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from mqdssm.events.computed_attributes import Value
@@ -50,7 +49,7 @@ class Seen:
     guid: str | None
     body: Body
     version: str = ""
-    whole: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    whole: Mapping[str, Any] = field(default_factory=dict)
     is_damaged: bool = False
 
 
