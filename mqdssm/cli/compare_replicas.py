@@ -22,18 +22,18 @@ Named = Annotated[
     list[str],
     typer.Argument(
         metavar="A B…",
-        help="LDAP URLs, or connection:NAME of the profile file; the others are compared with A.",
+        help="LDAP URLs, or connection:NAME of the profile file. All others are compared with A.",
         show_default=False,
     ),
 ]
 
 
 def compare_replicas(run: CommandRun, *, replicas: Named) -> int:
-    r"""Compare the directories of replicating servers; exit code 1 if they differ.
+    r"""Compare the directories of replicating servers. Exit code 1 if they differ.
 
-    Objects are compared by number and content (\[MC-MQDSRP]) while the servers go on working. What a replica
-    has not applied yet is counted as lag, and is no difference. A URL is opened with the options of the
-    connection.
+    Objects are compared by sequence number and content (\[MC-MQDSRP]) while the servers run. Changes that a
+    replica has not received yet are counted as lag, and are no difference. A URL is opened with the
+    connection options.
     """
     from mqdssm.store.ldap.replicas import ReplicaComparison
 

@@ -34,15 +34,17 @@ def decode(
     run: CommandRun,
     *,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE|-", help="The body of one message; - is the standard input.")
+        Path,
+        typer.Argument(metavar="FILE|-", help="File with the body of one message; - is the standard input."),
     ],
-    kind: Annotated[MessageKind, typer.Option("--kind", help="What kind of message it is.")],
+    kind: Annotated[MessageKind, typer.Option("--kind", help="Protocol of the message.")],
 ) -> int:
-    r"""Show a captured message field by field; if it is damaged, what stands before that, and exit code 1.
+    r"""Show the fields of a captured message. Exit code 1 if it is damaged.
 
-    replication is the body of a message between directory servers (\[MC-MQDSRP]);
-    notification that of a message that tells a queue manager of changes (\[MS-MQCN]);
-    topology is a datagram that looks for directory servers, or its answer (\[MS-MQSD]).
+    replication: body of a message between directory servers (\[MC-MQDSRP]).
+    notification: body of a message that notifies a queue manager of changes (\[MS-MQCN]).
+    topology: datagram of a client that looks for directory servers, or the reply (\[MS-MQSD]).
+    Of a damaged message the fields before the damage are shown.
     """
     largest, show = _KINDS[kind]()
     with _opened(file) as stream:

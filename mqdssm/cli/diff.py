@@ -41,8 +41,8 @@ class DiffFormat(StrEnum):
 
 
 _SIDE: Final = (
-    "The folder of an export or of MQIS tables, a database of these (jdbc:…), an LDAP URL, or "
-    "connection:NAME of the profile file."
+    "One side: folder of an export or of MQIS tables, database of MQIS tables (jdbc:…), LDAP "
+    "URL, or connection:NAME of the profile file."
 )
 
 
@@ -51,20 +51,24 @@ def _option(name: str, text: str, **more: Any) -> Any:
 
 
 Types = Annotated[
-    list[DiffType] | None, _option("--type", "Only these types; repeatable. Else all.", metavar="TYPE")
+    list[DiffType] | None, _option("--type", "Types to compare. Repeatable. Default: all.", metavar="TYPE")
 ]
 Ignored = Annotated[
     list[str] | None,
-    _option("--ignore", "An attribute to leave out, as Label or queue.Label; repeatable.", metavar="NAME"),
+    _option("--ignore", "Attribute to leave out, such as Label or queue.Label. Repeatable.", metavar="NAME"),
 ]
 GuidMap = Annotated[
     Path | None,
-    _option("--guid-map", "Of a migration: which GUID became which; CSV with old and new.", metavar="FILE"),
+    _option(
+        "--guid-map",
+        "Map of old to new GUIDs, CSV with the columns old and new: the guid-map.csv of a migration.",
+        metavar="FILE",
+    ),
 ]
 Recheck = Annotated[
     int,
     typer.Option(
-        "--recheck", metavar="N", min=0, help="How often what differs in directories is read again."
+        "--recheck", metavar="N", min=0, help="How often objects of a directory that differ are read again."
     ),
 ]
 
@@ -74,7 +78,7 @@ def diff(
     *,
     a: Annotated[str, typer.Argument(metavar="A", help=_SIDE, show_default=False)],
     b: Annotated[
-        str, typer.Argument(metavar="B", help="The same; what is held against A.", show_default=False)
+        str, typer.Argument(metavar="B", help="The other side, in the same forms.", show_default=False)
     ],
     types: Types = None,
     ignored: Ignored = None,
@@ -85,12 +89,11 @@ def diff(
     engine: EngineOption = EngineName.AUTO,
     workers: WorkersOption = None,
 ) -> int:
-    r"""Compare directories, exports or MQIS tables; exit code 1 if they differ.
+    r"""Compare two directories, exports or sets of MQIS tables. Exit code 1 if they differ.
 
-    Missing is what B lacks, extra what A lacks. With -o ldif: what makes B equal A, for ldapmodify.
-    A URL is opened with the options of the connection; for two different log-ins name connections of the
-    profile file. Needs pip install 'mqdssm\[pipeline]'; with --engine spark, and for a database,
-    'mqdssm\[spark]' and Java 17.
+    A missing object is not in B, an extra one not in A. -o ldif prints the changes that make B equal A, for
+    ldapmodify. A URL is opened with the connection options. For two different log-ins use connections of the
+    profile file. Install 'mqdssm\[pipeline]'; for Spark and for a database 'mqdssm\[spark]' and Java 17.
     """
     from mqdssm.pipeline.mqis.mapping import is_jdbc
 

@@ -1,11 +1,12 @@
 """``mqdssm doctor``: check connection and directory, with advice."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mqdssm.cli.exits import ExitCode, words_of
+from mqdssm.cli.exits import ExitCode, in_command_words, words_of
 from mqdssm.cli.run import CommandRun, add_command
 from mqdssm.diagnostics.findings import OPERATION_LIMIT_S, CheckFinding, CheckState
 
@@ -46,11 +47,12 @@ def doctor(
         typer.Option(
             "--at",
             metavar="PATHNAME",
-            help="Computer, or computer\\queue, that rights are looked up on; else the first of each kind.",
+            help="Computer, or computer\\queue, whose rights are checked. Default: the first "
+            "object of each class.",
         ),
     ] = None,
 ) -> int:
-    """Examine the connection and the directory: what is wrong, and what to do next.
+    """Check the connection, the schema and your rights; say what is wrong and what to do next.
 
     Nothing is changed. Each check ends within 5 seconds. Exit code 1 if there is a problem, 3 if no server
     could be reached.
@@ -59,7 +61,8 @@ def doctor(
     found: list[CheckFinding] = []
     with run.output.progress("examining") as done:
         for finding in examination.findings():
-            found.append(finding)
+            text, advice = in_command_words(finding.text), in_command_words(finding.advice)
+            found.append(replace(finding, text=text, advice=advice))
             done(1)
     if run.output.is_json:
         findings = [one.as_dict() for one in found]

@@ -67,6 +67,7 @@ PIPE_CLOSED: Final = 141
 _OPTION_OF: Final = {
     **{name: f"--{name.replace('_', '-')}" for name in (*LOG_IN_NAMES, "forest", "catalog", "read_only")},
     "password": "--password-file",
+    "password_file": "--password-file",
 }
 """Argument of the library -> option."""
 _ARGUMENT: Final = re.compile(
@@ -121,11 +122,11 @@ def is_closed_pipe(error: BaseException) -> bool:
 
 def words_of(error: BaseException) -> str:
     """Return an error's message in one line, in words of the command line, without secrets."""
-    return _shown(_message_of(error))
+    return in_command_words(_message_of(error))
 
 
-def _shown(text: str) -> str:
-    r"""Return a message of the library in words of the command line.
+def in_command_words(text: str) -> str:
+    r"""Return a message of the library in words of the command line, in one line, without secrets.
 
     Arguments become options, as ``tls='none'`` becomes ``--tls none``. Backslashes in quotes stand once, as
     they were typed.
@@ -157,10 +158,10 @@ def as_json(error: BaseException, code: int) -> str:
     if isinstance(error, errors.DecodeError):
         said |= {"section": error.section, "field": error.field, "offset": error.offset}
     if isinstance(error, errors.DirectoryError):
-        said["message"] = _shown(error.message)
+        said["message"] = in_command_words(error.message)
         said["result"] = error.result.value
         said["dn"] = error.dn
         said["ldap_code"] = error.ldap_code
         said["server_text"] = redact(error.server_text)
-        said["hint"] = _shown(error.hint)
+        said["hint"] = in_command_words(error.hint)
     return json.dumps(said, ensure_ascii=True)

@@ -54,26 +54,43 @@ def _option(name: str, text: str, **more: Any) -> Any:
     return typer.Option(name, help=text, **more)
 
 
-_TYPES: Final = f"{', '.join(one.value for one in ExportType)}; repeatable. Else all."
-To = Annotated[Path, _option("--to", "A new or empty folder, or the one to resume.", metavar="DIR")]
+_TYPES: Final = (
+    f"Types to export. Repeatable. Default: all. One of {', '.join(one.value for one in ExportType)}"
+)
+To = Annotated[
+    Path, _option("--to", "Folder of the export: new or empty, or the one to resume.", metavar="DIR")
+]
 Types = Annotated[list[ExportType] | None, _option("--type", _TYPES, metavar="TYPE", show_default=False)]
-Format = Annotated[FileFormat, _option("--format", "Parquet, text that loses nothing, or LDAP entries.")]
+Format = Annotated[
+    FileFormat,
+    _option(
+        "--format",
+        "Format of the files: columns (parquet), lossless text (csv, jsonl) or LDAP entries (ldif).",
+    ),
+]
 Dialect = Annotated[
     LdifDialect | None,
-    _option("--dialect", "Of LDIF: for ldapadd and slapadd, or for ldifde.", show_default=False),
+    _option(
+        "--dialect", "Dialect of LDIF: openldap for ldapadd and slapadd, ad for ldifde.", show_default=False
+    ),
 ]
-Compressed = Annotated[Compression, _option("--compression", "Of Parquet.")]
+Compressed = Annotated[Compression, _option("--compression", "Compression of Parquet files.")]
 FileRows = Annotated[
     int | None,
-    _option("--file-rows", "Objects a file, else 100,000.", metavar="N", min=1, show_default=False),
+    _option(
+        "--file-rows", "Maximum objects in a file. Default: 100,000.", metavar="N", min=1, show_default=False
+    ),
 ]
 Partitions = Annotated[
-    int, _option("--partitions", "Searches that read a type at the same time.", metavar="N", min=1)
+    int, _option("--partitions", "Number of parallel searches for each type.", metavar="N", min=1)
 ]
-Resume = Annotated[bool, _option("--resume", "Go on with an export that was broken off.")]
+Resume = Annotated[bool, _option("--resume", "Continue an interrupted export.")]
 Readable = Annotated[
     bool,
-    _option("--readable", "Let others read the files, as the umask says; else the owner alone."),
+    _option(
+        "--readable",
+        "Create the files with the permissions of the umask. Default: only the owner can read them.",
+    ),
 ]
 
 
@@ -94,8 +111,8 @@ def export(
 ) -> None:
     r"""Export objects to DIR/TYPE/part-*.FORMAT, with a manifest.
 
-    What is complete when it breaks off stays, and --resume goes on with it. Needs
-    pip install 'mqdssm\[pipeline]'; with Spark 'mqdssm\[spark]' and Java 17.
+    If the export is interrupted, complete files stay, and --resume continues. Install 'mqdssm\[pipeline]', or
+    'mqdssm\[spark]' and Java 17 for Spark.
     """
     chosen = engine_of(run, engine, workers)
     from mqdssm.pipeline.export.run import export as export_to

@@ -19,13 +19,14 @@ USERS_A_MACHINE = 4
 
 Tables = Annotated[
     TableForm | None,
-    typer.Option("--tables", help="How the tables of MQIS are written; parquet.", show_default=False),
+    typer.Option("--tables", help="File format of the MQIS tables. Default: parquet.", show_default=False),
 ]
 LoadedBy = Annotated[
     LoadingMode | None,
     typer.Option(
         "--loader",
-        help="What LDIF is for; ldapadd. slapadd takes more defects, and times.",
+        help="Program that will load the LDIF. With slapadd the files have times and more kinds "
+        "of defects. Default: ldapadd.",
         show_default=False,
     ),
 ]
@@ -34,34 +35,40 @@ LoadedBy = Annotated[
 def generate(
     run: CommandRun,
     *,
-    sites: Annotated[int, typer.Option("--sites", metavar="N", min=1, help="How many sites.")],
-    machines: Annotated[int, typer.Option("--machines", metavar="N", min=1, help="How many machines.")],
-    queues: Annotated[int, typer.Option("--queues", metavar="N", min=0, help="How many queues.")],
-    sample_form: Annotated[
-        SampleForm, typer.Option("--format", help="The tables of MQIS, or LDIF for OpenLDAP.")
-    ],
-    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="A new or empty folder.")],
+    sites: Annotated[int, typer.Option("--sites", metavar="N", min=1, help="Number of sites.")],
+    machines: Annotated[int, typer.Option("--machines", metavar="N", min=1, help="Number of machines.")],
+    queues: Annotated[int, typer.Option("--queues", metavar="N", min=0, help="Number of queues.")],
+    sample_form: Annotated[SampleForm, typer.Option("--format", help="MQIS tables, or LDIF for OpenLDAP.")],
+    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="Folder for the files: new or empty.")],
     seed: Annotated[
-        int, typer.Option("--seed", metavar="S", min=0, help="The same number, the same enterprise.")
+        int,
+        typer.Option(
+            "--seed",
+            metavar="S",
+            min=0,
+            help="Seed of the random numbers: the same seed gives the same enterprise.",
+        ),
     ] = 0,
     users: Annotated[
         int | None,
-        typer.Option("--users", metavar="N", min=0, help="How many users; a quarter of the machines."),
+        typer.Option(
+            "--users", metavar="N", min=0, help="Number of users. Default: a quarter of the machines."
+        ),
     ] = None,
     faults: Annotated[
         bool,
-        typer.Option("--faults", help=f"Plant defects beside the sound objects; {FAULTS_NAME} lists them."),
+        typer.Option("--faults", help=f"Add objects with defects; {FAULTS_NAME} lists them."),
     ] = False,
     tables: Tables = None,
     loader: LoadedBy = None,
     base_dn: Annotated[
         str | None,
-        typer.Option("--base-dn", metavar="DN", help="Root of the directory; DC=example,DC=com."),
+        typer.Option("--base-dn", metavar="DN", help="Root of the directory. Default: DC=example,DC=com."),
     ] = None,
 ) -> None:
-    """Make a realistic enterprise of any size: sites, links, machines, queues, users.
+    """Generate a synthetic enterprise of any size: sites, links, machines, queues, users.
 
-    Nothing is left to chance: the same numbers and the same seed give the same objects on every machine.
+    The same numbers and the same seed give the same objects on every machine.
     """
     from mqdssm.samples.generate import generate as write
     from mqdssm.samples.plan import EnterprisePlan

@@ -27,24 +27,28 @@ def inventory(
     run: CommandRun,
     *,
     folder: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="The folder of an export.", show_default=False)
+        Path | None, typer.Argument(metavar="[DIR]", help="Folder of an export.", show_default=False)
     ] = None,
     mqis: Annotated[
-        Path | None, typer.Option("--mqis", metavar="DIR", help="A folder of MQIS tables instead.")
+        Path | None,
+        typer.Option("--mqis", metavar="DIR", help="Folder of MQIS tables, in place of an export."),
     ] = None,
     mapping: MappingOption = None,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page, HTML.")] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write the inventory to this file, as an HTML page."),
+    ] = None,
     csv: Annotated[
         Path | None,
-        typer.Option("--csv", metavar="DIR", help="Write CSV files to a new or empty folder."),
+        typer.Option("--csv", metavar="DIR", help="Write CSV files to this folder: new or empty."),
     ] = None,
     engine: EngineOption = EngineName.AUTO,
     workers: WorkersOption = None,
 ) -> None:
-    r"""List machines, queues, owners, who may send and receive, orphans and clones. Changes nothing.
+    r"""List machines, queues, owners, permissions, orphans and clones. Changes nothing.
 
-    From an export, a directory (--url) or MQIS tables; --output json prints all of it, an object a line.
-    Needs pip install 'mqdssm\[pipeline]'; with --engine spark 'mqdssm\[spark]' and Java 17.
+    From an export, a directory (--url) or MQIS tables. --output json prints all of it, an object a line.
+    Install 'mqdssm\[pipeline]', or 'mqdssm\[spark]' and Java 17 for Spark.
     """
     chosen = engine_of(run, engine, workers).arguments()
     from mqdssm.pipeline.inventory import Inventory, opened, write_csv, write_inventory_page

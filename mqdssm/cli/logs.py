@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from mqdssm.cli.exits import UsageProblem
+from mqdssm.cli.exits import UsageProblem, in_command_words
 from mqdssm.model.safe_text import redact, visible, visible_lines
 
 KEPT_RECORDS: Final = 2000
@@ -58,7 +58,7 @@ class _Told(logging.Handler):
             return  # the error itself is told
         self.count += 1
         if self.count <= SHOWN_WARNINGS:
-            _warn(redact(record.getMessage()))
+            _warn(in_command_words(record.getMessage()))
 
     def tell_rest(self) -> None:
         if self.count > SHOWN_WARNINGS:

@@ -147,7 +147,7 @@ def _version(wanted: bool) -> None:
 def _shared(ctx: typer.Context, **values: Any) -> None:
     """Read and change the objects of MSMQ in a directory ([MS-MQDSSM]): queues, machines, sites, links.
 
-    The options below may also stand behind a command.
+    These options can be given before or after the name of the command.
     """
     values.pop("version")
     ctx.obj = GivenOptions(**values)

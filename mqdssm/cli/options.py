@@ -51,98 +51,121 @@ class GivenOptions:
         Path | None,
         _option(
             "--config",
-            f"The profile file, TOML, else {shown_default_file()}. MQDSSM_CONFIG.",
+            f"The profile file, TOML. Default: {shown_default_file()}. MQDSSM_CONFIG.",
             "FILE",
             panel=_GENERAL,
         ),
     ] = None
     debug: Annotated[
-        bool, _option("--debug", "Log to the terminal; a traceback for errors.", panel=_GENERAL)
+        bool, _option("--debug", "Print the log, and a traceback for errors.", panel=_GENERAL)
     ] = False
     url: Annotated[
         list[str] | None,
-        _option("--url", "ldap://, ldaps:// or ldapi://; several are tried in turn. MQDSSM_URL.", "URL"),
+        _option(
+            "--url",
+            "Address of the server: ldap://, ldaps:// or ldapi://. Repeatable: the next one is "
+            "tried if one does not answer. MQDSSM_URL.",
+            "URL",
+        ),
     ] = None
-    user: Annotated[str | None, _option("--user", "Who logs in. MQDSSM_USER.", "DN")] = None
+    user: Annotated[
+        str | None,
+        _option(
+            "--user", "The user who logs in: a DN, or user@domain on Active Directory. MQDSSM_USER.", "DN"
+        ),
+    ] = None
     password_file: Annotated[
         Path | None,
         _option(
             "--password-file",
-            "Holds the password; else it is asked for. MQDSSM_PASSWORD_FILE, MQDSSM_PASSWORD.",
+            "File that holds the password. Default: a prompt. MQDSSM_PASSWORD_FILE, MQDSSM_PASSWORD.",
             "FILE",
         ),
     ] = None
     tls: Annotated[
-        TlsMode | None, _option("--tls", "Else as the URL says; for ldap:// StartTLS. MQDSSM_TLS.")
+        TlsMode | None, _option("--tls", "Encryption. Default: by the URL, StartTLS for ldap://. MQDSSM_TLS.")
     ] = None
     authentication: Annotated[
         Authentication | None,
-        _option("--authentication", "How to log in; else by what is given. MQDSSM_AUTHENTICATION."),
+        _option(
+            "--authentication", "Method of the log-in. Default: by the other options. MQDSSM_AUTHENTICATION."
+        ),
     ] = None
     keytab: Annotated[
         Path | None,
-        _option("--keytab", "The user's Kerberos keys, instead of a password. MQDSSM_KEYTAB.", "FILE"),
+        _option("--keytab", "Kerberos keys of the user, in place of a password. MQDSSM_KEYTAB.", "FILE"),
     ] = None
     kerberos_host: Annotated[
         str | None,
         _option(
-            "--kerberos-host", "The server's name in tickets, if not the URL's. MQDSSM_KERBEROS_HOST.", "HOST"
+            "--kerberos-host",
+            "Name of the server in Kerberos tickets. Default: the host of the URL. MQDSSM_KERBEROS_HOST.",
+            "HOST",
         ),
     ] = None
     ca_file: Annotated[
-        Path | None, _option("--ca-file", "Authorities to trust, PEM. MQDSSM_CA_FILE.", "FILE")
+        Path | None,
+        _option(
+            "--ca-file",
+            "Certificate authorities to trust, PEM. Default: those of the system. MQDSSM_CA_FILE.",
+            "FILE",
+        ),
     ] = None
     profile: Annotated[
-        str | None, _option("--profile", "Kind of server, else found out. MQDSSM_PROFILE.", "NAME")
+        str | None,
+        _option("--profile", "Kind of server. Default: the server is asked. MQDSSM_PROFILE.", "NAME"),
     ] = None
     naming_context: Annotated[
-        str | None, _option("--naming-context", "Where computers are, if not below the root.", "DN")
+        str | None,
+        _option("--naming-context", "Container of the computers. Default: the root of the directory.", "DN"),
     ] = None
     forest: Annotated[
         bool,
-        _option("--forest", "Active Directory: look in all domains, by a global catalog. MQDSSM_FOREST."),
+        _option("--forest", "Active Directory: search all domains, through a global catalog. MQDSSM_FOREST."),
     ] = False
     catalog: Annotated[
         list[str] | None,
-        _option("--catalog", "Of --forest, if not the server's port 3268 or 3269. MQDSSM_CATALOG.", "URL"),
+        _option(
+            "--catalog",
+            "URL of the global catalog for --forest. Default: port 3268 or 3269 of the server. "
+            "MQDSSM_CATALOG.",
+            "URL",
+        ),
     ] = None
     connection: Annotated[
-        str | None, _option("--connection", "One of the connections in the profile file.", "NAME")
+        str | None, _option("--connection", "Name of a connection in the profile file.", "NAME")
     ] = None
-    read_only: Annotated[
-        bool, _option("--read-only", "Refuse every change before it is sent. MQDSSM_READ_ONLY.")
-    ] = False
+    read_only: Annotated[bool, _option("--read-only", "Refuse every change. MQDSSM_READ_ONLY.")] = False
     allow_clear_text: Annotated[
-        bool, _option("--allow-clear-text", "Let the password go in clear text to another machine.")
+        bool,
+        _option("--allow-clear-text", "Allow a password to be sent to another machine without encryption."),
     ] = False
     allow_replicated: Annotated[
         bool,
         _option(
             "--allow-replicated",
-            "Change the directory of a replicating server, too: its replicas will differ.",
+            "Allow changes in the directory of a replicating server. Its replicas will then differ.",
         ),
     ] = False
     spark_master: Annotated[
         str | None,
         _option(
             "--spark-master",
-            "A cluster: spark://HOST:7077, yarn, k8s://https://HOST:PORT. Else this machine. "
-            "MQDSSM_SPARK_MASTER.",
+            "Spark cluster: spark://HOST:7077, yarn or k8s://https://HOST:PORT. Default: "
+            "this machine. MQDSSM_SPARK_MASTER.",
             "URL",
             panel=_SPARK,
         ),
     ] = None
     spark_conf: Annotated[
         list[str] | None,
-        _option(
-            "--spark-conf", "A setting of Spark's; repeatable. MQDSSM_SPARK_CONF.", "KEY=VALUE", panel=_SPARK
-        ),
+        _option("--spark-conf", "Spark setting. Repeatable. MQDSSM_SPARK_CONF.", "KEY=VALUE", panel=_SPARK),
     ] = None
     spark_shared: Annotated[
         Path | None,
         _option(
             "--spark-shared",
-            "A folder that all machines of the cluster see, for what lies between. MQDSSM_SPARK_SHARED.",
+            "Folder for temporary files that all machines of the cluster share. MQDSSM_SPARK_SHARED.",
             "DIR",
             panel=_SPARK,
         ),

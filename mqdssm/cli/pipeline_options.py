@@ -25,14 +25,15 @@ EngineOption = Annotated[
     EngineName,
     typer.Option(
         "--engine",
-        help="Processes of this machine, or Spark; auto is Spark where an option or setting of it is given.",
+        help="local: processes of this machine; spark: Spark; auto: Spark if an option or setting "
+        "names it, else local.",
     ),
 ]
 WorkersOption = Annotated[
     int | None,
     typer.Option(
         "--workers",
-        help="Processes of the local engine, else one a core.",
+        help="Number of processes of the local engine. Default: one for each core.",
         metavar="N",
         min=1,
         show_default=False,

@@ -16,27 +16,33 @@ if TYPE_CHECKING:
     from mqdssm.testing.sandbox import SandboxState
 
 app = typer.Typer(
-    add_completion=False, help="A private OpenLDAP with the MSMQ schema that is kept.", no_args_is_help=True
+    add_completion=False,
+    help="Run a private OpenLDAP with the MSMQ schema in the background.",
+    no_args_is_help=True,
 )
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="All of it is in this folder.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the sandbox.")]
 BaseDn = Annotated[
     str | None,
     typer.Option(
         "--base-dn", metavar="DN", help="Root of a new directory.", show_default="dc=example,dc=com"
     ),
 ]
-Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port for ldap:// (0: a free one).")]
+Port = Annotated[
+    int, typer.Option("--port", min=0, max=65535, help="Port for ldap://. 0 chooses a free port.")
+]
 Computers = Annotated[
     list[str] | None,
-    typer.Option("--computer", metavar="NAME", help="Add a computer, as joining a domain does; repeatable."),
+    typer.Option(
+        "--computer", metavar="NAME", help="Add a computer object, as a domain join does. Repeatable."
+    ),
 ]
 
 
 def start(
     run: CommandRun, *, folder: Folder, base_dn: BaseDn = None, port: Port = 0, computer: Computers = None
 ) -> None:
-    """Start it: a new one, or the one that the folder holds; prints how to reach it."""
+    """Start the sandbox in a folder, and print how to connect; a new folder gets a new directory."""
     from mqdssm.errors import ObjectAlreadyExists
 
     sandboxes = testing_module("sandbox")
@@ -62,7 +68,7 @@ def start(
 
 
 def stop(run: CommandRun, *, folder: Folder) -> None:
-    """Stop it; its folder stays, so that it can be started again."""
+    """Stop the sandbox. Its folder stays, so it can be started again."""
     was_running = testing_module("sandbox").stop_sandbox(folder)
     if run.output.is_json:
         run.output.document({"folder": str(folder), "was_running": was_running})
@@ -71,7 +77,7 @@ def stop(run: CommandRun, *, folder: Folder) -> None:
 
 
 def status(run: CommandRun, *, folder: Folder) -> int:
-    """Tell whether it runs and how to reach it; exit code 3 if it does not answer."""
+    """Show if the sandbox runs, and how to connect. Exit code 3 if it does not answer."""
     state: SandboxState = testing_module("sandbox").sandbox_status(folder)
     _show(run, state)
     return ExitCode.FINE if state.answers else ExitCode.NOT_CONNECTED

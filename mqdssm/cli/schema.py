@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from mqdssm.tables.schema_compare import SchemaDifference
 
 app = typer.Typer(
-    add_completion=False, help="Where everything is kept; the schema for OpenLDAP.", no_args_is_help=True
+    add_completion=False,
+    help="Show the mapping of attributes to LDAP; print or check the schema of OpenLDAP.",
+    no_args_is_help=True,
 )
 
 _REPLICATION_HINT: Final = (
@@ -42,13 +44,13 @@ def show(
     *,
     kind: Annotated[
         CommandType | None,
-        typer.Argument(metavar="[TYPE]", help="All, if none is named.", show_default=False),
+        typer.Argument(metavar="[TYPE]", help="Type of object. Default: all types.", show_default=False),
     ] = None,
 ) -> None:
-    """Show where the attributes of a type are kept.
+    """Show the LDAP attributes that hold the attributes of a type.
 
-    Events: R can be read, C stored by create, W changed by write, F filtered by the server, S sorted by,
-    N names the object.
+    Letters of the column "events": R read, C stored by create, W written, F usable in filters, S usable for
+    sorting, N part of the object's name.
     """
     kinds = tuple(CommandType) if kind is None else (kind,)
     tables = {one: [_described(row) for row in one.table.rows] for one in kinds}
@@ -108,16 +110,18 @@ def ldif(
         SchemaFormat,
         typer.Option(
             "--format",
-            help="[b]config[/]: an entry of cn=config; [b]schema[/]: a file for slapd.conf; [b]base-tree[/], "
-            "[b]root-dse[/]: what the events need below and about --root; [b]replication-config[/], "
-            "[b]replication-schema[/]: what the replication store needs besides.",
+            help="[b]config[/]: the schema as an entry of cn=config; [b]schema[/]: the schema as "
+            "a file for slapd.conf; [b]base-tree[/]: the entries that must exist below "
+            "--root; [b]root-dse[/]: the attributes of the root DSE; "
+            "[b]replication-config[/], [b]replication-schema[/]: the additional schema of "
+            "replicating servers.",
         ),
     ] = SchemaFormat.CONFIG,
     root: Annotated[
         str, typer.Option("--root", metavar="DN", help="Root of the tree.")
     ] = "DC=example,DC=com",
 ) -> None:
-    """Print the schema for loading it into an OpenLDAP server (with Microsoft's own OIDs)."""
+    """Print the MSMQ schema for an OpenLDAP server. It has Microsoft's OIDs."""
     from mqdssm.model.dn import DN
     from mqdssm.tables import ldif as text
 
@@ -144,10 +148,10 @@ def check(
     run: CommandRun,
     *,
     replication: Annotated[
-        bool, typer.Option("--replication", help="Also what the replication store needs.")
+        bool, typer.Option("--replication", help="Also check the schema of replicating servers.")
     ] = False,
 ) -> int:
-    """Compare a server's schema with what is needed; exit code 1 if it differs."""
+    """Compare the schema of a server with the MSMQ schema. Exit code 1 if they differ."""
     from mqdssm.directory.schema_check import differences_of, replication_differences_of
 
     with run.session() as session, usage_problems():

@@ -53,10 +53,10 @@ def support_bundle(
     run: CommandRun,
     *,
     to: Annotated[
-        Path | None, typer.Option("--to", metavar="FILE", help="The zip file to write.", show_default=False)
+        Path | None, typer.Option("--to", metavar="FILE", help="Zip file to write.", show_default=False)
     ] = None,
 ) -> None:
-    """Gather versions, settings, doctor's findings and the recent log in a zip file, without passwords."""
+    """Collect versions, settings, findings of doctor and the recent log in a zip file, without passwords."""
     target = to or Path(time.strftime("mqdssm-support-%Y%m%dT%H%M%SZ.zip", time.gmtime()))
     if target.exists():
         raise UsageProblem(f"{target} exists: name another file")

@@ -44,7 +44,8 @@ def trust(options: ConnectionOptions) -> ssl.SSLContext:
         else:
             context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=options.ca_file)
     except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"the CA file {options.ca_file!r} cannot be used: {error}") from error
+        reason = (None if isinstance(error, ssl.SSLError) else error.strerror) or error
+        raise ConfigError(f"the CA file {options.ca_file!r} cannot be used: {reason}") from error
     context.check_hostname = True
     context.verify_mode = ssl.CERT_REQUIRED
     context.minimum_version = ssl.TLSVersion.TLSv1_2

@@ -180,8 +180,9 @@ def _bind_error(
 
 def make_not_resolved(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnected:
     """Return the error for a host name without an address."""
+    reason = getattr(error, "strerror", None) or error
     return DirectoryNotConnected(
-        f"{endpoint.url}: the host name {endpoint.host!r} has no address ({error})",
+        f"{endpoint.url}: the host name {endpoint.host!r} has no address ({reason})",
         hint="check the name and the resolver",
     )
 
@@ -191,6 +192,14 @@ def make_out_of_time(endpoint: "Endpoint") -> DirectoryNotConnected:
     return DirectoryNotConnected(
         f"{endpoint.url}: no answer within the time limit", hint="is it the right host and port?"
     )
+
+
+_ERROR_NUMBER: Final = re.compile(r"^.*\[Errno \d+\] ")
+
+
+def _without_number(words: str) -> str:
+    """Return the words of an error of the system, without its number and what libraries put before it."""
+    return _ERROR_NUMBER.sub("", words)
 
 
 def make_not_connected(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnected:
@@ -215,7 +224,7 @@ def make_not_connected(endpoint: "Endpoint", error: Exception) -> DirectoryNotCo
         )
     if endpoint.is_local_socket and ("Errno 2]" in words or "Errno 13]" in words):
         return DirectoryNotConnected(
-            f"{endpoint.url}: the socket cannot be opened: {words}",
+            f"{endpoint.url}: the socket cannot be opened: {_without_number(words)}",
             hint="is the server running, and may this user enter the folder of the socket?",
         )
     return DirectoryNotConnected(
@@ -282,7 +291,7 @@ def make_not_understood(endpoint: "Endpoint", error: Exception) -> DirectoryNotC
 
 _TOO_WEAK: Final = (
     "the server needs a certificate with a longer key or a newer signature: RSA of 2,048 bits and SHA-256 at "
-    "least; no ca_file mends that"
+    "least; another CA file does not help"
 )
 _CERTIFICATE_HINTS: Final[Mapping[int, str]] = {
     9: "it is not valid yet: is the clock of this machine or of the server wrong?",
@@ -303,6 +312,6 @@ def _make_not_trusted(endpoint: "Endpoint", error: ssl.SSLCertVerificationError)
     else:
         message = f"{endpoint.url}: the server's certificate is not trusted ({reason})"
         hint = _CERTIFICATE_HINTS.get(
-            getattr(error, "verify_code", 0), "give the certification authority's PEM file as ca_file"
+            getattr(error, "verify_code", 0), "give the certification authority's PEM file with ca_file="
         )
     return DirectoryNotConnected(message, hint=f"{hint}; the password was not sent")

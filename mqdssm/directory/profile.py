@@ -505,4 +505,4 @@ def choose_root(override: str | None, root: DN) -> DN:
     try:
         return DN.parse(override)
     except ValueError as error:
-        raise ConfigError(f"naming_context={override!r} is no distinguished name: {error}") from None
+        raise ConfigError(f"naming_context=: {error}") from None

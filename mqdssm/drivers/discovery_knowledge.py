@@ -94,7 +94,7 @@ class DiscoveryReader:
             site = self._directory.read(Site, name, attributes=["Identifier"])
         except ObjectNotFound:
             raise ObjectNotFound(
-                f"there is no site {self._site!r}", hint="mqdssm list site shows them"
+                f"there is no site {self._site!r}", hint="'mqdssm list site' shows them"
             ) from None
         if site.identifier is None:
             raise ObjectNotFound(f"site {self._site!r} has no GUID that can be read")

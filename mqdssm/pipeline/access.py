@@ -88,7 +88,7 @@ class DirectoryAccess(LogIn):
         if self.is_own:
             raise ConfigError(
                 "on a cluster every machine reads the password itself: put it into a file that all of them "
-                "can read, and name that with --password-file (password_file=)"
+                "can read, and name that with password_file="
             )
         return replace(self, **elsewhere)  # type: ignore[arg-type]  # as above
 

@@ -151,7 +151,9 @@ class Manifest(BaseModel):
             raw: Any = json.loads(text)
             _check_version(path, raw)
             return cls.model_validate(raw)
-        except (ValueError, ValidationError) as error:
+        except ValidationError as error:
+            raise ConfigError(f"{path} is no manifest of ours: {_problems_of(error)}") from error
+        except ValueError as error:
             raise ConfigError(f"{path} is no manifest of ours: {error}") from error
 
     def check(self, folder: Path) -> None:
@@ -183,6 +185,12 @@ def _why_no_export(folder: Path) -> str:
         f"is no export, or one that did not end: it has no {MANIFEST_NAME}; export again, or go on with "
         "--resume"
     )
+
+
+def _problems_of(error: ValidationError) -> str:
+    """Return the problems of a manifest in one line: the place and the reason of each."""
+    problems = error.errors(include_url=False, include_input=False)
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems)
 
 
 def _check_version(path: Path, raw: Any) -> None:

@@ -144,7 +144,7 @@ def sandbox_status(folder: str | Path) -> SandboxState:
     path = Path(folder).absolute()
     known = _read(path)
     if known is None:
-        raise ConfigError(f"{path} holds no sandbox; `mqdssm sandbox start {path}` makes one")
+        raise ConfigError(f"{path} holds no sandbox: make one with 'mqdssm sandbox start {path}'")
     return _state(path, known)
 
 

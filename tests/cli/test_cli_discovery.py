@@ -210,7 +210,7 @@ def test_more_networks_than_an_answer_holds(alone) -> None:
 
 def test_a_site_that_does_not_exist(cli) -> None:
     words = cli.error("discovery-server", "--site", "Atlantis", "--computer", "C", code=4)
-    assert words == "there is no site 'Atlantis'; mqdssm list site shows them"
+    assert words == "there is no site 'Atlantis'; 'mqdssm list site' shows them"
 
 
 def test_an_address_that_is_taken(cli, machine) -> None:

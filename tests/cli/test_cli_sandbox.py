@@ -48,7 +48,7 @@ def test_a_life(alone, cli, folder):
 def test_no_sandbox_there(alone, tmp_path):
     for command in ("status", "stop"):
         said = alone.error("sandbox", command, str(tmp_path), code=6)
-        assert said == f"{tmp_path} holds no sandbox; `mqdssm sandbox start {tmp_path}` makes one"
+        assert said == f"{tmp_path} holds no sandbox: make one with 'mqdssm sandbox start {tmp_path}'"
     assert list(tmp_path.iterdir()) == [tmp_path / "home"]
 
 

@@ -34,29 +34,34 @@ ENTERPRISE: Final = "enterprise"
 def demo(
     run: CommandRun,
     *,
-    sites: Annotated[int, typer.Option("--sites", metavar="N", min=1, help="How many sites.")] = 3,
-    machines: Annotated[int, typer.Option("--machines", metavar="N", min=1, help="How many machines.")] = 200,
-    queues: Annotated[int, typer.Option("--queues", metavar="N", min=0, help="How many queues.")] = 5000,
+    sites: Annotated[int, typer.Option("--sites", metavar="N", min=1, help="Number of sites.")] = 3,
+    machines: Annotated[
+        int, typer.Option("--machines", metavar="N", min=1, help="Number of machines.")
+    ] = 200,
+    queues: Annotated[int, typer.Option("--queues", metavar="N", min=0, help="Number of queues.")] = 5000,
     spark: Annotated[
         bool | None,
         typer.Option(
             "--spark/--no-spark",
-            help="Export and validate once more on Spark, or not; else where Java is.",
+            help="Export and validate a second time on Spark. Default: if Java is installed.",
             show_default=False,
         ),
     ] = None,
     keep: Annotated[
         Path | None,
         typer.Option(
-            "--keep", metavar="DIR", help="Keep directory, export and report there.", show_default=False
+            "--keep",
+            metavar="DIR",
+            help="Keep the directory, the export and the report in this folder.",
+            show_default=False,
         ),
     ] = None,
 ) -> int:
-    """See it work: a made-up enterprise is migrated into a private OpenLDAP, validated, reported on.
+    """Migrate a synthetic enterprise into a private OpenLDAP, export it, validate it, and write a report.
 
-    Its MQIS tables have planted defects: each has to be rejected or found, nothing else: exit code 1 if not.
-    Needs neither Java nor pyspark; where they are, Spark has to give the same files and findings.
-    Nothing outside a temporary folder is touched, and no server of yours is spoken to.
+    The MQIS tables of the enterprise contain planted defects. Exit code 1 if a defect is neither rejected nor
+    found, or if something else is. Java and pyspark are not needed; if they are installed, Spark must give
+    the same files and findings. The demo uses a temporary folder and no server of yours.
     """
     from mqdssm.errors import require_packages
 

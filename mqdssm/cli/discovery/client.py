@@ -24,19 +24,30 @@ Broadcasts = Annotated[
     typer.Option(
         "--broadcast",
         metavar="ADDRESS[:PORT]",
-        help="Where to ask: broadcast addresses, or servers; repeatable. Else all networks there are.",
+        help="Address of the request: a broadcast address or a server. Repeatable. Default: all "
+        "networks of this machine.",
     ),
 ]
 SiteId = Annotated[
     str | None,
-    typer.Option("--site", metavar="GUID", help="This machine's site; else every server tells its list."),
+    typer.Option(
+        "--site",
+        metavar="GUID",
+        help="Site of this machine. Without it every server answers with its list of servers.",
+    ),
 ]
 EnterpriseId = Annotated[
-    str | None, typer.Option("--enterprise", metavar="GUID", help="This machine's enterprise.")
+    str | None, typer.Option("--enterprise", metavar="GUID", help="Enterprise of this machine.")
 ]
 Wait = Annotated[
     float,
-    typer.Option("--wait", min=0.01, max=WAIT_MAX_S, metavar="SECONDS", help="How long on each network."),
+    typer.Option(
+        "--wait",
+        min=0.01,
+        max=WAIT_MAX_S,
+        metavar="SECONDS",
+        help="How long to wait for answers in each network.",
+    ),
 ]
 
 
@@ -48,10 +59,10 @@ def discover(
     enterprise: EnterpriseId = None,
     wait: Wait = 15.0,
 ) -> int:
-    r"""Ask who is a directory server, by broadcast (\[MS-MQSD]); exit code 1 if nobody answers.
+    r"""Find directory servers by broadcast (\[MS-MQSD]). Exit code 1 if no server answers.
 
-    One network is asked after the other. A server of this machine's own site tells no list: the one that
-    the machine has is right. An answer with a list counts more than one without.
+    The networks are asked one after the other. A server of this machine's own site sends no list: the list
+    that the machine has is valid. An answer with a list has precedence.
     """
     import asyncio
 

@@ -30,8 +30,8 @@ Listen = Annotated[
     typer.Option(
         "--listen",
         metavar="ADDRESS[:PORT]",
-        help="Where to listen, UDP; repeatable; else 0.0.0.0:1801. Broadcasts come to 0.0.0.0, or to a "
-        "broadcast address.",
+        help="UDP address to listen on. Repeatable. Default: 0.0.0.0:1801. Only 0.0.0.0 and "
+        "broadcast addresses receive broadcasts.",
     ),
 ]
 AllowFrom = Annotated[
@@ -39,16 +39,18 @@ AllowFrom = Annotated[
     typer.Option(
         "--allow-from",
         metavar="NETWORK",
-        help="Answer this IPv4 network, too, as 10.2.0.0/16; repeatable. Else the computer's own networks "
-        "alone.",
+        help="Also answer this IPv4 network, such as 10.2.0.0/16. Repeatable. Default: only the "
+        "networks of this computer.",
     ),
 ]
-SiteName = Annotated[str, typer.Option("--site", metavar="NAME", help="The server's site.")]
-ComputerName = Annotated[str, typer.Option("--computer", metavar="NAME", help="The server's computer.")]
+SiteName = Annotated[str, typer.Option("--site", metavar="NAME", help="Site of the server.")]
+ComputerName = Annotated[str, typer.Option("--computer", metavar="NAME", help="Computer of the server.")]
 Networks = Annotated[
     list[str] | None,
     typer.Option(
-        "--network", metavar="GUID", help="Its connected networks; repeatable. Else those of the directory."
+        "--network",
+        metavar="GUID",
+        help="Connected network of the server. Repeatable. Default: those in the directory.",
     ),
 ]
 Refresh = Annotated[
@@ -58,7 +60,7 @@ Refresh = Annotated[
         min=1.0,
         max=REFRESH_MAX_S,
         metavar="SECONDS",
-        help="How often the directory is read, also where it tells of no change.",
+        help="Longest time between two readings of the directory.",
     ),
 ]
 
@@ -75,8 +77,8 @@ def discovery_server(
 ) -> None:
     r"""Answer machines that look for a directory server (\[MS-MQSD]), until SIGTERM or Ctrl-C.
 
-    Site, directory servers and connected networks come from the directory, which is watched. Requests of
-    other networks than the computer's own are not answered; do not let the Internet reach this port.
+    Site, directory servers and connected networks come from the directory, which is watched. Only requests
+    from the computer's own networks are answered. Do not make this port reachable from the Internet.
     """
     import asyncio
     from functools import partial

@@ -28,26 +28,43 @@ def _option(name: str, text: str, **more: Any) -> Any:
     return typer.Option(name, help=text, show_default=False, **more)
 
 
-Plan = Annotated[Path, typer.Argument(metavar="PLAN", help="The folder of a plan ('mqdssm plan').")]
-MaxRate = Annotated[float | None, _option("--max-rate", "Most changes a second.", metavar="N", min=0.1)]
+Plan = Annotated[Path, typer.Argument(metavar="PLAN", help="Folder of a plan ('mqdssm plan').")]
+MaxRate = Annotated[
+    float | None,
+    _option("--max-rate", "Maximum changes per second. Default: no limit.", metavar="N", min=0.1),
+]
 MaxErrors = Annotated[
-    int | None, _option("--max-errors", "Begin no more when more than N changes failed.", metavar="N", min=0)
+    int | None,
+    _option(
+        "--max-errors", "Stop when more than N changes have failed. Default: no limit.", metavar="N", min=0
+    ),
 ]
 Deletes = Annotated[
-    int | None, _option("--allow-deletes", "Refuse a plan that deletes more.", metavar="N", min=0)
+    int | None,
+    _option(
+        "--allow-deletes",
+        "Refuse a plan that deletes more than N objects. Default: the number in the plan.",
+        metavar="N",
+        min=0,
+    ),
 ]
 Transactions = Annotated[
     int,
     typer.Option(
         "--transactions",
-        help="Add up to N objects in one transaction, where the server has them: only for servers that "
-        "survive it (docs/loading.md); 500 is good, 0 none.",
+        help="Add up to N objects in one transaction, if the server supports transactions; 500 is "
+        "a good number, 0 means none. Some versions of slapd can crash: see docs/loading.md.",
         metavar="N",
         min=0,
         max=5000,
     ),
 ]
-Verify = Annotated[bool, typer.Option("--verify/--no-verify", help="Read everything back, and compare.")]
+Verify = Annotated[
+    bool,
+    typer.Option(
+        "--verify/--no-verify", help="Read all written objects back, and compare them with the plan."
+    ),
+]
 
 
 def apply(
@@ -62,10 +79,10 @@ def apply(
     engine: EngineOption = EngineName.AUTO,
     workers: WorkersOption = None,
 ) -> int:
-    r"""Do what a plan says, read everything back, and report.
+    r"""Apply a plan, read all written objects back, and print a report.
 
-    Applied again, a plan that was broken off goes on. PLAN/undo.ldif undoes it. Exit code 1 if a row was
-    rejected, refused or lost. Needs pip install 'mqdssm\[pipeline]'; with Spark 'mqdssm\[spark]' and Java 17.
+    To continue an interrupted plan, apply it again. PLAN/undo.ldif undoes the changes. Exit code 1 if a row
+    was rejected, refused or lost. Install 'mqdssm\[pipeline]', or 'mqdssm\[spark]' and Java 17 for Spark.
     """
     chosen = engine_of(run, engine, workers)
     from mqdssm.pipeline.migrate.applying import ApplyOptions, apply_plan

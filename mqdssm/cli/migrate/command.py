@@ -43,11 +43,11 @@ def migrate(
     engine: EngineOption = EngineName.AUTO,
     workers: WorkersOption = None,
 ) -> int:
-    r"""Carry MQIS tables over into the directory: 'mqdssm plan' and 'mqdssm apply' in one.
+    r"""Migrate MQIS tables into a directory: 'mqdssm plan' and 'mqdssm apply' in one.
 
-    Broken off, 'mqdssm apply PLAN' goes on. With --to-ldif the directory stays as it is. Exit code 1 if a row
-    was rejected, refused or lost. Needs pip install 'mqdssm\[pipeline]'; with Spark, and for a database,
-    'mqdssm\[spark]' and Java 17.
+    To continue an interrupted migration, use 'mqdssm apply PLAN'. With --to-ldif the directory is not
+    changed. Exit code 1 if a row was rejected, refused or lost. Install 'mqdssm\[pipeline]'; for Spark and
+    for a database 'mqdssm\[spark]' and Java 17.
     """
     chosen = engine_of(run, engine, workers, source)
     from mqdssm.pipeline.migrate.applying import ApplyOptions

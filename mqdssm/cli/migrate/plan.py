@@ -49,36 +49,37 @@ def _option(name: str, text: str, **more: Any) -> Any:
     return typer.Option(name, help=text, **more)
 
 
-Source = Annotated[
-    str, typer.Argument(metavar="SOURCE", help="A folder of MQIS tables, or a database: jdbc:…")
-]
+Source = Annotated[str, typer.Argument(metavar="SOURCE", help="Folder of MQIS tables, or a database: jdbc:…")]
 To = Annotated[
     Path | None,
     _option(
         "--to",
-        "A new or empty folder for the plan; else one named by the time, here.",
+        "Folder of the plan: new or empty. Default: a folder named by the time, in the current one.",
         metavar="PLAN",
         show_default=False,
     ),
 ]
-Conflict = Annotated[OnConflict, _option("--on-conflict", "Objects that are there and differ.")]
+Conflict = Annotated[
+    OnConflict,
+    _option("--on-conflict", "What to do with an object that exists in the directory and differs."),
+]
 Deletes = Annotated[
     int,
     _option(
         "--allow-deletes",
-        "Delete up to N queues, machines and links that the tables do not have.",
+        "Delete up to N queues, machines and links that are not in the tables.",
         metavar="N",
         min=0,
     ),
 ]
 Computers = Annotated[
-    bool, _option("--create-computers", "Make computers for machines that the directory lacks.")
+    bool, _option("--create-computers", "Create computer objects for machines without one in the directory.")
 ]
 SidMapFile = Annotated[
     Path | None,
     _option(
         "--sid-map",
-        "Old SID -> new SID or name of an account, TOML or CSV.",
+        "Map of old SIDs to new SIDs or names of accounts, TOML or CSV.",
         metavar="FILE",
         show_default=False,
     ),
@@ -87,7 +88,7 @@ Mapping = Annotated[
     Path | None,
     _option(
         "--mapping",
-        "Names of tables and columns, code pages, database; TOML.",
+        "Names of tables and columns, code pages and database of the MQIS tables, TOML.",
         metavar="FILE",
         show_default=False,
     ),
@@ -96,8 +97,8 @@ ToLdif = Annotated[
     Path | None,
     _option(
         "--to-ldif",
-        "Also write what would be written as LDIF; without a server for an empty directory "
-        "(--naming-context, --profile).",
+        "Also write the changes as LDIF to this folder. Without a server (--naming-context, "
+        "--profile): for an empty directory.",
         metavar="DIR",
         show_default=False,
     ),
@@ -118,10 +119,10 @@ def plan(
     engine: EngineOption = EngineName.AUTO,
     workers: WorkersOption = None,
 ) -> int:
-    r"""Show what a migration of MQIS tables would do, and write it as a plan. Changes nothing.
+    r"""Compare MQIS tables with a directory, and write a plan of the migration. Changes nothing.
 
-    Exit code 1 if a row is rejected, or the plan cannot be applied as it is. Needs
-    pip install 'mqdssm\[pipeline]'; with Spark, and for a database, 'mqdssm\[spark]' and Java 17.
+    Exit code 1 if a row is rejected, or if the plan cannot be applied. Install 'mqdssm\[pipeline]'; for Spark
+    and for a database 'mqdssm\[spark]' and Java 17.
     """
     chosen = engine_of(run, engine, workers, source)
     from mqdssm.pipeline.migrate.planning import PlanRequest

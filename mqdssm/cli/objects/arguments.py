@@ -116,21 +116,24 @@ def _known_values(row: "Row | None") -> Sequence[str]:
 
 
 TypeArgument = Annotated[
-    CommandType, typer.Argument(metavar="TYPE", help="What kind of object.", show_default=False)
+    CommandType, typer.Argument(metavar="TYPE", help="Type of object.", show_default=False)
 ]
 Assignments = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="Attribute=Value…",
-        help="Names are the specification's: [b]mqdssm schema show TYPE[/] has them. Lists: with commas, or "
-        "repeated; bytes: base64 or @FILE; Security also as SDDL.",
+        help="Attributes, named as in the specification: [b]mqdssm schema show TYPE[/] lists "
+        "them. Write lists with commas, or repeat the attribute; write bytes as base64 or "
+        "@FILE, Security also as SDDL.",
         autocompletion=complete_assignment,
         show_default=False,
     ),
 ]
 AttributesOption = Annotated[
     str | None,
-    typer.Option("--attributes", "-a", metavar="A,B", help="What to read.", autocompletion=complete_list),
+    typer.Option(
+        "--attributes", "-a", metavar="A,B", help="Attributes to read.", autocompletion=complete_list
+    ),
 ]
 
 

@@ -22,8 +22,8 @@ create_app = typer.Typer(add_completion=False)
 def create(run: CommandRun, *, kind: TypeArgument, values: Assignments = None) -> None:
     """Create a queue, queue-manager, site or routing-link.
 
-    What is not given is not stored: it reads as the specification's default. The Identifier that is shown is
-    the object's: servers may make it themselves, whatever was asked for.
+    Attributes that are not given are not stored: they read as the specification's defaults. The command
+    prints the Identifier of the new object. Some servers choose it themselves, even if you give one.
     """
     from mqdssm.errors import GenericDirectoryError
     from mqdssm.events.create import REQUIRED
@@ -103,8 +103,8 @@ write_app = typer.Typer(add_completion=False)
 def write(run: CommandRun, *, kind: TypeArgument, values: Assignments = None) -> None:
     """Change attributes of one object.
 
-    One of Identifier, FullPath, Pathname, DirectoryPath, ComputerName, Name and SecurityIdentifier says which
-    object is meant (the enterprise needs none); the others are written.
+    One of Identifier, FullPath, Pathname, DirectoryPath, ComputerName, Name and SecurityIdentifier selects
+    the object; the enterprise needs none. The other attributes are written.
     """
     given = assignments_of(kind, values)
     _, changes = split_keys(kind, given)
@@ -134,7 +134,7 @@ add_command(
 
 delete_app = typer.Typer(add_completion=False)
 
-Recursive = Annotated[bool, typer.Option("--recursive", help="A queue manager: its queues, too.")]
+Recursive = Annotated[bool, typer.Option("--recursive", help="Also delete the queues of a queue manager.")]
 
 
 def delete(
@@ -142,7 +142,7 @@ def delete(
 ) -> None:
     """Delete a queue, queue-manager, site or routing-link.
 
-    One of Identifier, FullPath, Pathname, DirectoryPath, ComputerName and Name says which one.
+    One of Identifier, FullPath, Pathname, DirectoryPath, ComputerName and Name selects the object.
     """
     from mqdssm.errors import GenericDirectoryError
     from mqdssm.events.create import REQUIRED

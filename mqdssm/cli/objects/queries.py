@@ -33,9 +33,9 @@ read_app = typer.Typer(add_completion=False)
 def read(
     run: CommandRun, *, kind: TypeArgument, values: Assignments = None, attributes: AttributesOption = None
 ) -> None:
-    """Show one object: the first one that has these values.
+    """Show one object: the first one with these values.
 
-    The enterprise needs none: there is one.
+    The enterprise needs no values: there is only one.
     """
     filters = equal_filters(kind, assignments_of(kind, values))
     names = names_of(kind, attributes)
@@ -69,17 +69,20 @@ Filters = Annotated[
         "--filter",
         "-f",
         metavar="EXPRESSION",
-        help="As Label==Orders, with == != < <= > >=; several: all must hold.",
+        help="Filter such as Label==Orders, with == != < <= > >=. Repeatable: all filters must match.",
         autocompletion=complete_filter,
     ),
 ]
 Sort = Annotated[
     str | None,
     typer.Option(
-        "--sort", metavar="A,-B", help="A first; minus: largest first.", autocompletion=complete_list
+        "--sort",
+        metavar="A,-B",
+        help="Sort by A, then by B; a minus sorts in descending order.",
+        autocompletion=complete_list,
     ),
 ]
-Limit = Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help="At most N objects.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help="Maximum number of objects.")]
 
 
 def listing(
@@ -93,8 +96,8 @@ def listing(
 ) -> None:
     """List objects.
 
-    A table shows the usual attributes, JSON all of them (an array, written while it is read: also of a
-    million objects). If the search breaks off the array is not closed, and the exit code is not 0.
+    A table shows the usual attributes, JSON all of them. JSON is one array, written while the search runs.
+    If the search fails, the array is not closed and the exit code is not 0.
     """
     wanted = [filter_of(kind, text) for text in filters or ()]
     keys = sort_of(kind, sort)
@@ -162,9 +165,11 @@ def alias(
 def distribution_list(
     run: CommandRun,
     *,
-    format_name: Annotated[str, typer.Argument(metavar="DL=GUID", help="Its format name.")],
+    format_name: Annotated[
+        str, typer.Argument(metavar="DL=GUID", help="Format name of the distribution list.")
+    ],
 ) -> None:
-    """Show the format names of the queues in a distribution list, those of the lists in it included."""
+    """Show the format names of all queues in a distribution list, through nested lists."""
     from mqdssm.model.names import DistributionListFormatName, parse_format_name
 
     if not isinstance(parse_format_name(format_name), DistributionListFormatName):

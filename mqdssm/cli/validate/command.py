@@ -59,26 +59,32 @@ class FindingsFormat(StrEnum):
 
 
 FolderArgument = Annotated[
-    Path | None, typer.Argument(metavar="[DIR]", help="The folder of an export.", show_default=False)
+    Path | None, typer.Argument(metavar="[DIR]", help="Folder of an export.", show_default=False)
 ]
 MqisOption = Annotated[
-    Path | None, typer.Option("--mqis", metavar="DIR", help="A folder of MQIS tables instead.")
+    Path | None, typer.Option("--mqis", metavar="DIR", help="Folder of MQIS tables, in place of an export.")
 ]
 MappingOption = Annotated[
     Path | None,
-    typer.Option("--mapping", metavar="FILE", help="Names, code pages and form of MQIS tables; TOML."),
+    typer.Option(
+        "--mapping", metavar="FILE", help="Names, code pages and file format of the MQIS tables, TOML."
+    ),
 ]
-RulesOption = Annotated[Path | None, typer.Option("--rules", metavar="FILE", help="Rules of your own, TOML.")]
-ReportOption = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a report, HTML.")]
+RulesOption = Annotated[
+    Path | None, typer.Option("--rules", metavar="FILE", help="File with additional rules, TOML.")
+]
+ReportOption = Annotated[
+    Path | None, typer.Option("--report", metavar="FILE", help="Write a report to this file, HTML.")
+]
 FailOnOption = Annotated[
     Severity | None,
     typer.Option(
         "--fail-on",
-        help="Exit with 1 if a finding is as bad as this, or worse; error.",
+        help="Lowest severity for which the exit code is 1. Default: error.",
         show_default=False,
     ),
 ]
-ListRulesOption = Annotated[bool, typer.Option("--list-rules", help="Print the rules, and stop.")]
+ListRulesOption = Annotated[bool, typer.Option("--list-rules", help="Print the rules and exit.")]
 
 
 def validate(
@@ -98,9 +104,9 @@ def validate(
     engine: EngineOption = EngineName.AUTO,
     workers: WorkersOption = None,
 ) -> int:
-    r"""Check an export, a directory (--url) or MQIS tables by rules; exit code 1 for errors.
+    r"""Check an export, a directory (--url) or MQIS tables (--mqis). Exit code 1 if there are errors.
 
-    Needs pip install 'mqdssm\[pipeline]'; with Spark 'mqdssm\[spark]' and Java 17.
+    Install 'mqdssm\[pipeline]', or 'mqdssm\[spark]' and Java 17 for Spark.
     """
     from mqdssm.pipeline.validate.nightly.run import NightlyFiles
 

@@ -28,19 +28,28 @@ def _option(name: str, metavar: str, text: str) -> typer.models.OptionInfo:
 
 
 BaselineOption = Annotated[
-    Path | None, _option("--baseline", "FILE", "Findings that are known: they are counted, and do not fail.")
+    Path | None,
+    _option(
+        "--baseline", "FILE", "File of known findings. They are counted, and do not change the exit code."
+    ),
 ]
 NewBaselineOption = Annotated[
     Path | None,
     _option(
-        "--write-baseline", "FILE", "Write all findings as known; without --baseline none of them fails."
+        "--write-baseline",
+        "FILE",
+        "Write all findings to this file, as known findings. Without --baseline the exit code is 0.",
     ),
 ]
 HistoryOption = Annotated[
-    Path | None, _option("--history", "DIR", "Add a line for this run; say what is new since the last one.")
+    Path | None,
+    _option(
+        "--history", "DIR", "Folder of the history: add this run, and report new findings since the last run."
+    ),
 ]
 MetricsOption = Annotated[
-    Path | None, _option("--metrics", "FILE", "Write numbers of this run as OpenMetrics, for node_exporter.")
+    Path | None,
+    _option("--metrics", "FILE", "Write metrics of this run to this file, as OpenMetrics for node_exporter."),
 ]
 
 

@@ -37,44 +37,58 @@ class WatchEvent(StrEnum):
 
 Kinds = Annotated[
     list[CommandType] | None,
-    typer.Argument(metavar="[TYPE]...", help="What kinds of objects; else all.", show_default=False),
+    typer.Argument(metavar="[TYPE]...", help="Types of objects. Default: all.", show_default=False),
 ]
 StateOption = Annotated[
     Path | None,
-    typer.Option("--state", metavar="FILE", help="Where to go on: kept, so that nothing is missed."),
+    typer.Option(
+        "--state",
+        metavar="FILE",
+        help="State file: the next start continues from it, and no change is missed.",
+    ),
 ]
 Ignore = Annotated[
     list[str] | None,
-    typer.Option("--ignore", metavar="ATTRIBUTE", help="Do not tell its changes; repeatable."),
+    typer.Option(
+        "--ignore", metavar="ATTRIBUTE", help="Do not report changes of this attribute. Repeatable."
+    ),
 ]
 Events = Annotated[
-    list[WatchEvent] | None, typer.Option("--event", help="Tell only these; repeatable.", show_default=False)
+    list[WatchEvent] | None,
+    typer.Option("--event", help="Report only these events. Repeatable.", show_default=False),
 ]
 Computers = Annotated[
     list[str] | None,
-    typer.Option("--computer", metavar="NAME", help="Tell only of its queues and queue manager; repeatable."),
+    typer.Option(
+        "--computer",
+        metavar="NAME",
+        help="Report only queues and queue manager of this computer. Repeatable.",
+    ),
 ]
 Snapshot = Annotated[
-    bool, typer.Option("--snapshot", help="Where there is no state yet, tell first what exists.")
+    bool, typer.Option("--snapshot", help="At the first start, report all existing objects.")
 ]
-Once = Annotated[bool, typer.Option("--once", help="End when all that happened before was told (cron).")]
+Once = Annotated[
+    bool, typer.Option("--once", help="Exit when all changes so far have been reported, for cron.")
+]
 Execute = Annotated[
     str | None,
     typer.Option(
         "--exec",
         metavar="COMMAND",
-        help="Run it for each change, which it reads as JSON; told is what it ends with exit code 0 for.",
+        help="Run this command for each change. It reads the change as JSON and confirms it with "
+        "exit code 0.",
     ),
 ]
 Tries = Annotated[
     int,
-    typer.Option("--tries", min=1, max=1000, metavar="COUNT", help="How often a COMMAND that fails is run."),
+    typer.Option(
+        "--tries", min=1, max=1000, metavar="COUNT", help="How often COMMAND is tried for a change."
+    ),
 ]
 Limit = Annotated[
     float,
-    typer.Option(
-        "--time-limit", min=0.1, max=86_400.0, metavar="SECONDS", help="How long a COMMAND may take."
-    ),
+    typer.Option("--time-limit", min=0.1, max=86_400.0, metavar="SECONDS", help="Time limit of COMMAND."),
 ]
 Heartbeat = Annotated[
     float | None,
@@ -83,7 +97,7 @@ Heartbeat = Annotated[
         min=0.1,
         max=86_400.0,
         metavar="SECONDS",
-        help="With JSON: how often to print a line while the server is connected and nothing happens.",
+        help="With JSON output: interval of status lines while nothing changes.",
     ),
 ]
 
@@ -103,10 +117,10 @@ def watch(
     time_limit: Limit = 300.0,
     heartbeat: Heartbeat = None,
 ) -> None:
-    """Print what is created, changed and deleted, as it happens, by whomever; until Ctrl-C.
+    """Print objects that any program creates, changes or deletes, as it happens, until Ctrl-C.
 
-    What exists at the first start is not printed. With a state file the next start goes on where this one
-    ended, and prints what happened in between. JSON: one document a line.
+    Objects that exist at the first start are not printed. With a state file the next start continues where
+    this one ended, and prints the changes made in between. JSON output has one document in each line.
     """
     elements = [one.element for one in (kinds or CommandType)]
     ignored = _ignored(ignore or (), elements)

@@ -1,10 +1,12 @@
 """Messages of the library, as the command line prints them."""
 
 import json
+import logging
 
 import pytest
 
 from mqdssm.cli.exits import as_json, words_of
+from mqdssm.cli.logs import _Told
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.errors import ConfigError, DirectoryNotConnected
 
@@ -19,6 +21,7 @@ from mqdssm.errors import ConfigError, DirectoryNotConnected
         ("of no use here: user=ann,tls=x and a_user= y", "of no use here: user=ann,tls=x and a_user= y"),
         (f"user {'DOMAIN' + chr(92) + 'ann'!r} is unknown", r"user 'DOMAIN\ann' is unknown"),
         (r"\\server\share is no folder", r"\\server\share is no folder"),
+        ("name that with password_file=", "name that with --password-file"),
         ("allow_replicated=True allows it", "--allow-replicated allows it"),
     ],
 )
@@ -28,6 +31,13 @@ def test_arguments_are_options_and_backslashes_stand_once(message: str, printed:
 
 def test_no_secret_becomes_the_value_of_an_option() -> None:
     assert "hunter22" not in words_of(ConfigError("refused: password='hunter22'"))
+
+
+def test_warnings_of_the_library_have_the_same_words(capsys: pytest.CaptureFixture[str]) -> None:
+    handler = _Told()
+    words = {"msg": "no computer %r: give user=", "args": ("a" + chr(92) + "b",)}
+    handler.emit(logging.makeLogRecord({**words, "levelno": logging.WARNING}))
+    assert capsys.readouterr().err == f"warning: no computer 'a{chr(92)}b': give --user\n"
 
 
 def test_real_messages_and_hints() -> None:
