@@ -83,6 +83,8 @@ def what_differs(world: World) -> str:
     for server in servers:
         if not server.is_up:
             return f"{server.name} is down"
+        if server.is_starting:
+            return f"{server.name} waits to repeat its start"
     partitions = [
         one
         for one in world.ledger.partitions.values()

@@ -10,6 +10,7 @@ from mqdssm.engines.replication.actions import Action, Event, Perform, Performed
 from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.engines.replication.settings import Settings
 from mqdssm.engines.replication.status import ServerStatus
+from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.errors import DirectoryError
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
@@ -202,6 +203,11 @@ class SimulatedServer:
     def is_up(self) -> bool:
         """True if the server runs."""
         return self._engine is not None
+
+    @property
+    def is_starting(self) -> bool:
+        """True if the engine's start failed and waits to be repeated."""
+        return str(Timer(TimerPurpose.START)) in self._timers
 
     @property
     def is_idle(self) -> bool:
