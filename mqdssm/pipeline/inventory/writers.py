@@ -3,16 +3,18 @@
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 from mqdssm.errors import ConfigError, why_no_folder
+from mqdssm.events.durable_files import write_atomically
 from mqdssm.model.safe_text import csv_cell, printable_json, visible
 from mqdssm.pipeline.inventory.collect import RECORDS, Inventory, Record
 
+_BYTE_ORDER_MARK: Final = "\ufeff"
 _FORMULA: Final = re.compile(r"[=+\-@\t\r]")
 
 
@@ -59,6 +61,8 @@ def check_folder(folder: Path) -> None:
 def write_csv(inventory: Inventory, folder: Path) -> list[Path]:
     """Write a CSV file for each kind of record, in UTF-8 with a byte order mark for spreadsheets.
 
+    Only this user can read the files, as the page of an inventory: they say who may do what.
+
     Returns:
         The files.
 
@@ -67,17 +71,17 @@ def write_csv(inventory: Inventory, folder: Path) -> list[Path]:
     """
     check_folder(folder)
     written = []
-    try:
-        for name, records in TABLES.items():
-            path = folder / f"{name}s.csv"
-            with path.open("w", encoding="utf-8-sig", errors="backslashreplace", newline="") as file:
-                file.write(_csv_line(RECORDS[name]))
-                for record in records(inventory):
-                    file.write(_csv_line(cell(record.get(column)) for column in RECORDS[name]))
-            written.append(path)
-    except OSError as error:
-        raise ConfigError(f"{folder} cannot be written: {error.strerror or error}") from error
+    for name, records in TABLES.items():
+        path = folder / f"{name}s.csv"
+        write_atomically(path, _csv_lines(RECORDS[name], records(inventory)))
+        written.append(path)
     return written
+
+
+def _csv_lines(columns: Sequence[str], records: Iterable[Record]) -> Iterator[str]:
+    yield _BYTE_ORDER_MARK + _csv_line(columns)
+    for record in records:
+        yield _csv_line(cell(record.get(column)) for column in columns)
 
 
 def _csv_line(cells: Iterable[str]) -> str:

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +169,8 @@ def test_csv_holds_what_json_holds(tmp_path) -> None:
     paths = write_csv(found, folder)
     whole = records(found)
     assert {path.stem for path in paths} == {f"{name}s" for name in TABLES}
+    if os.name == "posix":  # who may do what is not for everybody
+        assert {stat.S_IMODE(path.stat().st_mode) for path in paths} == {0o600}
     for name in TABLES:
         with (folder / f"{name}s.csv").open(encoding="utf-8-sig", newline="") as file:
             rows = list(csv.DictReader(file))
