@@ -76,6 +76,14 @@ def spark(shared_spark: Shared) -> "SparkSession":
 
 
 @pytest.fixture(params=["local", "spark"])
+def engine(request) -> str:
+    """Each of the engines, for ``--engine``."""
+    if request.param == "spark":
+        request.getfixturevalue("spark")
+    return str(request.param)
+
+
+@pytest.fixture(params=["local", "spark"])
 def runner(request, monkeypatch) -> Runner:
     """Each of the runners; the local one has processes, though there is little to do."""
     if request.param == "spark":

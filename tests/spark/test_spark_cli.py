@@ -23,13 +23,11 @@ from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.pipeline.migrate.report import MigrationReport
 
 
-@pytest.fixture(params=["local", "spark"])
-def engine(request, monkeypatch) -> str:
+@pytest.fixture
+def engine(engine, monkeypatch) -> str:
     """Each of the engines: the commands use it."""
-    if request.param == "spark":
-        request.getfixturevalue("spark")
-    monkeypatch.setattr(sys.modules[__name__], "ENGINE", ("--engine", request.param))
-    return str(request.param)
+    monkeypatch.setattr(sys.modules[__name__], "ENGINE", ("--engine", engine))
+    return engine
 
 
 ENGINE: tuple[str, ...] = ()

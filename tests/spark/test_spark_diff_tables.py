@@ -75,12 +75,12 @@ def moved(source: Path, target: Path, sids: SidMap) -> None:
         (target / file.name).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def test_old_sids_are_those_of_the_new_domain(spark, samples, server, tmp_path):
+def test_old_sids_are_those_of_the_new_domain(engine, samples, server, tmp_path):
     new = [str(SAMPLE.user_sid(number)) for number in range(SAMPLE.users)]
     domain = str(SAMPLE.domain_sid)
     moved(samples / "mqis", tmp_path / "old", SidMap(domains={domain: OLD_DOMAIN}))
     login = environment_of(server)
-    types = ["--type", "user", "--type", "queue"]
+    types = ["--type", "user", "--type", "queue", "--engine", engine]
     told = invoke(tmp_path / "old", server.url, "-o", "json", *types, code=1, **login)
     summary = json.loads(told.stdout.splitlines()[-1])
     assert summary["different"] > 0  # owners of queues
@@ -94,14 +94,14 @@ def test_old_sids_are_those_of_the_new_domain(spark, samples, server, tmp_path):
     names = [elements.user_name(SAMPLE, number) for number in range(SAMPLE.users)]
     lines = [f'"{sid}" = "{name}"\n' for sid, name in zip(old, names, strict=True)]
     (tmp_path / "names.toml").write_text("[sids]\n" + "".join(lines))
-    by_name = ["--sid-map", tmp_path / "names.toml", "--type", "user"]
+    by_name = ["--sid-map", tmp_path / "names.toml", "--type", "user", "--engine", engine]
     assert invoke(tmp_path / "old", server.url, *by_name, **login).stdout == "no differences\n"
     refused = invoke(tmp_path / "old", samples / "mqis", *by_name, code=6)
     assert "only a directory tells which SIDs they have" in refused.stderr
 
 
 @pytest.mark.soak
-def test_other_names_and_code_pages(spark, samples, server, tmp_path):
+def test_other_names_and_code_pages(engine, samples, server, tmp_path):
     folder = tmp_path / "renamed"
     folder.mkdir()
     for file in (samples / "mqis").iterdir():
@@ -116,14 +116,14 @@ def test_other_names_and_code_pages(spark, samples, server, tmp_path):
         'encoding = "gb18030"\n[tables.Queue]\ntable = "Schlangen"\n'
         'columns = { PROPID_Q_LABEL = "Bezeichnung" }\n'
     )
-    login = environment_of(server)
-    assert invoke(folder, server.url, "--mapping", mapping, **login).stdout == "no differences\n"
-    told = invoke(folder, server.url, "--mapping", mapping, "-o", "json", **login)
+    login, on = environment_of(server), ("--engine", engine)
+    assert invoke(folder, server.url, "--mapping", mapping, *on, **login).stdout == "no differences\n"
+    told = invoke(folder, server.url, "--mapping", mapping, *on, "-o", "json", **login)
     summary = json.loads(told.stdout.splitlines()[-1])
     assert summary["a"]["objects"] == summary["b"]["objects"] > SAMPLE.queues
     with (folder / "Schlangen.jsonl").open("ab") as file:  # what cannot be read is told
         file.write(b'{"PROPID_Q_INSTANCE": "\xff"}\n')
-    told = invoke(folder, server.url, "--mapping", mapping, "-o", "json", code=1, **login)
+    told = invoke(folder, server.url, "--mapping", mapping, *on, "-o", "json", code=1, **login)
     (line, _) = map(json.loads, told.stdout.splitlines())
     assert (line["what"], line["type"]) == ("missing", "queue")
     assert "no text of code page gb18030" in line["object"]["Unreadable"][0]

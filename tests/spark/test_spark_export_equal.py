@@ -24,14 +24,6 @@ def rows(folder: Path, manifest: Manifest, name: str) -> list[dict]:
     return pa.concat_tables(tables).to_pylist()
 
 
-@pytest.fixture(params=["local", "spark"])
-def engine(request) -> str:
-    """Each of the engines."""
-    if request.param == "spark":
-        request.getfixturevalue("spark")
-    return str(request.param)
-
-
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("queues", SIZES)
 def test_openldap(engine, tmp_path, queues, partitions) -> None:

@@ -1,4 +1,4 @@
-"""The command plan, with the session that all tests of Spark share; what workers do is in tests/servers."""
+"""The command plan on both engines; what workers do is in tests/servers."""
 
 import json
 import re
@@ -20,11 +20,11 @@ def invoke(*args, code=0, **environment):
     return result
 
 
-def test_a_plan_on_the_command_line(spark, enterprise, login, tmp_path):
+def test_a_plan_on_the_command_line(engine, enterprise, login, tmp_path):
     generate(
         EnterprisePlan(sites=2, machines=5, queues=20, users=1, seed=4), tmp_path / "mqis", SampleForm.MQIS
     )
-    command = ["plan", tmp_path / "mqis", "--to", tmp_path / "plan", "--create-computers"]
+    command = ["plan", tmp_path / "mqis", "--to", tmp_path / "plan", "--create-computers", "--engine", engine]
     command += ["--on-conflict", "skip"]  # the directory has a Paris of its own
     result = invoke(*command, "--to-ldif", tmp_path / "ldif", code=1, **login)
     lines = [line.split() for line in result.stdout.splitlines()]
@@ -39,6 +39,7 @@ def test_a_plan_on_the_command_line(spark, enterprise, login, tmp_path):
 
     plan = MigrationPlan.load(tmp_path / "plan")
     assert plan.total["add"] == 27
+    assert plan.engine == engine
     secret = enterprise.server.password
     assert not any(
         secret in path.read_text(errors="replace") for path in (tmp_path / "plan").rglob("*.json*")
@@ -47,13 +48,13 @@ def test_a_plan_on_the_command_line(spark, enterprise, login, tmp_path):
     assert "holds a plan already: name another folder" in again.stderr
 
 
-def test_ldif_without_a_server(spark, tmp_path, monkeypatch):
+def test_ldif_without_a_server(engine, tmp_path, monkeypatch):
     for name in ("URL", "CONFIG", "CONNECTION"):
         monkeypatch.delenv(f"MQDSSM_{name}", raising=False)
     generate(
         EnterprisePlan(sites=2, machines=5, queues=20, users=0, seed=4), tmp_path / "mqis", SampleForm.MQIS
     )
-    command = ["plan", tmp_path / "mqis", "--to", tmp_path / "plan", "--create-computers"]
+    command = ["plan", tmp_path / "mqis", "--to", tmp_path / "plan", "--create-computers", "--engine", engine]
     command += ["--to-ldif", tmp_path / "ldif"]
     refused = invoke(*command, code=2)
     assert "it needs the root of the names, as --naming-context DC=example,DC=com" in refused.stderr

@@ -3,7 +3,6 @@
 import csv
 import json
 
-import pytest
 from typer.testing import CliRunner
 
 from mqdssm.cli.main import app
@@ -16,14 +15,15 @@ def invoke(*args, code=0, **environment):
     return result
 
 
-def test_report_and_inventory(spark, enterprise, login, tmp_path):
+def test_report_and_inventory(engine, enterprise, login, tmp_path):
     folder, report, page = tmp_path / "export", tmp_path / "report.html", tmp_path / "inventory.html"
-    invoke("export", "--type", "all", "--to", str(folder), **login)
-    invoke("validate", str(folder), "--report", str(report))
+    on = ("--engine", engine)
+    invoke("export", "--type", "all", "--to", str(folder), *on, **login)
+    invoke("validate", str(folder), "--report", str(report), *on)
     text = report.read_text(encoding="utf-8")
     assert "Paris" in text
     assert "Link Oslo to Paris, cost 7" in text or "Link Paris to Oslo, cost 7" in text
-    result = invoke("inventory", str(folder), "--html", str(page), "--csv", str(tmp_path / "csv"))
+    result = invoke("inventory", str(folder), "--html", str(page), "--csv", str(tmp_path / "csv"), *on)
     assert [
         line.split()[:4] for line in result.stdout.splitlines() if line.startswith(("Oslo", "Paris"))
     ] == [
@@ -37,8 +37,7 @@ def test_report_and_inventory(spark, enterprise, login, tmp_path):
         }
 
 
-@pytest.mark.parametrize("engine", ["local", "spark"])
-def test_inventory_of_a_directory(spark, enterprise, login, engine):
+def test_inventory_of_a_directory(engine, enterprise, login):
     result = invoke("inventory", "-o", "json", "--engine", engine, **login)
     found = [json.loads(line) for line in result.stdout.splitlines()]
     assert found[0]["engine"] == engine
@@ -46,7 +45,7 @@ def test_inventory_of_a_directory(spark, enterprise, login, engine):
     assert machines == {"web01": 2, "web02": 1}
 
 
-def test_no_source_two_sources_and_files_that_cannot_be(spark, tmp_path):
+def test_no_source_two_sources_and_files_that_cannot_be(tmp_path):
     assert "nothing to list" in invoke("inventory", code=2).stderr
     assert "one source" in invoke("inventory", "a", "--mqis", "b", code=2).stderr
     for command in ("inventory", "validate"):
