@@ -4,6 +4,7 @@
 #
 # The connection is that of mqdssm: MQDSSM_URL, MQDSSM_USER, MQDSSM_PASSWORD_FILE, MQDSSM_CA_FILE, ….
 #   NIGHTLY_DIR       folder of all that is kept                                     /data
+#   NIGHTLY_BASELINE  baseline, which has to be there if it is named here            DIR/known.jsonl
 #   NIGHTLY_RULES     file of rules, with suppressions and thresholds                DIR/rules.toml, if it is there
 #   NIGHTLY_METRICS   file of metrics; for node_exporter in its textfile folder      DIR/mqdssm.prom
 #   NIGHTLY_KEEP      exports that are kept                                          7
@@ -15,8 +16,12 @@ DIR=${NIGHTLY_DIR:-/data}
 RULES=${NIGHTLY_RULES:-$DIR/rules.toml}
 METRICS=${NIGHTLY_METRICS:-$DIR/mqdssm.prom}
 KEEP=${NIGHTLY_KEEP:-7}
-BASELINE=$DIR/known.jsonl
+BASELINE=${NIGHTLY_BASELINE:-$DIR/known.jsonl}
 
+if [ -n "${NIGHTLY_BASELINE:-}" ] && [ ! -r "$BASELINE" ]; then
+    echo "error: the baseline $BASELINE cannot be read: make it with mqdssm validate --write-baseline" >&2
+    exit 2
+fi
 mkdir -p "$DIR/exports"
 export=$DIR/exports/$(date -u +%Y-%m-%dT%H%M%SZ)
 mqdssm export --to "$export"

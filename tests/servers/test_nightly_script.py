@@ -1,10 +1,12 @@
 """The script for every night, and those who start it: a CI job, systemd, a CronJob."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -15,6 +17,7 @@ from support.project.source_tree import ROOT
 from support.servers.plain_ldap import PlainLdap
 
 import mqdssm
+from mqdssm.pipeline.validate.nightly.baseline import Baseline
 from mqdssm.testing import OpenLdapServer
 
 SCRIPT = ROOT / "docker" / "mqdssm" / "nightly.sh"
@@ -96,12 +99,21 @@ def test_the_job_of_gitlab_runs_its_script(settings: dict[str, str], tmp_path: P
     for name, value in job["variables"].items():
         variables[name] = Template(value).substitute(given)
     variables |= {name: settings[name] for name in ("MQDSSM_URL", "MQDSSM_USER")}
-    for line in job["script"]:
-        status, output = night(["sh", "-c", line.replace(IN_IMAGE, str(SCRIPT))], **variables)
-        assert status == 0, output
+    (line,) = job["script"]
+    command = ["sh", "-c", line.replace(IN_IMAGE, str(SCRIPT))]
+    folder = tmp_path / "nightly"
+    status, output = night(command, **variables)
+    assert status == 2, output  # a baseline that is named and missing is not made anew
+    assert "known.jsonl cannot be read" in output
+    assert not folder.exists()
+    Baseline.of([], datetime.now(UTC)).write(tmp_path / "known.jsonl")
+    status, output = night(command, **variables)
+    assert status == 0, output
     for path in job["artifacts"]["paths"]:
         assert (tmp_path / path).is_file()
-    assert (tmp_path / job["cache"]["paths"][0] / "history" / "runs.jsonl").is_file()
+    (kept,) = job["cache"]["paths"]
+    assert len((tmp_path / kept / "history" / "runs.jsonl").read_text().splitlines()) == 1
+    assert not (folder / "known.jsonl").exists()
 
 
 def test_the_unit_of_systemd_is_sound_and_its_settings_are_those_of_the_script(
@@ -114,13 +126,20 @@ def test_the_unit_of_systemd_is_sound_and_its_settings_are_those_of_the_script(
     variables = dict(one.split("=", 1) for line in lines for one in line.split())
     assert variables["MQDSSM_PASSWORD_FILE"] == "%d/ldap-password"
     assert set(variables) <= {*settings, "NIGHTLY_METRICS"}
+    assert "DynamicUser" not in re.findall(r"^\w+", unit, re.MULTILINE)  # node_exporter reads the metrics
+    assert "StateDirectoryMode=0755" in unit
     moved = {name: value.replace("/var/lib/mqdssm", str(tmp_path)) for name, value in variables.items()}
     status, output = night(["sh", str(SCRIPT)], **moved | {k: v for k, v in settings.items() if k[0] == "M"})
     assert status == 0, output
-    assert (tmp_path / "mqdssm.prom").stat().st_mode & 0o777 == 0o644
+    made = {one.name: one.stat().st_mode & 0o777 for one in (tmp_path / "mqdssm.prom").parent.iterdir()}
+    assert made.pop("mqdssm.prom") == 0o644
+    assert {mode & 0o077 for name, mode in made.items() if name != "password"} == {0}
     program = shutil.which("systemd-analyze")
     if program is None:
         pytest.skip("there is no systemd-analyze")
     units = [NIGHTLY / "mqdssm-nightly.service", NIGHTLY / "mqdssm-nightly.timer"]
     done = subprocess.run([program, "verify", *units], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+    (when,) = re.findall("^OnCalendar=(.*)$", units[1].read_text(), re.MULTILINE)
+    done = subprocess.run([program, "calendar", when], capture_output=True, text=True, check=False)
+    assert f"Normalized form: {when}\n" in done.stdout

@@ -81,6 +81,20 @@ def test_what_a_baseline_knows_does_not_fail_and_stays_visible(night: Any, tmp_p
     assert (states.count("new"), states.count("unchanged")) == (30, 200)
 
 
+def test_a_baseline_of_equal_findings_is_left_as_it_is(night: Any, tmp_path: Path) -> None:
+    """So it can be kept in version control, though every night writes it."""
+    known = tmp_path / "known.jsonl"
+    night(NightlyFiles(new_baseline=known))
+    first = known.read_bytes()
+    night(NightlyFiles(baseline=known, new_baseline=known), days=1)
+    assert known.read_bytes() == first
+    night(NightlyFiles(baseline=known, new_baseline=known), 201, days=2)
+    assert known.read_bytes() != first
+    known.write_text("damaged")
+    night(NightlyFiles(new_baseline=known))
+    assert known.read_bytes() == first
+
+
 def test_a_file_of_rules_suppresses_and_allows(night: Any, tmp_path: Path) -> None:
     _, findings, _ = night(NightlyFiles())
     one = next(found for found in findings if found.guid)

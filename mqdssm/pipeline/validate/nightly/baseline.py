@@ -3,6 +3,7 @@
 JSON Lines: a head with the version and the moment, then a line for each identity, sorted.
 """
 
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -78,6 +79,17 @@ class Baseline:
         head = {"mqdssm-baseline": VERSION, "made": self.made.isoformat() if self.made else None}
         lines = (_line(self.findings[key]) for key in sorted(self.findings))
         write_atomically(path, chain((json.dumps(head) + "\n",), lines))
+
+    def write_if_changed(self, path: Path) -> None:
+        """Write the file, unless it has the same findings: then it stays as it is, with its moment.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        with contextlib.suppress(ConfigError):  # there is none, or it is damaged
+            if Baseline.load(path).findings == self.findings:
+                return
+        self.write(path)
 
     @classmethod
     def load(cls, path: Path) -> "Baseline":

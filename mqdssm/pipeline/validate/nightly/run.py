@@ -180,7 +180,7 @@ class NightlyRun:
                 one.finding for one in judge.judged(findings) if one.state is not FindingState.SUPPRESSED
             )
             made = Baseline.of(accepted, summary.started)
-            made.write(self.files.new_baseline)
+            made.write_if_changed(self.files.new_baseline)
             if self.files.baseline is None:
                 judge = FindingAssessor(judge.now, made, judge.suppressions)
         counts = StateCounts.of_summary(summary) if judge.is_idle else StateCounts.of(judge, findings)
