@@ -9,14 +9,7 @@ from functools import partial
 from threading import Lock
 from typing import Final, Generic, Protocol, TypeVar
 
-from mqdssm.engines.replication.operations import (
-    ListObjects,
-    ObjectRead,
-    ObjectsListed,
-    Operation,
-    ReadObject,
-    Result,
-)
+from mqdssm.engines.replication import operations as ops
 from mqdssm.errors import DecodeError, DirectoryError, MappingError
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import is_failure
@@ -147,7 +140,7 @@ class DirectoryKeys:
     """
 
     def __init__(
-        self, perform: Callable[[Operation], Result], *, clock: Callable[[], float] = time.monotonic
+        self, perform: Callable[[ops.Operation], ops.Result], *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._perform = perform
         self._machines: Final = _Answers[Guid, TrustedSender | None](clock)
@@ -182,12 +175,12 @@ class DirectoryKeys:
                 yield from site.as_machine(machine)
 
     def _machine(self, identifier: Guid) -> TrustedSender | None:
-        read = self._perform(ReadObject(object_type=ObjectType.MACHINE, identifier=identifier))
-        return None if not isinstance(read, ObjectRead) or is_failure(read.status) else _sender(read)
+        read = self._perform(ops.ReadObject(object_type=ObjectType.MACHINE, identifier=identifier))
+        return None if not isinstance(read, ops.ObjectRead) or is_failure(read.status) else _sender(read)
 
     def _read_sites(self) -> tuple["_Site", ...]:
-        listed = self._perform(ListObjects(object_type=ObjectType.SITE, partition_id=PEC_PARTITION_ID))
-        found = listed.objects if isinstance(listed, ObjectsListed) else ()
+        listed = self._perform(ops.ListObjects(object_type=ObjectType.SITE, partition_id=PEC_PARTITION_ID))
+        found = listed.objects if isinstance(listed, ops.ObjectsListed) else ()
         made = ((one.identifier, _controller(_values(one), one.identifier)) for one in found)
         return tuple(_Site(site, psc) for site, psc in made if site is not None and psc.machine_name)
 
@@ -195,9 +188,9 @@ class DirectoryKeys:
         """Return the machine of a site's PSC from the site's own partition, or None (kept in outages)."""
         role = int(Service.PSC | Service.PEC)
         listed = self._perform(
-            ListObjects(object_type=ObjectType.MACHINE, partition_id=site.identifier, service=role)
+            ops.ListObjects(object_type=ObjectType.MACHINE, partition_id=site.identifier, service=role)
         )
-        machines = map(_sender, listed.objects if isinstance(listed, ObjectsListed) else ())
+        machines = map(_sender, listed.objects if isinstance(listed, ops.ObjectsListed) else ())
         named = (one for one in machines if one is not None and site.controller.is_called(one.machine_name))
         return (next(named, None),)
 
@@ -266,7 +259,7 @@ class _Answers(Generic[_K, _V]):
         return answer
 
 
-def _sender(machine: ObjectRead) -> TrustedSender | None:
+def _sender(machine: ops.ObjectRead) -> TrustedSender | None:
     """Return a machine as a sender; None if it has no name."""
     values = _values(machine)
     name = _text(values.get(Propid.QM_PATHNAME))
@@ -289,7 +282,7 @@ def _controller(values: Mapping[Propid, PropertyValue], site: Guid | None) -> Tr
     )
 
 
-def _values(read: ObjectRead) -> dict[Propid, PropertyValue]:
+def _values(read: ops.ObjectRead) -> dict[Propid, PropertyValue]:
     return dict(read.properties or ())
 
 

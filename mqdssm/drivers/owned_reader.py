@@ -7,17 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from mqdssm.drivers.threads import EventCounts
-from mqdssm.engines.notification.actions import (
-    AllRead,
-    NotRead,
-    Operation,
-    QueueManagerRead,
-    QueueRead,
-    ReadAll,
-    ReadQueue,
-    ReadQueueManager,
-    Result,
-)
+from mqdssm.engines.notification import actions as do
 from mqdssm.errors import DirectoryError
 from mqdssm.events.facade import Directory
 from mqdssm.model.elements import Queue, QueueManager
@@ -63,24 +53,24 @@ class OwnedReader:
         """Directory servers that messages may name: `ReceiverSettings.servers`."""
         return frozenset(self._servers)
 
-    def perform(self, operation: Operation) -> Result:
+    def perform(self, operation: do.Operation) -> do.Result:
         """Perform one read; errors of the directory are returned as `NotRead`."""
         self.counts.add(type(operation).__name__)
         try:
             match operation:
-                case ReadQueue(server=str(server)) | ReadQueueManager(server=str(server)) if (
+                case do.ReadQueue(server=str(server)) | do.ReadQueueManager(server=str(server)) if (
                     server.casefold() not in self._servers
                 ):
-                    return NotRead(reason=f"directory server {server} is on the list, but not known here")
-                case ReadQueue(identifier=identifier, server=server):
-                    return QueueRead(queue=self._queue(self._of(server), identifier))
-                case ReadQueueManager(server=server):
-                    return QueueManagerRead(manager=self._manager(self._of(server))[0])
-                case ReadAll():
+                    return do.NotRead(reason=f"directory server {server} is on the list, but not known here")
+                case do.ReadQueue(identifier=identifier, server=server):
+                    return do.QueueRead(queue=self._queue(self._of(server), identifier))
+                case do.ReadQueueManager(server=server):
+                    return do.QueueManagerRead(manager=self._manager(self._of(server))[0])
+                case do.ReadAll():
                     return self._all()
         except DirectoryError as error:
             log.warning("the own objects could not be read: %s", error)
-            return NotRead(reason=str(error))
+            return do.NotRead(reason=str(error))
 
     def _of(self, server: str | None) -> Directory:
         return self._directory if server is None else self._servers[server.casefold()]
@@ -98,13 +88,13 @@ class OwnedReader:
             return OwnedQueueManager.of(found, found.computer_name or ""), found.full_path
         return None, None
 
-    def _all(self) -> AllRead:
+    def _all(self) -> do.AllRead:
         manager, place = self._manager(self._directory)
         if manager is None or place is None:
-            return AllRead(manager=None)
+            return do.AllRead(manager=None)
         found = self._directory.search(Queue, attributes=QUEUE_ATTRIBUTES, below=place)
         queues = tuple(queue for queue in map(_owned, found) if queue is not None)
-        return AllRead(manager=manager, queues=queues)
+        return do.AllRead(manager=manager, queues=queues)
 
 
 def _owned(queue: Queue) -> OwnedQueue | None:

@@ -6,78 +6,16 @@ All stores pass the contract in ``tests/support/store/contract.py``. It checks t
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, Protocol, get_args, overload
+from typing import Any, Final, Protocol, get_args
 
-from mqdssm.engines.replication.operations import (
-    Answer,
-    Applied,
-    ApplyChanges,
-    ChangesFound,
-    CreateObject,
-    DeleteObject,
-    Done,
-    FindForeign,
-    ForeignFound,
-    HasObjects,
-    ListObjects,
-    LoadState,
-    LookupChanges,
-    MarkPartition,
-    ObjectOutcome,
-    ObjectRead,
-    ObjectsListed,
-    Operation,
-    PersistedState,
-    PurgeDeletedObjects,
-    ReadObject,
-    Recover,
-    Recovered,
-    RemoveNeighbor,
-    RemovePartition,
-    Result,
-    SaveNeighbor,
-    SavePartition,
-    SweepPartition,
-    UpdateObject,
-)
+from mqdssm.engines.replication import operations as ops
 from mqdssm.model.hresults import Hresult
 
 
 class Store(Protocol):
     """A directory for the replication engine ([MC-MQDSRP] 3.1.1)."""
 
-    @overload
-    def perform(self, operation: LoadState) -> PersistedState: ...
-    @overload
-    def perform(
-        self,
-        operation: SavePartition
-        | RemovePartition
-        | SaveNeighbor
-        | RemoveNeighbor
-        | PurgeDeletedObjects
-        | MarkPartition
-        | SweepPartition,
-    ) -> Done: ...
-    @overload
-    def perform(self, operation: Recover) -> Recovered: ...
-    @overload
-    def perform(self, operation: CreateObject | UpdateObject | DeleteObject) -> ObjectOutcome: ...
-    @overload
-    def perform(self, operation: ReadObject) -> ObjectRead: ...
-    @overload
-    def perform(self, operation: ListObjects) -> ObjectsListed: ...
-    @overload
-    def perform(self, operation: HasObjects) -> Answer: ...
-    @overload
-    def perform(self, operation: ApplyChanges) -> Applied: ...
-    @overload
-    def perform(self, operation: LookupChanges) -> ChangesFound: ...
-    @overload
-    def perform(self, operation: FindForeign) -> ForeignFound: ...
-    @overload
-    def perform(self, operation: Operation) -> Result: ...
-    def perform(self, operation: Operation) -> Result:
+    def perform(self, operation: ops.Operation) -> ops.Result:
         """Perform one operation; its result is durable when this returns.
 
         Raises:
@@ -90,45 +28,46 @@ class Store(Protocol):
         ...
 
 
-METHODS: Final[Mapping[type[Operation], str]] = MappingProxyType(
+METHODS: Final[Mapping[type[ops.Operation], str]] = MappingProxyType(
     {
-        LoadState: "_load_state",
-        SavePartition: "_save_partition",
-        RemovePartition: "_remove_partition",
-        SaveNeighbor: "_save_neighbor",
-        RemoveNeighbor: "_remove_neighbor",
-        Recover: "_recover",
-        CreateObject: "_create",
-        UpdateObject: "_update",
-        DeleteObject: "_delete",
-        ReadObject: "_read",
-        ListObjects: "_list",
-        HasObjects: "_has_objects",
-        ApplyChanges: "_apply_changes",
-        LookupChanges: "_lookup_changes",
-        PurgeDeletedObjects: "_purge",
-        MarkPartition: "_mark",
-        SweepPartition: "_sweep",
-        FindForeign: "_find_foreign",
+        ops.LoadState: "_load_state",
+        ops.SavePartition: "_save_partition",
+        ops.RemovePartition: "_remove_partition",
+        ops.SaveNeighbor: "_save_neighbor",
+        ops.RemoveNeighbor: "_remove_neighbor",
+        ops.Recover: "_recover",
+        ops.CreateObject: "_create",
+        ops.UpdateObject: "_update",
+        ops.DeleteObject: "_delete",
+        ops.ReadObject: "_read",
+        ops.ListObjects: "_list",
+        ops.HasObjects: "_has_objects",
+        ops.ApplyChanges: "_apply_changes",
+        ops.LookupChanges: "_lookup_changes",
+        ops.PurgeDeletedObjects: "_purge",
+        ops.MarkPartition: "_mark",
+        ops.SweepPartition: "_sweep",
+        ops.FindForeign: "_find_foreign",
     }
 )
 """Name of the method of every store that performs each operation."""
 
-FULL: Final[Mapping[type[Operation], Result]] = MappingProxyType(
+FULL: Final[Mapping[type[ops.Operation], ops.Result]] = MappingProxyType(
     {
         **dict.fromkeys(
-            (CreateObject, UpdateObject, DeleteObject), ObjectOutcome(status=Hresult.MQ_ERROR_DS_IS_FULL)
+            (ops.CreateObject, ops.UpdateObject, ops.DeleteObject),
+            ops.ObjectOutcome(status=Hresult.MQ_ERROR_DS_IS_FULL),
         ),
-        ApplyChanges: Applied(count=0, status=Hresult.MQ_ERROR_DS_IS_FULL),
+        ops.ApplyChanges: ops.Applied(count=0, status=Hresult.MQ_ERROR_DS_IS_FULL),
     }
 )
 """Results of changes when the directory is full (decision R66); other operations raise, and are repeated."""
 
-if set(METHODS) != set(get_args(Operation)):
+if set(METHODS) != set(get_args(ops.Operation)):
     raise ValueError("an operation of the engine has no method, or a method no operation")
 
 
-def performers(store: object) -> Mapping[type[Operation], Callable[[Any], Result]]:
+def performers(store: object) -> Mapping[type[ops.Operation], Callable[[Any], ops.Result]]:
     """Return the methods of a store that perform the operations.
 
     Raises:

@@ -3,23 +3,14 @@
 from pathlib import Path
 from typing import ClassVar
 
+from mqdssm.testing import openldap_config
 from mqdssm.testing.accounts import Accounts, connect_as_owner
-from mqdssm.testing.openldap_config import (
-    DATABASE_BYTES_MAX,
-    DEFAULT_BASE_DN,
-    START_SCRIPT,
-    OpenLdapOptions,
-    ServerFolder,
-    load_files,
-    require_software,
-    temporary_folder,
-)
 from mqdssm.testing.openldap_start import START_WAIT_S, chosen_ports, failure
 from mqdssm.testing.server import LocalServer
 from mqdssm.testing.supervised import ServerState
 
 
-class OpenLdapServer(LocalServer[ServerFolder]):
+class OpenLdapServer(LocalServer[openldap_config.ServerFolder]):
     r"""A private slapd; a context manager.
 
     It listens on loopback and on a socket in a private folder. It has the schema, the indexes and the base
@@ -42,14 +33,14 @@ class OpenLdapServer(LocalServer[ServerFolder]):
 
     NOUN: ClassVar = "LDAP server"
     PROGRAM: ClassVar = "slapd"
-    SCRIPT: ClassVar = START_SCRIPT
+    SCRIPT: ClassVar = openldap_config.START_SCRIPT
     WAIT_S: ClassVar = START_WAIT_S
 
     def __init__(
         self,
         folder: str | Path | None = None,
         *,
-        base_dn: str = DEFAULT_BASE_DN,
+        base_dn: str = openldap_config.DEFAULT_BASE_DN,
         durable: bool = True,
         unique: bool = True,
         deref: bool = True,
@@ -58,7 +49,7 @@ class OpenLdapServer(LocalServer[ServerFolder]):
         replication: bool = False,
         idle_timeout_s: int = 0,
         size_limit: int | None = None,
-        database_bytes_max: int = DATABASE_BYTES_MAX,
+        database_bytes_max: int = openldap_config.DATABASE_BYTES_MAX,
         port: int = 0,
         ldaps_port: int = 0,
         restart: bool = False,
@@ -81,7 +72,7 @@ class OpenLdapServer(LocalServer[ServerFolder]):
             ldaps_port: TCP port for ldaps; 0 takes a free one.
             restart: start slapd again when it dies by a signal (not after `kill` and `stop`).
         """
-        self.options = OpenLdapOptions(
+        self.options = openldap_config.OpenLdapOptions(
             base_dn=base_dn,
             durable=durable,
             unique=unique,
@@ -100,7 +91,7 @@ class OpenLdapServer(LocalServer[ServerFolder]):
         self.password = ""
         self._ports: tuple[int, int] | None = None
         self._accounts: Accounts | None = None
-        kept = None if folder is None else ServerFolder(Path(folder).absolute())
+        kept = None if folder is None else openldap_config.ServerFolder(Path(folder).absolute())
         super().__init__(kept, restart=restart)
 
     @property
@@ -148,7 +139,7 @@ class OpenLdapServer(LocalServer[ServerFolder]):
         with self._lock:
             self.stop()
             try:
-                load_files(self._made_folder, self.base_dn, files)
+                openldap_config.load_files(self._made_folder, self.base_dn, files)
             finally:
                 self.start()
             self._accounts = None  # the loaded directory has other accounts
@@ -161,7 +152,7 @@ class OpenLdapServer(LocalServer[ServerFolder]):
             return self._accounts
 
     def _require_software(self) -> None:
-        require_software()
+        openldap_config.require_software()
 
     def _address_is_given(self) -> bool:
         return bool(self.options.port and self.options.ldaps_port)
@@ -169,10 +160,10 @@ class OpenLdapServer(LocalServer[ServerFolder]):
     def _forget_address(self) -> None:
         self._ports = None
 
-    def _new_folder(self) -> ServerFolder:
-        return temporary_folder()
+    def _new_folder(self) -> openldap_config.ServerFolder:
+        return openldap_config.temporary_folder()
 
-    def _settle(self, folder: ServerFolder) -> dict[str, str]:
+    def _settle(self, folder: openldap_config.ServerFolder) -> dict[str, str]:
         self.password = folder.make(self.options)
         self._ports = chosen_ports(self.options)
         return folder.environment(self.options, *self._ports)

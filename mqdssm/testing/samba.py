@@ -4,27 +4,16 @@ from pathlib import Path
 from typing import ClassVar
 
 from mqdssm.errors import ConfigError
+from mqdssm.testing import samba_config
 from mqdssm.testing.accounts import connect_over_tls
 from mqdssm.testing.openldap_start import AddressTakenError
 from mqdssm.testing.samba_accounts import DomainAccounts
-from mqdssm.testing.samba_config import (
-    DEFAULT_DOMAIN,
-    DEFAULT_HOST,
-    DEFAULT_REALM,
-    SERVICES,
-    START_SCRIPT,
-    ControllerFolder,
-    SambaOptions,
-    require_software,
-    template,
-    temporary_folder,
-)
 from mqdssm.testing.samba_start import START_WAIT_S, failure, free_address, taken_port
 from mqdssm.testing.server import LocalServer
 from mqdssm.testing.supervised import ServerState
 
 
-class SambaDomainController(LocalServer[ControllerFolder]):
+class SambaDomainController(LocalServer[samba_config.ControllerFolder]):
     r"""A private domain controller; a context manager. Needs Linux and root.
 
     The domain is created once per machine (5 s) and kept in the user's cache folder. Each controller starts
@@ -54,18 +43,18 @@ class SambaDomainController(LocalServer[ControllerFolder]):
 
     NOUN: ClassVar = "domain controller"
     PROGRAM: ClassVar = "samba"
-    SCRIPT: ClassVar = START_SCRIPT
+    SCRIPT: ClassVar = samba_config.START_SCRIPT
     WAIT_S: ClassVar = START_WAIT_S
 
     def __init__(
         self,
         folder: str | Path | None = None,
         *,
-        realm: str = DEFAULT_REALM,
-        domain: str = DEFAULT_DOMAIN,
-        host: str = DEFAULT_HOST,
+        realm: str = samba_config.DEFAULT_REALM,
+        domain: str = samba_config.DEFAULT_DOMAIN,
+        host: str = samba_config.DEFAULT_HOST,
         strong_auth: str = "yes",
-        services: tuple[str, ...] = SERVICES,
+        services: tuple[str, ...] = samba_config.SERVICES,
         kerberos: bool = False,
         address: str = "",
         restart: bool = False,
@@ -87,7 +76,7 @@ class SambaDomainController(LocalServer[ControllerFolder]):
             ConfigError: an invalid name, an unknown setting.
         """
         try:
-            self.options = SambaOptions(
+            self.options = samba_config.SambaOptions(
                 realm=realm,
                 domain=domain,
                 host=host,
@@ -105,7 +94,7 @@ class SambaDomainController(LocalServer[ControllerFolder]):
         self.user_dn = f"CN=Administrator,CN=Users,{self.base_dn}"
         self._wanted_address = address
         self._address = ""
-        kept = None if folder is None else ControllerFolder(Path(folder).absolute())
+        kept = None if folder is None else samba_config.ControllerFolder(Path(folder).absolute())
         super().__init__(kept, restart=restart)
 
     @property
@@ -178,7 +167,7 @@ class SambaDomainController(LocalServer[ControllerFolder]):
         )
 
     def _require_software(self) -> None:
-        require_software()
+        samba_config.require_software()
 
     def _address_is_given(self) -> bool:
         return bool(self._wanted_address)
@@ -186,11 +175,11 @@ class SambaDomainController(LocalServer[ControllerFolder]):
     def _forget_address(self) -> None:
         self._address = ""
 
-    def _new_folder(self) -> ControllerFolder:
-        return temporary_folder()
+    def _new_folder(self) -> samba_config.ControllerFolder:
+        return samba_config.temporary_folder()
 
-    def _settle(self, folder: ControllerFolder) -> dict[str, str]:
-        domain = template(self.options)
+    def _settle(self, folder: samba_config.ControllerFolder) -> dict[str, str]:
+        domain = samba_config.template(self.options)
         self._address = self._wanted_address or free_address()
         folder.make(self.options, self._address)
         return folder.environment(self.options, domain, self._address)

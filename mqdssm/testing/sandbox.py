@@ -18,14 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from mqdssm.errors import ConfigError, why_no_folder
+from mqdssm.testing import openldap_config
 from mqdssm.testing.accounts import Accounts, connect_as_owner
-from mqdssm.testing.openldap_config import (
-    START_SCRIPT,
-    OpenLdapOptions,
-    ServerFolder,
-    check_own,
-    require_software,
-)
 from mqdssm.testing.openldap_start import (
     POLL_S,
     START_WAIT_S,
@@ -80,7 +74,7 @@ class SandboxState:
         return Accounts(lambda: connect_as_owner(self.ldapi_url), self.base_dn)
 
 
-def start_sandbox(folder: str | Path, options: OpenLdapOptions | None = None) -> SandboxState:
+def start_sandbox(folder: str | Path, options: openldap_config.OpenLdapOptions | None = None) -> SandboxState:
     """Start a new or existing sandbox in the background, unless it runs already.
 
     Args:
@@ -91,8 +85,8 @@ def start_sandbox(folder: str | Path, options: OpenLdapOptions | None = None) ->
         ConfigError: software is missing, the folder or a port is in use, the folder holds a directory
             with another root, ….
     """
-    require_software()
-    place = ServerFolder(Path(folder).absolute())
+    openldap_config.require_software()
+    place = openldap_config.ServerFolder(Path(folder).absolute())
     with _one_at_a_time(place.path):
         known = _read(place.path)
         if known is not None and _supervisor_runs(place.path):
@@ -148,7 +142,11 @@ def sandbox_status(folder: str | Path) -> SandboxState:
     return _state(path, known)
 
 
-def _start(place: ServerFolder, options: OpenLdapOptions, known: dict[str, Any] | None) -> SandboxState:
+def _start(
+    place: openldap_config.ServerFolder,
+    options: openldap_config.OpenLdapOptions,
+    known: dict[str, Any] | None,
+) -> SandboxState:
     place.make(options)
     ports = chosen_ports(options if known is None else replace(options, **known["ports"]))
     written = {
@@ -167,7 +165,7 @@ def _start(place: ServerFolder, options: OpenLdapOptions, known: dict[str, Any] 
     supervised = [sys.executable, "-I", "-S", str(SUPERVISOR), "--detach", "--restart"]
     supervised += [f"--pid-file={place.path / PID_FILE}", f"--log-file={log}"]
     ran = subprocess.run(
-        [*supervised, "--", "/bin/sh", str(START_SCRIPT)],
+        [*supervised, "--", "/bin/sh", str(openldap_config.START_SCRIPT)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -189,10 +187,12 @@ def _start(place: ServerFolder, options: OpenLdapOptions, known: dict[str, Any] 
     return _state(place.path, written)
 
 
-def _options(known: dict[str, Any] | None, asked: OpenLdapOptions | None, path: Path) -> OpenLdapOptions:
+def _options(
+    known: dict[str, Any] | None, asked: openldap_config.OpenLdapOptions | None, path: Path
+) -> openldap_config.OpenLdapOptions:
     if known is None:
-        return asked or OpenLdapOptions()
-    before = OpenLdapOptions(**known["options"])
+        return asked or openldap_config.OpenLdapOptions()
+    before = openldap_config.OpenLdapOptions(**known["options"])
     if asked is None:
         return before
     if asked.base_dn != before.base_dn:
@@ -204,7 +204,7 @@ def _read(path: Path) -> dict[str, Any] | None:
     file = path / STATE_FILE
     try:
         known = json.loads(file.read_text(encoding="utf-8"))
-        OpenLdapOptions(**known["options"])
+        openldap_config.OpenLdapOptions(**known["options"])
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -224,7 +224,7 @@ def _state(path: Path, known: dict[str, Any]) -> SandboxState:
     return SandboxState(
         folder=str(path),
         running=running,
-        answers=running and answers(ServerFolder(path).socket),
+        answers=running and answers(openldap_config.ServerFolder(path).socket),
         pid=_pid(path) if running else None,
         **{name: known[name] for name in names},
     )
@@ -256,7 +256,7 @@ def _one_at_a_time(path: Path) -> Iterator[None]:
 
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        check_own(path)
+        openldap_config.check_own(path)
         file = path / LOCK_FILE
         if file.is_symlink():
             raise ConfigError(f"{file} is a link, which no sandbox makes: name a folder of your own")

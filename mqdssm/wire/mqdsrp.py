@@ -9,26 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from mqdssm.errors import DecodeError
-from mqdssm.model.messages import (
-    VERSION,
-    AlreadyPurgedMessage,
-    BaseReplicationHeader,
-    BSCAckMessage,
-    ChangePropagationMessage,
-    ChangeReplyMessage,
-    ChangeRequestMessage,
-    Command,
-    CompleteSync0,
-    DirectoryChange,
-    Operation,
-    PartitionSeqNumbers,
-    PSCAckMessage,
-    ReplicationMessage,
-    Scope,
-    SeqNumberHeader,
-    SyncReplyMessage,
-    SyncRequestMessage,
-)
+from mqdssm.model import messages as msg
 from mqdssm.wire.layout import (
     BOOL8,
     GUID_PACKET,
@@ -68,7 +49,7 @@ _OPERATION_AT: Final = 17  # behind Version and SiteID
 
 
 PARTITION_SEQ_NUMBERS: Final = Layout(
-    PartitionSeqNumbers,
+    msg.PartitionSeqNumbers,
     "[MC-MQDSRP] 2.2.3",
     Value("partition_id", GUID_PACKET, "PartitionID"),
     Value("last_seq_number", SEQUENCE_NUMBER, "LastSeqNumber"),
@@ -76,9 +57,9 @@ PARTITION_SEQ_NUMBERS: Final = Layout(
 )
 
 DIRECTORY_CHANGE: Final = Layout(
-    DirectoryChange,
+    msg.DirectoryChange,
     "[MC-MQDSRP] 2.2.4",
-    Value("command", enum_of(U8, Command), "Command"),
+    Value("command", enum_of(U8, msg.Command), "Command"),
     Flag("guid_identifier", U8, "UseGuid"),
     unless("guid_identifier", Value("path_name", PATH_NAME, "PathName")),
     when("guid_identifier", Value("guid_identifier", GUID_PACKET, "GuidIdentifier")),
@@ -93,15 +74,15 @@ DIRECTORY_CHANGE: Final = Layout(
 _SITE_ID: Final = Value("site_id", GUID_PACKET, "SiteID")
 
 BASE_REPLICATION_HEADER: Final = Layout(
-    BaseReplicationHeader,
+    msg.BaseReplicationHeader,
     "[MC-MQDSRP] 2.2.5.1",
-    Const("Version", U8, VERSION),
+    Const("Version", U8, msg.VERSION),
     _SITE_ID,
-    Value("operation", enum_of(U8, Operation), "Operation"),
+    Value("operation", enum_of(U8, msg.Operation), "Operation"),
 )
 
 SEQ_NUMBER_HEADER: Final = Layout(
-    SeqNumberHeader,
+    msg.SeqNumberHeader,
     "[MC-MQDSRP] 2.2.5.4",
     Count("partition_seq_numbers", U16, "Count"),
     when(
@@ -112,27 +93,27 @@ SEQ_NUMBER_HEADER: Final = Layout(
 )
 
 
-def _make_header(message: type[ReplicationMessage]) -> Group:
+def _make_header(message: type[msg.ReplicationMessage]) -> Group:
     """Make the BaseReplicationHeader of a kind of messages ([MC-MQDSRP] 2.2.5.1)."""
     return group(
         "BaseReplicationHeader",
-        Const("Version", U8, VERSION),
+        Const("Version", U8, msg.VERSION),
         _SITE_ID,
-        Const("Operation", enum_of(U8, Operation), message.operation),
+        Const("Operation", enum_of(U8, msg.Operation), message.operation),
     )
 
 
-def _name_units(message: ChangeRequestMessage) -> int:
+def _name_units(message: msg.ChangeRequestMessage) -> int:
     """Return the offset of PSCName in WCHARs, from the beginning of RequesterName ([MC-MQDSRP] 2.2.5.2)."""
     return len(MACHINE_NAME.write(message.requester_name)) // 2
 
 
 CHANGE_REQUEST: Final = Layout(
-    ChangeRequestMessage,
+    msg.ChangeRequestMessage,
     "[MC-MQDSRP] 2.2.6.2",
     group(
         "ChangeRequestHeader",  # 2.2.5.2
-        _make_header(ChangeRequestMessage),
+        _make_header(msg.ChangeRequestMessage),
         Value("partition_id", GUID_PACKET, "PartitionID"),
         Value("request_identifier", U32, "RequestIdentifier"),
         Flag("psc_name", U32, "PSCNameOffset", yes=_name_units),
@@ -143,55 +124,55 @@ CHANGE_REQUEST: Final = Layout(
 )
 
 CHANGE_REPLY: Final = Layout(
-    ChangeReplyMessage,
+    msg.ChangeReplyMessage,
     "[MC-MQDSRP] 2.2.6.3",
-    _make_header(ChangeReplyMessage),
+    _make_header(msg.ChangeReplyMessage),
     Value("request_identifier", U32, "RequestIdentifier"),
     Value("result", U32, "Result"),
     Value("requester_name", MACHINE_NAME, "RequesterName"),
 )
 
 SYNC_REQUEST: Final = Layout(
-    SyncRequestMessage,
+    msg.SyncRequestMessage,
     "[MC-MQDSRP] 2.2.6.4",
-    _make_header(SyncRequestMessage),
+    _make_header(msg.SyncRequestMessage),
     Value("partition_id", GUID_PACKET, "PartitionID"),
     Value("from_seq_number", SEQUENCE_NUMBER, "FromSeqNumber"),
     Value("to_seq_number", SEQUENCE_NUMBER, "ToSeqNumber"),
     Value("known_purged_seq_number", SEQUENCE_NUMBER, "KnownPurgedSeqNumber"),
     Value("is_sync0", BOOL8, "IsSync0"),
-    Value("scope", enum_of(U8, Scope), "Scope"),
+    Value("scope", enum_of(U8, msg.Scope), "Scope"),
     Value("requester_name", MACHINE_NAME, "RequesterName"),
 )
 
 SYNC_REPLY: Final = Layout(
-    SyncReplyMessage,
+    msg.SyncReplyMessage,
     "[MC-MQDSRP] 2.2.6.5",
     group(
         "SyncReplyHeader",  # 2.2.5.3
-        _make_header(SyncReplyMessage),
+        _make_header(msg.SyncReplyMessage),
         Value("partition_id", GUID_PACKET, "PartitionID"),
         Value("from_seq_number", SEQUENCE_NUMBER, "FromSeqNumber"),
         Value("to_seq_number", SEQUENCE_NUMBER, "ToSeqNumber"),
         Value("purged_seq_number", SEQUENCE_NUMBER, "PurgedSeqNumber"),
         Count("directory_changes", U32, "Count", high=CHANGES_MAX),
-        Value("complete_sync0", enum_of(U32, CompleteSync0), "CompleteSync0"),
+        Value("complete_sync0", enum_of(U32, msg.CompleteSync0), "CompleteSync0"),
     ),
     Items("directory_changes", Nested(DIRECTORY_CHANGE), "DirectoryChanges"),
 )
 
 BSC_ACK: Final = Layout(
-    BSCAckMessage,
+    msg.BSCAckMessage,
     "[MC-MQDSRP] 2.2.6.6",
-    _make_header(BSCAckMessage),
+    _make_header(msg.BSCAckMessage),
     Value("bsc_machine_id", GUID_PACKET, "BSCMachineID"),
     Value("bsc_name", MACHINE_NAME, "BSCName"),
 )
 
 PSC_ACK: Final = Layout(
-    PSCAckMessage,
+    msg.PSCAckMessage,
     "[MC-MQDSRP] 2.2.6.7",
-    _make_header(PSCAckMessage),
+    _make_header(msg.PSCAckMessage),
     Value("psc_site_id", GUID_PACKET, "PSCSiteID"),
     Value("acked_partition_id", GUID_PACKET, "AckedPartitionID"),
     Value("acked_seq_number", SEQUENCE_NUMBER, "AckedSeqNumber"),
@@ -199,17 +180,17 @@ PSC_ACK: Final = Layout(
 )
 
 ALREADY_PURGED: Final = Layout(
-    AlreadyPurgedMessage,
+    msg.AlreadyPurgedMessage,
     "[MC-MQDSRP] 2.2.6.8",
-    _make_header(AlreadyPurgedMessage),
+    _make_header(msg.AlreadyPurgedMessage),
     Value("partition_id", GUID_PACKET, "PartitionID"),
     Value("purged_seq_number", SEQUENCE_NUMBER, "PurgedSeqNumber"),
 )
 
 CHANGE_PROPAGATION: Final = Layout(
-    ChangePropagationMessage,
+    msg.ChangePropagationMessage,
     "[MC-MQDSRP] 2.2.6.9",
-    _make_header(ChangePropagationMessage),
+    _make_header(msg.ChangePropagationMessage),
     Value("flush", BOOL8, "Flush"),
     Count("directory_changes", U16, "Count", high=CHANGES_MAX),
     Items("directory_changes", Nested(DIRECTORY_CHANGE), "DirectoryChanges"),
@@ -244,25 +225,25 @@ def layout_of(data: bytes) -> Layout[Any]:
     if len(data) > MESSAGE_BYTES_MAX:
         raise DecodeError("[MC-MQDSRP] 2.2.6", "message", 0, f"has more than {MESSAGE_BYTES_MAX} bytes")
     layout = LAYOUTS.get(data[_OPERATION_AT]) if len(data) > _OPERATION_AT else None
-    if layout is None or data[0] != VERSION:
+    if layout is None or data[0] != msg.VERSION:
         # this always raises the error: headers that it accepts have a layout
         header, _ = BASE_REPLICATION_HEADER.read(data, 0, len(data))
         return LAYOUTS[header.operation]
     return layout
 
 
-def decode(data: bytes) -> ReplicationMessage:
+def decode(data: bytes) -> msg.ReplicationMessage:
     """Decode the body of a replication message ([MC-MQDSRP] 2.2.6).
 
     Raises:
         DecodeError: with section, field, offset and problem.
     """
     data = bytes(data)
-    message: ReplicationMessage = layout_of(data).decode(data)
+    message: msg.ReplicationMessage = layout_of(data).decode(data)
     return message
 
 
-def encode(message: ReplicationMessage) -> bytes:
+def encode(message: msg.ReplicationMessage) -> bytes:
     """Encode a replication message, as the body of an MSMQ message.
 
     Raises:

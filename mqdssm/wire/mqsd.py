@@ -10,14 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from mqdssm.errors import DecodeError
-from mqdssm.model.discovery import (
-    NETWORKS_MAX,
-    DirectoryServiceServer,
-    PacketType,
-    TopologyClientRequest,
-    TopologyPacket,
-    TopologyServerReply,
-)
+from mqdssm.model import discovery
 from mqdssm.wire.layout import (
     GUID_PACKET,
     U8,
@@ -52,7 +45,7 @@ IPX_REQUEST_BYTES_MIN: Final = 60
 class TopologyPacketHeader:
     """First fields of every packet ([MS-MQSD] 2.2.1), with its kind in `packet_type`."""
 
-    packet_type: PacketType
+    packet_type: discovery.PacketType
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +65,7 @@ class ServerList:
 
     def read(
         self, data: bytes, offset: int, end: int, section: str, field: str
-    ) -> tuple[tuple[DirectoryServiceServer, ...], int]:
+    ) -> tuple[tuple[discovery.DirectoryServiceServer, ...], int]:
         """Decode up to the first NUL.
 
         Raises:
@@ -80,11 +73,11 @@ class ServerList:
         """
         text, behind = Text16Z(self.units_max).read(data, offset, end, section, field)
         try:
-            return tuple(map(DirectoryServiceServer, text.split(","))), behind
+            return tuple(map(discovery.DirectoryServiceServer, text.split(","))), behind
         except ValueError as error:
             raise DecodeError(section, field, offset, str(error)) from None
 
-    def write(self, value: tuple[DirectoryServiceServer, ...]) -> bytes:
+    def write(self, value: tuple[discovery.DirectoryServiceServer, ...]) -> bytes:
         """Encode the entries.
 
         Raises:
@@ -92,13 +85,13 @@ class ServerList:
         """
         if not value:
             raise ValueError("has no entry")
-        return Text16Z(self.units_max).write(",".join(map(DirectoryServiceServer, value)))
+        return Text16Z(self.units_max).write(",".join(map(discovery.DirectoryServiceServer, value)))
 
 
 SERVER_LIST: Final = ServerList((PACKET_BYTES_MAX - 64) // 2 - 1)  # behind the fields and one network
 
 
-def _list_bytes(reply: TopologyServerReply) -> int:
+def _list_bytes(reply: discovery.TopologyServerReply) -> int:
     """Return DirectoryServiceServerSize of a reply with servers ([MS-MQSD] 2.2.3)."""
     return len(SERVER_LIST.write(reply.directory_service_servers or ()))
 
@@ -107,41 +100,41 @@ TOPOLOGY_PACKET_HEADER: Final = Layout(
     TopologyPacketHeader,
     "[MS-MQSD] 2.2.1",
     Ignored("Version", U8),
-    Value("packet_type", enum_of(U8, PacketType), "Type"),
+    Value("packet_type", enum_of(U8, discovery.PacketType), "Type"),
     Ignored("Reserved", U16),
 )
 
 
-def _make_header(packet: type[TopologyPacket]) -> Group:
+def _make_header(packet: type[discovery.TopologyPacket]) -> Group:
     """Make the TopologyPacketHeader of a kind of packets ([MS-MQSD] 2.2.1)."""
     return group(
         "TopologyPacketHeader",
         Ignored("Version", U8),
-        Const("Type", enum_of(U8, PacketType), packet.packet_type),
+        Const("Type", enum_of(U8, discovery.PacketType), packet.packet_type),
         Ignored("Reserved", U16),
     )
 
 
 CLIENT_REQUEST: Final = Layout(
-    TopologyClientRequest,
+    discovery.TopologyClientRequest,
     "[MS-MQSD] 2.2.2",
-    _make_header(TopologyClientRequest),
+    _make_header(discovery.TopologyClientRequest),
     Value("enterprise_id", GUID_PACKET, "EnterpriseID"),
     Value("request_id", GUID_PACKET, "RequestID"),
     Value("site_id", GUID_PACKET, "SiteID"),
     when_left(
         "ipx_networks",
-        Count("ipx_networks", U32, "IPXNetworkCount", low=1, high=NETWORKS_MAX),
+        Count("ipx_networks", U32, "IPXNetworkCount", low=1, high=discovery.NETWORKS_MAX),
         Items("ipx_networks", U32, "IPXNetworkNumberArray"),
     ),
 )
 
 SERVER_REPLY: Final = Layout(
-    TopologyServerReply,
+    discovery.TopologyServerReply,
     "[MS-MQSD] 2.2.3",
-    _make_header(TopologyServerReply),
+    _make_header(discovery.TopologyServerReply),
     Value("correlation_id", GUID_PACKET, "CorrelationID"),
-    Count("connected_networks", U32, "ConnectedNetworkCount", low=1, high=NETWORKS_MAX),
+    Count("connected_networks", U32, "ConnectedNetworkCount", low=1, high=discovery.NETWORKS_MAX),
     Value("connected_network_mask", U32, "ConnectedNetworkMask"),
     Flag("directory_service_servers", U32, "DirectoryServiceServerSize", yes=_list_bytes),
     Items("connected_networks", GUID_PACKET, "ConnectedNetworkArray"),
@@ -168,24 +161,24 @@ def _make_packet_layout(data: bytes) -> tuple[Layout[Any], bytes]:
     if len(data) > PACKET_BYTES_MAX:
         raise DecodeError("[MS-MQSD] 2.2", "packet", 0, f"has more than {PACKET_BYTES_MAX} bytes")
     header, _ = TOPOLOGY_PACKET_HEADER.read(data, 0, len(data))
-    if header.packet_type is PacketType.CLIENT_REQUEST and len(data) < IPX_REQUEST_BYTES_MIN:
+    if header.packet_type is discovery.PacketType.CLIENT_REQUEST and len(data) < IPX_REQUEST_BYTES_MIN:
         # too short for one IPX network: neither a network nor a count is there ([MS-MQSD] 3.2.5.1)
         data = data[:IP_REQUEST_BYTES]
     return LAYOUTS[header.packet_type], data
 
 
-def decode(data: bytes) -> TopologyPacket:
+def decode(data: bytes) -> discovery.TopologyPacket:
     """Decode a datagram ([MS-MQSD] 2.2.2, 2.2.3).
 
     Raises:
         DecodeError: with section, field, offset and problem.
     """
     layout, counts = _make_packet_layout(bytes(data))
-    packet: TopologyPacket = layout.decode(counts)
+    packet: discovery.TopologyPacket = layout.decode(counts)
     return packet
 
 
-def encode(packet: TopologyPacket) -> bytes:
+def encode(packet: discovery.TopologyPacket) -> bytes:
     """Encode a packet as a datagram.
 
     Raises:

@@ -11,28 +11,8 @@ from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from mqdssm.engines.actions import Note, StartTimer, TimerFired
+from mqdssm.engines.notification import actions as do
 from mqdssm.engines.notification import version1
-from mqdssm.engines.notification.actions import (
-    Action,
-    AllRead,
-    Event,
-    NotificationReceived,
-    NotRead,
-    Observed,
-    Operation,
-    PerformRead,
-    QueueManagerRead,
-    QueueRead,
-    ReadAll,
-    ReadPerformed,
-    ReadQueue,
-    ReadQueueManager,
-    ReceiverStarted,
-    Refresh,
-    Result,
-    StateRead,
-    Tell,
-)
 from mqdssm.engines.notification.settings import ReceiverSettings
 from mqdssm.engines.notification.state import LocalState
 from mqdssm.model.notification import (
@@ -54,7 +34,7 @@ class ReceiverTimer(StrEnum):
     """Read everything from the directory again: runs after a read that failed."""
 
 
-Job: TypeAlias = Generator[Operation, Result, None]
+Job: TypeAlias = Generator[do.Operation, do.Result, None]
 
 
 class NotificationReceiver:
@@ -72,15 +52,15 @@ class NotificationReceiver:
             OwnedQueueManager(identifier=settings.identifier, computer_name=settings.computer_name)
         )
         self._waiting: Final = _WaitingMessages(settings)
-        self._observed: dict[UUID, Observed] = {}
+        self._observed: dict[UUID, do.Observed] = {}
         self._unconfirmed: dict[UUID, NotificationBody] = {}
         self._batch_is_due = self._refresh_is_due = False
         self._job: Job | None = None
         self._token = 0
         self._now = 0.0
-        self._actions: list[Action] = []
+        self._actions: list[do.Action] = []
 
-    def step(self, event: Event, now: float) -> list[Action]:
+    def step(self, event: do.Event, now: float) -> list[do.Action]:
         """Handle an event and return the actions.
 
         Args:
@@ -101,11 +81,11 @@ class NotificationReceiver:
 
     # --- events
 
-    def _on_refresh(self, event: ReceiverStarted | Refresh) -> None:
+    def _on_refresh(self, event: do.ReceiverStarted | do.Refresh) -> None:
         del event
         self._refresh_is_due = True
 
-    def _on_observed(self, event: Observed) -> None:
+    def _on_observed(self, event: do.Observed) -> None:
         if len(self._observed) < self.settings.messages_max:
             self._observed[event.identifier] = event
         else:
@@ -117,12 +97,12 @@ class NotificationReceiver:
         else:
             self._refresh_is_due = True
 
-    def _on_performed(self, event: ReadPerformed) -> None:
+    def _on_performed(self, event: do.ReadPerformed) -> None:
         if self._job is None or event.token != self._token:
             raise ValueError(f"no read {event.token} is under way")
         self._advance(self._job, event.result)
 
-    def _on_received(self, event: NotificationReceived) -> None:
+    def _on_received(self, event: do.NotificationReceived) -> None:
         """Let a message wait if it is acceptable ([MS-MQCN] 3.2.5); others do not count (decision C15)."""
         reason = self._refusal(event)
         if reason:
@@ -132,7 +112,7 @@ class NotificationReceiver:
             self._note("not looked at: too many messages wait")
         self._arm()
 
-    def _refusal(self, event: NotificationReceived) -> str:
+    def _refusal(self, event: do.NotificationReceived) -> str:
         """Return why a message is not processed; empty if it is."""
         message = event.notification
         if isinstance(message, NotificationBody):
@@ -169,7 +149,7 @@ class NotificationReceiver:
             return self._look_at(observed.values())
         return None
 
-    def _advance(self, job: Job, result: Result | None) -> None:
+    def _advance(self, job: Job, result: do.Result | None) -> None:
         """Run a job until its next read or its end."""
         self._job = job
         try:
@@ -181,20 +161,22 @@ class NotificationReceiver:
             raise
         else:
             self._token += 1
-            self._actions.append(PerformRead(token=self._token, operation=operation))
+            self._actions.append(do.PerformRead(token=self._token, operation=operation))
 
     def _refresh(self) -> Job:
         """Read our queue manager and its queues (note <3>, decision C4)."""
-        result = yield ReadAll()
-        if not isinstance(result, AllRead) or result.manager is None:
-            self._postpone(result.reason if isinstance(result, NotRead) else "our queue manager is not there")
+        result = yield do.ReadAll()
+        if not isinstance(result, do.AllRead) or result.manager is None:
+            self._postpone(
+                result.reason if isinstance(result, do.NotRead) else "our queue manager is not there"
+            )
             return
         ours = [queue for queue in result.queues if queue.is_of(self.settings.computer_name)]
         events = list(self.state.replace(result.manager, ours))
         if self._known:
             self._tell(events)
         self._known = True
-        self._actions.append(StateRead())
+        self._actions.append(do.StateRead())
 
     def _postpone(self, reason: str) -> None:
         """Schedule a read of everything, which makes up for whatever was missed."""
@@ -222,7 +204,7 @@ class NotificationReceiver:
         if self._unconfirmed:
             self._arm()
 
-    def _look_at(self, observed: Iterable[Observed]) -> Job:
+    def _look_at(self, observed: Iterable[do.Observed]) -> Job:
         """Read the objects that a watcher saw change."""
         reading = _Reading()
         for one in observed:
@@ -296,12 +278,12 @@ class NotificationReceiver:
 
     def _read_queue(
         self, identifier: UUID, server: str | None, reading: "_Reading"
-    ) -> Generator[Operation, Result, bool]:
+    ) -> Generator[do.Operation, do.Result, bool]:
         """Read a queue into the local state; return False if nothing changed, but may do so later."""
         if reading.is_done(identifier, server):
             return True
-        result = yield from self._read(ReadQueue(identifier=identifier, server=server), reading)
-        if not isinstance(result, QueueRead):
+        result = yield from self._read(do.ReadQueue(identifier=identifier, server=server), reading)
+        if not isinstance(result, do.QueueRead):
             return False
         queue = result.queue
         if queue is None:
@@ -312,31 +294,33 @@ class NotificationReceiver:
             return True  # a later read cannot show more
         return self._tell(self.state.put(queue))
 
-    def _read_manager(self, server: str | None, reading: "_Reading") -> Generator[Operation, Result, bool]:
+    def _read_manager(
+        self, server: str | None, reading: "_Reading"
+    ) -> Generator[do.Operation, do.Result, bool]:
         """Read our queue manager into the local state; result as in `_read_queue`."""
         if reading.is_done(self.settings.identifier, server):
             return True
-        result = yield from self._read(ReadQueueManager(server=server), reading)
-        if not isinstance(result, QueueManagerRead) or result.manager is None:
+        result = yield from self._read(do.ReadQueueManager(server=server), reading)
+        if not isinstance(result, do.QueueManagerRead) or result.manager is None:
             return False
         return self._tell(self.state.set_manager(result.manager))
 
     def _read(
-        self, operation: ReadQueue | ReadQueueManager, reading: "_Reading"
-    ) -> Generator[Operation, Result, Result]:
+        self, operation: do.ReadQueue | do.ReadQueueManager, reading: "_Reading"
+    ) -> Generator[do.Operation, do.Result, do.Result]:
         """Read an object from the directory server that the message names, else from our own one."""
         if reading.failed:
-            return NotRead(reason=reading.failed)
+            return do.NotRead(reason=reading.failed)
         result = yield operation
-        if isinstance(result, NotRead) and operation.server is not None:
+        if isinstance(result, do.NotRead) and operation.server is not None:
             self._note("named directory server not read", f"{operation.server}: {result.reason}")
             own = (
-                ReadQueue(identifier=operation.identifier)
-                if isinstance(operation, ReadQueue)
-                else ReadQueueManager()
+                do.ReadQueue(identifier=operation.identifier)
+                if isinstance(operation, do.ReadQueue)
+                else do.ReadQueueManager()
             )
             result = yield own
-        if isinstance(result, NotRead):
+        if isinstance(result, do.NotRead):
             reading.failed = result.reason
         return result
 
@@ -344,7 +328,7 @@ class NotificationReceiver:
 
     def _tell(self, events: Iterable[StateEvent]) -> bool:
         """Notify the subscribers of some events; return True if there were any."""
-        told = [Tell(event=event) for event in events]
+        told = [do.Tell(event=event) for event in events]
         self._actions += told
         return bool(told)
 
@@ -421,12 +405,12 @@ class _Reading:
 _MANAGER_FIELDS: Final = ("queue_manager_quota", "journal_quota", "security")
 _HANDLERS: Final[Mapping[type[Any], Callable[[NotificationReceiver, Any], None]]] = MappingProxyType(
     {
-        ReceiverStarted: NotificationReceiver._on_refresh,  # noqa: SLF001  its own table
-        Refresh: NotificationReceiver._on_refresh,  # noqa: SLF001
-        Observed: NotificationReceiver._on_observed,  # noqa: SLF001
+        do.ReceiverStarted: NotificationReceiver._on_refresh,  # noqa: SLF001  its own table
+        do.Refresh: NotificationReceiver._on_refresh,  # noqa: SLF001
+        do.Observed: NotificationReceiver._on_observed,  # noqa: SLF001
         TimerFired: NotificationReceiver._on_timer,  # noqa: SLF001
-        ReadPerformed: NotificationReceiver._on_performed,  # noqa: SLF001
-        NotificationReceived: NotificationReceiver._on_received,  # noqa: SLF001
+        do.ReadPerformed: NotificationReceiver._on_performed,  # noqa: SLF001
+        do.NotificationReceived: NotificationReceiver._on_received,  # noqa: SLF001
     }
 )
 """Handler of each event."""

@@ -10,6 +10,7 @@ from typing import Final
 
 from mqdssm.engines.notification.settings import TIME_TO_REACH_QUEUE_S, SenderSettings
 from mqdssm.errors import MappingError
+from mqdssm.model import transport
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Properties, PropertyValue, Scope, deletion_properties
 from mqdssm.model.names import PrivateFormatName
@@ -24,14 +25,6 @@ from mqdssm.model.notification import (
     NotificationVersion,
 )
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.transport import (
-    AuthenticationLevel,
-    DeliveryGuarantee,
-    Message,
-    MessageClass,
-    SenderIdentifierType,
-    notification_queue,
-)
 from mqdssm.tables.notification import NotifiedRow, Use, rows_of
 from mqdssm.wire.mqcn import encode, update_bytes
 
@@ -57,7 +50,7 @@ class SendNotification:
     """
 
     destination: PrivateFormatName
-    message: Message
+    message: transport.Message
 
 
 def messages_of(notices: Iterable[Notice], settings: SenderSettings) -> Iterator[SendNotification]:
@@ -184,17 +177,19 @@ def _grouped(
 
 def _send(notification: ChangeNotification, notice: Notice, settings: SenderSettings) -> SendNotification:
     """Return a Change Notification Message ([MS-MQCN] 3.3.5.3); `encode` adds the unused byte."""
-    signed = settings.authentication_level is not AuthenticationLevel.NONE
+    signed = settings.authentication_level is not transport.AuthenticationLevel.NONE
     return SendNotification(
-        destination=notification_queue(Guid.of(notice.owner)),
-        message=Message(
-            message_class=MessageClass.NORMAL,
+        destination=transport.notification_queue(Guid.of(notice.owner)),
+        message=transport.Message(
+            message_class=transport.MessageClass.NORMAL,
             body=encode(notification),
             time_to_reach_queue_s=TIME_TO_REACH_QUEUE_S,
-            delivery=DeliveryGuarantee.EXPRESS,
+            delivery=transport.DeliveryGuarantee.EXPRESS,
             hash_algorithm=settings.hash_algorithm,
             authentication_level=settings.authentication_level,
-            sender_type=SenderIdentifierType.QUEUE_MANAGER if signed else SenderIdentifierType.NONE,
+            sender_type=transport.SenderIdentifierType.QUEUE_MANAGER
+            if signed
+            else transport.SenderIdentifierType.NONE,
             sender=bytes(settings.identifier) if signed else b"",  # decision C9
         ),
     )

@@ -8,19 +8,10 @@ from dataclasses import replace
 from typing import Final
 
 from mqdssm.engines.replication import change_request, propagation, purging
+from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.change_request import ChangeRequest
 from mqdssm.engines.replication.internal_events import HandoverFailed, ObjectsChanged, SuccessorNamed, publish
-from mqdssm.engines.replication.operations import (
-    CreateObject,
-    DeleteObject,
-    ObjectOutcome,
-    ObjectRead,
-    Operation,
-    ReadObject,
-    Recover,
-    Recovered,
-    UpdateObject,
-)
+from mqdssm.engines.replication.jobs import Job, perform, read_object
 from mqdssm.engines.replication.properties import (
     CONTROLLER,
     IDENTIFIERS,
@@ -32,7 +23,7 @@ from mqdssm.engines.replication.properties import (
     object_change,
     with_identifier,
 )
-from mqdssm.engines.replication.state import Job, Partition, ReplicaState, key_of, perform
+from mqdssm.engines.replication.state import Partition, ReplicaState, key_of
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange, Properties
@@ -51,22 +42,21 @@ TEMPORARY_STATUSES: Final = frozenset(
 """Statuses of changes that may succeed later; if a store returns one, the change may have been made."""
 
 
-def execute(server: ReplicaState, partition: Partition, request: ChangeRequest) -> Job[ObjectOutcome]:
+def execute(server: ReplicaState, partition: Partition, request: ChangeRequest) -> Job[ops.ObjectOutcome]:
     """Check and write a change; hand the partition over if the change names a new PSC or PEC."""
     if request.command is Command.SYNC:
         request = yield from _create_or_update(partition, request)
     if request.command is Command.UPDATE or request.command is Command.DELETE:
-        operation = _read_operation(partition, request)
-        found = yield from perform(operation, ObjectRead)
+        found = yield from _read_object(partition, request)
         if found.status != Hresult.MQ_OK or found.partition_id != partition.id:
-            return ObjectOutcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
+            return ops.ObjectOutcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
         request = replace(request, identifier=found.identifier)  # decision R21
         request = _add_psc(server, request, found)
     else:
         found = None
     refused = yield from change_request.refusal_of(server, partition, request, found)
     if refused is not None:
-        return ObjectOutcome(status=refused)
+        return ops.ObjectOutcome(status=refused)
     successor = _named_successor(server, request, found)
     if successor is not None and request.object_type is ObjectType.MACHINE and server.has_machine:
         demoted = ChangeRequest(
@@ -85,7 +75,7 @@ def execute(server: ReplicaState, partition: Partition, request: ChangeRequest) 
     return outcome
 
 
-def _add_psc(server: ReplicaState, request: ChangeRequest, found: ObjectRead) -> ChangeRequest:
+def _add_psc(server: ReplicaState, request: ChangeRequest, found: ops.ObjectRead) -> ChangeRequest:
     """Add the PSC to an update of a site whose object names a PSC from before a handover (R181)."""
     site = None if found.identifier is None else server.partitions.get(found.identifier)
     if request.object_type is not ObjectType.SITE or request.command is not Command.UPDATE or site is None:
@@ -110,19 +100,20 @@ def hand_over_if_named(server: ReplicaState, partition: Partition, change: Direc
         yield from publish(server, SuccessorNamed(partition=partition, successor=successor))
 
 
-def _read_operation(partition: Partition, request: ChangeRequest) -> ReadObject:
-    return ReadObject(
-        object_type=request.object_type,
-        path_name=request.path_name,
-        identifier=request.identifier,
-        partition_id=partition.id,
+def _read_object(partition: Partition, request: ChangeRequest) -> Job[ops.ObjectRead]:
+    return (
+        yield from read_object(
+            request.object_type,
+            path_name=request.path_name,
+            identifier=request.identifier,
+            partition_id=partition.id,
+        )
     )
 
 
 def _create_or_update(partition: Partition, request: ChangeRequest) -> Job[ChangeRequest]:
     """Turn Directory Sync into a creation or an update, at the authority (3.1.7.2.8)."""
-    operation = _read_operation(partition, request)
-    found = yield from perform(operation, ObjectRead)
+    found = yield from _read_object(partition, request)
     if found.status == Hresult.MQ_OK:
         return replace(request, command=Command.UPDATE)
     properties = request.properties
@@ -133,12 +124,12 @@ def _create_or_update(partition: Partition, request: ChangeRequest) -> Job[Chang
 
 def write(
     server: ReplicaState, partition: Partition, request: ChangeRequest, successor: str | None = None
-) -> Job[ObjectOutcome]:
+) -> Job[ops.ObjectOutcome]:
     """Write a change with the next number, and queue it for the neighbours; then hand over if asked to."""
     if partition.is_unfinished:
-        return ObjectOutcome(status=Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
+        return ops.ObjectOutcome(status=Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
     if partition.last == MAX:
-        return ObjectOutcome(status=Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+        return ops.ObjectOutcome(status=Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
     number = partition.last.next()
     with partition.numbering():
         outcome = yield from _write_numbered(server, partition, request, number)
@@ -153,14 +144,14 @@ def write(
 
 def _write_numbered(
     server: ReplicaState, partition: Partition, request: ChangeRequest, number: SequenceNumber
-) -> Job[ObjectOutcome]:
+) -> Job[ops.ObjectOutcome]:
     """Write a change with its number; after a failure check whether it was written (decision R103).
 
     Returns:
         The outcome; its identifier is set if the object has the number. The status is then MQ_OK, or
         MQDS_NO_RSP_FROM_OWNER if a part of the change is still to be written.
     """
-    outcome = yield from perform(_write_operation(partition, request, number), ObjectOutcome)
+    outcome = yield from perform(_write_operation(partition, request, number), ops.ObjectOutcome)
     if outcome.status not in TEMPORARY_STATUSES:
         return outcome
     return (yield from check_failed_write(server, partition, request, number, outcome.status))
@@ -168,23 +159,23 @@ def _write_numbered(
 
 def check_failed_write(
     server: ReplicaState, partition: Partition, request: ChangeRequest, number: SequenceNumber, status: int
-) -> Job[ObjectOutcome]:
+) -> Job[ops.ObjectOutcome]:
     """Check whether a change was written although its write failed (decision R103).
 
     Returns:
         The outcome, as `_write_numbered` returns it.
     """
-    recovered = yield from perform(Recover(partition_id=partition.id), Recovered)
+    recovered = yield from perform(ops.Recover(partition_id=partition.id), ops.Recovered)
     if recovered.status != Hresult.MQ_OK:
         server.warn("a change is not finished", f"{number} of {partition.id}")
         server.finish_later(partition)
     if recovered.highest < number:
         if recovered.doubtful < number:
-            return ObjectOutcome(status=status)
+            return ops.ObjectOutcome(status=status)
         server.finish_later(partition)  # an entry that cannot be read may have the number (decision R159)
-        return ObjectOutcome(status=Hresult.MQDS_NO_RSP_FROM_OWNER)
+        return ops.ObjectOutcome(status=Hresult.MQDS_NO_RSP_FROM_OWNER)
     finished = recovered.status == Hresult.MQ_OK
-    return ObjectOutcome(
+    return ops.ObjectOutcome(
         status=Hresult.MQ_OK if finished else Hresult.MQDS_NO_RSP_FROM_OWNER,
         identifier=request.identifier or get_guid(request.properties, IDENTIFIERS[request.object_type]),
     )
@@ -192,7 +183,7 @@ def check_failed_write(
 
 def recover_partition(server: ReplicaState, partition: Partition) -> Job[None]:
     """Complete interrupted changes; set an authority's last number from objects and tombstones (R15)."""
-    recovered = yield from perform(Recover(partition_id=partition.id), Recovered)
+    recovered = yield from perform(ops.Recover(partition_id=partition.id), ops.Recovered)
     record = partition.record
     if record.owned:
         partition.last = max(partition.last, record.last, recovered.highest, record.purged)
@@ -221,8 +212,7 @@ def propagate_change(
     if request.command is Command.DELETE:
         change = deletion(request.object_type, identifier, partition.id, number, request.scope)
     else:
-        operation = _read_operation(partition, replace(request, path_name=None, identifier=identifier))
-        found = yield from perform(operation, ObjectRead)
+        found = yield from read_object(request.object_type, identifier=identifier, partition_id=partition.id)
         if not found.properties:
             server.note("an object of ours has gone, and nobody deleted it", str(identifier))
             return None
@@ -254,10 +244,10 @@ def _as_change(
     )
 
 
-def _write_operation(partition: Partition, request: ChangeRequest, number: SequenceNumber) -> Operation:
+def _write_operation(partition: Partition, request: ChangeRequest, number: SequenceNumber) -> ops.Operation:
     match request.command:
         case Command.CREATE:
-            return CreateObject(
+            return ops.CreateObject(
                 object_type=request.object_type,
                 path_name=request.path_name,
                 properties=request.properties,
@@ -265,7 +255,7 @@ def _write_operation(partition: Partition, request: ChangeRequest, number: Seque
                 seq_number=number,
             )
         case Command.DELETE:
-            return DeleteObject(
+            return ops.DeleteObject(
                 object_type=request.object_type,
                 path_name=request.path_name,
                 identifier=request.identifier,
@@ -274,7 +264,7 @@ def _write_operation(partition: Partition, request: ChangeRequest, number: Seque
                 seq_number=number,
             )
         case _:
-            return UpdateObject(
+            return ops.UpdateObject(
                 object_type=request.object_type,
                 path_name=request.path_name,
                 identifier=request.identifier,
@@ -284,7 +274,9 @@ def _write_operation(partition: Partition, request: ChangeRequest, number: Seque
             )
 
 
-def _named_successor(server: ReplicaState, request: ChangeRequest, found: ObjectRead | None) -> str | None:
+def _named_successor(
+    server: ReplicaState, request: ChangeRequest, found: ops.ObjectRead | None
+) -> str | None:
     """Return the machine that a change makes the authority of the partition; None if there is none."""
     if request.command is not Command.UPDATE or found is None:
         return None

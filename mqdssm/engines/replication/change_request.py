@@ -2,14 +2,8 @@
 
 from dataclasses import dataclass
 
-from mqdssm.engines.replication.operations import (
-    Answer,
-    HasObjects,
-    ListObjects,
-    ObjectRead,
-    ObjectsListed,
-    ReadObject,
-)
+from mqdssm.engines.replication import operations as ops
+from mqdssm.engines.replication.jobs import Job, list_objects, perform, read_object
 from mqdssm.engines.replication.properties import (
     CONTROLLER,
     IDENTIFIERS,
@@ -20,7 +14,7 @@ from mqdssm.engines.replication.properties import (
     get_value,
     size_of,
 )
-from mqdssm.engines.replication.state import Job, Partition, ReplicaState, key_of, perform
+from mqdssm.engines.replication.state import Partition, ReplicaState, key_of
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, Properties, Scope
@@ -43,7 +37,7 @@ class ChangeRequest:
 
 
 def refusal_of(
-    server: ReplicaState, partition: Partition, request: ChangeRequest, found: ObjectRead | None
+    server: ReplicaState, partition: Partition, request: ChangeRequest, found: ops.ObjectRead | None
 ) -> Job[Hresult | None]:
     """Return why a change may not be made (decision R34); None if it may."""
     refused = _general_refusal(server, partition, request)
@@ -86,9 +80,8 @@ def _machine_refusal(
         return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # the machine's queues are in this partition
     if request.command is Command.DELETE:
         if own:
-            operation = ListObjects(object_type=ObjectType.MACHINE, partition_id=partition.id)
-            found = yield from perform(operation, ObjectsListed)
-            return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS if len(found.objects) > 1 else None
+            found = yield from list_objects(ObjectType.MACHINE, partition.id)
+            return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS if len(found) > 1 else None
         return None
     role = get_roles(request.properties)
     if request.command is Command.CREATE:
@@ -108,14 +101,13 @@ def _site_refusal(server: ReplicaState, identifier: Guid | None) -> Job[Hresult 
     known = server.partitions.get(identifier) if identifier is not None else None
     if known is None:
         return None
-    operation = ReadObject(object_type=ObjectType.SITE, identifier=known.id)
-    site = yield from perform(operation, ObjectRead)
+    site = yield from read_object(ObjectType.SITE, identifier=known.id)
     # the PSC never came and no longer can: the site names no PSC
     abandoned = known.last == MIN and not get_text(site.properties or (), Propid.S_PSC)
     whole = known.is_normal and known.is_whole and known.last > MIN
     if known.record.owned or not (whole or abandoned):
         return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS
-    answer = yield from perform(HasObjects(partition_id=known.id), Answer)
+    answer = yield from perform(ops.HasObjects(partition_id=known.id), ops.Answer)
     return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS if answer.yes else None
 
 
@@ -126,10 +118,9 @@ def _enterprise_refusal(
     if request.command is Command.DELETE:
         return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
     if request.command is Command.CREATE and partition.last > MIN:
-        operation = ListObjects(object_type=ObjectType.ENTERPRISE, partition_id=partition.id)
-        found = yield from perform(operation, ObjectsListed)
+        found = yield from list_objects(ObjectType.ENTERPRISE, partition.id)
         mine = get_guid(request.properties, Propid.E_ID)
-        if any(one.identifier != mine for one in found.objects):
+        if any(one.identifier != mine for one in found):
             return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
     pec_name = get_text(request.properties, Propid.E_PECNAME)
     if pec_name is None or server.is_me(pec_name) or key_of(pec_name) in server.pscs:

@@ -7,9 +7,10 @@ from itertools import groupby
 
 from mqdssm.engines.replication import propagation, purging, reported_numbers, sync_requests, trust
 from mqdssm.engines.replication.internal_events import ObjectsChanged, publish
-from mqdssm.engines.replication.operations import Applied, ApplyChanges, ObjectRead, ReadObject
+from mqdssm.engines.replication.jobs import Job, perform, read_object
+from mqdssm.engines.replication.operations import Applied, ApplyChanges
 from mqdssm.engines.replication.properties import object_change
-from mqdssm.engines.replication.state import Job, Partition, ReplicaState, perform
+from mqdssm.engines.replication.state import Partition, ReplicaState
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import ChangePropagationMessage, Command, DirectoryChange
 from mqdssm.model.seqnum import SequenceNumber
@@ -154,13 +155,9 @@ def _change_for_bscs(change: DirectoryChange) -> Job[DirectoryChange]:
     kind = change.object_type
     if change.command is not Command.UPDATE or kind is None:
         return change
-    operation = ReadObject(
-        object_type=kind,
-        identifier=change.guid_identifier,
-        path_name=change.path_name,
-        partition_id=change.partition_id,
+    found = yield from read_object(
+        kind, identifier=change.guid_identifier, path_name=change.path_name, partition_id=change.partition_id
     )
-    found = yield from perform(operation, ObjectRead)
     if found.identifier is None or found.seq_number != change.seq_number:
         return change  # a later change in the same batch sends or deletes the object
     made = object_change(

@@ -21,7 +21,8 @@ from mqdssm.engines.replication import (
     topology,
 )
 from mqdssm.engines.replication.actions import ClientEvent, Event, Received, Started
-from mqdssm.engines.replication.state import FINISH_S, Job, Partition, ReplicaState
+from mqdssm.engines.replication.jobs import Job
+from mqdssm.engines.replication.state import FINISH_S, Partition, ReplicaState
 from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from mqdssm.engines.actions import TimerFired
+from mqdssm.engines.replication import actions as do
 from mqdssm.engines.replication import (
     changes,
     directory_failures,
@@ -28,21 +29,6 @@ from mqdssm.engines.replication import (
     topology,
     trust,
 )
-from mqdssm.engines.replication.actions import (
-    Action,
-    ChangeObject,
-    ClientEvent,
-    Event,
-    Nacked,
-    NameAuthority,
-    Perform,
-    Performed,
-    PropagateChange,
-    Received,
-    Resynchronize,
-    Started,
-    TakeOver,
-)
 from mqdssm.engines.replication.internal_events import (
     AuthorityChanged,
     HandoverFailed,
@@ -50,49 +36,40 @@ from mqdssm.engines.replication.internal_events import (
     ObjectsChanged,
     SuccessorNamed,
 )
+from mqdssm.engines.replication.jobs import Job
 from mqdssm.engines.replication.operations import Failed, Result
 from mqdssm.engines.replication.settings import Settings
-from mqdssm.engines.replication.state import Job, ReplicaState, key_of
+from mqdssm.engines.replication.state import ReplicaState, key_of
 from mqdssm.engines.replication.timers import Timer, TimerPurpose
+from mqdssm.model import messages as msg
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import (
-    AlreadyPurgedMessage,
-    BSCAckMessage,
-    ChangePropagationMessage,
-    ChangeReplyMessage,
-    ChangeRequestMessage,
-    PSCAckMessage,
-    ReplicationMessage,
-    SyncReplyMessage,
-    SyncRequestMessage,
-)
 from mqdssm.model.seqnum import MIN, SequenceNumber
 
-_RECEIVING: Final[Mapping[type[ReplicationMessage], Callable[[ReplicaState, Any, str], Job[None] | None]]] = (
-    MappingProxyType(
-        {
-            ChangePropagationMessage: changes.receive,  # 3.2.7.1
-            ChangeRequestMessage: requests.receive,  # 3.2.7.2
-            SyncRequestMessage: sync_replies.receive,  # 3.2.7.3
-            PSCAckMessage: purging.receive_psc_ack,  # 3.2.7.4
-            BSCAckMessage: purging.receive_bsc_ack,  # 3.2.7.5
-            SyncReplyMessage: sync.receive_reply,  # 3.3.7.5
-            ChangeReplyMessage: requests.receive_reply,  # 3.3.7.6
-            AlreadyPurgedMessage: sync.receive_already_purged,  # 3.3.7.7
-        }
-    )
+_RECEIVING: Final[
+    Mapping[type[msg.ReplicationMessage], Callable[[ReplicaState, Any, str], Job[None] | None]]
+] = MappingProxyType(
+    {
+        msg.ChangePropagationMessage: changes.receive,  # 3.2.7.1
+        msg.ChangeRequestMessage: requests.receive,  # 3.2.7.2
+        msg.SyncRequestMessage: sync_replies.receive,  # 3.2.7.3
+        msg.PSCAckMessage: purging.receive_psc_ack,  # 3.2.7.4
+        msg.BSCAckMessage: purging.receive_bsc_ack,  # 3.2.7.5
+        msg.SyncReplyMessage: sync.receive_reply,  # 3.3.7.5
+        msg.ChangeReplyMessage: requests.receive_reply,  # 3.3.7.6
+        msg.AlreadyPurgedMessage: sync.receive_already_purged,  # 3.3.7.7
+    }
 )
 """Handler of each type of message ([MC-MQDSRP] 3.1.5.1)."""
 _EVENTS: Final[Mapping[type[Any], Callable[[ReplicaState, Any], Job[None] | None]]] = MappingProxyType(
     {
-        Started: startup.start,  # 3.1.3, 3.3.3
-        ChangeObject: requests.change_object,  # 3.1.7.1.1
-        PropagateChange: requests.propagate_service_change,  # 3.1.7.1.2
-        Nacked: requests.receive_nack,  # 3.3.7.8, 3.3.7.9
-        TakeOver: succession.take_over,
-        Resynchronize: sync.resynchronize,
-        NameAuthority: reported_numbers.name_authority,
+        do.Started: startup.start,  # 3.1.3, 3.3.3
+        do.ChangeObject: requests.change_object,  # 3.1.7.1.1
+        do.PropagateChange: requests.propagate_service_change,  # 3.1.7.1.2
+        do.Nacked: requests.receive_nack,  # 3.3.7.8, 3.3.7.9
+        do.TakeOver: succession.take_over,
+        do.Resynchronize: sync.resynchronize,
+        do.NameAuthority: reported_numbers.name_authority,
     }
 )
 """Handler of each other type of event."""
@@ -141,15 +118,15 @@ class ReplicationEngine:
 
     def __init__(self, settings: Settings, *, first_request: int) -> None:
         self._server = ReplicaState(settings=settings, next_request=first_request, handlers=_INTERNAL_EVENTS)
-        self._backlog: deque[Event] = deque()
+        self._backlog: deque[do.Event] = deque()
         self._messages_waiting = 0  # number of messages in the backlog
-        self._questions: dict[_Question, Received] = {}  # the newest waiting request of each key
-        self._event: Event = Started()  # the event that the job handles
+        self._questions: dict[_Question, do.Received] = {}  # the newest waiting request of each key
+        self._event: do.Event = do.Started()  # the event that the job handles
         self._job: Job[None] | None = None
         self._has_started = False
         self._token = 0
 
-    def step(self, event: Event, now: float) -> list[Action]:
+    def step(self, event: do.Event, now: float) -> list[do.Action]:
         """Handle an event and return the actions.
 
         Args:
@@ -164,7 +141,7 @@ class ReplicationEngine:
         """
         self._server.now = now
         self._server.actions = []
-        if isinstance(event, Performed):
+        if isinstance(event, do.Performed):
             if self._job is None or event.token != self._token:
                 raise ValueError(f"no operation {event.token} is under way")
             if isinstance(event.result, Failed):
@@ -177,7 +154,7 @@ class ReplicationEngine:
             self._wait(event)
         while self._job is None and self._backlog:
             waited = self._backlog.popleft()
-            self._messages_waiting -= isinstance(waited, Received | Nacked)
+            self._messages_waiting -= isinstance(waited, do.Received | do.Nacked)
             question = _question_of(waited)
             newest = waited if question is None else self._questions.pop(question, None)
             if newest is not None:  # else it was answered with an earlier copy (decision R163)
@@ -214,21 +191,21 @@ class ReplicationEngine:
             return MIN
         return partition.last.next()
 
-    def _wait(self, event: Event) -> None:
+    def _wait(self, event: do.Event) -> None:
         """Queue an event behind the current work; a full queue accepts no more messages."""
         if len(self._backlog) < self._server.settings.backlog_max or isinstance(event, TimerFired):
             self._backlog.append(event)
-            self._messages_waiting += isinstance(event, Received | Nacked)
+            self._messages_waiting += isinstance(event, do.Received | do.Nacked)
             question = _question_of(event)
-            if question is not None and isinstance(event, Received):
+            if question is not None and isinstance(event, do.Received):
                 self._questions[question] = event
-        elif isinstance(event, ClientEvent):
+        elif isinstance(event, do.ClientEvent):
             self._server.reply(event.request, Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
         else:
             self._server.note("dropped: too much is waiting", type(event).__name__)
 
-    def _begin(self, event: Event) -> None:
-        if not self._has_started and not (isinstance(event, Started) or event == _START):
+    def _begin(self, event: do.Event) -> None:
+        if not self._has_started and not (isinstance(event, do.Started) or event == _START):
             self._refuse(event)
             return
         self._event = event
@@ -236,9 +213,9 @@ class ReplicationEngine:
         if self._job is not None:
             self._advance(self._job, None)
 
-    def _refuse(self, event: Event) -> None:
+    def _refuse(self, event: do.Event) -> None:
         """Refuse a client's request, since the start failed and is to be retried; ignore other events."""
-        if isinstance(event, ClientEvent):
+        if isinstance(event, do.ClientEvent):
             self._server.reply(event.request, Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
 
     def _give_up(self, job: Job[None], failed: Failed) -> None:
@@ -262,11 +239,11 @@ class ReplicationEngine:
             raise
         else:
             self._token += 1
-            self._server.actions.append(Perform(token=self._token, operation=operation))
+            self._server.actions.append(do.Perform(token=self._token, operation=operation))
 
-    def _handler(self, event: Event) -> Job[None] | None:
+    def _handler(self, event: do.Event) -> Job[None] | None:
         server = self._server
-        if isinstance(event, Received):
+        if isinstance(event, do.Received):
             server.resent.pop(key_of(event.sender), None)
             return _receive(server, event)
         if isinstance(event, TimerFired):
@@ -275,7 +252,7 @@ class ReplicationEngine:
         return _EVENTS[type(event)](server, event)
 
 
-def _receive(server: ReplicaState, event: Received) -> Job[None]:
+def _receive(server: ReplicaState, event: do.Received) -> Job[None]:
     """Check the sender of a message, and call its handler with the admitted part."""
     message = yield from trust.filter_message(server, event)
     job = None if message is None else _RECEIVING[type(message)](server, message, event.sender)
@@ -283,12 +260,12 @@ def _receive(server: ReplicaState, event: Received) -> Job[None]:
         yield from job
 
 
-def _question_of(event: Event) -> _Question | None:
+def _question_of(event: do.Event) -> _Question | None:
     """Return the key of a sync request (sender, requester, partition); None for other events.
 
     A server without an answer repeats its request. A busy server that answered each copy would fall behind.
     """
-    message = event.message if isinstance(event, Received) else None
-    if not isinstance(event, Received) or not isinstance(message, SyncRequestMessage):
+    message = event.message if isinstance(event, do.Received) else None
+    if not isinstance(event, do.Received) or not isinstance(message, msg.SyncRequestMessage):
         return None
     return key_of(event.sender), key_of(message.requester_name), message.partition_id

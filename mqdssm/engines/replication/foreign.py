@@ -8,16 +8,11 @@ search for these changes.
 from typing import Final
 
 from mqdssm.engines.replication import authority
+from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.change_request import ChangeRequest
-from mqdssm.engines.replication.operations import (
-    FindForeign,
-    ForeignFound,
-    ForeignObject,
-    ObjectRead,
-    ReadObject,
-)
+from mqdssm.engines.replication.jobs import Job, perform, read_object
 from mqdssm.engines.replication.properties import with_identifier
-from mqdssm.engines.replication.state import Job, Partition, ReplicaState, perform
+from mqdssm.engines.replication.state import Partition, ReplicaState
 from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
@@ -48,8 +43,8 @@ def on_timer(server: ReplicaState, _key: str) -> Job[None]:
     look, wait_s, pause_s = server.foreign, server.settings.foreign_s, 0.0
     if not look.waiting:
         began = server.now
-        operation = FindForeign(after=look.after, count_max=FOUND_MAX, seen=look.seen)
-        found = yield from perform(operation, ForeignFound)
+        operation = ops.FindForeign(after=look.after, count_max=FOUND_MAX, seen=look.seen)
+        found = yield from perform(operation, ops.ForeignFound)
         pause_s = min(COST_FACTOR * (server.now - began), PAUSE_S_MAX)
         look.after = found.reached
         look.seen = found.newest or look.seen  # lower if the directory's clock was set back
@@ -65,7 +60,7 @@ def on_timer(server: ReplicaState, _key: str) -> Job[None]:
     server.start_timer(Timer(TimerPurpose.FOREIGN), max(wait_s, pause_s))
 
 
-def _publish_or_report(server: ReplicaState, found: ForeignObject) -> Job[bool]:
+def _publish_or_report(server: ReplicaState, found: ops.ForeignObject) -> Job[bool]:
     """Publish a change, or report it.
 
     Returns:
@@ -92,7 +87,7 @@ def _publish_or_report(server: ReplicaState, found: ForeignObject) -> Job[bool]:
     return True
 
 
-def _read_change(partition: Partition, found: ForeignObject) -> Job[ChangeRequest | None]:
+def _read_change(partition: Partition, found: ops.ForeignObject) -> Job[ChangeRequest | None]:
     """Return the change that another program made; None if the object is gone."""
     if found.seq_number is None:
         return ChangeRequest(
@@ -100,10 +95,7 @@ def _read_change(partition: Partition, found: ForeignObject) -> Job[ChangeReques
             object_type=found.object_type,
             properties=with_identifier(found.object_type, found.identifier, found.properties),
         )
-    operation = ReadObject(
-        object_type=found.object_type, identifier=found.identifier, partition_id=partition.id
-    )
-    read = yield from perform(operation, ObjectRead)
+    read = yield from read_object(found.object_type, identifier=found.identifier, partition_id=partition.id)
     if read.status != Hresult.MQ_OK:
         return None
     return ChangeRequest(
@@ -121,7 +113,7 @@ def _read_change(partition: Partition, found: ForeignObject) -> Job[ChangeReques
 
 
 def _report(
-    server: ReplicaState, partition: Partition | None, found: ForeignObject, what: str, why: str = ""
+    server: ReplicaState, partition: Partition | None, found: ops.ForeignObject, what: str, why: str = ""
 ) -> None:
     """Warn the operator of a change that gets no number, once for each version."""
     reported = server.foreign.reported
@@ -134,5 +126,5 @@ def _report(
     server.warn(what, _describe(found) + why)
 
 
-def _describe(found: ForeignObject) -> str:
+def _describe(found: ops.ForeignObject) -> str:
     return f"{found.object_type.spec_name} {found.identifier}, {found.name}"

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from mqdssm.engines.replication.state import Job, Partition, ReplicaState
+from mqdssm.engines.replication.jobs import Job
+from mqdssm.engines.replication.state import Partition, ReplicaState
 from mqdssm.model.messages import DirectoryChange
 
 

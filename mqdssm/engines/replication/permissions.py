@@ -3,7 +3,7 @@
 from typing import Final
 
 from mqdssm.engines.replication.actions import Received
-from mqdssm.engines.replication.operations import ObjectRead, ReadObject
+from mqdssm.engines.replication.jobs import Job, read_object
 from mqdssm.engines.replication.properties import (
     CONTROLLER,
     get_roles,
@@ -12,7 +12,7 @@ from mqdssm.engines.replication.properties import (
     has_role,
     type_of,
 )
-from mqdssm.engines.replication.state import Job, Partition, ReplicaState, key_of, perform
+from mqdssm.engines.replication.state import Partition, ReplicaState, key_of
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import ChangeRequestMessage, Command, DirectoryChange, Properties
 from mqdssm.model.propids import ObjectType, Propid
@@ -30,10 +30,7 @@ def is_named(partition: Partition, sender: str) -> Job[bool]:
     """Return True if a site's object in the enterprise partition names a machine as its PSC."""
     if partition.id == PEC_PARTITION_ID:
         return False
-    operation = ReadObject(
-        object_type=ObjectType.SITE, identifier=partition.id, partition_id=PEC_PARTITION_ID
-    )
-    found = yield from perform(operation, ObjectRead)
+    found = yield from read_object(ObjectType.SITE, identifier=partition.id, partition_id=PEC_PARTITION_ID)
     return key_of(get_text(found.properties or (), Propid.S_PSC) or "") == key_of(sender)
 
 
@@ -77,11 +74,10 @@ def _is_bsc_of(server: ReplicaState, name: str, sender: str) -> Job[bool]:
     """Return True if a name is that of a BSC in a site whose PSC is the given machine."""
     for home in list(server.partitions.values()):
         if not home.record.owned and key_of(home.record.authority_name) == key_of(sender):
-            operation = ReadObject(object_type=ObjectType.MACHINE, path_name=name, partition_id=home.id)
-            found = yield from perform(operation, ObjectRead)
+            found = yield from read_object(ObjectType.MACHINE, path_name=name, partition_id=home.id)
             if has_role(found.properties or (), Service.BSC):
                 return True
-    found = yield from perform(ReadObject(object_type=ObjectType.MACHINE, path_name=name), ObjectRead)
+    found = yield from read_object(ObjectType.MACHINE, path_name=name)
     home_id = found.partition_id
     if home_id not in server.partitions or not has_role(found.properties or (), Service.BSC):
         return False
@@ -101,7 +97,7 @@ def is_own_name(server: ReplicaState, name: str, sender: str) -> Job[bool]:
         return False
     if key_of(name) in {key_of(one.record.authority_name) for one in server.partitions.values()}:
         return False
-    found = yield from perform(ReadObject(object_type=ObjectType.MACHINE, path_name=name), ObjectRead)
+    found = yield from read_object(ObjectType.MACHINE, path_name=name)
     return found.identifier is None
 
 
@@ -139,13 +135,12 @@ def _may_change_site(
         return True
     if not is_its_own:
         return False
-    operation = ReadObject(
-        object_type=ObjectType.SITE,
+    found = yield from read_object(
+        ObjectType.SITE,
         path_name=change.path_name,
         identifier=change.guid_identifier,
         partition_id=PEC_PARTITION_ID,
     )
-    found = yield from perform(operation, ObjectRead)
     site = server.partitions.get(found.identifier) if found.identifier is not None else None
     if site is None or site.record.owned:
         return False
@@ -158,13 +153,12 @@ def _may_change_site(
 def _may_change_machine(
     server: ReplicaState, partition: Partition, change: DirectoryChange, event: Received, *, is_its_own: bool
 ) -> Job[bool]:
-    operation = ReadObject(
-        object_type=ObjectType.MACHINE,
+    found = yield from read_object(
+        ObjectType.MACHINE,
         path_name=change.path_name,
         identifier=change.guid_identifier,
         partition_id=partition.id,
     )
-    found = yield from perform(operation, ObjectRead)
     known = found.properties or ()
     if not has_role(known, SERVER) and not has_role(change.properties, SERVER):
         return True

@@ -3,9 +3,10 @@
 [MC-MQDSRP] 3.1.7.2.9, 3.2.7.4, 3.2.7.5, 3.3.6.2, 3.3.7.4.
 """
 
+from mqdssm.engines.replication.jobs import Job, perform
 from mqdssm.engines.replication.operations import Done, PurgeDeletedObjects
 from mqdssm.engines.replication.settings import Settings
-from mqdssm.engines.replication.state import Job, Partition, ReplicaState, key_of, perform
+from mqdssm.engines.replication.state import Partition, ReplicaState, key_of
 from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.messages import BSCAckMessage, PSCAckMessage
 from mqdssm.model.replication import PEC_PARTITION_ID

@@ -7,7 +7,8 @@ else any server could take it.
 
 from mqdssm.engines.replication import succession, sync_requests, topology, trust
 from mqdssm.engines.replication.actions import NameAuthority
-from mqdssm.engines.replication.state import Job, Partition, ReplicaState, key_of
+from mqdssm.engines.replication.jobs import Job
+from mqdssm.engines.replication.state import Partition, ReplicaState, key_of
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import ChangePropagationMessage, PartitionSeqNumbers, SeqNumberHeader
 from mqdssm.model.replication import PEC_PARTITION_ID

@@ -8,29 +8,21 @@ from typing import Final
 from mqdssm.engines.replication import authority, purging
 from mqdssm.engines.replication.actions import ChangeObject, Nacked, PropagateChange
 from mqdssm.engines.replication.change_request import ChangeRequest
+from mqdssm.engines.replication.jobs import Job
 from mqdssm.engines.replication.operations import ObjectOutcome
 from mqdssm.engines.replication.outcomes import RequestKey
 from mqdssm.engines.replication.properties import IDENTIFIERS, get_guid, type_of, with_identifier
 from mqdssm.engines.replication.state import (
     REQUEST_TIMEOUT_S,
-    Job,
     Partition,
     PendingRequest,
     ReplicaState,
     key_of,
 )
 from mqdssm.engines.replication.timers import Timer, TimerPurpose
+from mqdssm.model import messages as msg
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import (
-    ChangeReplyMessage,
-    ChangeRequestMessage,
-    Command,
-    DirectoryChange,
-    Properties,
-    Scope,
-    deletion_properties,
-)
 from mqdssm.model.propids import ObjectType, Propid
 
 REMEMBERED_S: Final = 60.0
@@ -50,7 +42,7 @@ def change_object(server: ReplicaState, event: ChangeObject) -> Job[None]:
     if event.object_type not in IDENTIFIERS:  # tombstones cannot be changed
         server.reply(event.request, Hresult.MQDS_WRONG_OBJ_TYPE)
         return
-    if event.command is Command.CREATE and event.identifier is not None:
+    if event.command is msg.Command.CREATE and event.identifier is not None:
         properties = with_identifier(event.object_type, event.identifier, properties)
     partition = server.partitions.get(event.partition_id)
     if partition is not None and partition.record.owned:
@@ -58,7 +50,7 @@ def change_object(server: ReplicaState, event: ChangeObject) -> Job[None]:
             command=event.command,
             object_type=event.object_type,
             path_name=event.path_name,
-            identifier=event.identifier if event.command is not Command.CREATE else None,
+            identifier=event.identifier if event.command is not msg.Command.CREATE else None,
             properties=properties,
             scope=event.scope,
         )
@@ -70,16 +62,16 @@ def change_object(server: ReplicaState, event: ChangeObject) -> Job[None]:
     if change is None:
         server.reply(event.request, Hresult.MQ_ERROR_INVALID_PARAMETER)
         return
-    made = event.identifier if event.command is Command.CREATE else None
+    made = event.identifier if event.command is msg.Command.CREATE else None
     _send_request(server, change, PendingRequest(client=event.request, identifier=made))
 
 
-def _change_of_event(event: ChangeObject, properties: Properties) -> DirectoryChange | None:
-    if event.command is Command.DELETE:
-        properties = deletion_properties(event.object_type, event.scope)
+def _change_of_event(event: ChangeObject, properties: msg.Properties) -> msg.DirectoryChange | None:
+    if event.command is msg.Command.DELETE:
+        properties = msg.deletion_properties(event.object_type, event.scope)
     by_path = event.path_name is not None
     try:
-        return DirectoryChange(
+        return msg.DirectoryChange(
             command=event.command,
             path_name=event.path_name,
             guid_identifier=None if by_path else event.identifier,
@@ -91,11 +83,11 @@ def _change_of_event(event: ChangeObject, properties: Properties) -> DirectoryCh
 
 
 def request_update(
-    server: ReplicaState, kind: ObjectType, identifier: Guid, partition_id: Guid, properties: Properties
+    server: ReplicaState, kind: ObjectType, identifier: Guid, partition_id: Guid, properties: msg.Properties
 ) -> None:
     """Request an update of an object from its authority, without waiting for the reply."""
-    change = DirectoryChange(
-        command=Command.UPDATE,
+    change = msg.DirectoryChange(
+        command=msg.Command.UPDATE,
         guid_identifier=identifier,
         partition_id=partition_id,
         properties=properties,
@@ -104,11 +96,11 @@ def request_update(
     _send_request(server, change, PendingRequest())
 
 
-def _send_request(server: ReplicaState, change: DirectoryChange, request: PendingRequest) -> None:
+def _send_request(server: ReplicaState, change: msg.DirectoryChange, request: PendingRequest) -> None:
     """Send a change request: Change Remote Object (3.1.7.1.1)."""
     identifier = server.next_request % _NUMBERS
     server.next_request += 1
-    message = ChangeRequestMessage(
+    message = msg.ChangeRequestMessage(
         site_id=server.settings.site_id,
         partition_id=change.partition_id,
         request_identifier=identifier,
@@ -119,7 +111,7 @@ def _send_request(server: ReplicaState, change: DirectoryChange, request: Pendin
     _forward(server, message, request)
 
 
-def _forward(server: ReplicaState, message: ChangeRequestMessage, request: PendingRequest) -> None:
+def _forward(server: ReplicaState, message: msg.ChangeRequestMessage, request: PendingRequest) -> None:
     """Forward a request to its next hop: Process Change Request (3.3.7.1)."""
     key = _request_key(message.requester_name, message.request_identifier)
     partition = server.partitions.get(message.partition_id)
@@ -157,7 +149,7 @@ def _request_key(requester_name: str, identifier: int) -> RequestKey:
     return key_of(requester_name), identifier
 
 
-def receive(server: ReplicaState, message: ChangeRequestMessage, sender: str) -> Job[None]:
+def receive(server: ReplicaState, message: msg.ChangeRequestMessage, sender: str) -> Job[None]:
     """Handle Change Request (3.2.7.2)."""
     key = _request_key(message.requester_name, message.request_identifier)
     if server.is_quiet:
@@ -184,7 +176,7 @@ def receive(server: ReplicaState, message: ChangeRequestMessage, sender: str) ->
     answer_request(server, message, outcome.status, sender)
 
 
-def is_known_request(server: ReplicaState, message: ChangeRequestMessage, sender: str) -> bool:
+def is_known_request(server: ReplicaState, message: msg.ChangeRequestMessage, sender: str) -> bool:
     """Return True if a request is dropped, under way or answered, whatever its sender is allowed."""
     key = _request_key(message.requester_name, message.request_identifier)
     waiting = server.requests.get(key)
@@ -192,33 +184,33 @@ def is_known_request(server: ReplicaState, message: ChangeRequestMessage, sender
     return server.is_quiet or is_copy or server.executed.find((key_of(sender), *key)) is not None
 
 
-def answer_request(server: ReplicaState, message: ChangeRequestMessage, status: int, sender: str) -> None:
+def answer_request(server: ReplicaState, message: msg.ChangeRequestMessage, status: int, sender: str) -> None:
     """Answer a request, and keep the status for later copies of it (decisions R33, R61, R119)."""
     key = _request_key(message.requester_name, message.request_identifier)
     _keep_outcome(server, key, status, sender)
     _send_reply(server, message, status, sender)
 
 
-def _requested_change(change: DirectoryChange) -> ChangeRequest | None:
+def _requested_change(change: msg.DirectoryChange) -> ChangeRequest | None:
     """Return the change that a request asks for; None for a type that cannot be changed."""
     kind = type_of(change)
-    scope = Scope.ENTERPRISE
-    if change.command is Command.DELETE and change.get(Propid.D_SCOPE) == Scope.SITE:
-        scope = Scope.SITE
+    scope = msg.Scope.ENTERPRISE
+    if change.command is msg.Command.DELETE and change.get(Propid.D_SCOPE) == msg.Scope.SITE:
+        scope = msg.Scope.SITE
     if kind is None or kind not in IDENTIFIERS:
         return None
     identifier = change.guid_identifier
     properties = change.properties
-    if change.command is Command.CREATE and identifier is not None:
+    if change.command is msg.Command.CREATE and identifier is not None:
         properties = with_identifier(kind, identifier, properties)
-    if change.command in {Command.CREATE, Command.SYNC}:
+    if change.command in {msg.Command.CREATE, msg.Command.SYNC}:
         identifier = get_guid(properties, IDENTIFIERS[kind]) or identifier
     return ChangeRequest(
         command=change.command,
         object_type=kind,
         path_name=change.path_name,
-        identifier=None if change.command is Command.CREATE else identifier,
-        properties=() if change.command is Command.DELETE else properties,
+        identifier=None if change.command is msg.Command.CREATE else identifier,
+        properties=() if change.command is msg.Command.DELETE else properties,
         scope=scope,
     )
 
@@ -247,9 +239,9 @@ def on_quiet_timer(server: ReplicaState, _key: str) -> None:
     server.is_quiet = False
 
 
-def _send_reply(server: ReplicaState, message: ChangeRequestMessage, status: int, sender: str) -> None:
+def _send_reply(server: ReplicaState, message: msg.ChangeRequestMessage, status: int, sender: str) -> None:
     """Send Change Reply (3.2.7.6) to the sender of the request, which is the requester or its PSC."""
-    reply = ChangeReplyMessage(
+    reply = msg.ChangeReplyMessage(
         site_id=server.settings.site_id,
         request_identifier=message.request_identifier,
         result=status,
@@ -258,7 +250,7 @@ def _send_reply(server: ReplicaState, message: ChangeRequestMessage, status: int
     server.send_soon(sender, reply)
 
 
-def receive_reply(server: ReplicaState, message: ChangeReplyMessage, sender: str) -> None:
+def receive_reply(server: ReplicaState, message: msg.ChangeReplyMessage, sender: str) -> None:
     """Handle Change Reply (3.3.7.6) of the machine that was asked (decision R40)."""
     key = _request_key(message.requester_name, message.request_identifier)
     request = server.requests.get(key)
@@ -271,7 +263,7 @@ def receive_reply(server: ReplicaState, message: ChangeReplyMessage, sender: str
 def receive_nack(server: ReplicaState, event: Nacked) -> None:
     """Handle Change Request Nack (3.3.7.8) and Receive Request Nack (3.3.7.9)."""
     message = event.message
-    if isinstance(message, ChangeRequestMessage):
+    if isinstance(message, msg.ChangeRequestMessage):
         key = _request_key(message.requester_name, message.request_identifier)
         _end_request(server, key, Hresult.MQDS_OWNER_NOT_REACHED)
     elif event.bad_signature:
@@ -316,7 +308,7 @@ def propagate_service_change(server: ReplicaState, event: PropagateChange) -> Jo
         server.reply(event.request, Hresult.MQ_ERROR_ILLEGAL_OPERATION)
         return
     requested = ChangeRequest(
-        command=Command.SYNC if event.command is Command.CREATE else event.command,
+        command=msg.Command.SYNC if event.command is msg.Command.CREATE else event.command,
         object_type=event.object_type,
         identifier=event.identifier,
         scope=event.scope,

@@ -5,17 +5,12 @@ until its partition's owner has accepted it.
 """
 
 from mqdssm.engines.replication import authority, requests
+from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.change_request import ChangeRequest
 from mqdssm.engines.replication.internal_events import HandoverFailed
-from mqdssm.engines.replication.operations import (
-    ListObjects,
-    ObjectOutcome,
-    ObjectRead,
-    ObjectsListed,
-    ReadObject,
-)
+from mqdssm.engines.replication.jobs import Job, list_objects, read_object
 from mqdssm.engines.replication.properties import CONTROLLER, get_text, has_role
-from mqdssm.engines.replication.state import Job, Partition, ReplicaState, perform
+from mqdssm.engines.replication.state import Partition, ReplicaState
 from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
@@ -24,28 +19,25 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 
 
-def read_own_machine(server: ReplicaState) -> Job[ObjectRead]:
+def read_own_machine(server: ReplicaState) -> Job[ops.ObjectRead]:
     """Read the object of our own machine, from our site's partition."""
-    operation = ReadObject(
-        object_type=ObjectType.MACHINE,
-        identifier=server.settings.machine_id,
-        partition_id=server.settings.site_id,
+    return (
+        yield from read_object(
+            ObjectType.MACHINE, identifier=server.settings.machine_id, partition_id=server.settings.site_id
+        )
     )
-    return (yield from perform(operation, ObjectRead))
 
 
-def read_other_controllers(server: ReplicaState, site: Partition) -> Job[tuple[ObjectRead, ...]]:
+def read_other_controllers(server: ReplicaState, site: Partition) -> Job[tuple[ops.ObjectRead, ...]]:
     """Return the other machines of a site that have the role of its PSC."""
-    operation = ListObjects(object_type=ObjectType.MACHINE, partition_id=site.id, service=int(CONTROLLER))
-    found = yield from perform(operation, ObjectsListed)
-    return tuple(one for one in found.objects if one.identifier != server.settings.machine_id)
+    found = yield from list_objects(ObjectType.MACHINE, site.id, CONTROLLER)
+    return tuple(one for one in found if one.identifier != server.settings.machine_id)
 
 
-def read_enterprise() -> Job[ObjectRead | None]:
+def read_enterprise() -> Job[ops.ObjectRead | None]:
     """Read the enterprise's object; return None if there is none yet."""
-    operation = ListObjects(object_type=ObjectType.ENTERPRISE, partition_id=PEC_PARTITION_ID)
-    found = yield from perform(operation, ObjectsListed)
-    return next(iter(found.objects), None)
+    found = yield from list_objects(ObjectType.ENTERPRISE, PEC_PARTITION_ID)
+    return next(iter(found), None)
 
 
 def write_roles(server: ReplicaState) -> Job[None]:
@@ -64,8 +56,7 @@ def write_roles(server: ReplicaState) -> Job[None]:
             waits |= yield from _write_name(server, ObjectType.ENTERPRISE, found, Propid.E_PECNAME)
         yield from _persist_pec_name(server, enterprise)
     if site is not None:
-        operation = ReadObject(object_type=ObjectType.SITE, identifier=site.id)
-        own = yield from perform(operation, ObjectRead)
+        own = yield from read_object(ObjectType.SITE, identifier=site.id)
         waits |= yield from _write_name(server, ObjectType.SITE, own, Propid.S_PSC)
     if waits:
         server.start_timer(Timer(TimerPurpose.CLAIM), server.settings.sync_wait_s)
@@ -100,7 +91,7 @@ def _write_machine_name(server: ReplicaState) -> Job[bool]:
     return (yield from _write_name(server, ObjectType.MACHINE, own, Propid.QM_PATHNAME))
 
 
-def _write_name(server: ReplicaState, kind: ObjectType, found: ObjectRead, propid: Propid) -> Job[bool]:
+def _write_name(server: ReplicaState, kind: ObjectType, found: ops.ObjectRead, propid: Propid) -> Job[bool]:
     """Set a property of an object to our name, here or at its authority.
 
     Returns:
@@ -143,7 +134,7 @@ def write_site_roles(server: ReplicaState, site: Partition) -> Job[int]:
 
 def _write_role(
     server: ReplicaState, site: Partition, identifier: Guid | None, role: Service
-) -> Job[ObjectOutcome]:
+) -> Job[ops.ObjectOutcome]:
     request = ChangeRequest(
         command=Command.UPDATE,
         object_type=ObjectType.MACHINE,

@@ -12,9 +12,10 @@ from mqdssm.engines.replication import (
     topology,
 )
 from mqdssm.engines.replication.actions import Started
+from mqdssm.engines.replication.jobs import Job, perform
 from mqdssm.engines.replication.operations import LoadState, PersistedState
 from mqdssm.engines.replication.settings import Role
-from mqdssm.engines.replication.state import Job, Neighbor, Partition, ReplicaState, key_of, perform
+from mqdssm.engines.replication.state import Neighbor, Partition, ReplicaState, key_of
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
 
 

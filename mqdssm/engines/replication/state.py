@@ -5,21 +5,15 @@ and does no I/O itself. Messages, timers and replies are recorded by methods of 
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final
 
 from mqdssm.engines.actions import Note, StartTimer, StopTimer
+from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.actions import Action, Reply, Send
-from mqdssm.engines.replication.operations import (
-    Done,
-    ForeignObject,
-    Operation,
-    Result,
-    SaveNeighbor,
-    SavePartition,
-)
+from mqdssm.engines.replication.jobs import Job, perform
 from mqdssm.engines.replication.outcomes import RequestKey, RequestOutcomes
 from mqdssm.engines.replication.settings import Settings
 from mqdssm.engines.replication.timers import Timer, TimerPurpose
@@ -27,11 +21,6 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.messages import ChangeRequestMessage, DirectoryChange, ReplicationMessage
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryNeighbor, DirectoryPartition, PurgeState
 from mqdssm.model.seqnum import MIN, SequenceNumber
-
-T = TypeVar("T")
-R = TypeVar("R")
-Job: TypeAlias = Generator[Operation, Result, T]
-"""A running handler: it yields operations, and is sent their results."""
 
 REQUEST_TIMEOUT_S: Final = 10
 """Lifetime of a change request, its reply, and a message sent again (3.3.7.1, 3.2.7.6)."""
@@ -41,18 +30,6 @@ FINISH_S: Final = 15.0
 REPLICATION_TIMEOUT_S: Final = 20 * 60
 """Lifetime of all other messages (3.3.7.2)."""
 REPLICATION_PRIORITY: Final = 3
-
-
-def perform(operation: Operation, expected: type[R]) -> Job[R]:
-    """Yield an operation to the driver and return its result.
-
-    Raises:
-        TypeError: the driver returned the result of another operation.
-    """
-    result = yield operation
-    if not isinstance(result, expected):
-        raise TypeError(f"{type(operation).__name__} was answered by {type(result).__name__}")
-    return result
 
 
 def key_of(machine_name: str) -> str:
@@ -204,7 +181,7 @@ class ForeignLook:
 
     after: str = ""
     seen: str = ""
-    waiting: deque[ForeignObject] = field(default_factory=deque)
+    waiting: deque[ops.ForeignObject] = field(default_factory=deque)
     reported: OrderedDict[str, str] = field(default_factory=OrderedDict)
 
 
@@ -345,12 +322,12 @@ class ReplicaState:
     def save(self, partition: Partition, **changes: Any) -> Job[None]:
         """Set fields of a partition's persisted part, and persist it."""
         partition.change(**changes)
-        yield from perform(SavePartition(partition=partition.record), Done)
+        yield from perform(ops.SavePartition(partition=partition.record), ops.Done)
 
     def save_neighbor(self, neighbor: Neighbor, **changes: Any) -> Job[None]:
         """Set fields of a neighbour's persisted part, and persist it."""
         neighbor.record = replace(neighbor.record, **changes)
-        yield from perform(SaveNeighbor(neighbor=neighbor.record), Done)
+        yield from perform(ops.SaveNeighbor(neighbor=neighbor.record), ops.Done)
 
 
 def authorities(server: ReplicaState) -> list[str]:

@@ -10,19 +10,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from mqdssm.engines.replication import authority, propagation, purging, server_roles, sync_requests
+from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.actions import TakeOver
 from mqdssm.engines.replication.internal_events import AuthorityChanged, SuccessorNamed, publish
-from mqdssm.engines.replication.operations import (
-    Answer,
-    HasObjects,
-    ListObjects,
-    ObjectRead,
-    ObjectsListed,
-    ReadObject,
-)
+from mqdssm.engines.replication.jobs import Job, list_objects, perform, read_object
 from mqdssm.engines.replication.properties import CONTROLLER, get_text, has_role
 from mqdssm.engines.replication.settings import Role
-from mqdssm.engines.replication.state import Job, Partition, ReplicaState, authorities, key_of, perform
+from mqdssm.engines.replication.state import Partition, ReplicaState, authorities, key_of
 from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.propids import ObjectType, Propid
@@ -56,7 +50,7 @@ def is_adopting(server: ReplicaState, site: Partition) -> bool:
     )
 
 
-def is_retiring(server: ReplicaState, sites: Iterable[ObjectRead]) -> bool:
+def is_retiring(server: ReplicaState, sites: Iterable[ops.ObjectRead]) -> bool:
     """Return True if our site is handed over, unknown to the enterprise: we still serve neighbours."""
     site = server.partitions.get(server.settings.site_id)
     if site is None or site.record.owned or is_adopting(server, site):
@@ -206,7 +200,7 @@ def own_if_named(server: ReplicaState, partition: Partition, *, surely: bool = F
         yield from _become_authority(server, partition)
 
 
-def find_naming_object(server: ReplicaState, partition: Partition) -> Job[ObjectRead | None]:
+def find_naming_object(server: ReplicaState, partition: Partition) -> Job[ops.ObjectRead | None]:
     """Return the object of a partition that names us as its authority, rightly or not; None if none does."""
     if partition.id == server.settings.site_id:
         own = yield from server_roles.read_own_machine(server)
@@ -218,7 +212,7 @@ def find_naming_object(server: ReplicaState, partition: Partition) -> Job[Object
     return found if is_me else None
 
 
-def _is_handed_over(server: ReplicaState, partition: Partition, naming: ObjectRead) -> bool:
+def _is_handed_over(server: ReplicaState, partition: Partition, naming: ops.ObjectRead) -> bool:
     """Return True if a partition was just handed over to us: our copy ends with that change (decision R140).
 
     Then its predecessor confirms whether we have all. Else we were its authority before, and lost later
@@ -228,7 +222,7 @@ def _is_handed_over(server: ReplicaState, partition: Partition, naming: ObjectRe
     return is_kept and naming.seq_number == partition.last and partition.tries < PREDECESSOR_TRIES
 
 
-def _is_named_pec(server: ReplicaState, partition: Partition, enterprise: ObjectRead) -> Job[bool]:
+def _is_named_pec(server: ReplicaState, partition: Partition, enterprise: ops.ObjectRead) -> Job[bool]:
     """Return True if the enterprise names us as PEC: by our name, or by the PSC name in our site's object.
 
     A lost PEC's name is also that of our site if we took the site over from it. That does not make us the
@@ -241,11 +235,10 @@ def _is_named_pec(server: ReplicaState, partition: Partition, enterprise: Object
         return False
     if server.is_me(pec_name):
         return True
-    operation = ReadObject(object_type=ObjectType.SITE, identifier=site.id)
-    own = yield from perform(operation, ObjectRead)
+    own = yield from read_object(ObjectType.SITE, identifier=site.id)
     if key_of(get_text(own.properties or (), Propid.S_PSC) or "") != key_of(pec_name):
         return False
-    other = yield from perform(ReadObject(object_type=ObjectType.MACHINE, path_name=pec_name), ObjectRead)
+    other = yield from read_object(ObjectType.MACHINE, path_name=pec_name)
     if other.identifier is not None and other.identifier != server.settings.machine_id:
         return False
     partition.is_doubted = True
@@ -301,11 +294,10 @@ def _ask_bsc(server: ReplicaState, partition: Partition, sender: str) -> Job[boo
     if key_of(sender) in consulted:
         consulted[key_of(sender)] = CONSULTED_MAX
     site_id = server.settings.site_id
-    operation = ListObjects(object_type=ObjectType.MACHINE, partition_id=site_id, service=int(Service.BSC))
-    found = yield from perform(operation, ObjectsListed)
+    found = yield from list_objects(ObjectType.MACHINE, site_id, Service.BSC)
     names = {
         key_of(name): name
-        for one in found.objects
+        for one in found
         if one.identifier != server.settings.machine_id
         and (name := get_text(one.properties or (), Propid.QM_PATHNAME))
     }
@@ -322,7 +314,7 @@ def _ask_bsc(server: ReplicaState, partition: Partition, sender: str) -> Job[boo
 
 def _is_empty(partition: Partition) -> Job[bool]:
     """Return True if a site has lost all its objects, with the machine that would name us (decision R86)."""
-    answer = yield from perform(HasObjects(partition_id=partition.id), Answer)
+    answer = yield from perform(ops.HasObjects(partition_id=partition.id), ops.Answer)
     return not answer.yes
 
 

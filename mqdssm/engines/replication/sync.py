@@ -5,8 +5,9 @@
 
 from mqdssm.engines.replication import changes, purging, succession, sync_requests, trust
 from mqdssm.engines.replication.actions import Resynchronize
+from mqdssm.engines.replication.jobs import Job, perform
 from mqdssm.engines.replication.operations import Done, SweepPartition
-from mqdssm.engines.replication.state import Job, Partition, ReplicaState, key_of, perform
+from mqdssm.engines.replication.state import Partition, ReplicaState, key_of
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import AlreadyPurgedMessage, CompleteSync0, SyncReplyMessage

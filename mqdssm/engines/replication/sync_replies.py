@@ -3,19 +3,14 @@
 from dataclasses import replace
 
 from mqdssm.engines.replication import reported_numbers
+from mqdssm.engines.replication.jobs import Job, perform
 from mqdssm.engines.replication.operations import ChangesFound, LookupChanges
-from mqdssm.engines.replication.state import Job, Partition, ReplicaState, perform
-from mqdssm.model.messages import (
-    AlreadyPurgedMessage,
-    CompleteSync0,
-    DirectoryChange,
-    SyncReplyMessage,
-    SyncRequestMessage,
-)
+from mqdssm.engines.replication.state import Partition, ReplicaState
+from mqdssm.model import messages as msg
 from mqdssm.model.seqnum import SequenceNumber
 
 
-def receive(server: ReplicaState, message: SyncRequestMessage, sender: str) -> Job[None]:
+def receive(server: ReplicaState, message: msg.SyncRequestMessage, sender: str) -> Job[None]:
     """Handle Sync Request (3.2.7.3): reply with all changes behind a number, up to the size of a message.
 
     Neither ToSeqNumber (decision R32) nor the scope (decision R41) limits the reply.
@@ -53,10 +48,10 @@ def receive(server: ReplicaState, message: SyncRequestMessage, sender: str) -> J
         ChangesFound,
     )
     reached = min(found.reached, partition.last)
-    complete = CompleteSync0.NONE
+    complete = msg.CompleteSync0.NONE
     if message.is_sync0:
-        complete = CompleteSync0.NOW if reached == partition.last else CompleteSync0.SOON
-    reply = SyncReplyMessage(
+        complete = msg.CompleteSync0.NOW if reached == partition.last else msg.CompleteSync0.SOON
+    reply = msg.SyncReplyMessage(
         site_id=settings.site_id,
         partition_id=partition.id,
         from_seq_number=start,
@@ -69,8 +64,8 @@ def receive(server: ReplicaState, message: SyncRequestMessage, sender: str) -> J
 
 
 def chain_changes(
-    changes: tuple[DirectoryChange, ...], start: SequenceNumber, purged: SequenceNumber
-) -> tuple[DirectoryChange, ...]:
+    changes: tuple[msg.DirectoryChange, ...], start: SequenceNumber, purged: SequenceNumber
+) -> tuple[msg.DirectoryChange, ...]:
     """Return ascending changes with PreviousSeqNumber set to the number before each (decision R6)."""
     chain = []
     previous = start
@@ -82,7 +77,7 @@ def chain_changes(
 
 def _send_already_purged(server: ReplicaState, partition: Partition, requester_name: str) -> None:
     """Send Already Purged (3.2.7.7)."""
-    message = AlreadyPurgedMessage(
+    message = msg.AlreadyPurgedMessage(
         site_id=server.settings.site_id,
         partition_id=partition.id,
         purged_seq_number=partition.record.purged,

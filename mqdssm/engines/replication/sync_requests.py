@@ -6,8 +6,9 @@ come. Each step of a full synchronization is persisted before the next, and resu
 
 from typing import Any
 
+from mqdssm.engines.replication.jobs import Job, perform
 from mqdssm.engines.replication.operations import Done, MarkPartition
-from mqdssm.engines.replication.state import Job, Partition, ReplicaState, perform
+from mqdssm.engines.replication.state import Partition, ReplicaState
 from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.messages import Scope, SyncRequestMessage
 from mqdssm.model.replication import PurgeState

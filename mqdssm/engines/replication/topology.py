@@ -6,21 +6,13 @@ too. So a crash between writing an object and a neighbour loses neither (decisio
 
 from collections.abc import Iterable
 
+from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication import propagation, server_roles, succession, sync_requests
 from mqdssm.engines.replication.internal_events import AuthorityChanged, ObjectsChanged
-from mqdssm.engines.replication.operations import (
-    Done,
-    ListObjects,
-    ObjectRead,
-    ObjectsListed,
-    ReadObject,
-    RemoveNeighbor,
-    RemovePartition,
-    SavePartition,
-)
+from mqdssm.engines.replication.jobs import Job, list_objects, perform, read_object
 from mqdssm.engines.replication.properties import CONTROLLER, get_guid, get_roles, get_text, has_role, type_of
 from mqdssm.engines.replication.settings import Role
-from mqdssm.engines.replication.state import Job, Neighbor, Partition, ReplicaState, key_of, perform
+from mqdssm.engines.replication.state import Neighbor, Partition, ReplicaState, key_of
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, DirectoryChange
 from mqdssm.model.propids import ObjectType, Propid
@@ -29,18 +21,16 @@ from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryNeighbor, Direct
 
 def derive_neighbors(server: ReplicaState) -> Job[None]:
     """Derive partitions and neighbours from the objects."""
-    sites = yield from perform(
-        ListObjects(object_type=ObjectType.SITE, partition_id=PEC_PARTITION_ID), ObjectsListed
-    )
-    for site in sites.objects:
+    sites = yield from list_objects(ObjectType.SITE, PEC_PARTITION_ID)
+    for site in sites:
         if site.identifier is not None:
             yield from _add_partition(server, site.identifier, _psc_of(site))
             yield from _follow_site(server, site, server.partitions[site.identifier])
     if server.enterprise is not None:
-        yield from _remove_deleted_sites(server, {site.identifier for site in sites.objects})
-    server.is_retiring = succession.is_retiring(server, sites.objects)
+        yield from _remove_deleted_sites(server, {site.identifier for site in sites})
+    server.is_retiring = succession.is_retiring(server, sites)
     serves = server.enterprise is not None or server.site is not None or server.is_retiring
-    pscs = _find_pscs(server, sites.objects) if serves else {}
+    pscs = _find_pscs(server, sites) if serves else {}
     yield from _replace_neighbors(server, server.pscs, pscs)
     bscs: dict[str, Neighbor] = {}
     if server.site is not None or server.is_retiring:
@@ -48,7 +38,7 @@ def derive_neighbors(server: ReplicaState) -> Job[None]:
     yield from _replace_neighbors(server, server.bscs, bscs)
 
 
-def _follow_site(server: ReplicaState, site: ObjectRead, known: Partition) -> Job[None]:
+def _follow_site(server: ReplicaState, site: ops.ObjectRead, known: Partition) -> Job[None]:
     """Record the new PSC of a site if a crash came after its object was written (R127)."""
     enterprise = server.enterprise
     if enterprise is None or site.seq_number is None or site.seq_number <= enterprise.record.last:
@@ -82,11 +72,11 @@ def _remove_deleted_sites(server: ReplicaState, sites: set[Guid | None]) -> Job[
             yield from _remove_site(server, partition_id)
 
 
-def _psc_of(site: ObjectRead) -> str:
+def _psc_of(site: ops.ObjectRead) -> str:
     return get_text(site.properties or (), Propid.S_PSC) or ""
 
 
-def _find_pscs(server: ReplicaState, sites: Iterable[ObjectRead]) -> dict[str, Neighbor]:
+def _find_pscs(server: ReplicaState, sites: Iterable[ops.ObjectRead]) -> dict[str, Neighbor]:
     wanted = {}
     for site in sites:
         name = _psc_of(site)
@@ -101,16 +91,9 @@ def _find_pscs(server: ReplicaState, sites: Iterable[ObjectRead]) -> dict[str, N
 
 
 def _find_bscs(server: ReplicaState) -> Job[dict[str, Neighbor]]:
-    found = yield from perform(
-        ListObjects(
-            object_type=ObjectType.MACHINE,
-            partition_id=server.settings.site_id,
-            service=int(Service.BSC | CONTROLLER),
-        ),
-        ObjectsListed,
-    )
+    found = yield from list_objects(ObjectType.MACHINE, server.settings.site_id, Service.BSC | CONTROLLER)
     wanted = {}
-    for machine in found.objects:
+    for machine in found:
         name = get_text(machine.properties or (), Propid.QM_PATHNAME)
         if name and machine.identifier != server.settings.machine_id:
             record = DirectoryNeighbor(partition_id=server.settings.site_id, machine_name=name, is_bsc=True)
@@ -141,8 +124,8 @@ def _remove_neighbor(server: ReplicaState, kept: dict[str, Neighbor], key: str) 
     gone = kept.pop(key)
     propagation.send(server, gone)  # its removal is among the waiting changes
     server.stop_timer(gone.timer)
-    operation = RemoveNeighbor(machine_name=gone.name, is_bsc=gone.record.is_bsc)
-    yield from perform(operation, Done)
+    operation = ops.RemoveNeighbor(machine_name=gone.name, is_bsc=gone.record.is_bsc)
+    yield from perform(operation, ops.Done)
 
 
 def _start_timer(server: ReplicaState, neighbor: Neighbor) -> None:
@@ -171,7 +154,7 @@ def _add_partition(server: ReplicaState, site_id: Guid, psc_name: str) -> Job[No
         is_new=not owned and site_id == server.settings.site_id,
     )
     server.partitions[site_id] = partition = Partition.of(record)
-    yield from perform(SavePartition(partition=record), Done)
+    yield from perform(ops.SavePartition(partition=record), ops.Done)
     sync_requests.send(server, partition)
 
 
@@ -245,7 +228,7 @@ def _remove_site(server: ReplicaState, site_id: Guid) -> Job[None]:
     gone = server.partitions.pop(site_id, None)
     if gone is not None:
         server.stop_timer(sync_requests.timer_of(gone))
-        yield from perform(RemovePartition(partition_id=site_id), Done)
+        yield from perform(ops.RemovePartition(partition_id=site_id), ops.Done)
     if site_id == server.settings.site_id:
         server.has_machine = False
         server.note("our site was removed from the enterprise")
@@ -293,13 +276,9 @@ def _after_machine(server: ReplicaState, partition: Partition, change: Directory
         return False
     name = get_text(change.properties, Propid.QM_PATHNAME) or change.path_name
     if identifier is None or name is None:
-        operation = ReadObject(
-            object_type=ObjectType.MACHINE,
-            identifier=identifier,
-            path_name=change.path_name,
-            partition_id=partition.id,
+        found = yield from read_object(
+            ObjectType.MACHINE, identifier=identifier, path_name=change.path_name, partition_id=partition.id
         )
-        found = yield from perform(operation, ObjectRead)
         identifier, name = found.identifier, get_text(found.properties or (), Propid.QM_PATHNAME)
     if identifier is None or not name:
         return False
@@ -353,8 +332,7 @@ def _is_name_taken(server: ReplicaState, partition: Partition, name: str) -> Job
     if key_of(name) in others:
         return True
     for other in [one for one in server.partitions.values() if one.id not in own]:
-        operation = ReadObject(object_type=ObjectType.MACHINE, path_name=name, partition_id=other.id)
-        found = yield from perform(operation, ObjectRead)
+        found = yield from read_object(ObjectType.MACHINE, path_name=name, partition_id=other.id)
         if has_role(found.properties or (), CONTROLLER | Service.BSC):
             return True
     return False

@@ -8,21 +8,12 @@ from typing import Final
 
 from mqdssm.engines.replication import permissions, requests
 from mqdssm.engines.replication.actions import Received
-from mqdssm.engines.replication.operations import ObjectRead, ReadObject
+from mqdssm.engines.replication.jobs import Job, read_object
 from mqdssm.engines.replication.properties import CONTROLLER, SITE_TYPES, has_role, type_of
-from mqdssm.engines.replication.state import Job, Partition, ReplicaState, authorities, key_of, perform
+from mqdssm.engines.replication.state import Partition, ReplicaState, authorities, key_of
+from mqdssm.model import messages as msg
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import (
-    AlreadyPurgedMessage,
-    ChangePropagationMessage,
-    ChangeRequestMessage,
-    DirectoryChange,
-    ReplicationMessage,
-    SeqNumberHeader,
-    SyncReplyMessage,
-    SyncRequestMessage,
-)
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import PEC_PARTITION_ID
 
@@ -179,12 +170,11 @@ def _is_known(server: ReplicaState, key: str) -> bool:
 
 def _is_controller(partition: Partition, machine_id: Guid) -> Job[bool]:
     """Return True if a site's objects give a machine the role of its PSC."""
-    operation = ReadObject(object_type=ObjectType.MACHINE, identifier=machine_id, partition_id=partition.id)
-    found = yield from perform(operation, ObjectRead)
+    found = yield from read_object(ObjectType.MACHINE, identifier=machine_id, partition_id=partition.id)
     return has_role(found.properties or (), CONTROLLER)
 
 
-def filter_message(server: ReplicaState, event: Received) -> Job[ReplicationMessage | None]:
+def filter_message(server: ReplicaState, event: Received) -> Job[msg.ReplicationMessage | None]:
     """Filter a message: keep the content that is accepted from its sender.
 
     Returns:
@@ -193,24 +183,24 @@ def filter_message(server: ReplicaState, event: Received) -> Job[ReplicationMess
     yield from record_aliases(server, event)
     message, sender = event.message, event.sender
     match message:
-        case ChangePropagationMessage():
+        case msg.ChangePropagationMessage():
             return _admit_propagation(server, message, sender)
-        case SyncReplyMessage() | AlreadyPurgedMessage():
+        case msg.SyncReplyMessage() | msg.AlreadyPurgedMessage():
             partition = server.partitions.get(message.partition_id)
             if partition is None or not accepts(server, partition, sender):
                 server.note(
                     "dropped: a reply that was not asked for", f"{message.partition_id}, from {sender}"
                 )
                 return None
-            if isinstance(message, SyncReplyMessage):
+            if isinstance(message, msg.SyncReplyMessage):
                 return _admit_reply(server, message, sender)
-        case SyncRequestMessage():
+        case msg.SyncRequestMessage():
             if not (yield from permissions.is_own_name(server, message.requester_name, sender)):
                 server.note(
                     "dropped: a question in another's name", f"{message.requester_name}, from {sender}"
                 )
                 return None
-        case ChangeRequestMessage():
+        case msg.ChangeRequestMessage():
             if requests.is_known_request(server, message, sender):
                 return message  # a copy gets the same answer as the first one (decision R119)
             if not (yield from permissions.is_permitted(server, message, event)):
@@ -220,8 +210,8 @@ def filter_message(server: ReplicaState, event: Received) -> Job[ReplicationMess
 
 
 def _admit_propagation(
-    server: ReplicaState, message: ChangePropagationMessage, sender: str
-) -> ChangePropagationMessage:
+    server: ReplicaState, message: msg.ChangePropagationMessage, sender: str
+) -> msg.ChangePropagationMessage:
     believed = []
     refused: dict[tuple[str, Guid], None] = {}  # ordered as in the message, so that a run is reproducible
     for change in message.directory_changes:
@@ -239,13 +229,13 @@ def _admit_propagation(
     header = message.seq_number_header
     if header.partition_seq_numbers and key_of(header.machine_name) != key_of(sender):
         server.note("dropped: numbers in another machine's name", f"{header.machine_name}, from {sender}")
-        header = SeqNumberHeader()
+        header = msg.SeqNumberHeader()
     if header is message.seq_number_header and not refused:
         return message
     return replace(message, directory_changes=tuple(believed), seq_number_header=header)
 
 
-def _admit_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) -> SyncReplyMessage:
+def _admit_reply(server: ReplicaState, message: msg.SyncReplyMessage, sender: str) -> msg.SyncReplyMessage:
     fitting = tuple(one for one in message.directory_changes if _is_possible(one))
     if len(fitting) == len(message.directory_changes):
         return message
@@ -254,7 +244,7 @@ def _admit_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) -
     return replace(message, directory_changes=fitting)
 
 
-def _is_possible(change: DirectoryChange) -> bool:
+def _is_possible(change: msg.DirectoryChange) -> bool:
     """Return True if a partition can have objects of a change's type."""
     kind = type_of(change)
     return kind is None or (change.partition_id != PEC_PARTITION_ID) is (kind in SITE_TYPES)

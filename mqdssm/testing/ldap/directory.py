@@ -11,20 +11,8 @@ from functools import cache
 from typing import Final
 from uuid import UUID
 
+from mqdssm.directory import requests
 from mqdssm.directory.filters import Equal
-from mqdssm.directory.requests import (
-    ADD_REQUEST,
-    ALL_OPERATIONAL_ATTRIBUTES,
-    ASSERTION_OID,
-    DELETE_REQUEST,
-    MODIFY_DN_REQUEST,
-    MODIFY_REQUEST,
-    PAGED_RESULTS_OID,
-    SEARCH_REQUEST,
-    ChangeType,
-    LdapControl,
-    SearchScope,
-)
 from mqdssm.model.dn import DN
 from mqdssm.tables.ldif import MSMQ, REPLICATION, attribute_definition, base_tree_entries, class_definition
 from mqdssm.testing.ldap.answers import entry_content, entry_message, result, search_done
@@ -51,10 +39,10 @@ from mqdssm.testing.ldap.tree import EntryTree, TreeEntry
 from mqdssm.testing.memory_store.disk import DiskSpace, Moment
 
 _UNIQUE: Final = "objectguid"
-_CONTROLS: Final = frozenset({ASSERTION_OID, PAGED_RESULTS_OID})
+_CONTROLS: Final = frozenset({requests.ASSERTION_OID, requests.PAGED_RESULTS_OID})
 _COOKIE_BYTES: Final = 8
 _MILLION: Final = 1_000_000
-_GROWING: Final = frozenset({ADD_REQUEST, MODIFY_REQUEST})
+_GROWING: Final = frozenset({requests.ADD_REQUEST, requests.MODIFY_REQUEST})
 _FULL: Final = "txn_commit failed"
 """Diagnostic message of back-mdb if its database has no space for a write."""
 
@@ -86,7 +74,7 @@ class SimulatedDirectory:
         self._root = checked_name(root)
         self._now = now
         self._tree = EntryTree()
-        self._answers: dict[tuple[str, SearchRequest, tuple[LdapControl, ...]], _Answer] = {}
+        self._answers: dict[tuple[str, SearchRequest, tuple[requests.LdapControl, ...]], _Answer] = {}
         self._count = 0
         self._admin = f"cn=admin,{root}".encode()
         for (_, dn), *pairs in base_tree_entries(root):
@@ -103,7 +91,7 @@ class SimulatedDirectory:
         if tag is None:
             return b""
         try:
-            if request.tag == SEARCH_REQUEST:
+            if request.tag == requests.SEARCH_REQUEST:
                 checked_name(request.dn)  # other requests have their controls checked first
             _check_controls(request)
             if request.search is not None:
@@ -125,15 +113,15 @@ class SimulatedDirectory:
         return entries + search_done(request.id, found.code, cookie=found.cookie)
 
     def _found(self, request: LdapRequest, search: SearchRequest) -> _Answer:
-        if search.scope is SearchScope.BASE and request.dn in {"", SUBSCHEMA}:
+        if search.scope is requests.SearchScope.BASE and request.dn in {"", SUBSCHEMA}:
             values = _schema() if request.dn else self._root_dse()
             wanted = {one.lower() for one in search.attributes}
-            every = ALL_OPERATIONAL_ATTRIBUTES in wanted
+            every = requests.ALL_OPERATIONAL_ATTRIBUTES in wanted
             shown = [one for one in values.items() if every or one[0].lower() in wanted]
             return _Answer([entry_content(request.dn, shown)])
         base = self._existing(checked_name(request.dn))
         _check_assertion(request, base)
-        control = request.control(PAGED_RESULTS_OID)
+        control = request.control(requests.PAGED_RESULTS_OID)
         size, cookie = (0, b"") if control is None else read_paging(control)
         if 0 < search.size_limit <= size:  # no page could be full
             control, size = None, 0
@@ -181,10 +169,10 @@ class SimulatedDirectory:
             LdapRefusal: the change is refused.
         """
         changes = {
-            ADD_REQUEST: self._add,
-            MODIFY_REQUEST: self._modify,
-            DELETE_REQUEST: self._delete,
-            MODIFY_DN_REQUEST: self._rename,
+            requests.ADD_REQUEST: self._add,
+            requests.MODIFY_REQUEST: self._modify,
+            requests.DELETE_REQUEST: self._delete,
+            requests.MODIFY_DN_REQUEST: self._rename,
         }
         if request.tag not in changes:
             raise LdapRefusal(LdapCode.PROTOCOL_ERROR, "unsupported operation")
@@ -217,7 +205,7 @@ class SimulatedDirectory:
             check_writable(change.attribute)
         self._check_inside(name)
         for change in request.changes:
-            if change.attribute.lower() == _UNIQUE and change.op is not ChangeType.DELETE:
+            if change.attribute.lower() == _UNIQUE and change.op is not requests.ChangeType.DELETE:
                 self._check_unique(request, change.values, name)
         entry = self._target(request, name)
         attributes = modified(entry.name, entry.attributes, request.changes)
@@ -278,7 +266,7 @@ class SimulatedDirectory:
         root = self._existing(self._root)
         _check_assertion(request, root)
         for value in values:
-            found = self._tree.within(root, SearchScope.SUBTREE, Equal(_UNIQUE, value))
+            found = self._tree.within(root, requests.SearchScope.SUBTREE, Equal(_UNIQUE, value))
             if any(one.name != name for one in found):
                 raise LdapRefusal(
                     LdapCode.CONSTRAINT_VIOLATION, "non-unique attributes found with (objectGUID)"
@@ -329,13 +317,13 @@ def _schema() -> dict[str, list[bytes]]:
 def _check_controls(request: LdapRequest) -> None:
     """Raise LdapRefusal for an unknown or unsuitable critical control ([RFC4511] 4.1.11)."""
     for control in request.controls:
-        means_nothing = control.oid == PAGED_RESULTS_OID and request.tag != SEARCH_REQUEST
+        means_nothing = control.oid == requests.PAGED_RESULTS_OID and request.tag != requests.SEARCH_REQUEST
         if control.critical and (control.oid not in _CONTROLS or means_nothing):
             raise LdapRefusal(LdapCode.UNAVAILABLE_CRITICAL_EXTENSION, "critical extension is not recognized")
 
 
 def _check_assertion(request: LdapRequest, entry: TreeEntry) -> None:
     """Raise LdapRefusal if an entry does not fulfil the request's assertion ([RFC4528])."""
-    control = request.control(ASSERTION_OID)
+    control = request.control(requests.ASSERTION_OID)
     if control is not None and not test_of(decode_filter(control.value or b""))(entry):
         raise LdapRefusal(LdapCode.ASSERTION_FAILED)

@@ -5,18 +5,7 @@ from collections.abc import Set as AbstractSet
 from operator import ge, le
 from typing import Final, Protocol, TypeAlias
 
-from mqdssm.directory.filters import (
-    And,
-    Approx,
-    Equal,
-    GreaterOrEqual,
-    LdapFilter,
-    LessOrEqual,
-    Not,
-    Or,
-    Present,
-    Substrings,
-)
+from mqdssm.directory import filters
 from mqdssm.testing.ldap.rules import TYPES, MatchingType, Normal
 
 
@@ -28,25 +17,28 @@ class Normalized(Protocol):
 
 
 Test: TypeAlias = Callable[[Normalized], bool | None]
-_BOUNDS: Final[Mapping[type, Callable[[Normal, Normal], bool]]] = {GreaterOrEqual: ge, LessOrEqual: le}
+_BOUNDS: Final[Mapping[type, Callable[[Normal, Normal], bool]]] = {
+    filters.GreaterOrEqual: ge,
+    filters.LessOrEqual: le,
+}
 
 
-def test_of(node: LdapFilter) -> Test:
+def test_of(node: filters.LdapFilter) -> Test:
     """Return a function that tests entries: True, False, or None if the filter is undefined."""
     match node:
-        case And(operands):
+        case filters.And(operands):
             return _all_of([test_of(one) for one in operands])
-        case Or(operands):
+        case filters.Or(operands):
             return _any_of([test_of(one) for one in operands])
-        case Not(operand):
+        case filters.Not(operand):
             return _not(test_of(operand))
-        case Present(attribute):
+        case filters.Present(attribute):
             return _present(attribute.lower())
-        case Equal(attribute, value) | Approx(attribute, value):
+        case filters.Equal(attribute, value) | filters.Approx(attribute, value):
             return _equal(attribute.lower(), value)
-        case GreaterOrEqual(attribute, value) | LessOrEqual(attribute, value):
+        case filters.GreaterOrEqual(attribute, value) | filters.LessOrEqual(attribute, value):
             return _bound(attribute.lower(), value, _BOUNDS[type(node)])
-        case Substrings():
+        case filters.Substrings():
             return _substrings(node)
     return _undefined
 
@@ -129,7 +121,7 @@ def _normal_part(kind: MatchingType, part: bytes | None, *, ends: str) -> bytes 
     return left + normal + right
 
 
-def _substrings(node: Substrings) -> Test:
+def _substrings(node: filters.Substrings) -> Test:
     name = node.attribute.lower()
     kind = TYPES.get(name)
     if kind is None or not kind.substrings:

@@ -6,97 +6,47 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
+from mqdssm.directory import filters, requests, responses
 from mqdssm.directory.ber import BOOLEAN, ENUMERATED, OCTET_STRING, SEQUENCE, SET, BerReader
-from mqdssm.directory.filters import (
-    ANY_TAG,
-    DN_ATTRIBUTES_TAG,
-    EXTENSIBLE_TAG,
-    FINAL_TAG,
-    INITIAL_TAG,
-    NOT_TAG,
-    PRESENT_TAG,
-    RULE_TAG,
-    SUBSTRINGS_TAG,
-    TAGS,
-    TYPE_TAG,
-    VALUE_TAG,
-    And,
-    Approx,
-    Equal,
-    Extensible,
-    GreaterOrEqual,
-    LdapFilter,
-    LessOrEqual,
-    Not,
-    Or,
-    Present,
-    Substrings,
-)
-from mqdssm.directory.requests import (
-    ABANDON_REQUEST,
-    ADD_REQUEST,
-    BIND_REQUEST,
-    COMPARE_REQUEST,
-    DELETE_REQUEST,
-    EXTENDED_REQUEST,
-    MODIFY_DN_REQUEST,
-    MODIFY_REQUEST,
-    NEW_SUPERIOR_TAG,
-    REQUEST_NAME_TAG,
-    SEARCH_REQUEST,
-    SIMPLE_TAG,
-    UNBIND_REQUEST,
-    ChangeType,
-    LdapControl,
-    Modification,
-    SearchScope,
-)
-from mqdssm.directory.responses import (
-    ADD_RESPONSE,
-    BIND_RESPONSE,
-    COMPARE_RESPONSE,
-    DELETE_RESPONSE,
-    EXTENDED_RESPONSE,
-    MODIFY_DN_RESPONSE,
-    MODIFY_RESPONSE,
-    SEARCH_DONE,
-    MessageBounds,
-    decode_controls,
-)
 from mqdssm.errors import DecodeError
 
 NAMES: Final[Mapping[int, str]] = MappingProxyType(
     {
-        BIND_REQUEST: "bind",
-        UNBIND_REQUEST: "unbind",
-        SEARCH_REQUEST: "search",
-        MODIFY_REQUEST: "modify",
-        ADD_REQUEST: "add",
-        DELETE_REQUEST: "delete",
-        MODIFY_DN_REQUEST: "modify_dn",
-        COMPARE_REQUEST: "compare",
-        ABANDON_REQUEST: "abandon",
-        EXTENDED_REQUEST: "extended",
+        requests.BIND_REQUEST: "bind",
+        requests.UNBIND_REQUEST: "unbind",
+        requests.SEARCH_REQUEST: "search",
+        requests.MODIFY_REQUEST: "modify",
+        requests.ADD_REQUEST: "add",
+        requests.DELETE_REQUEST: "delete",
+        requests.MODIFY_DN_REQUEST: "modify_dn",
+        requests.COMPARE_REQUEST: "compare",
+        requests.ABANDON_REQUEST: "abandon",
+        requests.EXTENDED_REQUEST: "extended",
     }
 )
 ANSWERS: Final[Mapping[int, int]] = MappingProxyType(
     {
-        BIND_REQUEST: BIND_RESPONSE,
-        SEARCH_REQUEST: SEARCH_DONE,
-        MODIFY_REQUEST: MODIFY_RESPONSE,
-        ADD_REQUEST: ADD_RESPONSE,
-        DELETE_REQUEST: DELETE_RESPONSE,
-        MODIFY_DN_REQUEST: MODIFY_DN_RESPONSE,
-        COMPARE_REQUEST: COMPARE_RESPONSE,
-        EXTENDED_REQUEST: EXTENDED_RESPONSE,
+        requests.BIND_REQUEST: responses.BIND_RESPONSE,
+        requests.SEARCH_REQUEST: responses.SEARCH_DONE,
+        requests.MODIFY_REQUEST: responses.MODIFY_RESPONSE,
+        requests.ADD_REQUEST: responses.ADD_RESPONSE,
+        requests.DELETE_REQUEST: responses.DELETE_RESPONSE,
+        requests.MODIFY_DN_REQUEST: responses.MODIFY_DN_RESPONSE,
+        requests.COMPARE_REQUEST: responses.COMPARE_RESPONSE,
+        requests.EXTENDED_REQUEST: responses.EXTENDED_RESPONSE,
     }
 )
 """Tag of the answer to a request; unbind and abandon have none."""
-WRITES: Final = frozenset({MODIFY_REQUEST, ADD_REQUEST, DELETE_REQUEST, MODIFY_DN_REQUEST})
+WRITES: Final = frozenset(
+    {requests.MODIFY_REQUEST, requests.ADD_REQUEST, requests.DELETE_REQUEST, requests.MODIFY_DN_REQUEST}
+)
 """Tags of the requests that change entries."""
 
-_COMPARISONS: Final[Mapping[int, Callable[[str, bytes], LdapFilter]]] = MappingProxyType(
-    {TAGS[one]: one for one in (Equal, GreaterOrEqual, LessOrEqual, Approx)}
+_COMPARISONS: Final[Mapping[int, Callable[[str, bytes], filters.LdapFilter]]] = MappingProxyType(
+    {
+        filters.TAGS[one]: one
+        for one in (filters.Equal, filters.GreaterOrEqual, filters.LessOrEqual, filters.Approx)
+    }
 )
 _KEPT: Final = 2048
 _MESSAGE: Final = "[RFC4511] 4.1.1"
@@ -107,12 +57,12 @@ _FILTER: Final = "[RFC4511] 4.5.1.7"
 class SearchRequest:
     """Fields of a SearchRequest, without its base; requests with the same octets share one (`_search_in`)."""
 
-    scope: SearchScope
+    scope: requests.SearchScope
     dereference: int
     size_limit: int
     time_limit: int
     types_only: bool
-    filter: LdapFilter
+    filter: filters.LdapFilter
     attributes: tuple[str, ...]
 
 
@@ -138,10 +88,10 @@ class LdapRequest:
     id: int
     tag: int
     dn: str = ""
-    controls: tuple[LdapControl, ...] = ()
+    controls: tuple[requests.LdapControl, ...] = ()
     search: SearchRequest | None = None
     attributes: dict[str, list[bytes]] = field(default_factory=dict)
-    changes: tuple[Modification, ...] = ()
+    changes: tuple[requests.Modification, ...] = ()
     new_rdn: str = ""
     deletes_old_rdn: bool = True
     new_superior: str | None = None
@@ -153,12 +103,12 @@ class LdapRequest:
         """Name of the operation."""
         return NAMES.get(self.tag, f"0x{self.tag:02x}")
 
-    def control(self, oid: str) -> LdapControl | None:
+    def control(self, oid: str) -> requests.LdapControl | None:
         """Return the request's control with an OID; None if there is none."""
         return next((control for control in self.controls if control.oid == oid), None)
 
 
-def decode_request(buffer: bytes, message: MessageBounds) -> LdapRequest:
+def decode_request(buffer: bytes, message: responses.MessageBounds) -> LdapRequest:
     """Decode one request.
 
     Raises:
@@ -166,7 +116,7 @@ def decode_request(buffer: bytes, message: MessageBounds) -> LdapRequest:
     """
     reader = BerReader(buffer, message.start, message.end)
     controls = _controls_in(buffer[message.end : message.stop])
-    if message.tag == SEARCH_REQUEST:
+    if message.tag == requests.SEARCH_REQUEST:
         base, search = _search_in(buffer[message.start : message.end])
         return LdapRequest(message.id, message.tag, base, controls, search)
     read = _READERS.get(message.tag)
@@ -175,12 +125,12 @@ def decode_request(buffer: bytes, message: MessageBounds) -> LdapRequest:
     return read(message, reader, controls)
 
 
-_Controls = tuple[LdapControl, ...]
+_Controls = tuple[requests.LdapControl, ...]
 
 
 @lru_cache(maxsize=_KEPT)
 def _controls_in(octets: bytes) -> _Controls:
-    return decode_controls(octets, 0, len(octets))
+    return responses.decode_controls(octets, 0, len(octets))
 
 
 @lru_cache(maxsize=_KEPT)
@@ -188,7 +138,7 @@ def _search_in(octets: bytes) -> tuple[str, SearchRequest]:
     """Decode the base and the other fields of a SearchRequest; a client repeats most of its searches."""
     reader = BerReader.of(octets)
     base = reader.name("baseObject")
-    scope = SearchScope(reader.integer("scope", ENUMERATED))
+    scope = requests.SearchScope(reader.integer("scope", ENUMERATED))
     dereference = reader.integer("derefAliases", ENUMERATED)
     size_limit, time_limit = reader.integer("sizeLimit"), reader.integer("timeLimit")
     types_only = reader.boolean("typesOnly", BOOLEAN)
@@ -205,7 +155,7 @@ def _search_in(octets: bytes) -> tuple[str, SearchRequest]:
     )
 
 
-def _read_add(message: MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
+def _read_add(message: responses.MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
     dn = reader.name("entry")
     found: dict[str, list[bytes]] = {}
     listed = reader.enter(SEQUENCE, "attributes")
@@ -215,14 +165,14 @@ def _read_add(message: MessageBounds, reader: BerReader, controls: _Controls) ->
     return LdapRequest(message.id, message.tag, dn, controls, attributes=found)
 
 
-def _read_modify(message: MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
+def _read_modify(message: responses.MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
     dn = reader.name("object")
     listed = reader.enter(SEQUENCE, "changes")
     changes = []
     while listed.more():
         one = listed.enter(SEQUENCE, "change")
-        kind = ChangeType(one.integer("operation", ENUMERATED))
-        changes.append(Modification(kind, *_read_attribute(one)))
+        kind = requests.ChangeType(one.integer("operation", ENUMERATED))
+        changes.append(requests.Modification(kind, *_read_attribute(one)))
     return LdapRequest(message.id, message.tag, dn, controls, changes=tuple(changes))
 
 
@@ -235,10 +185,14 @@ def _read_attribute(reader: BerReader) -> tuple[str, list[bytes]]:
     return name, found
 
 
-def _read_rename(message: MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
+def _read_rename(message: responses.MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
     dn, new_rdn = reader.name("entry"), reader.name("newrdn")
     deletes = reader.boolean("deleteoldrdn", BOOLEAN)
-    superior = reader.name("newSuperior", NEW_SUPERIOR_TAG) if reader.at(NEW_SUPERIOR_TAG) else None
+    superior = (
+        reader.name("newSuperior", requests.NEW_SUPERIOR_TAG)
+        if reader.at(requests.NEW_SUPERIOR_TAG)
+        else None
+    )
     return LdapRequest(
         message.id,
         message.tag,
@@ -250,49 +204,51 @@ def _read_rename(message: MessageBounds, reader: BerReader, controls: _Controls)
     )
 
 
-def _read_delete(message: MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
+def _read_delete(message: responses.MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
     dn = reader.buffer[message.start : message.end].decode()
     return LdapRequest(message.id, message.tag, dn, controls)
 
 
-def _read_compare(message: MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
+def _read_compare(message: responses.MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
     return LdapRequest(message.id, message.tag, reader.name("entry"), controls)
 
 
-def _read_bind(message: MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
+def _read_bind(message: responses.MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
     reader.integer("version")
     user = reader.name("name")
-    return LdapRequest(message.id, message.tag, user, controls, simple_bind=reader.at(SIMPLE_TAG))
+    return LdapRequest(message.id, message.tag, user, controls, simple_bind=reader.at(requests.SIMPLE_TAG))
 
 
-def _read_extended(message: MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
-    return LdapRequest(message.id, message.tag, reader.name("requestName", REQUEST_NAME_TAG), controls)
+def _read_extended(message: responses.MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
+    return LdapRequest(
+        message.id, message.tag, reader.name("requestName", requests.REQUEST_NAME_TAG), controls
+    )
 
 
-def _read_end(message: MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
+def _read_end(message: responses.MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
     abandoned = int.from_bytes(reader.buffer[message.start : message.end], "big")
     return LdapRequest(message.id, message.tag, controls=controls, abandoned=abandoned)
 
 
-_READERS: Final[Mapping[int, Callable[[MessageBounds, BerReader, _Controls], LdapRequest]]] = (
+_READERS: Final[Mapping[int, Callable[[responses.MessageBounds, BerReader, _Controls], LdapRequest]]] = (
     MappingProxyType(
         {
-            BIND_REQUEST: _read_bind,
-            UNBIND_REQUEST: _read_end,
-            MODIFY_REQUEST: _read_modify,
-            ADD_REQUEST: _read_add,
-            DELETE_REQUEST: _read_delete,
-            MODIFY_DN_REQUEST: _read_rename,
-            COMPARE_REQUEST: _read_compare,
-            ABANDON_REQUEST: _read_end,
-            EXTENDED_REQUEST: _read_extended,
+            requests.BIND_REQUEST: _read_bind,
+            requests.UNBIND_REQUEST: _read_end,
+            requests.MODIFY_REQUEST: _read_modify,
+            requests.ADD_REQUEST: _read_add,
+            requests.DELETE_REQUEST: _read_delete,
+            requests.MODIFY_DN_REQUEST: _read_rename,
+            requests.COMPARE_REQUEST: _read_compare,
+            requests.ABANDON_REQUEST: _read_end,
+            requests.EXTENDED_REQUEST: _read_extended,
         }
     )
 )
 
 
 @lru_cache(maxsize=_KEPT)
-def decode_filter(octets: bytes) -> LdapFilter:
+def decode_filter(octets: bytes) -> filters.LdapFilter:
     """Decode a filter ([RFC4511] 4.5.1.7).
 
     Raises:
@@ -304,53 +260,59 @@ def decode_filter(octets: bytes) -> LdapFilter:
     return found
 
 
-def _filter(reader: BerReader) -> LdapFilter:
+def _filter(reader: BerReader) -> filters.LdapFilter:
     tag = reader.buffer[reader.position] if reader.more() else 0
-    if tag == PRESENT_TAG:
-        return Present(reader.name("present", PRESENT_TAG))
+    if tag == filters.PRESENT_TAG:
+        return filters.Present(reader.name("present", filters.PRESENT_TAG))
     inner = reader.enter(tag, "filter")
     comparison = _COMPARISONS.get(tag)
     if comparison is not None:
         return comparison(inner.name("attribute"), inner.octets("value"))
-    if tag in {TAGS[And], TAGS[Or]}:
+    if tag in {filters.TAGS[filters.And], filters.TAGS[filters.Or]}:
         operands = []
         while inner.more():
             operands.append(_filter(inner))
-        return And(tuple(operands)) if tag == TAGS[And] else Or(tuple(operands))
-    if tag == NOT_TAG:
-        return Not(_filter(inner))
-    if tag == SUBSTRINGS_TAG:
+        return (
+            filters.And(tuple(operands)) if tag == filters.TAGS[filters.And] else filters.Or(tuple(operands))
+        )
+    if tag == filters.NOT_TAG:
+        return filters.Not(_filter(inner))
+    if tag == filters.SUBSTRINGS_TAG:
         return _substrings(inner)
-    if tag == EXTENSIBLE_TAG:
+    if tag == filters.EXTENSIBLE_TAG:
         return _extensible(inner)
     raise DecodeError(_FILTER, "filter", reader.position, f"tag 0x{tag:02x}")
 
 
-def _substrings(inner: BerReader) -> Substrings:
+def _substrings(inner: BerReader) -> filters.Substrings:
     attribute = inner.name("type")
     parts = inner.enter(SEQUENCE, "substrings")
     initial, final, middle = None, None, []
     while parts.more():
         tag = parts.buffer[parts.position]
         value = parts.octets("substring", tag)
-        if tag == INITIAL_TAG:
+        if tag == filters.INITIAL_TAG:
             initial = value
-        elif tag == FINAL_TAG:
+        elif tag == filters.FINAL_TAG:
             final = value
-        elif tag == ANY_TAG:
+        elif tag == filters.ANY_TAG:
             middle.append(value)
-    return Substrings(attribute, initial, tuple(middle), final)
+    return filters.Substrings(attribute, initial, tuple(middle), final)
 
 
-def _extensible(inner: BerReader) -> Extensible:
-    rule = inner.name("matchingRule", RULE_TAG) if inner.at(RULE_TAG) else None
-    attribute = inner.name("type", TYPE_TAG) if inner.at(TYPE_TAG) else None
-    value = inner.octets("matchValue", VALUE_TAG)
-    dn_attributes = inner.boolean("dnAttributes", DN_ATTRIBUTES_TAG) if inner.at(DN_ATTRIBUTES_TAG) else False
-    return Extensible(attribute, rule, value, dn_attributes)
+def _extensible(inner: BerReader) -> filters.Extensible:
+    rule = inner.name("matchingRule", filters.RULE_TAG) if inner.at(filters.RULE_TAG) else None
+    attribute = inner.name("type", filters.TYPE_TAG) if inner.at(filters.TYPE_TAG) else None
+    value = inner.octets("matchValue", filters.VALUE_TAG)
+    dn_attributes = (
+        inner.boolean("dnAttributes", filters.DN_ATTRIBUTES_TAG)
+        if inner.at(filters.DN_ATTRIBUTES_TAG)
+        else False
+    )
+    return filters.Extensible(attribute, rule, value, dn_attributes)
 
 
-def read_paging(control: LdapControl) -> tuple[int, bytes]:
+def read_paging(control: requests.LdapControl) -> tuple[int, bytes]:
     """Decode size and cookie of a paged results control ([RFC2696])."""
     reader = BerReader.of(control.value or b"").enter(SEQUENCE, "realSearchControlValue")
     return reader.integer("size"), reader.octets("cookie", OCTET_STRING)

@@ -11,21 +11,12 @@ from mqdssm.directory.requests import (
     SearchScope,
 )
 from mqdssm.model.dn import DN
+from mqdssm.testing.ldap import rules
 from mqdssm.testing.ldap.answers import entry_content
-from mqdssm.testing.ldap.rules import (
-    ENTRY_DN,
-    INDEXED,
-    SUBSCHEMA,
-    SUBSCHEMA_ENTRY,
-    TYPES,
-    Normal,
-    normal_values,
-    spelt,
-)
 
 Attributes = Mapping[str, Sequence[bytes]]
 """Values by lower-case name."""
-_NONE: Final[frozenset[Normal]] = frozenset()
+_NONE: Final[frozenset[rules.Normal]] = frozenset()
 
 
 class TreeEntry:
@@ -45,18 +36,18 @@ class TreeEntry:
         self.name = name
         self.key = name.normalized
         self.attributes = attributes
-        self._normal: dict[str, frozenset[Normal]] = {}
+        self._normal: dict[str, frozenset[rules.Normal]] = {}
         self._encoded: dict[tuple[str, ...], bytes] = {}
 
-    def normal(self, name: str) -> AbstractSet[Normal]:
+    def normal(self, name: str) -> AbstractSet[rules.Normal]:
         """Return the normalized values of an attribute, by its lower-case name."""
         found = self._normal.get(name)
         if found is None:
-            if name == ENTRY_DN:
+            if name == rules.ENTRY_DN:
                 found = frozenset({self.key.encode()})
             else:
                 values = self.attributes.get(name)
-                found = normal_values(name, values) if values else _NONE
+                found = rules.normal_values(name, values) if values else _NONE
             self._normal[name] = found
         return found
 
@@ -64,7 +55,7 @@ class TreeEntry:
         """Return name and selected attributes, encoded for a SearchResultEntry ([RFC4511] 4.5.2)."""
         octets = self._encoded.get(selection)
         if octets is None:
-            octets = entry_content(spelt(self.name), self._selected(selection))
+            octets = entry_content(rules.spelt(self.name), self._selected(selection))
             self._encoded[selection] = octets
         return octets
 
@@ -72,13 +63,13 @@ class TreeEntry:
         wanted = {one.lower() for one in selection} or {ALL_USER_ATTRIBUTES}
         users, operational = ALL_USER_ATTRIBUTES in wanted, ALL_OPERATIONAL_ATTRIBUTES in wanted
         for name, values in self.attributes.items():
-            kind = TYPES[name]
+            kind = rules.TYPES[name]
             if name in wanted or (operational if kind.operational else users):
                 yield kind.name, values
-        if ENTRY_DN in wanted or operational:
-            yield TYPES[ENTRY_DN].name, [spelt(self.name).encode()]
-        if SUBSCHEMA_ENTRY in wanted or operational:
-            yield TYPES[SUBSCHEMA_ENTRY].name, [SUBSCHEMA.encode()]
+        if rules.ENTRY_DN in wanted or operational:
+            yield rules.TYPES[rules.ENTRY_DN].name, [rules.spelt(self.name).encode()]
+        if rules.SUBSCHEMA_ENTRY in wanted or operational:
+            yield rules.TYPES[rules.SUBSCHEMA_ENTRY].name, [rules.SUBSCHEMA.encode()]
 
 
 class EntryTree:
@@ -87,7 +78,7 @@ class EntryTree:
     def __init__(self) -> None:
         self._entries: dict[str, TreeEntry] = {}
         self._below: dict[str, dict[str, None]] = {}
-        self._index: dict[tuple[str, Normal], dict[int, TreeEntry]] = {}
+        self._index: dict[tuple[str, rules.Normal], dict[int, TreeEntry]] = {}
         self._last = 0
 
     def __len__(self) -> int:
@@ -169,9 +160,9 @@ class EntryTree:
     def _candidates(self, wanted: LdapFilter) -> dict[int, TreeEntry] | None:
         """Return the entries that may match a filter, by the indexes; None: all entries."""
         match wanted:
-            case Equal(attribute, value) if attribute.lower() in INDEXED:
+            case Equal(attribute, value) if attribute.lower() in rules.INDEXED:
                 name = attribute.lower()
-                normal = TYPES[name].normalize(value)
+                normal = rules.TYPES[name].normalize(value)
                 return {} if normal is None else self._index.get((name, normal), {})
             case And(operands):
                 found = [one for operand in operands if (one := self._candidates(operand)) is not None]
@@ -195,7 +186,7 @@ def _number(entry: TreeEntry) -> int:
     return entry.number
 
 
-def _slots(entry: TreeEntry) -> Iterator[tuple[str, Normal]]:
-    for name in INDEXED:
+def _slots(entry: TreeEntry) -> Iterator[tuple[str, rules.Normal]]:
+    for name in rules.INDEXED:
         for normal in entry.normal(name):
             yield name, normal

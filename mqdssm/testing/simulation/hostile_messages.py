@@ -7,27 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any, Final
 
+from mqdssm.model import messages as msg
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import (
-    AlreadyPurgedMessage,
-    BSCAckMessage,
-    ChangePropagationMessage,
-    ChangeReplyMessage,
-    ChangeRequestMessage,
-    Command,
-    CompleteSync0,
-    DirectoryChange,
-    PartitionSeqNumbers,
-    Properties,
-    PSCAckMessage,
-    ReplicationMessage,
-    Scope,
-    SeqNumberHeader,
-    SyncReplyMessage,
-    SyncRequestMessage,
-    deletion_properties,
-)
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
@@ -39,16 +21,16 @@ from mqdssm.testing.simulation.world import World
 
 NOBODY: Final = "nobody"
 """Beginning of names that no server has."""
-KINDS: Final[tuple[type[ReplicationMessage], ...]] = (
-    ChangePropagationMessage,
-    ChangePropagationMessage,
-    ChangeRequestMessage,
-    ChangeReplyMessage,
-    SyncRequestMessage,
-    SyncReplyMessage,
-    PSCAckMessage,
-    BSCAckMessage,
-    AlreadyPurgedMessage,
+KINDS: Final[tuple[type[msg.ReplicationMessage], ...]] = (
+    msg.ChangePropagationMessage,
+    msg.ChangePropagationMessage,
+    msg.ChangeRequestMessage,
+    msg.ChangeReplyMessage,
+    msg.SyncRequestMessage,
+    msg.SyncReplyMessage,
+    msg.PSCAckMessage,
+    msg.BSCAckMessage,
+    msg.AlreadyPurgedMessage,
 )
 """Types of all messages; propagations are twice as frequent."""
 _CHANGES_MAX: Final = 3
@@ -65,18 +47,20 @@ _OTHER: Final[Mapping[ObjectType, Mapping[Propid, Any]]] = {
 """False values for objects that do not describe servers."""
 
 
-def header_of(site_id: Guid, sender: str, *numbers: PartitionSeqNumbers) -> ChangePropagationMessage:
+def header_of(site_id: Guid, sender: str, *numbers: msg.PartitionSeqNumbers) -> msg.ChangePropagationMessage:
     """Return a propagation that only announces sequence numbers."""
-    said = SeqNumberHeader(machine_name=sender, partition_seq_numbers=numbers)
-    return ChangePropagationMessage(site_id=site_id, seq_number_header=said)
+    said = msg.SeqNumberHeader(machine_name=sender, partition_seq_numbers=numbers)
+    return msg.ChangePropagationMessage(site_id=site_id, seq_number_header=said)
 
 
 def claim_story(
     site_id: Guid, sender: str, partition_id: Guid, number: SequenceNumber
-) -> tuple[ReplicationMessage, ...]:
+) -> tuple[msg.ReplicationMessage, ...]:
     """Return messages that claim newer changes, then a needed full synchronization, then no objects."""
-    numbers = PartitionSeqNumbers(partition_id=partition_id, last_seq_number=number, purged_seq_number=number)
-    question = SyncRequestMessage(
+    numbers = msg.PartitionSeqNumbers(
+        partition_id=partition_id, last_seq_number=number, purged_seq_number=number
+    )
+    question = msg.SyncRequestMessage(
         site_id=site_id,
         partition_id=partition_id,
         from_seq_number=number,
@@ -84,14 +68,14 @@ def claim_story(
         known_purged_seq_number=number,
         requester_name=sender,
     )
-    purged = AlreadyPurgedMessage(site_id=site_id, partition_id=partition_id, purged_seq_number=number)
-    answer = SyncReplyMessage(
+    purged = msg.AlreadyPurgedMessage(site_id=site_id, partition_id=partition_id, purged_seq_number=number)
+    answer = msg.SyncReplyMessage(
         site_id=site_id,
         partition_id=partition_id,
         from_seq_number=MIN,
         to_seq_number=number,
         purged_seq_number=number,
-        complete_sync0=CompleteSync0.NOW,
+        complete_sync0=msg.CompleteSync0.NOW,
         directory_changes=(),
     )
     return header_of(site_id, sender, numbers), question, purged, answer
@@ -132,8 +116,10 @@ class HostileMessages:
             "bsc_name": self._name,
             "is_sync0": self._truth,
             "flush": self._truth,
-            "scope": lambda: rng.of((Scope.SITE, Scope.ENTERPRISE)),
-            "complete_sync0": lambda: rng.of((CompleteSync0.NONE, CompleteSync0.SOON, CompleteSync0.NOW)),
+            "scope": lambda: rng.of((msg.Scope.SITE, msg.Scope.ENTERPRISE)),
+            "complete_sync0": lambda: rng.of(
+                (msg.CompleteSync0.NONE, msg.CompleteSync0.SOON, msg.CompleteSync0.NOW)
+            ),
             "request_identifier": self._request_identifier,
             "result": lambda: int(rng.of(_RESULTS)),
             "directory_changes": self._changes,
@@ -141,7 +127,7 @@ class HostileMessages:
             "seq_number_header": self._header,
         }
 
-    def tell(self) -> tuple[ReplicationMessage, ...]:
+    def tell(self) -> tuple[msg.ReplicationMessage, ...]:
         """Return one false message of any kind, or a consistent story of several messages."""
         partitions = list(self._world.ledger.partitions.values())
         self._partition = self._rng.of(partitions)
@@ -153,7 +139,7 @@ class HostileMessages:
         message = kind(**{one.name: self._fields[one.name]() for one in fields(kind)})
         return (self._as_our_own(message),)
 
-    def bend(self, message: ReplicationMessage) -> ReplicationMessage:
+    def bend(self, message: msg.ReplicationMessage) -> msg.ReplicationMessage:
         """Return a copy of a message with a false value in one of its fields."""
         partition_id = getattr(message, "partition_id", PEC_PARTITION_ID)
         partitions = self._world.ledger.partitions
@@ -161,15 +147,15 @@ class HostileMessages:
         name = self._rng.of([one.name for one in fields(message)])
         return replace(message, **{name: self._fields[name]()})
 
-    def _as_our_own(self, message: ReplicationMessage) -> ReplicationMessage:
+    def _as_our_own(self, message: msg.ReplicationMessage) -> msg.ReplicationMessage:
         """Make a message more plausible: in the sender's own name, about one partition."""
         given: dict[str, Any] = {}
         for name in ("psc_name", "bsc_name"):
             if hasattr(message, name) and not self._rng.one_in(3):
                 given[name] = self._sender.name
-        if isinstance(message, SyncRequestMessage) and not self._rng.one_in(3):
+        if isinstance(message, msg.SyncRequestMessage) and not self._rng.one_in(3):
             given["requester_name"] = self._sender.name
-        if isinstance(message, ChangeRequestMessage):
+        if isinstance(message, msg.ChangeRequestMessage):
             given["partition_id"] = message.directory_change.partition_id
             if self._truth():
                 given["requester_name"] = self._sender.name
@@ -208,10 +194,10 @@ class HostileMessages:
 
     # -- numbers and changes
 
-    def _header(self) -> SeqNumberHeader:
+    def _header(self) -> msg.SeqNumberHeader:
         partitions = list(self._world.ledger.partitions)
         numbers = [
-            PartitionSeqNumbers(
+            msg.PartitionSeqNumbers(
                 partition_id=partition_id,
                 last_seq_number=self._number(),
                 purged_seq_number=self._number(),
@@ -219,9 +205,9 @@ class HostileMessages:
             for partition_id in {self._partition.partition_id: 0, self._rng.of(partitions): 0}
         ]
         name = self._name() if self._rng.one_in(4) else self._sender.name
-        return SeqNumberHeader(machine_name=name, partition_seq_numbers=tuple(numbers))
+        return msg.SeqNumberHeader(machine_name=name, partition_seq_numbers=tuple(numbers))
 
-    def _changes(self) -> tuple[DirectoryChange, ...]:
+    def _changes(self) -> tuple[msg.DirectoryChange, ...]:
         """Return plausible changes with consecutive numbers."""
         made = []
         previous = self._number() if self._rng.one_in(4) else SequenceNumber(self._partition.highest)
@@ -233,12 +219,12 @@ class HostileMessages:
             previous = number
         return tuple(made)
 
-    def _change(self, previous: SequenceNumber, number: SequenceNumber) -> DirectoryChange:
+    def _change(self, previous: SequenceNumber, number: SequenceNumber) -> msg.DirectoryChange:
         kind, identifier, properties = self._subject()
-        command = self._rng.of((Command.UPDATE, Command.DELETE, Command.SYNC))
-        if command is Command.DELETE:
-            properties = deletion_properties(kind, self._rng.of((Scope.SITE, Scope.ENTERPRISE)))
-        return DirectoryChange(
+        command = self._rng.of((msg.Command.UPDATE, msg.Command.DELETE, msg.Command.SYNC))
+        if command is msg.Command.DELETE:
+            properties = msg.deletion_properties(kind, self._rng.of((msg.Scope.SITE, msg.Scope.ENTERPRISE)))
+        return msg.DirectoryChange(
             command=command,
             guid_identifier=identifier,
             partition_id=self._partition.partition_id if not self._rng.one_in(8) else self._guid(),
@@ -248,14 +234,14 @@ class HostileMessages:
             properties=properties,
         )
 
-    def _subject(self) -> tuple[ObjectType, Guid, Properties]:
+    def _subject(self) -> tuple[ObjectType, Guid, msg.Properties]:
         """Return type and identifier of any object, and false properties for it."""
         homes = [one for one in self._world.ledger.partitions.values() if one.latest]
         home = self._partition if self._partition.latest and self._truth() else self._rng.of(homes)
         entry = self._rng.of(list(home.latest.values()))
         return entry.object_type, entry.identifier, self._other(entry)
 
-    def _other(self, entry: NumberedChange) -> Properties:
+    def _other(self, entry: NumberedChange) -> msg.Properties:
         """Return false properties for an object: other roles, names or values."""
         given: dict[Propid, Any] = dict(entry.content or {})
         match entry.object_type:
@@ -275,7 +261,7 @@ class HostileMessages:
 
     # -- requests that no server may carry out
 
-    def _wanted(self) -> DirectoryChange:
+    def _wanted(self) -> msg.DirectoryChange:
         """Return a change of other servers' roles, names or keys, which must be refused in any case."""
         enterprise = self._world.ledger.partitions[PEC_PARTITION_ID]
         partitions = self._world.ledger.partitions
@@ -287,45 +273,47 @@ class HostileMessages:
             return self._about_site(self._rng.of(sites))
         named = enterprise.live(ObjectType.ENTERPRISE)[0]
         return self._asks(
-            Command.UPDATE, PEC_PARTITION_ID, named.identifier, ((Propid.E_PECNAME, self._name()),)
+            msg.Command.UPDATE, PEC_PARTITION_ID, named.identifier, ((Propid.E_PECNAME, self._name()),)
         )
 
     def _controllers(self) -> list[NumberedChange]:
         found = (self._registry.machine(one) for one in self._registry.controllers())
         return [one for one in found if one is not None]
 
-    def _about_server(self, machine: NumberedChange) -> DirectoryChange:
+    def _about_server(self, machine: NumberedChange) -> msg.DirectoryChange:
         """Return a change of a directory server's role, key or name, or the deletion of its machine."""
         home = next(
             one
             for one in self._world.ledger.partitions.values()
             if one.latest.get(machine.identifier) is machine
         )
-        changes: tuple[Properties, ...] = (
+        changes: tuple[msg.Properties, ...] = (
             ((Propid.QM_SERVICE, self._rng.of(_ROLES)),),
             ((Propid.QM_SIGN_PK, b"mine"),),
             ((Propid.QM_PATHNAME, self._name() or NOBODY),),
-            deletion_properties(ObjectType.MACHINE, Scope.ENTERPRISE),
+            msg.deletion_properties(ObjectType.MACHINE, msg.Scope.ENTERPRISE),
         )
         return self._about(home, machine, self._rng.of(changes))
 
-    def _about_site(self, site: NumberedChange) -> DirectoryChange:
+    def _about_site(self, site: NumberedChange) -> msg.DirectoryChange:
         """Return a change of a site's PSC or its key, or the deletion of the site."""
-        changes: tuple[Properties, ...] = (
+        changes: tuple[msg.Properties, ...] = (
             ((Propid.S_PSC, self._name()),),
             ((Propid.S_PSC_SIGNPK, b"mine"),),
-            deletion_properties(ObjectType.SITE, Scope.ENTERPRISE),
+            msg.deletion_properties(ObjectType.SITE, msg.Scope.ENTERPRISE),
         )
         return self._about(self._world.ledger.partitions[PEC_PARTITION_ID], site, self._rng.of(changes))
 
-    def _about(self, home: PartitionLedger, entry: NumberedChange, properties: Properties) -> DirectoryChange:
+    def _about(
+        self, home: PartitionLedger, entry: NumberedChange, properties: msg.Properties
+    ) -> msg.DirectoryChange:
         is_end = properties[0][0] is Propid.D_SCOPE
-        command = Command.DELETE if is_end else Command.UPDATE
+        command = msg.Command.DELETE if is_end else msg.Command.UPDATE
         return self._asks(command, home.partition_id, entry.identifier, properties)
 
     def _asks(
-        self, command: Command, partition_id: Guid, identifier: Guid, properties: Properties
-    ) -> DirectoryChange:
-        return DirectoryChange(
+        self, command: msg.Command, partition_id: Guid, identifier: Guid, properties: msg.Properties
+    ) -> msg.DirectoryChange:
+        return msg.DirectoryChange(
             command=command, partition_id=partition_id, guid_identifier=identifier, properties=properties
         )

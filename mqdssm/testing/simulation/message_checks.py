@@ -4,20 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mqdssm.engines.replication.actions import Send
+from mqdssm.model import messages as msg
 from mqdssm.model.guid import Guid
-from mqdssm.model.messages import (
-    AlreadyPurgedMessage,
-    BSCAckMessage,
-    ChangePropagationMessage,
-    ChangeReplyMessage,
-    ChangeRequestMessage,
-    Command,
-    DirectoryChange,
-    PSCAckMessage,
-    ReplicationMessage,
-    SyncReplyMessage,
-    SyncRequestMessage,
-)
 from mqdssm.model.seqnum import MAX
 from mqdssm.testing.simulation.ledger import Ledger, PartitionLedger
 from mqdssm.testing.simulation.servers import SimulatedServer
@@ -38,15 +26,15 @@ class MessageChecks:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._rules: dict[type[ReplicationMessage], Callable[[SimulatedServer, Any], None]] = {
-            ChangePropagationMessage: self._propagation,
-            SyncReplyMessage: self._sync_reply,
-            SyncRequestMessage: self._sync_request,
-            PSCAckMessage: self._psc_ack,
-            AlreadyPurgedMessage: self._already_purged,
-            ChangeRequestMessage: self._change_request,
-            ChangeReplyMessage: self._change_reply,
-            BSCAckMessage: self._bsc_ack,
+        self._rules: dict[type[msg.ReplicationMessage], Callable[[SimulatedServer, Any], None]] = {
+            msg.ChangePropagationMessage: self._propagation,
+            msg.SyncReplyMessage: self._sync_reply,
+            msg.SyncRequestMessage: self._sync_request,
+            msg.PSCAckMessage: self._psc_ack,
+            msg.AlreadyPurgedMessage: self._already_purged,
+            msg.ChangeRequestMessage: self._change_request,
+            msg.ChangeReplyMessage: self._change_reply,
+            msg.BSCAckMessage: self._bsc_ack,
         }
 
     def sent(self, server: SimulatedServer, action: Send) -> None:
@@ -57,11 +45,11 @@ class MessageChecks:
         """
         if not action.destination or action.timeout_s not in (SHORT_S, LONG_S):
             raise Violation(f"{server.name}: a message to nobody, or for a strange time: {action}")
-        forwarded = isinstance(action.message, ChangeRequestMessage)
+        forwarded = isinstance(action.message, msg.ChangeRequestMessage)
         if action.message.site_id != server.settings.site_id and not forwarded:
             raise Violation(f"{server.name}: another one's SiteID: {action.message}")
         resent = action.timeout_s == SHORT_S and not isinstance(
-            action.message, ChangeRequestMessage | ChangeReplyMessage
+            action.message, msg.ChangeRequestMessage | msg.ChangeReplyMessage
         )
         if not resent:  # a copy of a checked message, sent after a bad signature ([MC-MQDSRP] 3.3.7.9)
             self._rules[type(action.message)](server, action.message)
@@ -72,7 +60,7 @@ class MessageChecks:
             raise Violation(f"a message about a partition that nobody made: {partition_id}")
         return partition if partition.is_strict else None
 
-    def _propagation(self, server: SimulatedServer, message: ChangePropagationMessage) -> None:
+    def _propagation(self, server: SimulatedServer, message: msg.ChangePropagationMessage) -> None:
         self._count(server, message.directory_changes)
         for change in message.directory_changes:
             self._change(server, change)
@@ -88,7 +76,7 @@ class MessageChecks:
         if header.partition_seq_numbers and header.machine_name != server.name:
             raise Violation(f"{server.name} says it is {header.machine_name}")
 
-    def _sync_reply(self, server: SimulatedServer, message: SyncReplyMessage) -> None:
+    def _sync_reply(self, server: SimulatedServer, message: msg.SyncReplyMessage) -> None:
         partition = self._strict(message.partition_id)
         self._count(server, message.directory_changes)
         previous = int(message.from_seq_number)
@@ -104,7 +92,7 @@ class MessageChecks:
         ):
             raise Violation(f"{server.name}: ToSeqNumber {message.to_seq_number} behind {partition.highest}")
 
-    def _change(self, server: SimulatedServer, change: DirectoryChange) -> None:
+    def _change(self, server: SimulatedServer, change: msg.DirectoryChange) -> None:
         partition = self._strict(change.partition_id)
         if partition is None:
             return
@@ -115,18 +103,18 @@ class MessageChecks:
             raise Violation(f"{server.name}: PreviousSeqNumber is not before: {change}")
         if change.guid_identifier is not None and change.guid_identifier != entry.identifier:
             raise Violation(f"{server.name}: {change} is about another object than {entry}")
-        if (change.command is Command.DELETE) is not (entry.content is None):
+        if (change.command is msg.Command.DELETE) is not (entry.content is None):
             raise Violation(f"{server.name}: {change} is not {entry}")
         if entry.content is not None:
             difference = compare(entry, change.properties)
-            if difference and change.command is not Command.UPDATE:
+            if difference and change.command is not msg.Command.UPDATE:
                 raise Violation(f"{server.name}: {change.seq_number} {entry}: {difference}")
 
-    def _count(self, server: SimulatedServer, changes: Sequence[DirectoryChange]) -> None:
+    def _count(self, server: SimulatedServer, changes: Sequence[msg.DirectoryChange]) -> None:
         if len(changes) > server.settings.message_changes_max:
             raise Violation(f"{server.name}: {len(changes)} changes in one message")
 
-    def _sync_request(self, server: SimulatedServer, message: SyncRequestMessage) -> None:
+    def _sync_request(self, server: SimulatedServer, message: msg.SyncRequestMessage) -> None:
         partition = self._strict(message.partition_id)
         if message.requester_name != server.name or message.to_seq_number != MAX:
             raise Violation(f"{server.name}: {message}")
@@ -136,7 +124,7 @@ class MessageChecks:
         if message.from_seq_number > saved.last:
             raise Violation(f"{server.name} asks from {message.from_seq_number}, but has {saved.last}")
 
-    def _psc_ack(self, server: SimulatedServer, message: PSCAckMessage) -> None:
+    def _psc_ack(self, server: SimulatedServer, message: msg.PSCAckMessage) -> None:
         saved = server.persisted.get(message.acked_partition_id)
         partition = self._strict(message.acked_partition_id)
         if partition is None:
@@ -144,28 +132,28 @@ class MessageChecks:
         if saved is None or message.acked_seq_number > saved.last or message.psc_name != server.name:
             raise Violation(f"{server.name} acknowledges {message.acked_seq_number}, but has {saved}")
 
-    def _already_purged(self, server: SimulatedServer, message: AlreadyPurgedMessage) -> None:
+    def _already_purged(self, server: SimulatedServer, message: msg.AlreadyPurgedMessage) -> None:
         saved = server.persisted.get(message.partition_id)
         if saved is None or message.purged_seq_number > saved.purged:
             raise Violation(f"{server.name} says that {message.purged_seq_number} is purged: {saved}")
 
-    def _change_request(self, server: SimulatedServer, message: ChangeRequestMessage) -> None:
+    def _change_request(self, server: SimulatedServer, message: msg.ChangeRequestMessage) -> None:
         if message.partition_id != message.directory_change.partition_id:
             raise Violation(f"{server.name}: two partitions in {message}")
         if not message.requester_name:
             raise Violation(f"{server.name}: nobody asks: {message}")
 
-    def _change_reply(self, server: SimulatedServer, message: ChangeReplyMessage) -> None:
+    def _change_reply(self, server: SimulatedServer, message: msg.ChangeReplyMessage) -> None:
         if not message.requester_name:
             raise Violation(f"{server.name}: nobody is answered: {message}")
 
-    def _bsc_ack(self, server: SimulatedServer, message: BSCAckMessage) -> None:
+    def _bsc_ack(self, server: SimulatedServer, message: msg.BSCAckMessage) -> None:
         if message.bsc_name != server.name or message.bsc_machine_id != server.settings.machine_id:
             raise Violation(f"{server.name}: another one's acknowledgement: {message}")
 
 
-def is_header(message: ReplicationMessage) -> bool:
+def is_header(message: msg.ReplicationMessage) -> bool:
     """Return True if a message announces sequence numbers ([MC-MQDSRP] 2.2.6)."""
-    return isinstance(message, ChangePropagationMessage) and bool(
+    return isinstance(message, msg.ChangePropagationMessage) and bool(
         message.seq_number_header.partition_seq_numbers
     )

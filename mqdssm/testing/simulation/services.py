@@ -5,15 +5,9 @@ They read the next sequence number, write, and notify the engine. A server may s
 
 from typing import Final, Protocol
 
+from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.actions import ChangeObject, PropagateChange
 from mqdssm.engines.replication.authority import TEMPORARY_STATUSES
-from mqdssm.engines.replication.operations import (
-    CreateObject,
-    DeleteObject,
-    ObjectOutcome,
-    Operation,
-    UpdateObject,
-)
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, Properties, Scope
@@ -109,7 +103,7 @@ class Services:
         world = self._world
         world.book.ask(ClientRequest(asked, server.index, server.life, world.schedule.now))
         outcome = server.write(_operation(asked, identifier, number))
-        status = outcome.status if isinstance(outcome, ObjectOutcome) else Hresult.MQ_ERROR
+        status = outcome.status if isinstance(outcome, ops.ObjectOutcome) else Hresult.MQ_ERROR
         if status not in TEMPORARY_STATUSES and status != Hresult.MQ_OK:
             world.book.told(asked.request, int(status), world.schedule.now)
             return
@@ -129,10 +123,10 @@ class Services:
         server.step(told)
 
 
-def _operation(asked: ChangeObject, identifier: Guid, number: SequenceNumber) -> Operation:
+def _operation(asked: ChangeObject, identifier: Guid, number: SequenceNumber) -> ops.Operation:
     match asked.command:
         case Command.CREATE:
-            return CreateObject(
+            return ops.CreateObject(
                 object_type=asked.object_type,
                 path_name=asked.path_name,
                 properties=(*asked.properties, (IDENTIFIERS[asked.object_type], identifier)),
@@ -140,7 +134,7 @@ def _operation(asked: ChangeObject, identifier: Guid, number: SequenceNumber) ->
                 seq_number=number,
             )
         case Command.DELETE:
-            return DeleteObject(
+            return ops.DeleteObject(
                 object_type=asked.object_type,
                 path_name=None,
                 identifier=identifier,
@@ -149,7 +143,7 @@ def _operation(asked: ChangeObject, identifier: Guid, number: SequenceNumber) ->
                 seq_number=number,
             )
         case _:
-            return UpdateObject(
+            return ops.UpdateObject(
                 object_type=asked.object_type,
                 path_name=None,
                 identifier=identifier,

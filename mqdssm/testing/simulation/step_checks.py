@@ -15,28 +15,7 @@ The rules:
 from collections.abc import Callable
 from typing import Any, Final
 
-from mqdssm.engines.replication.operations import (
-    Applied,
-    ApplyChanges,
-    CreateObject,
-    DeleteObject,
-    LoadState,
-    MarkPartition,
-    ObjectOutcome,
-    ObjectRead,
-    Operation,
-    PersistedState,
-    PurgeDeletedObjects,
-    ReadObject,
-    Recover,
-    Recovered,
-    RemoveNeighbor,
-    RemovePartition,
-    Result,
-    SaveNeighbor,
-    SavePartition,
-    UpdateObject,
-)
+from mqdssm.engines.replication import operations as ops
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, Properties
@@ -57,9 +36,9 @@ from mqdssm.testing.simulation.servers import Given, SimulatedServer
 from mqdssm.testing.simulation.trace import Violation
 
 _COMMANDS: Final = {
-    CreateObject: Command.CREATE,
-    UpdateObject: Command.UPDATE,
-    DeleteObject: Command.DELETE,
+    ops.CreateObject: Command.CREATE,
+    ops.UpdateObject: Command.UPDATE,
+    ops.DeleteObject: Command.DELETE,
 }
 _STEPS: Final = frozenset(
     {
@@ -101,19 +80,19 @@ class StepChecks:
         # the last recorded operation of each server: drivers repeat some
         self._given: dict[int, Given] = {}
         self._cut_short: dict[Guid, SimulatedServer] = {}  # the server, by partition
-        self._looks: dict[type[Operation], Callable[[SimulatedServer, Any, Any], None]] = {
-            ApplyChanges: self._applied,
-            SavePartition: lambda server, operation, _: self._saved(server, operation.partition),
-            LoadState: self._loaded,
-            SaveNeighbor: self._neighbor_saved,
-            RemoveNeighbor: _remember,
-            RemovePartition: _remember,
-            PurgeDeletedObjects: lambda server, operation, _: self._purging.purged(server, operation),
-            MarkPartition: lambda server, operation, _: self._purging.marked(server, operation),
-            Recover: self._recovered,
+        self._looks: dict[type[ops.Operation], Callable[[SimulatedServer, Any, Any], None]] = {
+            ops.ApplyChanges: self._applied,
+            ops.SavePartition: lambda server, operation, _: self._saved(server, operation.partition),
+            ops.LoadState: self._loaded,
+            ops.SaveNeighbor: self._neighbor_saved,
+            ops.RemoveNeighbor: _remember,
+            ops.RemovePartition: _remember,
+            ops.PurgeDeletedObjects: lambda server, operation, _: self._purging.purged(server, operation),
+            ops.MarkPartition: lambda server, operation, _: self._purging.marked(server, operation),
+            ops.Recover: self._recovered,
         }
 
-    def performed(self, server: SimulatedServer, operation: Operation, result: Result) -> None:
+    def performed(self, server: SimulatedServer, operation: ops.Operation, result: ops.Result) -> None:
         """Check an operation that was performed.
 
         Raises:
@@ -123,27 +102,29 @@ class StepChecks:
             _remember(server, operation, result)
             return
         if isinstance(operation, Given):
-            if isinstance(result, ObjectOutcome) and result.status == Hresult.MQ_OK:
+            if isinstance(result, ops.ObjectOutcome) and result.status == Hresult.MQ_OK:
                 self._give(server, operation, result.identifier)
             return
         look = self._looks.get(type(operation))
         if look is not None:
             look(server, operation, result)
 
-    def torn(self, server: SimulatedServer, operation: Operation) -> None:
+    def torn(self, server: SimulatedServer, operation: ops.Operation) -> None:
         """Note an interrupted operation: it counts if its number is found afterwards."""
         if isinstance(operation, Given) and not self._is_foul(server):
             server.torn[operation.partition_id] = operation
             self._cut_short[operation.partition_id] = server
 
-    def _neighbor_saved(self, server: SimulatedServer, operation: SaveNeighbor, result: Result) -> None:
+    def _neighbor_saved(
+        self, server: SimulatedServer, operation: ops.SaveNeighbor, result: ops.Result
+    ) -> None:
         neighbor = operation.neighbor
         _remember(server, operation, result)
         other = self._find(neighbor.machine_name)
         if other is not None and not self._is_foul(other):
             self._purging.acknowledged(server, neighbor, other)
 
-    def _loaded(self, server: SimulatedServer, _: LoadState, state: PersistedState) -> None:
+    def _loaded(self, server: SimulatedServer, _: ops.LoadState, state: ops.PersistedState) -> None:
         """Check the loaded state: after a crash the store may differ by the last operation."""
         kept = {one.partition_id for one in state.partitions}
         for partition_id in [one for one in server.persisted if one not in kept]:
@@ -154,7 +135,7 @@ class StepChecks:
 
     # -- authorities
 
-    def _recovered(self, server: SimulatedServer, operation: Recover, result: Recovered) -> None:
+    def _recovered(self, server: SimulatedServer, operation: ops.Recover, result: ops.Recovered) -> None:
         torn = server.torn.pop(operation.partition_id, None)
         if torn is not None and result.highest == torn.seq_number:
             self._give(server, torn, self._subject(torn))
@@ -164,9 +145,9 @@ class StepChecks:
 
     def _subject(self, operation: Given) -> Guid | None:
         """Return the identifier of an operation's object; None if it is unknown."""
-        if not isinstance(operation, CreateObject) and operation.identifier is not None:
+        if not isinstance(operation, ops.CreateObject) and operation.identifier is not None:
             return operation.identifier
-        if isinstance(operation, CreateObject):
+        if isinstance(operation, ops.CreateObject):
             found = dict(operation.properties).get(IDENTIFIERS[operation.object_type])
             return found if isinstance(found, Guid) else None
         partition = self._ledger.partitions[operation.partition_id]
@@ -184,7 +165,7 @@ class StepChecks:
         known = partition.latest.get(identifier) if partition is not None else None
         # a successor may have read the list between a crash in this operation and its recovery
         content, path = None, known.path if known is not None else operation.path_name or ""
-        if not isinstance(operation, DeleteObject):
+        if not isinstance(operation, ops.DeleteObject):
             read = self.read(server, operation.object_type, identifier, operation.partition_id)
             if read.properties is None:
                 raise Violation(f"{server.name}: {operation} is done, but the object is not there")
@@ -196,7 +177,7 @@ class StepChecks:
             identifier=identifier,
             object_type=operation.object_type,
             command=_COMMANDS[type(operation)],
-            asked=() if isinstance(operation, DeleteObject) else operation.properties,
+            asked=() if isinstance(operation, ops.DeleteObject) else operation.properties,
             content=content,
             path=path,
             giver=server.index,
@@ -228,12 +209,12 @@ class StepChecks:
 
     def read(
         self, server: SimulatedServer, object_type: ObjectType, identifier: Guid, partition_id: Guid
-    ) -> ObjectRead:
+    ) -> ops.ObjectRead:
         """Read an object of a partition from a server's store; its GUID may also be in another partition."""
         result = server.store.look(
-            ReadObject(object_type=object_type, identifier=identifier, partition_id=partition_id)
+            ops.ReadObject(object_type=object_type, identifier=identifier, partition_id=partition_id)
         )
-        if not isinstance(result, ObjectRead):
+        if not isinstance(result, ops.ObjectRead):
             raise Violation(f"{server.name}: ReadObject was answered by {result!r}")
         return result
 
@@ -242,7 +223,7 @@ class StepChecks:
         partition = self._ledger.partitions.get(partition_id)
         return partition if partition is not None and partition.is_strict else None
 
-    def _applied(self, server: SimulatedServer, operation: ApplyChanges, applied: Applied) -> None:
+    def _applied(self, server: SimulatedServer, operation: ops.ApplyChanges, applied: ops.Applied) -> None:
         partition = self._strict(operation.partition_id)
         if partition is None:
             return
@@ -365,23 +346,23 @@ class StepChecks:
         return read.properties is None or read.seq_number != entry.number
 
 
-def _remember(server: SimulatedServer, operation: Operation, result: Result) -> None:
+def _remember(server: SimulatedServer, operation: ops.Operation, result: ops.Result) -> None:
     """Record the partitions and neighbours that a store holds now."""
     match operation:
-        case SavePartition(partition=partition):
+        case ops.SavePartition(partition=partition):
             server.persisted[partition.partition_id] = partition
-        case RemovePartition(partition_id=partition_id):
+        case ops.RemovePartition(partition_id=partition_id):
             server.persisted.pop(partition_id, None)
-        case SaveNeighbor(neighbor=neighbor):
+        case ops.SaveNeighbor(neighbor=neighbor):
             server.neighbors[neighbor.is_bsc, neighbor.machine_name.casefold()] = neighbor
-        case RemoveNeighbor(is_bsc=is_bsc, machine_name=name):
+        case ops.RemoveNeighbor(is_bsc=is_bsc, machine_name=name):
             server.neighbors.pop((is_bsc, name.casefold()), None)
-        case LoadState() if isinstance(result, PersistedState):
+        case ops.LoadState() if isinstance(result, ops.PersistedState):
             server.persisted = {one.partition_id: one for one in result.partitions}
             server.neighbors = _by_name(result)
 
 
-def _by_name(state: PersistedState) -> dict[tuple[bool, str], DirectoryNeighbor]:
+def _by_name(state: ops.PersistedState) -> dict[tuple[bool, str], DirectoryNeighbor]:
     return {(one.is_bsc, one.machine_name.casefold()): one for one in state.neighbors}
 
 

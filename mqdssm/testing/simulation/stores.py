@@ -4,21 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from mqdssm.engines.replication.operations import (
-    ApplyChanges,
-    ChangesFound,
-    HasObjects,
-    ListObjects,
-    LoadState,
-    LookupChanges,
-    Operation,
-    PersistedState,
-    ReadObject,
-    RemoveNeighbor,
-    Result,
-    SaveNeighbor,
-    SavePartition,
-)
+from mqdssm.engines.replication import operations as ops
 from mqdssm.errors import DirectoryError
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import DirectoryChange
@@ -28,8 +14,8 @@ from mqdssm.testing.memory_store.store import MemoryStore
 
 ALL: Final = 1 << 30
 """Limit above the number of changes and bytes of any partition."""
-_READING: Final = (ReadObject, ListObjects, LookupChanges, HasObjects)
-_STATE: Final = (SavePartition, SaveNeighbor, RemoveNeighbor)
+_READING: Final = (ops.ReadObject, ops.ListObjects, ops.LookupChanges, ops.HasObjects)
+_STATE: Final = (ops.SavePartition, ops.SaveNeighbor, ops.RemoveNeighbor)
 """Operations that write no objects, but may change the purged number that changes carry."""
 
 
@@ -42,13 +28,13 @@ class SimulatedStore(Protocol):
 
     room: DiskSpace
 
-    def perform(self, operation: Operation) -> Result:
+    def perform(self, operation: ops.Operation) -> ops.Result:
         """Perform an operation."""
 
-    def look(self, operation: Operation) -> Result:
+    def look(self, operation: ops.Operation) -> ops.Result:
         """Perform a reading operation for the checks; the result is cached until a write."""
 
-    def perform_torn(self, operation: Operation, moments: int) -> None:
+    def perform_torn(self, operation: ops.Operation, moments: int) -> None:
         """Perform an operation until a power loss, then lose everything that is not durable."""
 
 
@@ -73,16 +59,16 @@ class WatchedStore(ABC):
     """Store with a cache for the reads of the simulation's checks, which writes invalidate."""
 
     def __init__(self) -> None:
-        self._objects: dict[Operation, Result] = {}
-        self._changes: dict[Operation, Result] = {}
+        self._objects: dict[ops.Operation, ops.Result] = {}
+        self._changes: dict[ops.Operation, ops.Result] = {}
 
     @abstractmethod
-    def perform(self, operation: Operation) -> Result:
+    def perform(self, operation: ops.Operation) -> ops.Result:
         """Perform an operation."""
 
-    def look(self, operation: Operation) -> Result:
+    def look(self, operation: ops.Operation) -> ops.Result:
         """Perform a reading operation for the checks; the result is cached until a write."""
-        known = self._changes if isinstance(operation, LookupChanges) else self._objects
+        known = self._changes if isinstance(operation, ops.LookupChanges) else self._objects
         seen = known.get(operation)
         if seen is None:
             seen = known[operation] = self.perform(operation)
@@ -93,7 +79,7 @@ class WatchedStore(ABC):
         self._objects.clear()
         self._changes.clear()
 
-    def forget_after(self, operation: Operation) -> None:
+    def forget_after(self, operation: ops.Operation) -> None:
         """Remove from the cache what an operation may change."""
         if isinstance(operation, _READING):
             return
@@ -118,13 +104,13 @@ class CrashingStore(WatchedStore):
     def room(self, room: DiskSpace) -> None:
         self._store.disk.room = room
 
-    def perform(self, operation: Operation) -> Result:
+    def perform(self, operation: ops.Operation) -> ops.Result:
         """Perform an operation."""
         self.forget_after(operation)
-        result: Result = self._store.perform(operation)
+        result: ops.Result = self._store.perform(operation)
         return result
 
-    def perform_torn(self, operation: Operation, moments: int) -> None:
+    def perform_torn(self, operation: ops.Operation, moments: int) -> None:
         """Perform an operation until a power loss, and reopen the store with what was written.
 
         Args:
@@ -147,9 +133,9 @@ def everything(
     after: SequenceNumber = MIN,
     up_to: SequenceNumber = MAX,
     enterprise_scope: bool = False,
-) -> LookupChanges:
+) -> ops.LookupChanges:
     """Return a look-up of all objects and tombstones of a partition, or of a range of numbers."""
-    return LookupChanges(
+    return ops.LookupChanges(
         partition_id=partition_id,
         after=after,
         up_to=up_to,
@@ -164,18 +150,18 @@ def changes_of(
 ) -> tuple[DirectoryChange, ...]:
     """Return all objects and tombstones of a partition, or of a range of numbers, as changes."""
     found = store.look(everything(partition_id, after=after, up_to=up_to))
-    return found.changes if isinstance(found, ChangesFound) else ()
+    return found.changes if isinstance(found, ops.ChangesFound) else ()
 
 
 def copy_to(store: SimulatedStore, copy: SimulatedStore) -> None:
     """Copy everything that has a number to another, empty store."""
-    state = store.perform(LoadState())
-    if not isinstance(state, PersistedState):
+    state = store.perform(ops.LoadState())
+    if not isinstance(state, ops.PersistedState):
         return
     for partition in state.partitions:
-        copy.perform(SavePartition(partition=partition))
+        copy.perform(ops.SavePartition(partition=partition))
         found = store.perform(everything(partition.partition_id))
-        changes = found.changes if isinstance(found, ChangesFound) else ()
-        copy.perform(ApplyChanges(partition_id=partition.partition_id, changes=changes))
+        changes = found.changes if isinstance(found, ops.ChangesFound) else ()
+        copy.perform(ops.ApplyChanges(partition_id=partition.partition_id, changes=changes))
     for neighbor in state.neighbors:
-        copy.perform(SaveNeighbor(neighbor=neighbor))
+        copy.perform(ops.SaveNeighbor(neighbor=neighbor))
