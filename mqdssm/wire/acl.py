@@ -6,8 +6,9 @@ from enum import IntEnum, IntFlag
 from typing import Final, Self
 from uuid import UUID
 
-from mqdssm.wire.codecs import finish, need
-from mqdssm.wire.layout import U8, U16, FieldError, Ignored, Layout, Value
+from mqdssm.wire.codecs import U8, U16, finish, need
+from mqdssm.wire.fields import FieldError, Ignored, Value
+from mqdssm.wire.layout import Layout
 from mqdssm.wire.masks import ACCESS_MASK_MAX
 from mqdssm.wire.sid import Sid
 

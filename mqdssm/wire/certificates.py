@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 from uuid import UUID, uuid4
 
-from mqdssm.wire.layout import GUID, U32, Bytes, ByteSize, Count, Items, Layout, Nested, Value, raw
+from mqdssm.wire.codecs import GUID, U32, raw
+from mqdssm.wire.fields import Bytes, ByteSize, Count, Items, Nested, Value
+from mqdssm.wire.layout import Layout
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate

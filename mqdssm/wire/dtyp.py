@@ -7,8 +7,9 @@ from typing import Final, Self
 
 from mqdssm.errors import DecodeError
 from mqdssm.wire.acl import ACL_BYTES_MAX, Ace, AceFlags, AceType, Acl, allow, allow_object, deny
-from mqdssm.wire.codecs import finish
-from mqdssm.wire.layout import U8, U16, U32, Const, FieldError, Layout, Value
+from mqdssm.wire.codecs import U8, U16, U32, finish
+from mqdssm.wire.fields import Const, FieldError, Value
+from mqdssm.wire.layout import Layout
 from mqdssm.wire.masks import DescriptorControl
 from mqdssm.wire.sddl import RightsStyle, SddlParts, format_sddl, parse_sddl
 from mqdssm.wire.sid import ANONYMOUS, EVERYONE, SID_BYTES_MAX, WELL_KNOWN, Sid

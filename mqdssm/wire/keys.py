@@ -4,10 +4,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, Self
 
-from mqdssm.wire.layout import (
-    U8,
-    U16,
-    U32,
+from mqdssm.wire.codecs import U8, U16, U32, raw
+from mqdssm.wire.fields import (
     Bytes,
     ByteSize,
     Const,
@@ -15,13 +13,12 @@ from mqdssm.wire.layout import (
     FieldError,
     Ignored,
     Items,
-    Layout,
     Nested,
     Text16,
     TotalSize,
     Value,
-    raw,
 )
+from mqdssm.wire.layout import Layout
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey

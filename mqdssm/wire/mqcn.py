@@ -25,26 +25,9 @@ from mqdssm.model.notification import (
     NotificationVersion,
     check_domain_controller,
 )
-from mqdssm.wire.codecs import dump_text16, load_text16
-from mqdssm.wire.layout import (
-    GUID_PACKET,
-    U8,
-    Const,
-    Count,
-    Flag,
-    Ignored,
-    Items,
-    Layout,
-    Nested,
-    Text16Z,
-    Value,
-    encode_one,
-    enum_of,
-    group,
-    raw,
-    unless,
-    when,
-)
+from mqdssm.wire.codecs import GUID_PACKET, U8, Text16Z, dump_text16, enum_of, load_text16, raw
+from mqdssm.wire.fields import Const, Count, Flag, Ignored, Items, Nested, Value, group, unless, when
+from mqdssm.wire.layout import Layout, encode_one
 from mqdssm.wire.propvalue import VALUE_BYTES_MAX, properties
 from mqdssm.wire.show import Shown, show, show_header
 

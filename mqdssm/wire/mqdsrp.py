@@ -10,28 +10,9 @@ from typing import Any, Final
 
 from mqdssm.errors import DecodeError
 from mqdssm.model import messages as msg
-from mqdssm.wire.layout import (
-    BOOL8,
-    GUID_PACKET,
-    SEQUENCE_NUMBER,
-    U8,
-    U16,
-    U32,
-    Const,
-    Count,
-    Flag,
-    Group,
-    Items,
-    Layout,
-    Nested,
-    Text16Z,
-    Value,
-    encode_one,
-    enum_of,
-    group,
-    unless,
-    when,
-)
+from mqdssm.wire.codecs import BOOL8, GUID_PACKET, SEQUENCE_NUMBER, U8, U16, U32, Text16Z, enum_of
+from mqdssm.wire.fields import Const, Count, Flag, Group, Items, Nested, Value, group, unless, when
+from mqdssm.wire.layout import Layout, encode_one
 from mqdssm.wire.propvalue import VALUE_BYTES_MAX, properties
 from mqdssm.wire.show import Shown, show, show_header
 

@@ -11,26 +11,9 @@ from typing import Any, Final
 
 from mqdssm.errors import DecodeError
 from mqdssm.model import discovery
-from mqdssm.wire.layout import (
-    GUID_PACKET,
-    U8,
-    U16,
-    U32,
-    Const,
-    Count,
-    Flag,
-    Group,
-    Ignored,
-    Items,
-    Layout,
-    Text16Z,
-    Value,
-    encode_one,
-    enum_of,
-    group,
-    when,
-    when_left,
-)
+from mqdssm.wire.codecs import GUID_PACKET, U8, U16, U32, Text16Z, enum_of
+from mqdssm.wire.fields import Const, Count, Flag, Group, Ignored, Items, Value, group, when, when_left
+from mqdssm.wire.layout import Layout, encode_one
 from mqdssm.wire.show import Shown, show, show_header
 
 PACKET_BYTES_MAX: Final = 65_507

@@ -1,6 +1,7 @@
 """Plan of a layout: fields of fixed size are joined to runs, and the declaration is checked."""
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from itertools import groupby
@@ -57,6 +58,57 @@ Body: TypeAlias = Value | Items | Keyed | Bytes | Text16
 Step: TypeAlias = FieldRun | Body | Branch
 _BODIES: Final = (Value, Items, Keyed, Bytes, Text16)
 Path: TypeAlias = tuple[When, ...]
+
+
+class PlanVisitor(ABC):
+    """Base of all that follows the steps of a plan, with a method for each kind of step."""
+
+    __slots__ = ()
+
+    def steps(self, steps: "Sequence[Step]") -> None:
+        """Process steps in order."""
+        for step in steps:
+            self.step(step)
+
+    def step(self, step: "Step") -> None:
+        """Process one step."""
+        match step:
+            case FieldRun():
+                self.run(step)
+            case Branch():
+                self.branch(step)
+            case Items():
+                self.items(step)
+            case Keyed():
+                self.keyed(step)
+            case Bytes() | Text16():
+                self.body(step)
+            case Value():
+                self.value(step)
+
+    @abstractmethod
+    def run(self, run: FieldRun) -> None:
+        """Process neighbouring fields of fixed size."""
+
+    @abstractmethod
+    def branch(self, branch: Branch) -> None:
+        """Process optional steps."""
+
+    @abstractmethod
+    def items(self, step: Items) -> None:
+        """Process the elements of a tuple."""
+
+    @abstractmethod
+    def keyed(self, step: Keyed) -> None:
+        """Process keys, then their values."""
+
+    @abstractmethod
+    def body(self, step: Bytes | Text16) -> None:
+        """Process bytes or text."""
+
+    @abstractmethod
+    def value(self, step: Value) -> None:
+        """Process a value of variable size."""
 
 
 @dataclass(frozen=True, slots=True)

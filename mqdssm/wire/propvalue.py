@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from mqdssm.errors import DecodeError
 from mqdssm.model.propids import PROPIDS, Propid, Variant
-from mqdssm.wire.codecs import finish
-from mqdssm.wire.layout import (
+from mqdssm.wire.codecs import (
     BOOL16,
     GUID_PACKET,
     I8,
@@ -23,11 +22,12 @@ from mqdssm.wire.layout import (
     U64,
     Codec,
     Counted,
-    Keyed,
     Scalar,
     SizedBytes,
     Text16Z,
+    finish,
 )
+from mqdssm.wire.fields import Keyed
 from mqdssm.wire.source import ENCODING_FAILURES, reader, writer
 
 SECTION: Final = "[MS-MQCN] 2.2.3"

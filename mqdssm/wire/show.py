@@ -144,9 +144,9 @@ class _Tracer(StructureReader):
         StructureReader.keyed(self, step)
         self._keep = None
 
-    def sized(self, step: Bytes | Text16) -> None:
+    def body(self, step: Bytes | Text16) -> None:
         """Decode bytes or text, and keep them."""
-        StructureReader.sized(self, step)
+        StructureReader.body(self, step)
         self.keep(label(step), self.values[step.name])
 
 

@@ -7,7 +7,9 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Self
 
-from mqdssm.wire.layout import U8, U32, Const, Count, Items, Layout, Value, big_endian
+from mqdssm.wire.codecs import U8, U32, big_endian
+from mqdssm.wire.fields import Const, Count, Items, Value
+from mqdssm.wire.layout import Layout
 
 SID_REVISION: Final = 1
 SUBAUTHORITIES_MAX: Final = 15  # [MS-DTYP] 2.4.2.2

@@ -4,7 +4,7 @@ The source contains the checks without explanations: the interpreted form explai
 """
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.wire.codecs import Scalar, dump_sized_text, load_sized_text
@@ -25,7 +25,7 @@ from mqdssm.wire.fields import (
     Value,
     label,
 )
-from mqdssm.wire.plan import Branch, FieldRun, LayoutPlan, Step, branch_names
+from mqdssm.wire.plan import Branch, FieldRun, LayoutPlan, PlanVisitor, branch_names
 
 if TYPE_CHECKING:
     from mqdssm.wire.layout import Layout
@@ -74,7 +74,7 @@ def writer(codec: AnyCodec) -> Callable[[Any], bytes]:
     return pack if dump is None else lambda value: pack(dump(value))
 
 
-class _Writer:
+class _Writer(PlanVisitor):
     """Lines of source and the objects that they name."""
 
     def __init__(self, plan: LayoutPlan) -> None:
@@ -147,21 +147,8 @@ class _ReadWriter(_Writer):
         self.line("return made, offset")
         self.depth = 0
 
-    def steps(self, steps: Sequence[Step]) -> None:
-        for step in steps:
-            match step:
-                case FieldRun():
-                    self.run(step)
-                case Branch():
-                    self.branch(step)
-                case Items():
-                    self.items(step)
-                case Keyed():
-                    self.keyed(step)
-                case Bytes() | Text16():
-                    self.sized(step)
-                case Value():
-                    self.one(f"v_{step.name}", step.codec, label(step))
+    def value(self, step: Value) -> None:
+        self.one(f"v_{step.name}", step.codec, label(step))
 
     def target(self, slot: Fixed) -> str:
         match slot:
@@ -267,7 +254,7 @@ class _ReadWriter(_Writer):
         self.depth -= 1
         self.line(f"v_{step.name} = tuple(made)")
 
-    def sized(self, step: Bytes | Text16) -> None:
+    def body(self, step: Bytes | Text16) -> None:
         announced = step.name in self.plan.guards
         self.line(f"size = g_{step.name}" if announced else "size = end - offset")
         self.refuse_if("size > end - offset")
@@ -340,21 +327,8 @@ class _WriteWriter(_Writer):
             return f"bytes(memoryview(v_{step.name}))"
         return f"{self.bind('dump', dump_sized_text)}(v_{step.name}, terminated={step.terminated})"
 
-    def steps(self, steps: Sequence[Step]) -> None:
-        for step in steps:
-            match step:
-                case FieldRun():
-                    self.run(step)
-                case Branch():
-                    self.branch(step)
-                case Items():
-                    self.items(step)
-                case Keyed():
-                    self.keyed(step)
-                case Bytes() | Text16():
-                    self.body(step)
-                case Value():
-                    self.line(f"parts.append({self.one(step.codec)}(v_{step.name}))")
+    def value(self, step: Value) -> None:
+        self.line(f"parts.append({self.one(step.codec)}(v_{step.name}))")
 
     def run(self, run: FieldRun) -> None:
         for slot in run.slots:

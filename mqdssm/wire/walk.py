@@ -4,7 +4,6 @@ The compiled form is tested against it, and it explains every refusal.
 """
 
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -28,7 +27,7 @@ from mqdssm.wire.fields import (
     Value,
     label,
 )
-from mqdssm.wire.plan import Branch, FieldRun, LayoutPlan, Step, branch_names
+from mqdssm.wire.plan import Branch, FieldRun, LayoutPlan, PlanVisitor, Step, branch_names
 
 if TYPE_CHECKING:
     from mqdssm.wire.layout import Layout
@@ -52,7 +51,7 @@ def guard_problem(guard: Count | ByteSize | Flag, number: int) -> str:
 
 
 @dataclass(slots=True)
-class StructureReader:
+class StructureReader(PlanVisitor):
     """Decoder of one structure."""
 
     layout: "Layout[Any]"
@@ -90,24 +89,15 @@ class StructureReader:
                     self.refuse(label(guard), self.start, f"is {self.numbers[name]}, must be {expected}")
         return structure, self.offset
 
-    def steps(self, steps: Sequence[Step]) -> None:
-        """Decode steps in order."""
-        for step in steps:
-            if isinstance(step, Value | Items | Keyed | Bytes | Text16):
-                self.places[step.name] = label(step), self.offset
-            match step:
-                case FieldRun():
-                    self.run(step)
-                case Branch():
-                    self.branch(step)
-                case Items():
-                    self.items(step)
-                case Keyed():
-                    self.keyed(step)
-                case Bytes() | Text16():
-                    self.sized(step)
-                case Value():
-                    self.values[step.name] = self.one(step.codec, label(step))
+    def step(self, step: Step) -> None:
+        """Decode one step; its place is known before."""
+        if isinstance(step, Value | Items | Keyed | Bytes | Text16):
+            self.places[step.name] = label(step), self.offset
+        PlanVisitor.step(self, step)
+
+    def value(self, step: Value) -> None:
+        """Decode one value."""
+        self.values[step.name] = self.one(step.codec, label(step))
 
     def run(self, run: FieldRun) -> None:
         """Decode neighbouring fields of fixed size."""
@@ -196,7 +186,7 @@ class StructureReader:
         items = [(key, self.one(step.codecs[key], f"{label(step)} {step.key_name(key)}")) for key in keys]
         self.values[step.name] = tuple(items)
 
-    def sized(self, step: Bytes | Text16) -> None:
+    def body(self, step: Bytes | Text16) -> None:
         """Decode bytes or text of announced size, or bytes up to the end."""
         size = self.numbers.get(step.name, self.end - self.offset)
         need(self.layout.section, label(step), self.offset, size, self.end)
@@ -251,7 +241,7 @@ def read(layout: "Layout[Any]", data: bytes, offset: int, end: int) -> tuple[Any
 
 
 @dataclass(slots=True)
-class Writer:
+class Writer(PlanVisitor):
     """Encoder of one structure."""
 
     layout: "Layout[Any]"
@@ -284,23 +274,18 @@ class Writer:
         except (ValueError, TypeError, AttributeError) as error:
             self.refuse(name, error)
 
-    def steps(self, steps: Sequence[Step]) -> None:
-        """Encode steps in order."""
-        for step in steps:
-            match step:
-                case FieldRun():
-                    for slot in step.slots:
-                        self.slot(slot)
-                case Branch():
-                    self.branch(step)
-                case Items():
-                    self.items(step)
-                case Keyed():
-                    self.keyed(step)
-                case Bytes() | Text16():
-                    self.parts.append(self.sized(step))
-                case Value():
-                    self.parts.append(self.pack(step.codec, label(step), getattr(self.made, step.name)))
+    def value(self, step: Value) -> None:
+        """Encode one value."""
+        self.parts.append(self.pack(step.codec, label(step), getattr(self.made, step.name)))
+
+    def run(self, run: FieldRun) -> None:
+        """Encode neighbouring fields of fixed size."""
+        for slot in run.slots:
+            self.slot(slot)
+
+    def body(self, step: Bytes | Text16) -> None:
+        """Encode bytes or text."""
+        self.parts.append(self.sized(step))
 
     def slot(self, slot: Fixed) -> None:
         """Encode one number."""
@@ -346,7 +331,7 @@ class Writer:
         return number
 
     def sized(self, step: Bytes | Text16) -> bytes:
-        """Encode bytes or text."""
+        """Return the octets of bytes or text."""
         value = getattr(self.made, step.name)
         try:
             packed = (

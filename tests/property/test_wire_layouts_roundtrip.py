@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqdssm.errors import DecodeError
-from mqdssm.wire.layout import (
+from mqdssm.wire.codecs import (
     BOOL16,
     GUID,
     I8,
@@ -21,33 +21,35 @@ from mqdssm.wire.layout import (
     U16,
     U32,
     U64,
+    Counted,
+    Scalar,
+    SizedBytes,
+    Text16Z,
+    big_endian,
+    enum_of,
+    raw,
+)
+from mqdssm.wire.fields import (
     Bytes,
     ByteSize,
     Const,
     Count,
-    Counted,
     Declared,
     Field,
     Flag,
     Ignored,
     Items,
     Keyed,
-    Layout,
     Nested,
-    Scalar,
-    SizedBytes,
     Text16,
-    Text16Z,
     TotalSize,
     Value,
-    big_endian,
-    enum_of,
     group,
-    raw,
     unless,
     when,
     when_left,
 )
+from mqdssm.wire.layout import Layout
 
 
 class Colour(IntEnum):

@@ -5,7 +5,7 @@ from enum import IntEnum
 from typing import Any
 from uuid import UUID
 
-from mqdssm.wire.layout import (
+from mqdssm.wire.codecs import (
     BOOL16,
     GUID,
     I8,
@@ -17,31 +17,33 @@ from mqdssm.wire.layout import (
     U16,
     U32,
     U64,
+    Counted,
+    SizedBytes,
+    Text16Z,
+    big_endian,
+    enum_of,
+    raw,
+)
+from mqdssm.wire.fields import (
     Bytes,
     ByteSize,
     Const,
     Count,
-    Counted,
     FieldError,
     Flag,
     Ignored,
     Items,
     Keyed,
-    Layout,
     Nested,
-    SizedBytes,
     Text16,
-    Text16Z,
     TotalSize,
     Value,
-    big_endian,
-    enum_of,
     group,
-    raw,
     unless,
     when,
     when_left,
 )
+from mqdssm.wire.layout import Layout
 
 A, B = UUID("e6eaba62-d1c6-11db-baac-0003ff4e2d22"), UUID("e6eaba60-d1c6-11db-baac-0003ff4e2d22")
 

@@ -33,17 +33,9 @@ from support.wire.structures import (
 )
 
 from mqdssm.errors import DecodeError
-from mqdssm.wire.layout import (
-    U32,
-    Count,
-    Flag,
-    Items,
-    Layout,
-    Nested,
-    Text16Z,
-    Value,
-    when,
-)
+from mqdssm.wire.codecs import U32, Text16Z
+from mqdssm.wire.fields import Count, Flag, Items, Nested, Value, when
+from mqdssm.wire.layout import Layout
 
 PACKETS = {
     vector["id"]: vector

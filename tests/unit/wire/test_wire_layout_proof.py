@@ -5,17 +5,15 @@ from typing import Any
 
 import pytest
 
-from mqdssm.wire.layout import (
-    U8,
+from mqdssm.wire.codecs import U8, Text16Z
+from mqdssm.wire.fields import (
     Bytes,
     ByteSize,
     Count,
     Flag,
     Items,
     Keyed,
-    Layout,
     Text16,
-    Text16Z,
     TotalSize,
     Value,
     group,
@@ -23,6 +21,7 @@ from mqdssm.wire.layout import (
     when,
     when_left,
 )
+from mqdssm.wire.layout import Layout
 
 
 @dataclass(frozen=True)
