@@ -19,13 +19,13 @@ class SimulatedHarness:
 
     @property
     def store(self) -> LdapStore:
-        return self._kept.store
+        return self._kept._store
 
     def arm(self, point: int) -> None:
-        self._kept.directory.on_write = crash_after(point)
+        self._kept.disk.on_write = crash_after(point)
 
     def disarm(self) -> None:
-        self._kept.directory.on_write = None
+        self._kept.disk.on_write = None
 
     def reopen(self) -> None:
         self._kept.reopen()

@@ -36,7 +36,7 @@ from mqdssm.testing.ldap.requests import (
 )
 from mqdssm.testing.ldap.rules import SUBSCHEMA, spelt
 from mqdssm.testing.ldap.tree import EntryTree, TreeEntry
-from mqdssm.testing.memory_store.disk import DiskSpace, Moment
+from mqdssm.testing.memory_store.disk import Disk
 
 _UNIQUE: Final = "objectguid"
 _CONTROLS: Final = frozenset({requests.ASSERTION_OID, requests.PAGED_RESULTS_OID})
@@ -64,13 +64,11 @@ class SimulatedDirectory:
         now: seconds since 1970; writes at the same time are distinguished by a count.
 
     Attributes:
-        on_write: called before and after each write; it may raise, as a machine that loses its power.
-        room: free space on the disk.
+        disk: the disk that the entries are written to.
     """
 
     def __init__(self, root: str, now: Callable[[], float]) -> None:
-        self.on_write: Callable[[Moment], None] | None = None
-        self.room = DiskSpace.PLENTY
+        self.disk: Final = Disk()
         self._root = checked_name(root)
         self._now = now
         self._tree = EntryTree()
@@ -278,14 +276,14 @@ class SimulatedDirectory:
         Raises:
             LdapRefusal: the disk is full.
         """
-        if self.room is DiskSpace.NONE or (self.room is DiskSpace.LITTLE and request.tag in _GROWING):
+        if self.disk.is_full(grows=request.tag in _GROWING):
             raise LdapRefusal(LdapCode.OTHER, _FULL)
-        if self.on_write is not None:
-            self.on_write(Moment.BEFORE)
-        self._answers.clear()
-        write()
-        if self.on_write is not None:
-            self.on_write(Moment.AFTER)
+
+        def change() -> None:
+            self._answers.clear()
+            write()
+
+        self.disk.write(change)
 
     def _stamped(self, attributes: dict[str, list[bytes]]) -> dict[str, list[bytes]]:
         """Set the operational attributes of a write: time, user and entryCSN ([RFC4512] 3.4)."""

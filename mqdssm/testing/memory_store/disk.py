@@ -47,16 +47,20 @@ class Disk:
         self.on_write: Callable[[Moment], None] | None = None
         self.room = DiskSpace.PLENTY
 
+    def is_full(self, *, grows: bool) -> bool:
+        """Return True if there is no space for a write, of entries that grow or not."""
+        return self.room is DiskSpace.NONE or (grows and self.room is DiskSpace.LITTLE)
+
     def write(self, change: Callable[_P, None], *args: _P.args, **kwargs: _P.kwargs) -> None:
         """Do one durable write.
 
         Raises:
             GenericDirectoryError: the disk has no room for it.
         """
-        if self.room is not DiskSpace.PLENTY:
-            grows = getattr(change, "__name__", "") in _GROWING
-            if grows or self.room is DiskSpace.NONE:
-                raise GenericDirectoryError("the disk of the directory in memory is full")
+        if self.room is not DiskSpace.PLENTY and self.is_full(
+            grows=getattr(change, "__name__", "") in _GROWING
+        ):
+            raise GenericDirectoryError("the disk of the directory in memory is full")
         hook = self.on_write
         if hook is None:
             change(*args, **kwargs)

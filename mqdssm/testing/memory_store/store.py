@@ -36,10 +36,10 @@ class MemoryStore:
         disk: the disk to which it writes.
     """
 
-    def __init__(self) -> None:
-        self.disk: Final = Disk()
+    def __init__(self, disk: Disk | None = None, tables: StoredTables | None = None) -> None:
+        self.disk: Final = disk or Disk()
         self._write = self.disk.write
-        self._kept = StoredTables()
+        self._kept = tables or StoredTables()
         self._open = True
         self._performers = performers(self)
 
@@ -70,8 +70,7 @@ class MemoryStore:
     def reopened(self) -> "MemoryStore":
         """Return the store as it is after a restart; this one is closed."""
         self._open = False
-        again = MemoryStore()
-        again._kept = self._kept
+        again = MemoryStore(tables=self._kept)
         again.disk.room = self.disk.room
         return again
 

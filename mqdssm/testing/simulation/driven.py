@@ -5,7 +5,8 @@ the driver; the server only checks them, and may crash between two actions.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from mqdssm.drivers.queue_manager import LocalQueueManager
 from mqdssm.drivers.replication import ReplicationDriver
@@ -22,9 +23,7 @@ from mqdssm.testing.memory_store.disk import Crash
 from mqdssm.testing.simulation.options import PER_MILLE
 from mqdssm.testing.simulation.queue_managers import QueueManagers
 from mqdssm.testing.simulation.servers import (
-    FAILING,
     TIMERS_MAX,
-    ServerWorld,
     SimulatedEngine,
     SimulatedServer,
 )
@@ -32,9 +31,13 @@ from mqdssm.testing.simulation.signing import POLICY
 from mqdssm.testing.simulation.stores import SimulatedStore
 from mqdssm.testing.simulation.trace import Violation, describe
 
+if TYPE_CHECKING:
+    from mqdssm.testing.simulation.world import World
+
 _SOON_S: Final = 0.001
 
 
+@dataclass(slots=True)
 class _Machinery:
     """Parts of a server in one life.
 
@@ -47,12 +50,12 @@ class _Machinery:
         next_at: when the store may go on, in simulated seconds.
     """
 
-    def __init__(
-        self, host: LocalQueueManager, inbox: Inbox, store: StoreThread, driver: ReplicationDriver
-    ) -> None:
-        self.host, self.inbox, self.store, self.driver = host, inbox, store, driver
-        self.is_working = False
-        self.next_at = 0.0
+    host: LocalQueueManager
+    inbox: Inbox
+    store: StoreThread
+    driver: ReplicationDriver
+    is_working: bool = False
+    next_at: float = 0.0
 
 
 class DrivenServer(SimulatedServer):
@@ -68,7 +71,7 @@ class DrivenServer(SimulatedServer):
         settings: Settings,
         store: SimulatedStore,
         *,
-        world: ServerWorld,
+        world: "World",
         rng: SeededRandom,
         network: QueueManagers,
     ) -> None:
@@ -81,7 +84,7 @@ class DrivenServer(SimulatedServer):
         """Start the parts of a new life."""
         self._alarms.clear()
         host = self._network.connect(self, lambda: self._wake("host", 0.0, self._turn_host))
-        store = StoreThread(_WatchedStore(self._attempt), self.name)
+        store = StoreThread(self, self.name)
         driver = ReplicationDriver(
             _WatchedEngine(engine, self._watched), store, host, policy=POLICY, clock=self.now
         )
@@ -182,11 +185,7 @@ class DrivenServer(SimulatedServer):
             self._timers.pop(event.name, None)
         planned_crash = self._planned_crash
         for count, action in enumerate(actions):
-            if (
-                planned_crash is not None
-                and planned_crash.actions is not None
-                and count >= planned_crash.actions
-            ):
+            if planned_crash is not None and planned_crash.cuts_off(count):
                 self.say(f"loses {len(actions) - count} actions")
                 raise Crash
             yield self._seen(action)
@@ -222,44 +221,23 @@ class DrivenServer(SimulatedServer):
         if faults.slow and self._rng.below(PER_MILLE) < faults.slow:
             self._store_later(machinery, self._rng.below(faults.slow_max_ms + 1) / 1000)
 
-    def _attempt(self, operation: Operation) -> Result:
+    def perform(self, operation: Operation) -> Result:
         """Perform an operation for the store thread, with faults.
 
         Raises:
             DirectoryNotConnected: the directory is unreachable, or has no space; the operation may be done.
             Crash: the machine stops in the middle.
         """
-        faults, planned_crash = self.faults, self._planned_crash
-        if (
-            planned_crash is not None
-            and planned_crash.moments is not None
-            and planned_crash.strikes(operation)
-        ):
-            self.say(f"crashes in {describe(operation)}, behind {planned_crash.moments} half writes")
-            self._world.torn(self, operation)
-            self.store.perform_torn(operation, planned_crash.moments)
+        if self._crashes_in(operation):
             raise Crash
-        if faults.flaky and self._rng.below(PER_MILLE) < faults.flaky:
-            if self._rng.one_in(2):
-                self._performed(operation)  # and its answer is lost
+        if self._is_lost(operation):
             raise DirectoryNotConnected("simulated")
-        if faults.failing and isinstance(operation, FAILING) and self._rng.below(PER_MILLE) < faults.failing:
+        if self._is_failing(operation):
             return self._fail(operation)
         result = self._performed(operation)
         if result is None:
             raise DirectoryNotConnected("no room")
         return result
-
-
-class _WatchedStore:
-    """Store for the store thread, with faults and checks."""
-
-    def __init__(self, attempt: Callable[[Operation], Result]) -> None:
-        self._attempt = attempt
-
-    def perform(self, operation: Operation) -> Result:
-        """Perform one operation."""
-        return self._attempt(operation)
 
 
 class _WatchedEngine:

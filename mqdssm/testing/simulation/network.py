@@ -7,45 +7,18 @@ back if one was asked for ([MC-MQDSRP] 3.1.7.2.1).
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final
 
 from mqdssm.engines.replication.actions import Nacked, Received, Send
-from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Operation, ReplicationMessage
 from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.options import PER_MILLE, NetworkFaults
 from mqdssm.testing.simulation.schedule import Schedule
+from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.trace import Violation
 from mqdssm.wire.mqdsrp import decode, encode
 
 _SOON_MS: Final = 40  # longest delay of a message that is not held up
-
-
-class NetworkServer(Protocol):
-    """Interface of a server for the network."""
-
-    @property
-    def index(self) -> int:
-        """Index of the server."""
-
-    @property
-    def name(self) -> str:
-        """Current machine name."""
-
-    @property
-    def machine_id(self) -> Guid:
-        """QueueManager.Identifier."""
-
-    @property
-    def life(self) -> int:
-        """Number of the server's current life."""
-
-    @property
-    def is_up(self) -> bool:
-        """True if the server runs."""
-
-    def step(self, event: Received | Nacked) -> None:
-        """Pass an event to the server's engine."""
 
 
 @dataclass(slots=True)
@@ -61,7 +34,7 @@ class MessageInTransit:
         message: the message that arrives.
     """
 
-    sender: NetworkServer
+    sender: SimulatedServer
     life: int
     sender_name: str
     sent: Send
@@ -110,7 +83,7 @@ class SimulatedNetwork:
         schedule: Schedule,
         rng: SeededRandom,
         faults: NetworkFaults,
-        find: Callable[[str], NetworkServer | None],
+        find: Callable[[str], SimulatedServer | None],
         trace: Callable[[str], None] | None,
     ) -> None:
         self._schedule = schedule
@@ -145,7 +118,7 @@ class SimulatedNetwork:
         for parcel in waiting:
             self._arrive(parcel)
 
-    def send(self, sender: NetworkServer, sent: Send) -> None:
+    def send(self, sender: SimulatedServer, sent: Send) -> None:
         """Send a message of a server."""
         operation = sent.message.operation
         self.counts.sent[operation] = self.counts.sent.get(operation, 0) + 1
@@ -202,7 +175,7 @@ class SimulatedNetwork:
             machine_id = parcel.sender.machine_id
             station.step(Received(message=parcel.message, sender=parcel.sender_name, machine_id=machine_id))
 
-    def _is_cut(self, sender: NetworkServer, station: NetworkServer) -> bool:
+    def _is_cut(self, sender: SimulatedServer, station: SimulatedServer) -> bool:
         side = self._side
         if not side or (sender.index in side) is (station.index in side):
             return False

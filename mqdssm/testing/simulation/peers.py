@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
 from mqdssm.engines.replication.actions import Action, Event, Perform, PropagateChange, Send
 from mqdssm.engines.replication.operations import ApplyChanges, Operation, UpdateObject
@@ -12,6 +12,7 @@ from mqdssm.model.messages import ChangePropagationMessage, Command, DirectoryCh
 from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.options import PER_MILLE, Options, Tuning, draw_tuning
+from mqdssm.testing.simulation.servers import SimulatedEngine
 
 REMEMBERED_MAX: Final = 500
 """Number of updates whose properties are remembered: more than ever wait for a neighbour."""
@@ -35,23 +36,6 @@ WINDOWS: Final = Tuning(
 """The timers and numbers of Windows ([MC-MQDSRP] 6, 3.1.7.2.2, 3.1.7.2.3, 3.1.7.2.9)."""
 
 
-class PeerEngine(Protocol):
-    """Interface of an engine, equal to `mqdssm.testing.simulation.servers.SimulatedEngine`."""
-
-    def step(self, event: Event, now: float) -> list[Action]:
-        """Process an event, and return the actions to perform."""
-
-    def next_sequence_number(self, partition_id: Guid) -> SequenceNumber:
-        """Return the number that a service beside the engine may assign; MIN: none."""
-
-    def status(self, now: float) -> ServerStatus:
-        """Return the partitions and neighbours; `now` is in seconds since 1970."""
-
-    @property
-    def messages_waiting(self) -> int:
-        """Number of received messages that wait until the current work is done."""
-
-
 class WindowsEngine:
     """Engine that propagates an update as the properties that it set ([MC-MQDSRP] 3.1.7.1.2).
 
@@ -59,7 +43,7 @@ class WindowsEngine:
         engine: the engine that does all the rest.
     """
 
-    def __init__(self, engine: PeerEngine) -> None:
+    def __init__(self, engine: SimulatedEngine) -> None:
         self._engine = engine
         self._updates: OrderedDict[tuple[Guid, int], Properties] = OrderedDict()
 

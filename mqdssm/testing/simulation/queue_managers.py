@@ -11,13 +11,12 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.transport import Message, MessageClass, is_acknowledgement, is_nack
 from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.in_process_network import InProcessNetwork
-from mqdssm.testing.simulation.network import NetworkCounts, NetworkServer, delay_of
+from mqdssm.testing.simulation.network import NetworkCounts, delay_of
 from mqdssm.testing.simulation.options import PER_MILLE, NetworkFaults
 from mqdssm.testing.simulation.schedule import Schedule
+from mqdssm.testing.simulation.servers import EPOCH_S, SimulatedServer
 from mqdssm.testing.simulation.signing import LiveKeys, MessageForger, WatchedVerifier, signer_of
 
-EPOCH_S: Final = 1_700_000_000
-"""Time of all queue managers' clocks when a run begins, in seconds since 1970."""
 _AGAIN_S: Final = 1.0
 _FORGED: Final = 20
 _REPLAYED: Final = 20
@@ -58,7 +57,7 @@ class QueueManagers(InProcessNetwork):
         self.forger = MessageForger(SeededRandom("intruder", seed))
         self.counts = NetworkCounts()
 
-    def connect(self, station: NetworkServer, on_work: Callable[[], None]) -> LocalQueueManager:
+    def connect(self, station: SimulatedServer, on_work: Callable[[], None]) -> LocalQueueManager:
         """Start the queue manager of a server, for one life of the server."""
         host = self.add(
             station.name,
@@ -94,7 +93,7 @@ class QueueManagers(InProcessNetwork):
         """Retry the waiting messages: a server may have started."""
         self.wake()
 
-    def send(self, _sender: NetworkServer, sent: Send) -> None:
+    def send(self, _sender: SimulatedServer, sent: Send) -> None:
         """Count a message that a server sends; the driver has passed it to the queue manager already."""
         operation = sent.message.operation
         self.counts.sent[operation] = self.counts.sent.get(operation, 0) + 1

@@ -1,15 +1,15 @@
 """A simulated directory server: a real engine and a store, with crashes and restarts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
+from mqdssm.drivers.replication import Engine
 from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.actions import Action, Event, Perform, Performed, Reply, Send, Started
 from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.engines.replication.settings import Settings
-from mqdssm.engines.replication.status import ServerStatus
 from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.errors import DirectoryError
 from mqdssm.model.guid import Guid
@@ -21,9 +21,11 @@ from mqdssm.testing.memory_store.disk import DiskSpace
 from mqdssm.testing.simulation.damage import Damage
 from mqdssm.testing.simulation.failures import fail
 from mqdssm.testing.simulation.options import PER_MILLE, ServerFaults
-from mqdssm.testing.simulation.schedule import Schedule
 from mqdssm.testing.simulation.stores import SimulatedStore
 from mqdssm.testing.simulation.trace import Violation, describe
+
+if TYPE_CHECKING:
+    from mqdssm.testing.simulation.world import World
 
 EPOCH_S: Final = 1_700_000_000
 """Approximate time of all clocks when a run begins, in seconds since 1970."""
@@ -69,7 +71,7 @@ Given: TypeAlias = ops.CreateObject | ops.UpdateObject | ops.DeleteObject
 """Operations that assign a number."""
 
 
-class SimulatedEngine(Protocol):
+class SimulatedEngine(Engine, Protocol):
     """Interface of an engine: `mqdssm.engines.replication.engine.ReplicationEngine`, or a mutant."""
 
     def step(self, event: Event, now: float) -> list[Action]:
@@ -77,41 +79,6 @@ class SimulatedEngine(Protocol):
 
     def next_sequence_number(self, partition_id: Guid) -> SequenceNumber:
         """Return the number that a service beside the engine may assign; MIN: none."""
-
-    def status(self, now: float) -> ServerStatus:
-        """Return the partitions and neighbours; `now` is in seconds since 1970."""
-
-    @property
-    def messages_waiting(self) -> int:
-        """Number of received messages that wait until the current work is done."""
-
-
-class ServerWorld(Protocol):
-    """Interface of the world for a server."""
-
-    schedule: Schedule
-    trace: Callable[[str], None] | None
-
-    def make_engine(self, settings: Settings, first_request: int) -> SimulatedEngine:
-        """Return a new engine."""
-
-    def sent(self, server: "SimulatedServer", action: Send) -> Send:
-        """Check and send a message of a server; return it as it was sent."""
-
-    def performed(self, server: "SimulatedServer", operation: Operation, result: Result) -> None:
-        """Take note of an operation that a store performed."""
-
-    def torn(self, server: "SimulatedServer", operation: Operation) -> None:
-        """Take note of an operation that a crash interrupted."""
-
-    def crashed(self, server: "SimulatedServer") -> None:
-        """Take note of a crash."""
-
-    def replied(self, server: "SimulatedServer", reply: Reply) -> None:
-        """Take note of an answer to a client."""
-
-    def noted(self, server: "SimulatedServer", note: Note) -> None:
-        """Take note of an engine's note."""
 
 
 @dataclass(slots=True)
@@ -129,9 +96,9 @@ class PlannedCrash:
     moments: int | None = None
     operations: tuple[type, ...] = WRITING
 
-    def strikes(self, operation: Operation) -> bool:
-        """Return True if the crash is due in an operation."""
-        return self.moments is not None and isinstance(operation, self.operations)
+    def cuts_off(self, count: int) -> bool:
+        """Return True if the crash is due behind so many actions of a step."""
+        return self.actions is not None and count >= self.actions
 
 
 class SimulatedServer:
@@ -158,7 +125,7 @@ class SimulatedServer:
     """
 
     def __init__(
-        self, index: int, settings: Settings, store: SimulatedStore, *, world: ServerWorld, rng: SeededRandom
+        self, index: int, settings: Settings, store: SimulatedStore, *, world: "World", rng: SeededRandom
     ) -> None:
         self.index = index
         self.settings = settings
@@ -243,7 +210,7 @@ class SimulatedServer:
         """End all faults; clocks stay as they are."""
         self.faults = ServerFaults()
         self.damage.clear()
-        self.store.room = DiskSpace.PLENTY
+        self.store.disk.room = DiskSpace.PLENTY
         self._planned_crash = None
 
     def start(self) -> None:
@@ -304,7 +271,7 @@ class SimulatedServer:
     def set_room(self, room: DiskSpace) -> None:
         """Set the free space of the disk."""
         self.say(f"has a disk with {room.value}")
-        self.store.room = room
+        self.store.disk.room = room
 
     def set_clock(self, seconds: float) -> None:
         """Set the clock forward or back by some seconds."""
@@ -342,11 +309,7 @@ class SimulatedServer:
     def _carry_out(self, actions: list[Action]) -> None:
         planned_crash = self._planned_crash
         for count, action in enumerate(actions):
-            if (
-                planned_crash is not None
-                and planned_crash.actions is not None
-                and count >= planned_crash.actions
-            ):
+            if planned_crash is not None and planned_crash.cuts_off(count):
                 self.say(f"loses {len(actions) - count} actions")
                 self.crash()
                 return
@@ -389,25 +352,15 @@ class SimulatedServer:
 
     def _perform(self, token: int, operation: Operation) -> Performed | None:
         """Perform an operation, with faults; return its result, or None if it comes later or not at all."""
-        faults = self.faults
-        planned_crash = self._planned_crash
-        if (
-            planned_crash is not None
-            and planned_crash.moments is not None
-            and planned_crash.strikes(operation)
-        ):
-            self.say(f"crashes in {describe(operation)}, behind {planned_crash.moments} half writes")
-            self._world.torn(self, operation)
-            self.store.perform_torn(operation, planned_crash.moments)
+        if self._crashes_in(operation):
             self.crash()
             return None
-        if faults.flaky and self._rng.below(PER_MILLE) < faults.flaky:
-            if self._rng.one_in(2):
-                self._performed(operation)  # and its answer is lost
+        if self._is_lost(operation):
             self._later(self._rng.between(1, _REPEAT_MS_MAX), token, operation)
             return None
-        if faults.failing and isinstance(operation, FAILING) and self._rng.below(PER_MILLE) < faults.failing:
+        if self._is_failing(operation):
             return Performed(token=token, result=self._fail(operation))
+        faults = self.faults
         if faults.slow and self._rng.below(PER_MILLE) < faults.slow:
             self._slowly(token, operation)
             return None
@@ -416,6 +369,31 @@ class SimulatedServer:
             self._later(_ROOM_MS, token, operation)
             return None
         return Performed(token=token, result=result)
+
+    def _crashes_in(self, operation: Operation) -> bool:
+        """Return True if a crash is planned in an operation, which is then done in part."""
+        planned_crash = self._planned_crash
+        if planned_crash is None or planned_crash.moments is None:
+            return False
+        if not isinstance(operation, planned_crash.operations):
+            return False
+        self.say(f"crashes in {describe(operation)}, behind {planned_crash.moments} half writes")
+        self._world.torn(self, operation)
+        self.store.perform_torn(operation, planned_crash.moments)
+        return True
+
+    def _is_lost(self, operation: Operation) -> bool:
+        """Return True if the store cannot be reached, or does an operation and its answer is lost."""
+        if not self.faults.flaky or self._rng.below(PER_MILLE) >= self.faults.flaky:
+            return False
+        if self._rng.one_in(2):
+            self._performed(operation)
+        return True
+
+    def _is_failing(self, operation: Operation) -> bool:
+        """Return True if an operation is to fail."""
+        chance = self.faults.failing
+        return chance > 0 and isinstance(operation, FAILING) and self._rng.below(PER_MILLE) < chance
 
     def _later(self, milliseconds: int, token: int, operation: Operation) -> None:
         life = self.life

@@ -3,14 +3,14 @@
 They read the next sequence number, write, and notify the engine. A server may stop in between.
 """
 
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.actions import ChangeObject, PropagateChange
 from mqdssm.engines.replication.authority import TEMPORARY_STATUSES
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import Command, Properties, Scope
+from mqdssm.model.messages import Command, Scope
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.model.seqnum import MIN, SequenceNumber
@@ -20,18 +20,11 @@ from mqdssm.testing.simulation.requests import ClientRequest
 from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.world import World
 
+if TYPE_CHECKING:
+    from mqdssm.testing.simulation.clients import SimulatedClients
+
 _STOPS: Final = 6
 """One time in this number, a server stops between a service's write and its notification."""
-
-
-class RequestSource(Protocol):
-    """Source of request numbers and values: the clients."""
-
-    def take_number(self) -> int:
-        """Return a new number for a request of another caller."""
-
-    def values(self, object_type: ObjectType, number: int) -> Properties:
-        """Return property values of an object, one of which is unique."""
 
 
 class Services:
@@ -39,12 +32,12 @@ class Services:
 
     Args:
         world: the enterprise.
-        makers: who makes values.
+        clients: the clients, whose numbers and values are used.
     """
 
-    def __init__(self, world: World, makers: RequestSource) -> None:
+    def __init__(self, world: World, clients: "SimulatedClients") -> None:
         self._world = world
-        self._makers = makers
+        self._clients = clients
         self._rng = SeededRandom("services", world.options.seed)
         self.written = 0
 
@@ -72,7 +65,7 @@ class Services:
         enterprise = partition.partition_id == PEC_PARTITION_ID
         kind = ObjectType.CN if enterprise else ObjectType.QUEUE
         live = partition.live(kind)
-        request = self._makers.take_number()
+        request = self._clients.take_number()
         command, path_name = Command.CREATE, None
         if live and self._rng.one_in(2):
             command = self._rng.of((Command.UPDATE, Command.UPDATE, Command.DELETE))
@@ -80,7 +73,7 @@ class Services:
         else:
             identifier = self._world.guid("object", request)
             path_name = self._new_name(partition, request)
-        properties = () if command is Command.DELETE else self._makers.values(kind, request)
+        properties = () if command is Command.DELETE else self._clients.values(kind, request)
         asked = ChangeObject(
             request=request,
             command=command,

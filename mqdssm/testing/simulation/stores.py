@@ -2,40 +2,23 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from mqdssm.engines.replication import operations as ops
 from mqdssm.errors import DirectoryError
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import DirectoryChange
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
-from mqdssm.testing.memory_store.disk import Crash, DiskSpace, Moment
+from mqdssm.store.performer import Store
+from mqdssm.testing.memory_store.disk import Crash, Disk, Moment
 from mqdssm.testing.memory_store.store import MemoryStore
+from mqdssm.testing.memory_store.tables import StoredTables
 
 ALL: Final = 1 << 30
 """Limit above the number of changes and bytes of any partition."""
 _READING: Final = (ops.ReadObject, ops.ListObjects, ops.LookupChanges, ops.HasObjects)
 _STATE: Final = (ops.SavePartition, ops.SaveNeighbor, ops.RemoveNeighbor)
 """Operations that write no objects, but may change the purged number that changes carry."""
-
-
-class SimulatedStore(Protocol):
-    """Store for an engine's operations, which survives crashes of the server.
-
-    Attributes:
-        room: free space on the disk; without space, an operation that has no status raises DirectoryError.
-    """
-
-    room: DiskSpace
-
-    def perform(self, operation: ops.Operation) -> ops.Result:
-        """Perform an operation."""
-
-    def look(self, operation: ops.Operation) -> ops.Result:
-        """Perform a reading operation for the checks; the result is cached until a write."""
-
-    def perform_torn(self, operation: ops.Operation, moments: int) -> None:
-        """Perform an operation until a power loss, then lose everything that is not durable."""
 
 
 def crash_after(moments: int) -> Callable[[Moment], None]:
@@ -55,16 +38,54 @@ def crash_after(moments: int) -> Callable[[Moment], None]:
     return count
 
 
-class WatchedStore(ABC):
-    """Store with a cache for the reads of the simulation's checks, which writes invalidate."""
+class SimulatedStore(ABC):
+    """Store for an engine's operations whose machine can lose its power in the middle of one (decision R15).
+
+    The reads of the simulation's checks are cached until a write.
+
+    Attributes:
+        disk: the disk that the store writes to; without space on it, an operation that has no status raises
+            DirectoryError.
+    """
+
+    disk: Disk
 
     def __init__(self) -> None:
         self._objects: dict[ops.Operation, ops.Result] = {}
         self._changes: dict[ops.Operation, ops.Result] = {}
+        self._store = self.open()
 
     @abstractmethod
+    def open(self) -> Store:
+        """Open the store, for the first time or again after a crash; it needs no space."""
+
     def perform(self, operation: ops.Operation) -> ops.Result:
         """Perform an operation."""
+        self._forget_after(operation)
+        return self._store.perform(operation)
+
+    def perform_torn(self, operation: ops.Operation, moments: int) -> None:
+        """Perform an operation until a power loss before or after a write, and reopen the store.
+
+        Args:
+            operation: the operation.
+            moments: moments before the power loss, two for each write; an operation with fewer is completed.
+        """
+        self.disk.on_write = crash_after(moments)
+        try:
+            self._store.perform(operation)
+        except (Crash, DirectoryError):
+            pass
+        finally:
+            self.disk.on_write = None
+            self.reopen()
+
+    def reopen(self) -> None:
+        """Reopen the store as the next start does."""
+        self._objects.clear()
+        self._changes.clear()
+        self._store.close()
+        self._store = self.open()
 
     def look(self, operation: ops.Operation) -> ops.Result:
         """Perform a reading operation for the checks; the result is cached until a write."""
@@ -74,12 +95,7 @@ class WatchedStore(ABC):
             seen = known[operation] = self.perform(operation)
         return seen
 
-    def forget(self) -> None:
-        """Clear the cache of the checks."""
-        self._objects.clear()
-        self._changes.clear()
-
-    def forget_after(self, operation: ops.Operation) -> None:
+    def _forget_after(self, operation: ops.Operation) -> None:
         """Remove from the cache what an operation may change."""
         if isinstance(operation, _READING):
             return
@@ -88,43 +104,17 @@ class WatchedStore(ABC):
             self._objects.clear()
 
 
-class CrashingStore(WatchedStore):
-    """A `MemoryStore` whose machine can lose its power in the middle of an operation (decision R15)."""
+class CrashingStore(SimulatedStore):
+    """A `MemoryStore` on a simulated disk."""
 
     def __init__(self) -> None:
+        self.disk = Disk()
+        self._tables = StoredTables()
         super().__init__()
-        self._store = MemoryStore()
 
-    @property
-    def room(self) -> DiskSpace:
-        """Free space on the disk."""
-        return self._store.disk.room
-
-    @room.setter
-    def room(self, room: DiskSpace) -> None:
-        self._store.disk.room = room
-
-    def perform(self, operation: ops.Operation) -> ops.Result:
-        """Perform an operation."""
-        self.forget_after(operation)
-        result: ops.Result = self._store.perform(operation)
-        return result
-
-    def perform_torn(self, operation: ops.Operation, moments: int) -> None:
-        """Perform an operation until a power loss, and reopen the store with what was written.
-
-        Args:
-            operation: the operation.
-            moments: moments before the power loss, two for each write; an operation with fewer is completed.
-        """
-        self.forget()
-        self._store.disk.on_write = crash_after(moments)
-        try:
-            self._store.perform(operation)
-        except (Crash, DirectoryError):
-            pass
-        finally:
-            self._store = self._store.reopened()
+    def open(self) -> MemoryStore:
+        """Open a store on the tables that were written."""
+        return MemoryStore(self.disk, self._tables)
 
 
 def everything(
