@@ -1,5 +1,6 @@
 """Faults at random times: crashes, network cuts, and hardships of one server at a time."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -32,7 +33,7 @@ class Chaos:
         self._world = world
         self._rng = rng
         self._later = SeededRandom("chaos of hardships", world.options.seed)
-        self.counts: dict[str, int] = {}
+        self.counts: Counter[str] = Counter()
 
     def begin(self) -> None:
         """Begin the faults; do nothing if they have begun."""
@@ -58,9 +59,6 @@ class Chaos:
                 self._again(every_s, action, rng)
 
         self._world.schedule.after(rng.between(1, 2000 * every_s) / 1000, go)
-
-    def _count(self, name: str) -> None:
-        self.counts[name] = self.counts.get(name, 0) + 1
 
     def _crash_somebody(self) -> None:
         up = [one for one in self._world.servers if one.is_up]
@@ -101,7 +99,7 @@ class Chaos:
             return
         room = self._later.of((DiskSpace.LITTLE, DiskSpace.NONE))
         server.set_room(room)
-        self._count(f"disk with {room.value}")
+        self.counts[f"disk with {room.value}"] += 1
         length_s = self._later.between(1, self._world.options.fault_options.full_max_s)
         self._world.schedule.after(float(length_s), lambda: server.set_room(DiskSpace.PLENTY))
 
@@ -117,7 +115,7 @@ class Chaos:
         newest = self._later.one_in(2)  # the newest number matters most
         entry = server.damage.add(changes[-1] if newest else self._later.of(changes))
         if entry is not None:
-            self._count("damaged entries")
+            self.counts["damaged entries"] += 1
             server.say(f"has a damaged entry: {entry}")
             length_s = self._later.between(1, self._world.options.fault_options.damaged_max_s)
             damage = server.damage
@@ -128,4 +126,4 @@ class Chaos:
         if server is not None:
             most = 1000 * self._world.options.fault_options.jump_max_s
             server.set_clock(self._later.between(-most, most) / 1000)
-            self._count("clocks set")
+            self.counts["clocks set"] += 1

@@ -26,7 +26,7 @@ class FaultOptions:
         trespassed: clients also ask for forbidden changes.
         lies_every_ms: average time between two lies of a hostile server; 0: there is no such server.
         bent: chance in a thousand that the hostile server falsifies a message of its engine.
-        is_liar_removed: in the end the administrator takes the hostile server away.
+        is_hostile_server_removed: in the end the administrator takes the hostile server away.
     """
 
     full_every_s: int = 0
@@ -40,7 +40,7 @@ class FaultOptions:
     trespassed: bool = False
     lies_every_ms: int = 0
     bent: int = 0
-    is_liar_removed: bool = False
+    is_hostile_server_removed: bool = False
 
     @property
     def is_hostile(self) -> bool:
@@ -71,16 +71,16 @@ def hardships_of(seed: int, generation: Generation) -> FaultOptions:
         return made
     hostile = SeededRandom("hostile", seed)
     if generation < Generation.ALL or hostile.one_in(_HOSTILE_EVERY):
-        return _with_liar(made, hostile)
+        return _with_hostile_server(made, hostile)
     return made
 
 
-def _with_liar(fault_options: FaultOptions, rng: SeededRandom) -> FaultOptions:
+def _with_hostile_server(fault_options: FaultOptions, rng: SeededRandom) -> FaultOptions:
     return replace(
         fault_options,
         lies_every_ms=rng.of((300, 1_500, 6_000)),
         bent=rng.of((0, 100, 500)),
-        is_liar_removed=rng.one_in(3),
+        is_hostile_server_removed=rng.one_in(3),
     )
 
 

@@ -4,6 +4,7 @@ It may harm the partitions that it owns and the servers of its site. All other p
 checked.
 """
 
+from collections import Counter
 from dataclasses import replace
 from typing import Final
 
@@ -29,7 +30,7 @@ class HostileServer:
         registry: who is there.
 
     Attributes:
-        told: number of lies, by kind of message.
+        counts: number of lies, by kind of message.
     """
 
     def __init__(self, world: World, registry: ServerRegistry) -> None:
@@ -37,7 +38,7 @@ class HostileServer:
         self._registry = registry
         self._rng = SeededRandom("liar", world.options.seed)
         self._lies: HostileMessages | None = None
-        self.told: dict[str, int] = {}
+        self.counts: Counter[str] = Counter()
 
     def begin(self) -> None:
         """Choose the hostile server, if the options ask for one, and send lies until the run ends."""
@@ -69,7 +70,7 @@ class HostileServer:
             return
         destination = self._rng.of(others).name
         for message in self._lies.tell():
-            self._count(type(message).__name__)
+            self.counts[f"lie {type(message).__name__}"] += 1
             sent = Send(
                 destination=destination,
                 message=message,
@@ -90,9 +91,5 @@ class HostileServer:
         if self._lies is None or self._rng.below(PER_MILLE) >= bent:
             return action
         message = self._lies.bend(action.message)
-        self._count(type(message).__name__)
+        self.counts[f"lie {type(message).__name__}"] += 1
         return replace(action, message=message)
-
-    def _count(self, kind: str) -> None:
-        name = f"lie {kind}"
-        self.told[name] = self.told.get(name, 0) + 1

@@ -78,12 +78,12 @@ class Losses:
         self._start(server)
 
     def _stop(self, server: SimulatedServer) -> None:
-        server.held = True
+        server.is_kept_down = True
         if server.is_up:
             server.crash()
 
     def _start(self, server: SimulatedServer) -> None:
-        server.held = False
+        server.is_kept_down = False
         self._world.start(server)
 
     # -- primary controllers

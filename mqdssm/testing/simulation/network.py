@@ -5,6 +5,8 @@ When its time to reach the queue runs out, or the destination refuses it, a nega
 back if one was asked for ([MC-MQDSRP] 3.1.7.2.1).
 """
 
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -47,7 +49,7 @@ class MessageInTransit:
 class NetworkCounts:
     """Counts of messages and faults, for the trace and as proof that faults happen."""
 
-    sent: dict[Operation, int] = field(default_factory=dict)
+    sent: Counter[Operation] = field(default_factory=Counter)
     lost: int = 0
     doubled: int = 0
     late: int = 0
@@ -56,44 +58,23 @@ class NetworkCounts:
     cuts: int = 0
 
 
-def delay_of(rng: SeededRandom, faults: NetworkFaults) -> tuple[float, bool]:
-    """Return the delay of a message in seconds, and True if it is held up."""
-    if faults.late > 0 and rng.below(PER_MILLE) < faults.late:
-        return rng.between(_SOON_MS, faults.late_max_s * 1000) / 1000, True
-    return rng.between(1, _SOON_MS) / 1000, False
-
-
-class SimulatedNetwork:
-    """Simulated network that delivers messages, with faults.
+class FaultyNetwork(ABC):
+    """Faults of a network between servers: their chances, delays, and a cut.
 
     Args:
-        schedule: the time.
         rng: chance.
         faults: the chances of faults.
-        find: a server by the name of its machine.
-        trace: writes a line of the trace, or None.
 
     Attributes:
         counts: counts of messages and faults.
         faults: the current chances of faults.
     """
 
-    def __init__(
-        self,
-        schedule: Schedule,
-        rng: SeededRandom,
-        faults: NetworkFaults,
-        find: Callable[[str], SimulatedServer | None],
-        trace: Callable[[str], None] | None,
-    ) -> None:
-        self._schedule = schedule
+    def __init__(self, rng: SeededRandom, faults: NetworkFaults) -> None:
         self._rng = rng
         self.faults = faults
-        self._find = find
-        self._trace = trace
         self._side: frozenset[int] = frozenset()  # servers cut off from all others
         self._one_way = False
-        self._waiting: list[MessageInTransit] = []
         self.counts = NetworkCounts()
 
     def calm(self) -> None:
@@ -104,13 +85,59 @@ class SimulatedNetwork:
     def divide(self, side: frozenset[int], *, one_way: bool) -> None:
         """Cut some servers off from the others; one way: only messages from these servers are held up."""
         self.counts.cuts += 1
-        self._side = side
-        self._one_way = one_way
+        self._side, self._one_way = side, one_way
 
     def heal(self) -> None:
         """End the network cut."""
         self._side = frozenset()
         self.retry()
+
+    @abstractmethod
+    def retry(self) -> None:
+        """Retry the waiting messages: a server may have started."""
+
+    def _is_cut(self, sender: int, receiver: int) -> bool:
+        """Return True if no messages reach a server from another one, by their indexes."""
+        side = self._side
+        if not side or (sender in side) is (receiver in side):
+            return False
+        return not self._one_way or sender in side
+
+    def _happens(self, chance: int) -> bool:
+        return chance > 0 and self._rng.below(PER_MILLE) < chance
+
+    def _delay(self) -> float:
+        """Return the delay of a message in seconds."""
+        if self._happens(self.faults.late):
+            self.counts.late += 1
+            return self._rng.between(_SOON_MS, self.faults.late_max_s * 1000) / 1000
+        return self._rng.between(1, _SOON_MS) / 1000
+
+
+class SimulatedNetwork(FaultyNetwork):
+    """Simulated network that delivers messages, with faults.
+
+    Args:
+        schedule: the time.
+        rng: chance.
+        faults: the chances of faults.
+        find: a server by the name of its machine.
+        trace: writes a line of the trace, or None.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        rng: SeededRandom,
+        faults: NetworkFaults,
+        find: Callable[[str], SimulatedServer | None],
+        trace: Callable[[str], None] | None,
+    ) -> None:
+        super().__init__(rng, faults)
+        self._schedule = schedule
+        self._find = find
+        self._trace = trace
+        self._waiting: list[MessageInTransit] = []
 
     def retry(self) -> None:
         """Retry the waiting messages: a server may have started."""
@@ -120,8 +147,7 @@ class SimulatedNetwork:
 
     def send(self, sender: SimulatedServer, sent: Send) -> None:
         """Send a message of a server."""
-        operation = sent.message.operation
-        self.counts.sent[operation] = self.counts.sent.get(operation, 0) + 1
+        self.counts.sent[sent.message.operation] += 1
         message = self._coded(sent.message) if self.faults.coded else sent.message
         parcel = MessageInTransit(
             sender=sender,
@@ -148,14 +174,6 @@ class SimulatedNetwork:
             raise Violation(f"a message changes when it is encoded: {message!r} becomes {decoded!r}")
         return decoded
 
-    def _happens(self, chance: int) -> bool:
-        return chance > 0 and self._rng.below(PER_MILLE) < chance
-
-    def _delay(self) -> float:
-        seconds, is_late = delay_of(self._rng, self.faults)
-        self.counts.late += is_late
-        return seconds
-
     def _arrive(self, parcel: MessageInTransit) -> None:
         if parcel.done:
             return
@@ -163,7 +181,7 @@ class SimulatedNetwork:
             self._expire(parcel)
             return
         station = self._find(parcel.sent.destination)
-        if station is None or not station.is_up or self._is_cut(parcel.sender, station):
+        if station is None or not station.is_up or self._is_cut(parcel.sender.index, station.index):
             self._park(parcel)
             return
         parcel.done = True
@@ -174,12 +192,6 @@ class SimulatedNetwork:
         else:
             machine_id = parcel.sender.machine_id
             station.step(Received(message=parcel.message, sender=parcel.sender_name, machine_id=machine_id))
-
-    def _is_cut(self, sender: SimulatedServer, station: SimulatedServer) -> bool:
-        side = self._side
-        if not side or (sender.index in side) is (station.index in side):
-            return False
-        return not self._one_way or sender.index in side
 
     def _park(self, parcel: MessageInTransit) -> None:
         if parcel.life != parcel.sender.life:

@@ -11,8 +11,8 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.transport import Message, MessageClass, is_acknowledgement, is_nack
 from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.in_process_network import InProcessNetwork
-from mqdssm.testing.simulation.network import NetworkCounts, delay_of
-from mqdssm.testing.simulation.options import PER_MILLE, NetworkFaults
+from mqdssm.testing.simulation.network import FaultyNetwork
+from mqdssm.testing.simulation.options import NetworkFaults
 from mqdssm.testing.simulation.schedule import Schedule
 from mqdssm.testing.simulation.servers import EPOCH_S, SimulatedServer
 from mqdssm.testing.simulation.signing import LiveKeys, MessageForger, WatchedVerifier, signer_of
@@ -23,7 +23,7 @@ _REPLAYED: Final = 20
 """Number of messages in a thousand that are forged, or replayed, while there are faults."""
 
 
-class QueueManagers(InProcessNetwork):
+class QueueManagers(FaultyNetwork, InProcessNetwork):
     """Network of hosts in simulated time, used like `mqdssm.testing.simulation.network.SimulatedNetwork`.
 
     Args:
@@ -33,8 +33,6 @@ class QueueManagers(InProcessNetwork):
         trace: writes a line of the trace, or None.
 
     Attributes:
-        counts: counts of messages and faults.
-        faults: the current chances of faults.
         forger: changes, forges and repeats messages.
     """
 
@@ -45,17 +43,13 @@ class QueueManagers(InProcessNetwork):
         find: Callable[[Guid], tuple[int, str, Role] | None],
         trace: Callable[[str], None] | None,
     ) -> None:
-        super().__init__(clock=lambda: EPOCH_S + schedule.now, fault=self._under_way)
+        FaultyNetwork.__init__(self, SeededRandom("network", seed), NetworkFaults())
+        InProcessNetwork.__init__(self, clock=lambda: EPOCH_S + schedule.now, fault=self._under_way)
         self._schedule = schedule
-        self._rng = SeededRandom("network", seed)
         self._keys = LiveKeys(find)
         self._trace = trace
         self._up: dict[str, tuple[int, LocalQueueManager]] = {}
-        self._side: frozenset[int] = frozenset()
-        self._one_way = False
-        self.faults = NetworkFaults()
         self.forger = MessageForger(SeededRandom("intruder", seed))
-        self.counts = NetworkCounts()
 
     def connect(self, station: SimulatedServer, on_work: Callable[[], None]) -> LocalQueueManager:
         """Start the queue manager of a server, for one life of the server."""
@@ -74,43 +68,25 @@ class QueueManagers(InProcessNetwork):
         del self._up[host.machine_name.casefold()]
         host.close()
 
-    def calm(self) -> None:
-        """End all faults."""
-        self.faults = NetworkFaults()
-        self.heal()
-
-    def divide(self, side: frozenset[int], *, one_way: bool) -> None:
-        """Cut some servers off from the others; one way: only messages from these servers are held up."""
-        self.counts.cuts += 1
-        self._side, self._one_way = side, one_way
-
-    def heal(self) -> None:
-        """End the network cut."""
-        self._side = frozenset()
-        self.wake()
-
     def retry(self) -> None:
         """Retry the waiting messages: a server may have started."""
         self.wake()
 
     def send(self, _sender: SimulatedServer, sent: Send) -> None:
         """Count a message that a server sends; the driver has passed it to the queue manager already."""
-        operation = sent.message.operation
-        self.counts.sent[operation] = self.counts.sent.get(operation, 0) + 1
+        self.counts.sent[sent.message.operation] += 1
 
     def deliver(self, source: LocalQueueManager, address: Address, message: Message) -> bool:
         """Deliver a message to the machine with an address; return False if it cannot be reached."""
-        if self._side and self._is_cut(source, address):
+        if self._side and self._is_held_up(source, address):
             return False
         return super().deliver(source, address, message)
 
-    def _is_cut(self, source: LocalQueueManager, address: Address) -> bool:
+    def _is_held_up(self, source: LocalQueueManager, address: Address) -> bool:
+        """Return True if the network's cut is between a machine and another one, by its address."""
         index = self._up.get(source.machine_name.casefold(), (-1, source))[0]
         others = (number for number, host in self._up.values() if address in _addresses(host))
-        other = next(others, index)
-        if (index in self._side) is (other in self._side):
-            return False
-        return not self._one_way or index in self._side
+        return self._is_cut(index, next(others, index))
 
     def _under_way(self, _source: str, target: str, message: Message) -> Iterable[Message]:
         """Schedule the arrival of a message, with faults; return no messages to deliver at once."""
@@ -151,18 +127,13 @@ class QueueManagers(InProcessNetwork):
         """Deliver a message after a delay; it is lost if the machine is down then."""
         if message is None:
             return
-        seconds, is_late = delay_of(self._rng, self.faults)
-        self.counts.late += is_late
 
         def arrive() -> None:
             up = self._up.get(target.casefold())
             if up is not None and not up[1].offer((message,)):
                 self._schedule.after(_AGAIN_S, arrive)
 
-        self._schedule.after(seconds, arrive)
-
-    def _happens(self, chance: int) -> bool:
-        return chance > 0 and self._rng.below(PER_MILLE) < chance
+        self._schedule.after(self._delay(), arrive)
 
     def _count_nack(self, message: Message) -> None:
         self.counts.nacked += is_nack(message.message_class)

@@ -137,10 +137,13 @@ class Simulation:
         self._administrator.busy = False
         self.world.end_faults()
         for server in self.world.servers:
-            if not server.held:
+            if not server.is_kept_down:
                 self.world.start(server)
-        if self.world.hostile_server is not None and self.world.options.fault_options.is_liar_removed:
-            self._administrator.begin(self._administrator.remove_liar(self.world.hostile_server))
+        if (
+            self.world.hostile_server is not None
+            and self.world.options.fault_options.is_hostile_server_removed
+        ):
+            self._administrator.begin(self._administrator.remove_hostile_server(self.world.hostile_server))
         self._until_whole()
 
     def _until_whole(self) -> None:
@@ -214,7 +217,7 @@ class Simulation:
         counts |= {f"state {name}": count for name, count in world.counts.states.items()}
         counts |= {f"sent {one.name}": count for one, count in world.network.counts.sent.items()}
         counts |= self._chaos.counts
-        counts |= self._hostile_server.told
+        counts |= self._hostile_server.counts
         counts |= {} if isinstance(world.network, SimulatedNetwork) else world.network.forger.counts
         network = world.network.counts
         counts |= {

@@ -114,7 +114,7 @@ class SimulatedServer:
     Attributes:
         life: how often it has started.
         retired: it is gone for good.
-        held: the administrator starts it again, not the world.
+        is_kept_down: the administrator starts it again, not the world.
         persisted: what its store holds of each partition.
         furthest: the highest LastSeqNumber of each partition that it has ever persisted.
         gone: objects whose deletion it has applied.
@@ -132,7 +132,7 @@ class SimulatedServer:
         self.store = store
         self.life = 0
         self.retired = False
-        self.held = False
+        self.is_kept_down = False
         self.persisted: dict[Guid, DirectoryPartition] = {}
         self.furthest: dict[Guid, int] = {}
         self.gone: set[Guid] = set()

@@ -5,6 +5,7 @@ answers of servers are not enough. Requests about roles go to the owner itself, 
 other server (decision R107).
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -89,7 +90,7 @@ class Administrator:
         self._taken_over = False
         self.running = 0
         self.busy = True
-        self.done: dict[str, int] = {}
+        self.done: Counter[str] = Counter()
 
     # -- tasks
 
@@ -124,7 +125,7 @@ class Administrator:
         self._world.schedule.after(self._rng.between(500, 1500) / 1000 * every, self.run)
 
     def _count(self, name: str) -> None:
-        self.done[name] = self.done.get(name, 0) + 1
+        self.done[name] += 1
         self._say(name)
 
     def _choose(self) -> AdministratorTask | None:
@@ -307,7 +308,7 @@ class Administrator:
             if server.settings.machine_id == machine_id and server is not owner:
                 self._world.retire(server)
 
-    def remove_liar(self, hostile_server: SimulatedServer) -> Task:
+    def remove_hostile_server(self, hostile_server: SimulatedServer) -> Task:
         """Retire a hostile server, and remove its machine object or its name in its site's object."""
         self._count("removes a hostile server")
         self._world.retire(hostile_server)
@@ -370,12 +371,12 @@ class Administrator:
         server = self._registry.owner(site_id)
         if not self._registry.site_names(site_id, server):
             return
-        server.held = True
+        server.is_kept_down = True
         if server.is_up:
             server.crash()
         self._world.rename(server, self._new_name())
         yield self._rng.below(30) * 1.0
-        server.held = False
+        server.is_kept_down = False
         self._world.start(server)
         # if no server has its machine object yet, which identifies it, operators must tell them (R107)
         self._world.schedule.after(_CLAIM_S, self._losses.name_pec)

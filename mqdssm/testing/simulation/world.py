@@ -1,5 +1,6 @@
 """The simulated enterprise: its servers, the network between them, and the checks."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -49,9 +50,9 @@ class RunCounts:
     """
 
     crashes: int = 0
-    notes: dict[str, int] = field(default_factory=dict)
-    answers: dict[int, int] = field(default_factory=dict)
-    states: dict[str, int] = field(default_factory=dict)
+    notes: Counter[str] = field(default_factory=Counter)
+    answers: Counter[int] = field(default_factory=Counter)
+    states: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ class World:
         """Return True for a message that a hostile server caused: its request forwarded, or refused."""
         match action.message:
             case ChangeReplyMessage():
-                return self._is_liars_name(action.destination)
+                return self._is_hostile_name(action.destination)
             case ChangeRequestMessage(requester_name=name):
                 return self.hostile_server is not None and name.casefold() != server.name.casefold()
         return False
@@ -142,9 +143,9 @@ class World:
         site = self.ledger.partitions.get(neighbor.partition_id)
         if site is not None and site.foul:
             return True
-        return self._is_liars_name(neighbor.machine_name)
+        return self._is_hostile_name(neighbor.machine_name)
 
-    def _is_liars_name(self, name: str) -> bool:
+    def _is_hostile_name(self, name: str) -> bool:
         return self.hostile_server is not None and name.casefold() == self.hostile_server.name.casefold()
 
     def _known(self, identifier: Guid) -> tuple[int, str, Role] | None:
@@ -261,7 +262,7 @@ class World:
 
     def replied(self, server: SimulatedServer, reply: Reply) -> None:
         """Count and check an answer to a client, and pass it to the waiting call-back."""
-        self.counts.answers[reply.status] = self.counts.answers.get(reply.status, 0) + 1
+        self.counts.answers[reply.status] += 1
         if self.trace is not None:
             self.trace(f"{server.name}: answers {describe(reply)}")
         if reply.request in self.book.requests and not self.is_foul(server):
@@ -272,7 +273,7 @@ class World:
 
     def noted(self, server: SimulatedServer, note: Note) -> None:
         """Count a note of an engine."""
-        self.counts.notes[note.what] = self.counts.notes.get(note.what, 0) + 1
+        self.counts.notes[note.what] += 1
         if self.trace is not None:
             self.trace(f"{server.name}: notes {note.what}: {note.detail}")
 
@@ -280,10 +281,10 @@ class World:
         """Count a crash, and schedule the next start of the server."""
         self.counts.crashes += 1
         down_ms = self.rng.between(100, 100 + 1000 * self.options.servers.down_max_s)
-        self.schedule.after(down_ms / 1000, lambda: None if server.held else self.start(server))
+        self.schedule.after(down_ms / 1000, lambda: None if server.is_kept_down else self.start(server))
         for partition in server.persisted.values():
             name = partition.purge_state.name
-            self.counts.states[name] = self.counts.states.get(name, 0) + 1
+            self.counts.states[name] += 1
 
     # -- for clients and administrators
 
