@@ -74,27 +74,10 @@ class Accounts:
         return dn, password
 
     def _add(self, dn: DN, attributes: "Mapping[str, Sequence[str | bytes]]") -> str:
-        from ldap3.core.exceptions import (
-            LDAPEntryAlreadyExistsResult,
-            LDAPExceptionError,
-            LDAPOperationResult,
-        )
-
         text = str(dn)
-        try:
-            with bound(self._connect()) as connection:
-                own = {"objectGUID": [uuid.uuid4().bytes_le], "objectSid": [self._new_sid(connection)]}
-                connection.add(text, attributes={**attributes, **own})
-        except LDAPEntryAlreadyExistsResult as error:
-            raise ObjectAlreadyExists(
-                "there is an account of that name", dn=text, ldap_code=error.result, server_text=error.message
-            ) from error
-        except LDAPOperationResult as error:
-            raise GenericDirectoryError(
-                "the account was not added", dn=text, ldap_code=error.result, server_text=error.message
-            ) from error
-        except LDAPExceptionError as error:
-            raise DirectoryNotConnected(f"the account was not added: {error}", dn=text) from error
+        with explained(text, "the account was not added"), bound(self._connect()) as connection:
+            own = {"objectGUID": [uuid.uuid4().bytes_le], "objectSid": [self._new_sid(connection)]}
+            connection.add(text, attributes={**attributes, **own})
         return text
 
     def _new_sid(self, connection: Connection) -> bytes:
@@ -120,6 +103,35 @@ class Accounts:
             connection.modify(root, {"objectSid": [("MODIFY_REPLACE", [domain])]})
         taken = [int.from_bytes(sid[-4:], "little") for sid in sids.values() if sid.startswith(domain[2:], 2)]
         self._domain_sid, self._next_rid = domain, max([*taken, FIRST_RID - 1]) + 1
+
+
+@contextlib.contextmanager
+def explained(dn: str, failed: str) -> Iterator[None]:
+    """Raise errors of ldap3 about an account as our own.
+
+    Args:
+        dn: the account.
+        failed: what failed, for the message.
+
+    Raises:
+        ObjectAlreadyExists: there is an account of that name.
+        GenericDirectoryError: the server refuses.
+        DirectoryNotConnected: the server cannot be reached.
+    """
+    from ldap3.core.exceptions import LDAPEntryAlreadyExistsResult, LDAPExceptionError, LDAPOperationResult
+
+    try:
+        yield
+    except LDAPEntryAlreadyExistsResult as error:
+        raise ObjectAlreadyExists(
+            "there is an account of that name", dn=dn, ldap_code=error.result, server_text=error.message
+        ) from error
+    except LDAPOperationResult as error:
+        raise GenericDirectoryError(
+            failed, dn=dn, ldap_code=error.result, server_text=error.message
+        ) from error
+    except LDAPExceptionError as error:
+        raise DirectoryNotConnected(f"{failed}: {error}", dn=dn) from error
 
 
 @contextlib.contextmanager

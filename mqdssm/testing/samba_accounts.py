@@ -5,9 +5,8 @@ It does not use mqdssm's own directory layer on purpose: tests compare the two.
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectAlreadyExists
 from mqdssm.model.dn import DN
 from mqdssm.testing.accounts import (
     NORMAL_ACCOUNT,
@@ -15,6 +14,7 @@ from mqdssm.testing.accounts import (
     WORKSTATION_TRUST_ACCOUNT,
     Connection,
     bound,
+    explained,
 )
 
 DONT_EXPIRE_PASSWORD: Final = 0x10000  # userAccountControl, [MS-ADTS] 2.2.16
@@ -71,36 +71,15 @@ class DomainAccounts:
     def reset_password(self, dn: str) -> str:
         """Set a new random password of an account, and return the password."""
         password = new_password()
-        self._call(
-            dn, "the password was not set", "modify", {"unicodePwd": [("MODIFY_REPLACE", [quoted(password)])]}
-        )
+        with explained(dn, "the password was not set"), bound(self._connect()) as connection:
+            connection.modify(dn, {"unicodePwd": [("MODIFY_REPLACE", [quoted(password)])]})
         return password
 
     def _add(self, container: str, name: str, attributes: Mapping[str, Sequence[str | bytes]]) -> str:
         dn = str(self._root.child("CN", container).child("CN", name))
-        self._call(dn, "the account was not added", "add", None, attributes)
+        with explained(dn, "the account was not added"), bound(self._connect()) as connection:
+            connection.add(dn, attributes=attributes)
         return dn
-
-    def _call(self, dn: str, failed: str, operation: str, *arguments: Any) -> None:
-        from ldap3.core.exceptions import (
-            LDAPEntryAlreadyExistsResult,
-            LDAPExceptionError,
-            LDAPOperationResult,
-        )
-
-        try:
-            with bound(self._connect()) as connection:
-                getattr(connection, operation)(dn, *arguments)
-        except LDAPEntryAlreadyExistsResult as error:
-            raise ObjectAlreadyExists(
-                "there is an account of that name", dn=dn, ldap_code=error.result, server_text=error.message
-            ) from error
-        except LDAPOperationResult as error:
-            raise GenericDirectoryError(
-                failed, dn=dn, ldap_code=error.result, server_text=error.message
-            ) from error
-        except LDAPExceptionError as error:
-            raise DirectoryNotConnected(f"{failed}: {error}", dn=dn) from error
 
 
 def new_password() -> str:

@@ -101,13 +101,11 @@ def hand_over_if_named(server: ReplicaState, partition: Partition, change: Direc
 
 
 def _read_object(partition: Partition, request: ChangeRequest) -> Job[ops.ObjectRead]:
-    return (
-        yield from read_object(
-            request.object_type,
-            path_name=request.path_name,
-            identifier=request.identifier,
-            partition_id=partition.id,
-        )
+    return read_object(
+        request.object_type,
+        path_name=request.path_name,
+        identifier=request.identifier,
+        partition_id=partition.id,
     )
 
 

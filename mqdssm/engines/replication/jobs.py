@@ -40,7 +40,7 @@ def read_object(
     operation = ops.ReadObject(
         object_type=object_type, identifier=identifier, path_name=path_name, partition_id=partition_id
     )
-    return (yield from perform(operation, ops.ObjectRead))
+    return perform(operation, ops.ObjectRead)
 
 
 def list_objects(

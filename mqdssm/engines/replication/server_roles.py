@@ -21,11 +21,8 @@ from mqdssm.model.replication import PEC_PARTITION_ID, Service
 
 def read_own_machine(server: ReplicaState) -> Job[ops.ObjectRead]:
     """Read the object of our own machine, from our site's partition."""
-    return (
-        yield from read_object(
-            ObjectType.MACHINE, identifier=server.settings.machine_id, partition_id=server.settings.site_id
-        )
-    )
+    settings = server.settings
+    return read_object(ObjectType.MACHINE, identifier=settings.machine_id, partition_id=settings.site_id)
 
 
 def read_other_controllers(server: ReplicaState, site: Partition) -> Job[tuple[ops.ObjectRead, ...]]:
