@@ -88,12 +88,23 @@ def _print(run: CommandRun, found: "Inventory") -> None:
                 output.note(f"more than {SHOWN_MAX}: --html, --csv and --output json have more")
     for name, reason in found.not_looked_for.items():
         output.note(f"not looked for: {name}: {reason}")
+    if found.unreadable:
+        count = sum(found.unreadable.values())
+        output.note(
+            f"warning: {count} value(s) cannot be read and are listed as missing, as in "
+            f"{found.first_unreadable}; 'mqdssm validate' names all"
+        )
     output.note(f"{len(found.problems)} orphans and clones (engine {found.engine})")
 
 
 def _sites(found: "Inventory") -> Iterator[tuple[str, ...]]:
     for one in found.sites():
-        yield str(one["Name"]), str(one["Machines"]), str(one["Queues"]), str(one["RoutingServers"])
+        yield (
+            str(one["Name"] or one["Identifier"]),
+            str(one["Machines"]),
+            str(one["Queues"]),
+            str(one["RoutingServers"]),
+        )
 
 
 def _accounts(found: "Inventory") -> Iterator[tuple[str, ...]]:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.pipeline.engines import JobEngine
+from mqdssm.pipeline.frames.columns import UNREADABLE
 from mqdssm.pipeline.inventory.people import names_of
 from mqdssm.pipeline.inventory.problems import applied_rules, by_object, place_rule, problems_of
 from mqdssm.pipeline.inventory.rights import CHANGE, FULL, DescriptorRights, asked, rights_of
@@ -90,6 +91,8 @@ class Inventory:
         systems: number of machines by operating system.
         roles: number of machines by role.
         rights_problems: number of objects by what is wrong with their descriptors.
+        unreadable: number of values that could not be decoded, by type of object; they are listed as missing.
+        first_unreadable: the first of these values, in words; empty if there is none.
 
     Args:
         source: where from.
@@ -122,6 +125,7 @@ class Inventory:
         self._found = _Survey()
         self._survey_queues()
         self._survey_machines()
+        self.unreadable, self.first_unreadable = unreadable_values(source.sets)
         self._names = names_of(self._found.people, source.sets)
         self.systems: Mapping[str, int] = self._found.systems
         self.roles: Mapping[str, int] = self._found.roles
@@ -272,6 +276,27 @@ class Inventory:
         """Return a SID with its name, if that is known."""
         name = self._names.get(sid)
         return f"{name} ({sid})" if name else sid
+
+
+def unreadable_values(sets: Mapping[str, Dataset]) -> tuple[Mapping[str, int], str]:
+    """Count the values of a source that could not be decoded.
+
+    Returns:
+        Their number by type of object; and the first of them, in words.
+    """
+    counts: Counter[str] = Counter()
+    first = ""
+    for name, objects in sets.items():
+        if UNREADABLE.name not in objects.types:
+            continue
+        columns = [one for one in (UNREADABLE.name, "Identifier") if one in objects.types]
+        for batch in objects.batches(columns, _BATCH_ROWS):
+            for row in batch.filter(batch.column(UNREADABLE.name).is_valid()).to_pylist():
+                values = row[UNREADABLE.name]
+                counts[name] += len(values)
+                if values and not first:
+                    first = f"{name} {row.get('Identifier') or 'without an Identifier'}: {values[0]}"
+    return counts, first
 
 
 _SITE_COLUMNS: Final = ("Identifier", "Name", "ForeignSite")

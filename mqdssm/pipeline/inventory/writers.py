@@ -38,7 +38,8 @@ def json_lines(inventory: Inventory) -> Iterator[str]:
     """Yield all records as lines of JSON; ``record`` is the kind of each."""
     head = {"record": "inventory", "source": inventory.source, "taken": inventory.taken}
     head |= {"engine": inventory.engine, "objects": dict(inventory.counts)}
-    yield _json({**head, "not_looked_for": dict(inventory.not_looked_for)})
+    head |= {"not_looked_for": dict(inventory.not_looked_for), "unreadable": dict(inventory.unreadable)}
+    yield _json(head)
     for name, records in TABLES.items():
         for record in records(inventory):
             yield _json({"record": name, **record})

@@ -207,6 +207,28 @@ def test_types_that_are_not_there(tmp_path) -> None:
     write_inventory_page(tmp_path / "i.html", only)
 
 
+def test_values_that_cannot_be_read_are_counted_and_named(tmp_path) -> None:
+    world = sound()
+    world["queue"][0] |= {"Label": None, "Unreadable": ["Label: no text of code page utf-8", "Quota: 'x'"]}
+    world["site"][0] |= {"Name": None, "Unreadable": ["Name: no text of code page utf-8"]}
+    found = inventory(tmp_path, world)
+    assert found.unreadable == {"queue": 2, "site": 1}
+    assert records(found)["inventory"][0]["unreadable"] == {"queue": 2, "site": 1}
+    wanted = f"site {world['site'][0]['Identifier']}: Name: no text of code page utf-8"
+    assert found.first_unreadable in (
+        wanted,
+        f"queue {world['queue'][0]['Identifier']}: Label: no text of code page utf-8",
+    )
+    write_inventory_page(tmp_path / "i.html", found)
+    page = (tmp_path / "i.html").read_text(encoding="utf-8")
+    assert "Values that could not be read: 3" in page
+    assert "no text of code page utf-8" in page
+    assert ">None<" not in page
+    (tmp_path / "sound").mkdir()
+    write_inventory_page(tmp_path / "sound.html", inventory(tmp_path / "sound", sound()))
+    assert "could not be read" not in (tmp_path / "sound.html").read_text(encoding="utf-8")
+
+
 def test_sources_without_places_find_machines_by_name(tmp_path) -> None:
     made = tables(broken())
     for name in ("queue", "queue-manager"):
