@@ -26,7 +26,7 @@ EngineOption = Annotated[
     typer.Option(
         "--engine",
         help="local: processes of this machine; spark: Spark; auto: Spark if an option or setting "
-        "names it, else local.",
+        "names it, or for millions of objects to validate; else local.",
     ),
 ]
 WorkersOption = Annotated[

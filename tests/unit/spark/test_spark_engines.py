@@ -1,12 +1,19 @@
 """Which engine does the work, and what each one needs."""
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
+from support.enterprises.rules_world import sound, tables
+from support.spark.exports import write_export
 
 from mqdssm.errors import ConfigError, MissingPackageError
-from mqdssm.pipeline import spark_options
+from mqdssm.pipeline import engines, spark_options
 from mqdssm.pipeline.engines import EngineKind, JobEngine
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
+from mqdssm.pipeline.validate import run
+from mqdssm.pipeline.validate.run import validation
 
 ON = SparkOptions("spark://head:7077")
 
@@ -74,3 +81,53 @@ def test_the_extra_of_each_engine(monkeypatch) -> None:
         with pytest.raises(MissingPackageError) as found:
             JobEngine.of(kind).check()
         assert found.value.extra == extra
+
+
+class ChosenError(Exception):
+    """Raised where Spark would start."""
+
+
+@pytest.fixture
+def spark_module(monkeypatch) -> SimpleNamespace:
+    """Spark's side of the engine, which is installed and never starts."""
+
+    def start(*_: object, **__: object) -> None:
+        raise ChosenError
+
+    module = SimpleNamespace(check=lambda: None, runner=start)
+    monkeypatch.setattr(engines, "_spark_engine", lambda: module)
+    return module
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> Path:
+    write_export(tmp_path / "export", tables(sound()))
+    return tmp_path / "export"
+
+
+def count_of(folder: Path) -> int:
+    with validation(folder, engine="local") as found:
+        return sum(found.summary.objects.values())
+
+
+def test_many_objects_are_validated_by_spark_where_it_is_installed(
+    spark_module, exported, monkeypatch, caplog
+) -> None:
+    count = count_of(exported)
+    monkeypatch.setattr(run, "LOCAL_OBJECTS_MAX", count)
+    with validation(exported) as found:  # not more than the limit
+        assert found.summary.engine == "local"
+    monkeypatch.setattr(run, "LOCAL_OBJECTS_MAX", count - 1)
+    with pytest.raises(ChosenError), validation(exported):
+        pass
+    for chosen in ({"engine": "local"}, {"workers": 1}):  # who says so gets it
+        with validation(exported, **chosen) as found:
+            assert found.summary.engine == "local"
+
+    def refuse() -> None:
+        raise ConfigError("Spark needs Java 17")
+
+    spark_module.check = refuse
+    with caplog.at_level("INFO"), validation(exported) as found:
+        assert found.summary.engine == "local"
+    assert "this would be faster with Spark: Spark needs Java 17" in caplog.text
