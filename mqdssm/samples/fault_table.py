@@ -5,7 +5,6 @@ whose defects no generated enterprise can have.
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from mqdssm.samples import elements
@@ -23,13 +22,11 @@ LONG_LABEL: Final = "x" * 130
 LONG_TEXT: Final = "x" * 1025
 JUNK: Final = b"this is none"
 
-NOT_PLANTED: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "primary-enterprise-controller-single": "the finding would name the sound controller, too",
-        "schema-drift": "it is about a server's schema, not about objects",
-        "security-masks-untranslated": "only Active Directory holds descriptors in a form of its own",
-    }
-)
+NOT_PLANTED: Final[Mapping[str, str]] = {
+    "primary-enterprise-controller-single": "the finding would name the sound controller, too",
+    "schema-drift": "it is about a server's schema, not about objects",
+    "security-masks-untranslated": "only Active Directory holds descriptors in a form of its own",
+}
 """Rules without a planted fault, with the reasons."""
 
 # fmt: off

@@ -7,20 +7,17 @@ it in the directory, except for defects that no directory can hold: `LEFT_OUT` a
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from mqdssm.samples.faults import Truth
 
-LEFT_OUT: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "link-gates-exist": "PROPID_L_GATES",
-        "queue-manager-in-servers-exist": "PROPID_QM_INFRS",
-        "queue-manager-out-servers-exist": "PROPID_QM_OUTFRS",
-        "queue-manager-roles": "PROPID_QM_SERVICE",
-        "queue-manager-sites-exist": "PROPID_QM_SITE_IDS",
-    }
-)
+LEFT_OUT: Final[Mapping[str, str]] = {
+    "link-gates-exist": "PROPID_L_GATES",
+    "queue-manager-in-servers-exist": "PROPID_QM_INFRS",
+    "queue-manager-out-servers-exist": "PROPID_QM_OUTFRS",
+    "queue-manager-roles": "PROPID_QM_SERVICE",
+    "queue-manager-sites-exist": "PROPID_QM_SITE_IDS",
+}
 """Rule -> column whose wrong value a migration leaves out, and lists as not carried; the rest is sound."""
 MADE_GOOD: Final = frozenset(
     {
@@ -32,7 +29,7 @@ MADE_GOOD: Final = frozenset(
     }
 )
 """Rules about values that every directory writes itself, or that an object gets at its creation."""
-FOLLOWS: Final[Mapping[str, str]] = MappingProxyType({"site-unreachable": "routing-link"})
+FOLLOWS: Final[Mapping[str, str]] = {"site-unreachable": "routing-link"}
 """Rule -> type of the rejected rows that break it for the objects they name: a site that loses its link."""
 
 

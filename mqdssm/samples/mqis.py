@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
-from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
@@ -33,35 +32,30 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "Enterprise": _words(
-            "E_ID E_NAME E_NAMESTYLE E_CSP_NAME E_PECNAME E_LONG_LIVE E_VERSION E_PARTITIONID E_SEQNUM "
-            "E_SECURITY"
-        ),
-        "Site": _words(
-            "S_SITEID S_PATHNAME S_GATES S_PSC S_INTERVAL1 S_INTERVAL2 S_FOREIGN S_NT4_STUB S_PARTITIONID "
-            "S_SEQNUM S_SECURITY"
-        ),
-        "RoutingLink": _words(
-            "L_ID L_NEIGHBOR1 L_NEIGHBOR2 L_COST L_DESCRIPTION L_GATES L_PARTITIONID L_SEQNUM"
-        ),
-        "ConnectedNetwork": _words("CN_GUID CN_NAME CN_PROTOCOLID CN_PARTITIONID CN_SEQNUM CN_SECURITY"),
-        "Machine": _words(
-            "QM_MACHINE_ID QM_PATHNAME QM_SITE_ID QM_SITE_IDS QM_CNS QM_ADDRESS QM_OUTFRS QM_INFRS "
-            "QM_SERVICE QM_SERVICE_ROUTING QM_SERVICE_DSSERVER QM_SERVICE_DEPCLIENTS QM_QUOTA "
-            "QM_JOURNAL_QUOTA QM_MACHINE_TYPE QM_OS QM_FOREIGN QM_CREATE_TIME QM_MODIFY_TIME "
-            "QM_ENCRYPT_PKS QM_SIGN_PKS QM_PARTITIONID QM_SEQNUM QM_SECURITY"
-        ),
-        "Queue": _words(
-            "Q_INSTANCE Q_PATHNAME Q_TYPE Q_LABEL Q_JOURNAL Q_QUOTA Q_JOURNAL_QUOTA Q_BASEPRIORITY "
-            "Q_AUTHENTICATE Q_PRIV_LEVEL Q_TRANSACTION Q_MULTICAST_ADDRESS Q_CREATE_TIME Q_MODIFY_TIME "
-            "Q_SCOPE Q_QMID Q_PARTITIONID Q_SEQNUM Q_SECURITY"
-        ),
-        "User": _words("U_ID U_SID U_SIGN_CERT U_DIGEST U_PARTITIONID U_SEQNUM"),
-        "Deleted": _words("D_IDENTIFIER D_OBJTYPE D_SCOPE D_PARTITIONID D_SEQNUM"),
-    }
-)
+COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Enterprise": _words(
+        "E_ID E_NAME E_NAMESTYLE E_CSP_NAME E_PECNAME E_LONG_LIVE E_VERSION E_PARTITIONID E_SEQNUM E_SECURITY"
+    ),
+    "Site": _words(
+        "S_SITEID S_PATHNAME S_GATES S_PSC S_INTERVAL1 S_INTERVAL2 S_FOREIGN S_NT4_STUB S_PARTITIONID "
+        "S_SEQNUM S_SECURITY"
+    ),
+    "RoutingLink": _words("L_ID L_NEIGHBOR1 L_NEIGHBOR2 L_COST L_DESCRIPTION L_GATES L_PARTITIONID L_SEQNUM"),
+    "ConnectedNetwork": _words("CN_GUID CN_NAME CN_PROTOCOLID CN_PARTITIONID CN_SEQNUM CN_SECURITY"),
+    "Machine": _words(
+        "QM_MACHINE_ID QM_PATHNAME QM_SITE_ID QM_SITE_IDS QM_CNS QM_ADDRESS QM_OUTFRS QM_INFRS "
+        "QM_SERVICE QM_SERVICE_ROUTING QM_SERVICE_DSSERVER QM_SERVICE_DEPCLIENTS QM_QUOTA "
+        "QM_JOURNAL_QUOTA QM_MACHINE_TYPE QM_OS QM_FOREIGN QM_CREATE_TIME QM_MODIFY_TIME "
+        "QM_ENCRYPT_PKS QM_SIGN_PKS QM_PARTITIONID QM_SEQNUM QM_SECURITY"
+    ),
+    "Queue": _words(
+        "Q_INSTANCE Q_PATHNAME Q_TYPE Q_LABEL Q_JOURNAL Q_QUOTA Q_JOURNAL_QUOTA Q_BASEPRIORITY "
+        "Q_AUTHENTICATE Q_PRIV_LEVEL Q_TRANSACTION Q_MULTICAST_ADDRESS Q_CREATE_TIME Q_MODIFY_TIME "
+        "Q_SCOPE Q_QMID Q_PARTITIONID Q_SEQNUM Q_SECURITY"
+    ),
+    "User": _words("U_ID U_SID U_SIGN_CERT U_DIGEST U_PARTITIONID U_SEQNUM"),
+    "Deleted": _words("D_IDENTIFIER D_OBJTYPE D_SCOPE D_PARTITIONID D_SEQNUM"),
+}
 """The written columns, without their common prefix."""
 
 
@@ -294,15 +288,13 @@ class SampleRows:
         return map(self.deleted, range(-(-self._plan.queues // DELETED_IN)))
 
 
-_ALL: Final[Mapping[str, Callable[[SampleRows], Iterator[MqisRow]]]] = MappingProxyType(
-    {
-        "Enterprise": SampleRows.enterprises,
-        "Site": SampleRows.sites,
-        "RoutingLink": SampleRows.links,
-        "ConnectedNetwork": SampleRows.networks,
-        "Machine": SampleRows.machines,
-        "Queue": SampleRows.queues,
-        "User": SampleRows.users,
-        "Deleted": SampleRows.tombstones,
-    }
-)
+_ALL: Final[Mapping[str, Callable[[SampleRows], Iterator[MqisRow]]]] = {
+    "Enterprise": SampleRows.enterprises,
+    "Site": SampleRows.sites,
+    "RoutingLink": SampleRows.links,
+    "ConnectedNetwork": SampleRows.networks,
+    "Machine": SampleRows.machines,
+    "Queue": SampleRows.queues,
+    "User": SampleRows.users,
+    "Deleted": SampleRows.tombstones,
+}

@@ -28,39 +28,35 @@ class Store(Protocol):
         ...
 
 
-METHODS: Final[Mapping[type[ops.Operation], str]] = MappingProxyType(
-    {
-        ops.LoadState: "_load_state",
-        ops.SavePartition: "_save_partition",
-        ops.RemovePartition: "_remove_partition",
-        ops.SaveNeighbor: "_save_neighbor",
-        ops.RemoveNeighbor: "_remove_neighbor",
-        ops.Recover: "_recover",
-        ops.CreateObject: "_create",
-        ops.UpdateObject: "_update",
-        ops.DeleteObject: "_delete",
-        ops.ReadObject: "_read",
-        ops.ListObjects: "_list",
-        ops.HasObjects: "_has_objects",
-        ops.ApplyChanges: "_apply_changes",
-        ops.LookupChanges: "_lookup_changes",
-        ops.PurgeDeletedObjects: "_purge",
-        ops.MarkPartition: "_mark",
-        ops.SweepPartition: "_sweep",
-        ops.FindForeign: "_find_foreign",
-    }
-)
+METHODS: Final[Mapping[type[ops.Operation], str]] = {
+    ops.LoadState: "_load_state",
+    ops.SavePartition: "_save_partition",
+    ops.RemovePartition: "_remove_partition",
+    ops.SaveNeighbor: "_save_neighbor",
+    ops.RemoveNeighbor: "_remove_neighbor",
+    ops.Recover: "_recover",
+    ops.CreateObject: "_create",
+    ops.UpdateObject: "_update",
+    ops.DeleteObject: "_delete",
+    ops.ReadObject: "_read",
+    ops.ListObjects: "_list",
+    ops.HasObjects: "_has_objects",
+    ops.ApplyChanges: "_apply_changes",
+    ops.LookupChanges: "_lookup_changes",
+    ops.PurgeDeletedObjects: "_purge",
+    ops.MarkPartition: "_mark",
+    ops.SweepPartition: "_sweep",
+    ops.FindForeign: "_find_foreign",
+}
 """Name of the method of every store that performs each operation."""
 
-FULL: Final[Mapping[type[ops.Operation], ops.Result]] = MappingProxyType(
-    {
-        **dict.fromkeys(
-            (ops.CreateObject, ops.UpdateObject, ops.DeleteObject),
-            ops.ObjectOutcome(status=Hresult.MQ_ERROR_DS_IS_FULL),
-        ),
-        ops.ApplyChanges: ops.Applied(count=0, status=Hresult.MQ_ERROR_DS_IS_FULL),
-    }
-)
+FULL: Final[Mapping[type[ops.Operation], ops.Result]] = {
+    **dict.fromkeys(
+        (ops.CreateObject, ops.UpdateObject, ops.DeleteObject),
+        ops.ObjectOutcome(status=Hresult.MQ_ERROR_DS_IS_FULL),
+    ),
+    ops.ApplyChanges: ops.Applied(count=0, status=Hresult.MQ_ERROR_DS_IS_FULL),
+}
 """Results of changes when the directory is full (decision R66); other operations raise, and are repeated."""
 
 if set(METHODS) != set(get_args(ops.Operation)):

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
-from types import MappingProxyType
 from typing import Final, TypeGuard
 
 from mqdssm.engines.replication.properties import deletion
@@ -24,22 +23,16 @@ TEXT_CHARS_MAX: Final = 16_000
 OBJECT_BYTES_MAX: Final = 2 * 1024 * 1024
 """Largest object that is accepted: it has to fit into a message of 4 MiB."""
 
-EXISTS: Final[Mapping[ObjectType, Hresult]] = MappingProxyType(
-    {
-        **dict.fromkeys(CHANGED, Hresult.MQ_ERROR),
-        ObjectType.QUEUE: Hresult.MQ_ERROR_QUEUE_EXISTS,
-        ObjectType.MACHINE: Hresult.MQ_ERROR_MACHINE_EXISTS,
-    }
-)
+EXISTS: Final[Mapping[ObjectType, Hresult]] = {
+    **dict.fromkeys(CHANGED, Hresult.MQ_ERROR),
+    ObjectType.QUEUE: Hresult.MQ_ERROR_QUEUE_EXISTS,
+    ObjectType.MACHINE: Hresult.MQ_ERROR_MACHINE_EXISTS,
+}
 """Status of a creation or renaming if another object has the path name or identifier."""
 
-IDENTITY: Final[Mapping[ObjectType, Propid]] = MappingProxyType(
-    {one: table.identity for one, table in PROPERTY_TABLES.items()}
-)
+IDENTITY: Final[Mapping[ObjectType, Propid]] = {one: table.identity for one, table in PROPERTY_TABLES.items()}
 """Property that holds an object's GUID ([MS-MQDS] 3.1.4.21.3)."""
-NAME: Final[Mapping[ObjectType, Propid | None]] = MappingProxyType(
-    {one: table.name for one, table in PROPERTY_TABLES.items()}
-)
+NAME: Final[Mapping[ObjectType, Propid | None]] = {one: table.name for one, table in PROPERTY_TABLES.items()}
 """Property that holds an object's path name ([MS-MQDS] 3.1.4.21.4); None if its type has none."""
 _KEPT: Final[Mapping[ObjectType, frozenset[Propid]]] = {
     one: frozenset(row.propid for row in table.rows if row.propid != table.identity and not row.is_numbering)

@@ -8,7 +8,6 @@ not written (decision C31).
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final
 
 from mqdssm.errors import DecodeError
@@ -202,9 +201,9 @@ NOTIFICATION_BODY: Final = Layout(
     ),
 )
 
-LAYOUTS: Final[Mapping[int, Layout[Any]]] = MappingProxyType(
-    {int(layout.cls.version): layout for layout in (NOTIFICATION_UPDATES, NOTIFICATION_BODY)}
-)
+LAYOUTS: Final[Mapping[int, Layout[Any]]] = {
+    int(layout.cls.version): layout for layout in (NOTIFICATION_UPDATES, NOTIFICATION_BODY)
+}
 """Layout of each message by its Version."""
 _LIMITS: Final[Mapping[type, int]] = {
     NotificationUpdates: MESSAGE_BYTES_MAX,

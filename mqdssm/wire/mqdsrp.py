@@ -5,7 +5,6 @@ that show a message.
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from mqdssm.errors import DecodeError
@@ -178,21 +177,19 @@ CHANGE_PROPAGATION: Final = Layout(
     Value("seq_number_header", Nested(SEQ_NUMBER_HEADER), "SeqNumberHeader"),
 )
 
-LAYOUTS: Final[Mapping[int, Layout[Any]]] = MappingProxyType(
-    {
-        int(layout.cls.operation): layout
-        for layout in (
-            CHANGE_PROPAGATION,
-            CHANGE_REQUEST,
-            SYNC_REQUEST,
-            SYNC_REPLY,
-            CHANGE_REPLY,
-            ALREADY_PURGED,
-            PSC_ACK,
-            BSC_ACK,
-        )
-    }
-)
+LAYOUTS: Final[Mapping[int, Layout[Any]]] = {
+    int(layout.cls.operation): layout
+    for layout in (
+        CHANGE_PROPAGATION,
+        CHANGE_REQUEST,
+        SYNC_REQUEST,
+        SYNC_REPLY,
+        CHANGE_REPLY,
+        ALREADY_PURGED,
+        PSC_ACK,
+        BSC_ACK,
+    )
+}
 """Layout of each message by its Operation."""
 _OF_CLASS: Final[Mapping[type, Layout[Any]]] = {layout.cls: layout for layout in LAYOUTS.values()}
 

@@ -6,7 +6,6 @@ the caller counts and drops: a wrong packet is never answered (decision S4).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final
 
 from mqdssm.errors import DecodeError
@@ -128,9 +127,9 @@ SERVER_REPLY: Final = Layout(
     ),
 )
 
-LAYOUTS: Final[Mapping[int, Layout[Any]]] = MappingProxyType(
-    {int(layout.cls.packet_type): layout for layout in (CLIENT_REQUEST, SERVER_REPLY)}
-)
+LAYOUTS: Final[Mapping[int, Layout[Any]]] = {
+    int(layout.cls.packet_type): layout for layout in (CLIENT_REQUEST, SERVER_REPLY)
+}
 """Layout of each packet by its Type."""
 _OF_CLASS: Final[Mapping[type, Layout[Any]]] = {layout.cls: layout for layout in LAYOUTS.values()}
 

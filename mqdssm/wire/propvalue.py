@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from mqdssm.errors import DecodeError
@@ -40,31 +39,27 @@ VECTOR_ITEMS_MAX: Final = 65_535
 
 _TEXT: Final = Text16Z(TEXT_UNITS_MAX)
 
-CODECS: Final[Mapping[Variant, Scalar | Codec]] = MappingProxyType(
-    {
-        Variant.I2: I16,  # 2.2.3.1
-        Variant.I4: I32,  # 2.2.3.2
-        Variant.BOOL: BOOL16,  # 2.2.3.3
-        Variant.I1: I8,  # 2.2.3.4
-        Variant.UI1: U8,  # 2.2.3.5
-        Variant.UI2: U16,  # 2.2.3.6
-        Variant.UI4: U32,  # 2.2.3.7
-        Variant.I8: I64,  # 2.2.3.8
-        Variant.UI8: U64,  # 2.2.3.9
-        Variant.LPWSTR: _TEXT,  # 2.2.3.10
-        Variant.BLOB: SizedBytes(U32, VALUE_BYTES_MAX),  # 2.2.3.11
-        Variant.CLSID: GUID_PACKET,  # 2.2.3.12
-        Variant.UI4S: Counted(U32, U32, VECTOR_ITEMS_MAX),  # 2.2.3.13
-        Variant.CLSIDS: Counted(U32, GUID_PACKET, VECTOR_ITEMS_MAX),  # 2.2.3.14
-        Variant.LPWSTRS: Counted(U32, _TEXT, VECTOR_ITEMS_MAX),  # 2.2.3.15
-        Variant.BYTES: SizedBytes(U32, VALUE_BYTES_MAX),  # as the other vectors (decision R25)
-    }
-)
+CODECS: Final[Mapping[Variant, Scalar | Codec]] = {
+    Variant.I2: I16,  # 2.2.3.1
+    Variant.I4: I32,  # 2.2.3.2
+    Variant.BOOL: BOOL16,  # 2.2.3.3
+    Variant.I1: I8,  # 2.2.3.4
+    Variant.UI1: U8,  # 2.2.3.5
+    Variant.UI2: U16,  # 2.2.3.6
+    Variant.UI4: U32,  # 2.2.3.7
+    Variant.I8: I64,  # 2.2.3.8
+    Variant.UI8: U64,  # 2.2.3.9
+    Variant.LPWSTR: _TEXT,  # 2.2.3.10
+    Variant.BLOB: SizedBytes(U32, VALUE_BYTES_MAX),  # 2.2.3.11
+    Variant.CLSID: GUID_PACKET,  # 2.2.3.12
+    Variant.UI4S: Counted(U32, U32, VECTOR_ITEMS_MAX),  # 2.2.3.13
+    Variant.CLSIDS: Counted(U32, GUID_PACKET, VECTOR_ITEMS_MAX),  # 2.2.3.14
+    Variant.LPWSTRS: Counted(U32, _TEXT, VECTOR_ITEMS_MAX),  # 2.2.3.15
+    Variant.BYTES: SizedBytes(U32, VALUE_BYTES_MAX),  # as the other vectors (decision R25)
+}
 """Codec of the values of each variant, except VT_VARIANT, which no property of a directory object has."""
 
-PROPERTY_CODECS: Final[Mapping[int, Scalar | Codec]] = MappingProxyType(
-    {one: CODECS[one.variant] for one in Propid}
-)
+PROPERTY_CODECS: Final[Mapping[int, Scalar | Codec]] = {one: CODECS[one.variant] for one in Propid}
 """Codec of the value of each property of directory objects."""
 
 

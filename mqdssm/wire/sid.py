@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Final, Self
 
 from mqdssm.wire.codecs import U8, U32, big_endian
@@ -183,23 +182,21 @@ BUILTIN_ADMINISTRATORS: Final = Sid("S-1-5-32-544")
 BUILTIN_USERS: Final = Sid("S-1-5-32-545")
 BUILTIN_GUESTS: Final = Sid("S-1-5-32-546")
 
-WELL_KNOWN: Final[Mapping[str, Sid]] = MappingProxyType(
-    {
-        "NULL": NULL,
-        "EVERYONE": EVERYONE,
-        "LOCAL": LOCAL,
-        "CREATOR_OWNER": CREATOR_OWNER,
-        "CREATOR_GROUP": CREATOR_GROUP,
-        "ANONYMOUS": ANONYMOUS,
-        "ENTERPRISE_DOMAIN_CONTROLLERS": ENTERPRISE_DOMAIN_CONTROLLERS,
-        "SELF": SELF,
-        "AUTHENTICATED_USERS": AUTHENTICATED_USERS,
-        "LOCAL_SYSTEM": LOCAL_SYSTEM,
-        "LOCAL_SERVICE": LOCAL_SERVICE,
-        "NETWORK_SERVICE": NETWORK_SERVICE,
-        "BUILTIN_ADMINISTRATORS": BUILTIN_ADMINISTRATORS,
-        "BUILTIN_USERS": BUILTIN_USERS,
-        "BUILTIN_GUESTS": BUILTIN_GUESTS,
-    }
-)
+WELL_KNOWN: Final[Mapping[str, Sid]] = {
+    "NULL": NULL,
+    "EVERYONE": EVERYONE,
+    "LOCAL": LOCAL,
+    "CREATOR_OWNER": CREATOR_OWNER,
+    "CREATOR_GROUP": CREATOR_GROUP,
+    "ANONYMOUS": ANONYMOUS,
+    "ENTERPRISE_DOMAIN_CONTROLLERS": ENTERPRISE_DOMAIN_CONTROLLERS,
+    "SELF": SELF,
+    "AUTHENTICATED_USERS": AUTHENTICATED_USERS,
+    "LOCAL_SYSTEM": LOCAL_SYSTEM,
+    "LOCAL_SERVICE": LOCAL_SERVICE,
+    "NETWORK_SERVICE": NETWORK_SERVICE,
+    "BUILTIN_ADMINISTRATORS": BUILTIN_ADMINISTRATORS,
+    "BUILTIN_USERS": BUILTIN_USERS,
+    "BUILTIN_GUESTS": BUILTIN_GUESTS,
+}
 """SIDs with the same meaning in every domain ([MS-DTYP] 2.4.2.4), by name."""

@@ -9,7 +9,6 @@ packets abbreviate some; the prefix of a private queue is in small letters, as i
 import struct
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from mqdssm.model.guid import NULL_GUID, Guid
@@ -83,9 +82,10 @@ _MSMQ_20: Final[tuple[tuple[str, _Image], ...]] = (
     ("UserHeader.ConnectorType", lambda message: _encode_connector(message.connector_type)),
     ("UserHeader.DestinationQueue", lambda message: _encode_queue(message.destination)),
 )
-FIELDS: Final[Mapping[AuthenticationLevel, tuple[tuple[str, _Image], ...]]] = MappingProxyType(
-    {AuthenticationLevel.SIG10: _MSMQ_10, AuthenticationLevel.SIG20: _MSMQ_20}
-)
+FIELDS: Final[Mapping[AuthenticationLevel, tuple[tuple[str, _Image], ...]]] = {
+    AuthenticationLevel.SIG10: _MSMQ_10,
+    AuthenticationLevel.SIG20: _MSMQ_20,
+}
 """Fields that a signature covers, in order, with functions for their bytes ([MS-MQMQ] 2.5.1, 2.5.2)."""
 
 

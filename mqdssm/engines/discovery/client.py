@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
 
 from mqdssm.engines.actions import Dropped
@@ -131,14 +130,12 @@ Action: TypeAlias = Broadcast | SearchFinished | Dropped
 
 Handler: TypeAlias = Callable[["DiscoveryClient", Any], list[Action]]
 """Any stands for the event type of the signal."""
-_SIGNALS: Final[Mapping[type, Signal]] = MappingProxyType(
-    {
-        Discover: Signal.DISCOVER,
-        Waited: Signal.WAITED,
-        RequestSendFailed: Signal.SEND_FAILED,
-        NetworksChanged: Signal.NETWORKS_CHANGED,
-    }
-)
+_SIGNALS: Final[Mapping[type, Signal]] = {
+    Discover: Signal.DISCOVER,
+    Waited: Signal.WAITED,
+    RequestSendFailed: Signal.SEND_FAILED,
+    NetworksChanged: Signal.NETWORKS_CHANGED,
+}
 _NEXT: Final = frozenset({ClientState.ASKING, ClientState.IDLE})
 """States after the move to the next network: asking there, or idle after the last one."""
 _ANSWERED: Final = frozenset({ClientState.ANSWERED})
@@ -327,7 +324,7 @@ class DiscoveryClient:
     # fmt: off
     STEPS: ClassVar[
         Mapping[tuple[ClientState, Signal], tuple[Handler, frozenset[ClientState]]]
-    ] = MappingProxyType({
+    ] = {
         (ClientState.IDLE, Signal.DISCOVER):             (_on_discover, _NEXT),  # 3.1.4.1
         (ClientState.IDLE, Signal.NETWORKS_CHANGED):     (_on_networks_changed_idle, _IDLE),  # S12
         (ClientState.ASKING, Signal.OWN_SITE):           (_on_own_site, _NEXT),  # 3.1.5.2
@@ -339,6 +336,6 @@ class DiscoveryClient:
         (ClientState.ANSWERED, Signal.OTHER_SITE):       (_on_second_of_other_site, _NEXT),  # 3.1.5.2
         (ClientState.ANSWERED, Signal.WAITED):           (_on_no_response, _NEXT | _ANSWERED),  # 3.1.6.1
         (ClientState.ANSWERED, Signal.NETWORKS_CHANGED): (_on_networks_changed, _NEXT | _ANSWERED),  # S12
-    })
+    }
     # fmt: on
     """Handler of each signal in each state, with the states that may follow; others are dropped."""

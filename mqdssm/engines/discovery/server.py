@@ -6,7 +6,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
 
 from mqdssm.engines.actions import Dropped
@@ -139,9 +138,7 @@ class Ended:
 Action: TypeAlias = Open | Close | SendReply | Mute | Ended | Dropped
 Handler: TypeAlias = Callable[["DiscoveryServer", Any, float], list[Action]]
 """Takes the event that belongs to the row, and the time."""
-_IN: Final[Mapping[SocketState, frozenset[SocketState]]] = MappingProxyType(
-    {one: frozenset({one}) for one in SocketState}
-)
+_IN: Final[Mapping[SocketState, frozenset[SocketState]]] = {one: frozenset({one}) for one in SocketState}
 
 
 class DiscoveryServer:
@@ -208,7 +205,7 @@ class DiscoveryServer:
     # fmt: off
     STEPS: ClassVar[
         Mapping[tuple[SocketState, type], tuple[Handler, frozenset[SocketState]]]
-    ] = MappingProxyType({
+    ] = {
         (SocketState.CLOSED, Start):              (_on_start, _IN[SocketState.OPENING]),  # 3.2.3
         (SocketState.CLOSED, StopServer):         (_on_stop, _IN[SocketState.ENDED]),
         (SocketState.OPENING, Opened):            (_on_opened, _IN[SocketState.LISTENING]),  # 3.2.3, 3.2.5
@@ -217,6 +214,6 @@ class DiscoveryServer:
         (SocketState.LISTENING, RequestReceived): (_on_received, _IN[SocketState.LISTENING]),  # 3.2.5.1
         (SocketState.LISTENING, ReplySendFailed): (_on_send_failed, _IN[SocketState.OPENING]),  # 3.2.5
         (SocketState.LISTENING, StopServer):      (_on_stop, _IN[SocketState.ENDED]),
-    })
+    }
     # fmt: on
     """Handler of each event in each state, with the states that may follow; others are dropped."""

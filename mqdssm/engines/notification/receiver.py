@@ -6,7 +6,6 @@ time. Each job that waits for reads is a generator, and only one job runs at a t
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
@@ -403,14 +402,12 @@ class _Reading:
 
 
 _MANAGER_FIELDS: Final = ("queue_manager_quota", "journal_quota", "security")
-_HANDLERS: Final[Mapping[type[Any], Callable[[NotificationReceiver, Any], None]]] = MappingProxyType(
-    {
-        do.ReceiverStarted: NotificationReceiver._on_refresh,  # noqa: SLF001  its own table
-        do.Refresh: NotificationReceiver._on_refresh,  # noqa: SLF001
-        do.Observed: NotificationReceiver._on_observed,  # noqa: SLF001
-        TimerFired: NotificationReceiver._on_timer,  # noqa: SLF001
-        do.ReadPerformed: NotificationReceiver._on_performed,  # noqa: SLF001
-        do.NotificationReceived: NotificationReceiver._on_received,  # noqa: SLF001
-    }
-)
+_HANDLERS: Final[Mapping[type[Any], Callable[[NotificationReceiver, Any], None]]] = {
+    do.ReceiverStarted: NotificationReceiver._on_refresh,  # noqa: SLF001  its own table
+    do.Refresh: NotificationReceiver._on_refresh,  # noqa: SLF001
+    do.Observed: NotificationReceiver._on_observed,  # noqa: SLF001
+    TimerFired: NotificationReceiver._on_timer,  # noqa: SLF001
+    do.ReadPerformed: NotificationReceiver._on_performed,  # noqa: SLF001
+    do.NotificationReceived: NotificationReceiver._on_received,  # noqa: SLF001
+}
 """Handler of each event."""

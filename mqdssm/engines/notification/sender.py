@@ -5,7 +5,6 @@ The sender has no state. It consists of functions that turn notices into message
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
 from mqdssm.engines.notification.settings import TIME_TO_REACH_QUEUE_S, SenderSettings
@@ -28,14 +27,12 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.tables.notification import NotifiedRow, Use, rows_of
 from mqdssm.wire.mqcn import encode, update_bytes
 
-EVENTS: Final[Mapping[NotifiedOperation, NotificationEvent]] = MappingProxyType(
-    {
-        NotifiedOperation.QUEUE_CREATION: NotificationEvent.CREATE_QUEUE,
-        NotifiedOperation.QUEUE_UPDATE: NotificationEvent.CHANGE_QUEUE,
-        NotifiedOperation.QUEUE_DELETION: NotificationEvent.DELETE_QUEUE,
-        NotifiedOperation.QUEUE_MANAGER_UPDATE: NotificationEvent.CHANGE_QUEUE_MANAGER,
-    }
-)
+EVENTS: Final[Mapping[NotifiedOperation, NotificationEvent]] = {
+    NotifiedOperation.QUEUE_CREATION: NotificationEvent.CREATE_QUEUE,
+    NotifiedOperation.QUEUE_UPDATE: NotificationEvent.CHANGE_QUEUE,
+    NotifiedOperation.QUEUE_DELETION: NotificationEvent.DELETE_QUEUE,
+    NotifiedOperation.QUEUE_MANAGER_UPDATE: NotificationEvent.CHANGE_QUEUE_MANAGER,
+}
 """The Event of each operation ([MS-MQCN] 3.3.5.1)."""
 _HEADER_BYTES: Final = 3  # Version, NumberOfUpdateNotifications, and the unused byte
 

@@ -6,7 +6,6 @@ whole message (decision C14).
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
@@ -133,15 +132,13 @@ _STEPS: Final[
     Mapping[
         tuple[NotificationCommand, ObjectType], Callable[[NotificationUpdate, ReceiverSettings, int], Step]
     ]
-] = MappingProxyType(
-    {
-        (NotificationCommand.CREATE, ObjectType.QUEUE): _create,
-        (NotificationCommand.CREATE, ObjectType.MACHINE): _nothing,  # valid, but without a rule
-        (NotificationCommand.UPDATE, ObjectType.QUEUE): _change_queue,
-        (NotificationCommand.UPDATE, ObjectType.MACHINE): _change_manager,
-        (NotificationCommand.DELETE, ObjectType.QUEUE): _delete,
-    }
-)
+] = {
+    (NotificationCommand.CREATE, ObjectType.QUEUE): _create,
+    (NotificationCommand.CREATE, ObjectType.MACHINE): _nothing,  # valid, but without a rule
+    (NotificationCommand.UPDATE, ObjectType.QUEUE): _change_queue,
+    (NotificationCommand.UPDATE, ObjectType.MACHINE): _change_manager,
+    (NotificationCommand.DELETE, ObjectType.QUEUE): _delete,
+}
 """Function for each command and type of object; any other combination disregards the message."""
 
 

@@ -7,7 +7,6 @@ between two operations.
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from mqdssm.engines.actions import TimerFired
@@ -48,56 +47,46 @@ from mqdssm.model.seqnum import MIN, SequenceNumber
 
 _RECEIVING: Final[
     Mapping[type[msg.ReplicationMessage], Callable[[ReplicaState, Any, str], Job[None] | None]]
-] = MappingProxyType(
-    {
-        msg.ChangePropagationMessage: changes.receive,  # 3.2.7.1
-        msg.ChangeRequestMessage: requests.receive,  # 3.2.7.2
-        msg.SyncRequestMessage: sync_replies.receive,  # 3.2.7.3
-        msg.PSCAckMessage: purging.receive_psc_ack,  # 3.2.7.4
-        msg.BSCAckMessage: purging.receive_bsc_ack,  # 3.2.7.5
-        msg.SyncReplyMessage: sync.receive_reply,  # 3.3.7.5
-        msg.ChangeReplyMessage: requests.receive_reply,  # 3.3.7.6
-        msg.AlreadyPurgedMessage: sync.receive_already_purged,  # 3.3.7.7
-    }
-)
+] = {
+    msg.ChangePropagationMessage: changes.receive,  # 3.2.7.1
+    msg.ChangeRequestMessage: requests.receive,  # 3.2.7.2
+    msg.SyncRequestMessage: sync_replies.receive,  # 3.2.7.3
+    msg.PSCAckMessage: purging.receive_psc_ack,  # 3.2.7.4
+    msg.BSCAckMessage: purging.receive_bsc_ack,  # 3.2.7.5
+    msg.SyncReplyMessage: sync.receive_reply,  # 3.3.7.5
+    msg.ChangeReplyMessage: requests.receive_reply,  # 3.3.7.6
+    msg.AlreadyPurgedMessage: sync.receive_already_purged,  # 3.3.7.7
+}
 """Handler of each type of message ([MC-MQDSRP] 3.1.5.1)."""
-_EVENTS: Final[Mapping[type[Any], Callable[[ReplicaState, Any], Job[None] | None]]] = MappingProxyType(
-    {
-        do.Started: startup.start,  # 3.1.3, 3.3.3
-        do.ChangeObject: requests.change_object,  # 3.1.7.1.1
-        do.PropagateChange: requests.propagate_service_change,  # 3.1.7.1.2
-        do.Nacked: requests.receive_nack,  # 3.3.7.8, 3.3.7.9
-        do.TakeOver: succession.take_over,
-        do.Resynchronize: sync.resynchronize,
-        do.NameAuthority: reported_numbers.name_authority,
-    }
-)
+_EVENTS: Final[Mapping[type[Any], Callable[[ReplicaState, Any], Job[None] | None]]] = {
+    do.Started: startup.start,  # 3.1.3, 3.3.3
+    do.ChangeObject: requests.change_object,  # 3.1.7.1.1
+    do.PropagateChange: requests.propagate_service_change,  # 3.1.7.1.2
+    do.Nacked: requests.receive_nack,  # 3.3.7.8, 3.3.7.9
+    do.TakeOver: succession.take_over,
+    do.Resynchronize: sync.resynchronize,
+    do.NameAuthority: reported_numbers.name_authority,
+}
 """Handler of each other type of event."""
-_INTERNAL_EVENTS: Final[Mapping[type[InternalEvent], Callable[[ReplicaState, Any], Job[None]]]] = (
-    MappingProxyType(
-        {
-            ObjectsChanged: topology.on_objects_changed,  # 3.1.7.2.3
-            SuccessorNamed: succession.on_successor_named,  # decision R38
-            HandoverFailed: server_roles.on_handover_failed,
-            AuthorityChanged: topology.on_authority_changed,
-        }
-    )
-)
+_INTERNAL_EVENTS: Final[Mapping[type[InternalEvent], Callable[[ReplicaState, Any], Job[None]]]] = {
+    ObjectsChanged: topology.on_objects_changed,  # 3.1.7.2.3
+    SuccessorNamed: succession.on_successor_named,  # decision R38
+    HandoverFailed: server_roles.on_handover_failed,
+    AuthorityChanged: topology.on_authority_changed,
+}
 """Handler of each type of internal event."""
-_TIMERS: Final[Mapping[TimerPurpose, Callable[[ReplicaState, str], Job[None] | None]]] = MappingProxyType(
-    {
-        TimerPurpose.START: directory_failures.on_start_timer,
-        TimerPurpose.AGAIN: directory_failures.on_again_timer,  # decisions R83, R103
-        TimerPurpose.PROPAGATE: propagation.on_timer,  # 3.3.6.1
-        TimerPurpose.BSC_ACK: purging.on_bsc_ack_timer,  # 3.3.6.2
-        TimerPurpose.SYNC: sync.on_timer,
-        TimerPurpose.REQUEST: requests.on_request_timer,  # 3.3.7.1
-        TimerPurpose.FORGET: requests.on_forget_timer,
-        TimerPurpose.QUIET: requests.on_quiet_timer,
-        TimerPurpose.CLAIM: server_roles.on_claim_timer,
-        TimerPurpose.FOREIGN: foreign.on_timer,  # decision R112
-    }
-)
+_TIMERS: Final[Mapping[TimerPurpose, Callable[[ReplicaState, str], Job[None] | None]]] = {
+    TimerPurpose.START: directory_failures.on_start_timer,
+    TimerPurpose.AGAIN: directory_failures.on_again_timer,  # decisions R83, R103
+    TimerPurpose.PROPAGATE: propagation.on_timer,  # 3.3.6.1
+    TimerPurpose.BSC_ACK: purging.on_bsc_ack_timer,  # 3.3.6.2
+    TimerPurpose.SYNC: sync.on_timer,
+    TimerPurpose.REQUEST: requests.on_request_timer,  # 3.3.7.1
+    TimerPurpose.FORGET: requests.on_forget_timer,
+    TimerPurpose.QUIET: requests.on_quiet_timer,
+    TimerPurpose.CLAIM: server_roles.on_claim_timer,
+    TimerPurpose.FOREIGN: foreign.on_timer,  # decision R112
+}
 """Handler of the timers of each purpose; it gets the key of the timer."""
 _AGAIN: Final = TimerFired(name=str(Timer(TimerPurpose.AGAIN)))
 _START: Final = TimerFired(name=str(Timer(TimerPurpose.START)))

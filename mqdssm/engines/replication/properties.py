@@ -1,7 +1,6 @@
 """Properties of objects and changes: identifiers, values, and estimated sizes on the wire."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from mqdssm.model.guid import Guid
@@ -18,9 +17,9 @@ from mqdssm.model.replication import Service
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.tables.properties import PROPERTY_TABLES
 
-IDENTIFIERS: Final[Mapping[ObjectType, Propid]] = MappingProxyType(
-    {one: table.identity for one, table in PROPERTY_TABLES.items() if one is not ObjectType.DELETED_OBJECT}
-)
+IDENTIFIERS: Final[Mapping[ObjectType, Propid]] = {
+    one: table.identity for one, table in PROPERTY_TABLES.items() if one is not ObjectType.DELETED_OBJECT
+}
 """Property that holds an object's GUID ([MS-MQDS] 3.1.4.21.3, decisions R11 and R20)."""
 SITE_TYPES: Final = frozenset({ObjectType.MACHINE, ObjectType.QUEUE})
 """Types of objects in site partitions; all others are in the enterprise's ([MC-MQDSRP] 1.3.1.2)."""

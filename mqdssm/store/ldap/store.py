@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Any, Final, Self
 
 from mqdssm.directory.filters import And, Equal, GreaterOrEqual, LessOrEqual, Not, Substrings
@@ -58,15 +58,13 @@ from mqdssm.tables.properties import PROPERTY_TABLES
 log = logging.getLogger(__name__)
 
 _DONE: Final = ops.Done()
-_DAMAGED: Final[Mapping[type[ops.Operation], ops.Result]] = MappingProxyType(
-    {
-        **dict.fromkeys(
-            (ops.CreateObject, ops.UpdateObject, ops.DeleteObject),
-            ops.ObjectOutcome(status=Hresult.MQ_ERROR_DS_ERROR),
-        ),
-        ops.ApplyChanges: ops.Applied(count=0, status=Hresult.MQ_ERROR_DS_ERROR),
-    }
-)
+_DAMAGED: Final[Mapping[type[ops.Operation], ops.Result]] = {
+    **dict.fromkeys(
+        (ops.CreateObject, ops.UpdateObject, ops.DeleteObject),
+        ops.ObjectOutcome(status=Hresult.MQ_ERROR_DS_ERROR),
+    ),
+    ops.ApplyChanges: ops.Applied(count=0, status=Hresult.MQ_ERROR_DS_ERROR),
+}
 """Results of changes of a damaged entry (decision R83); other operations are given up."""
 _TOMBSTONES_AT_ONCE: Final = 256
 _NO_SUCH_OBJECT: Final = 32

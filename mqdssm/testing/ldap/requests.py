@@ -3,51 +3,44 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Final
 
 from mqdssm.directory import filters, requests, responses
 from mqdssm.directory.ber import BOOLEAN, ENUMERATED, OCTET_STRING, SEQUENCE, SET, BerReader
 from mqdssm.errors import DecodeError
 
-NAMES: Final[Mapping[int, str]] = MappingProxyType(
-    {
-        requests.BIND_REQUEST: "bind",
-        requests.UNBIND_REQUEST: "unbind",
-        requests.SEARCH_REQUEST: "search",
-        requests.MODIFY_REQUEST: "modify",
-        requests.ADD_REQUEST: "add",
-        requests.DELETE_REQUEST: "delete",
-        requests.MODIFY_DN_REQUEST: "modify_dn",
-        requests.COMPARE_REQUEST: "compare",
-        requests.ABANDON_REQUEST: "abandon",
-        requests.EXTENDED_REQUEST: "extended",
-    }
-)
-ANSWERS: Final[Mapping[int, int]] = MappingProxyType(
-    {
-        requests.BIND_REQUEST: responses.BIND_RESPONSE,
-        requests.SEARCH_REQUEST: responses.SEARCH_DONE,
-        requests.MODIFY_REQUEST: responses.MODIFY_RESPONSE,
-        requests.ADD_REQUEST: responses.ADD_RESPONSE,
-        requests.DELETE_REQUEST: responses.DELETE_RESPONSE,
-        requests.MODIFY_DN_REQUEST: responses.MODIFY_DN_RESPONSE,
-        requests.COMPARE_REQUEST: responses.COMPARE_RESPONSE,
-        requests.EXTENDED_REQUEST: responses.EXTENDED_RESPONSE,
-    }
-)
+NAMES: Final[Mapping[int, str]] = {
+    requests.BIND_REQUEST: "bind",
+    requests.UNBIND_REQUEST: "unbind",
+    requests.SEARCH_REQUEST: "search",
+    requests.MODIFY_REQUEST: "modify",
+    requests.ADD_REQUEST: "add",
+    requests.DELETE_REQUEST: "delete",
+    requests.MODIFY_DN_REQUEST: "modify_dn",
+    requests.COMPARE_REQUEST: "compare",
+    requests.ABANDON_REQUEST: "abandon",
+    requests.EXTENDED_REQUEST: "extended",
+}
+ANSWERS: Final[Mapping[int, int]] = {
+    requests.BIND_REQUEST: responses.BIND_RESPONSE,
+    requests.SEARCH_REQUEST: responses.SEARCH_DONE,
+    requests.MODIFY_REQUEST: responses.MODIFY_RESPONSE,
+    requests.ADD_REQUEST: responses.ADD_RESPONSE,
+    requests.DELETE_REQUEST: responses.DELETE_RESPONSE,
+    requests.MODIFY_DN_REQUEST: responses.MODIFY_DN_RESPONSE,
+    requests.COMPARE_REQUEST: responses.COMPARE_RESPONSE,
+    requests.EXTENDED_REQUEST: responses.EXTENDED_RESPONSE,
+}
 """Tag of the answer to a request; unbind and abandon have none."""
 WRITES: Final = frozenset(
     {requests.MODIFY_REQUEST, requests.ADD_REQUEST, requests.DELETE_REQUEST, requests.MODIFY_DN_REQUEST}
 )
 """Tags of the requests that change entries."""
 
-_COMPARISONS: Final[Mapping[int, Callable[[str, bytes], filters.LdapFilter]]] = MappingProxyType(
-    {
-        filters.TAGS[one]: one
-        for one in (filters.Equal, filters.GreaterOrEqual, filters.LessOrEqual, filters.Approx)
-    }
-)
+_COMPARISONS: Final[Mapping[int, Callable[[str, bytes], filters.LdapFilter]]] = {
+    filters.TAGS[one]: one
+    for one in (filters.Equal, filters.GreaterOrEqual, filters.LessOrEqual, filters.Approx)
+}
 _KEPT: Final = 2048
 _MESSAGE: Final = "[RFC4511] 4.1.1"
 _FILTER: Final = "[RFC4511] 4.5.1.7"
@@ -230,21 +223,17 @@ def _read_end(message: responses.MessageBounds, reader: BerReader, controls: _Co
     return LdapRequest(message.id, message.tag, controls=controls, abandoned=abandoned)
 
 
-_READERS: Final[Mapping[int, Callable[[responses.MessageBounds, BerReader, _Controls], LdapRequest]]] = (
-    MappingProxyType(
-        {
-            requests.BIND_REQUEST: _read_bind,
-            requests.UNBIND_REQUEST: _read_end,
-            requests.MODIFY_REQUEST: _read_modify,
-            requests.ADD_REQUEST: _read_add,
-            requests.DELETE_REQUEST: _read_delete,
-            requests.MODIFY_DN_REQUEST: _read_rename,
-            requests.COMPARE_REQUEST: _read_compare,
-            requests.ABANDON_REQUEST: _read_end,
-            requests.EXTENDED_REQUEST: _read_extended,
-        }
-    )
-)
+_READERS: Final[Mapping[int, Callable[[responses.MessageBounds, BerReader, _Controls], LdapRequest]]] = {
+    requests.BIND_REQUEST: _read_bind,
+    requests.UNBIND_REQUEST: _read_end,
+    requests.MODIFY_REQUEST: _read_modify,
+    requests.ADD_REQUEST: _read_add,
+    requests.DELETE_REQUEST: _read_delete,
+    requests.MODIFY_DN_REQUEST: _read_rename,
+    requests.COMPARE_REQUEST: _read_compare,
+    requests.ABANDON_REQUEST: _read_end,
+    requests.EXTENDED_REQUEST: _read_extended,
+}
 
 
 @lru_cache(maxsize=_KEPT)
