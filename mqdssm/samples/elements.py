@@ -10,6 +10,7 @@ from mqdssm.samples.certificates import certificate, encryption_keys, sign_certi
 from mqdssm.samples.plan import EnterprisePlan, MachineRole
 from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.tables.ldif import base_tree_entries
+from mqdssm.wire.masks import EnterpriseAccess, SiteAccess
 
 FIRST_TIME: Final = 852_076_800  # 1997-01-01, the year of MSMQ 1.0
 CREATED_WITHIN_S: Final = 15 * 365 * 86_400
@@ -49,7 +50,7 @@ def enterprise(plan: EnterprisePlan, identifier: UUID | None = None) -> Enterpri
         "weakened_security": False,
         "default_time_to_live": 345_600,
         "old_directory": False,
-        "security": security.enterprise_security(plan),
+        "security": security.public_security(plan, EnterpriseAccess),
     }
     return Enterprise.from_directory(values)
 
@@ -69,7 +70,7 @@ def site(plan: EnterprisePlan, number: int) -> Site:
         "inter_site_replication_interval": rng.of((10, 10, 30, 60)),
         "foreign_site": plan.is_foreign(number),
         "migrated_from_msmq10": rng.one_in(4),
-        "security": security.site_security(plan),
+        "security": security.public_security(plan, SiteAccess),
     }
     return Site.from_directory(values)
 

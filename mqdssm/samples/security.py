@@ -18,24 +18,11 @@ def descriptor(owner: Sid | None, aces: Iterable[Ace] | None, group: Sid | None 
     return bytes(SecurityDescriptor.build(owner=owner, group=group, dacl=aces))
 
 
-def enterprise_security(plan: EnterprisePlan) -> bytes:
-    """Make the enterprise's descriptor: everyone may read, administrators have all rights."""
+def public_security(plan: EnterprisePlan, rights: type[EnterpriseAccess | SiteAccess]) -> bytes:
+    """Make the descriptor of an enterprise or a site: everyone may read, administrators have all rights."""
     admins = plan.sid(DOMAIN_ADMINS_RID)
-    return descriptor(
-        admins,
-        [allow(EVERYONE, EnterpriseAccess.GENERIC_READ), allow(admins, EnterpriseAccess.GENERIC_ALL)],
-        plan.sid(DOMAIN_USERS_RID),
-    )
-
-
-def site_security(plan: EnterprisePlan) -> bytes:
-    """Make a site's descriptor: everyone may read, administrators have all rights."""
-    admins = plan.sid(DOMAIN_ADMINS_RID)
-    return descriptor(
-        admins,
-        [allow(EVERYONE, SiteAccess.GENERIC_READ), allow(admins, SiteAccess.GENERIC_ALL)],
-        plan.sid(DOMAIN_USERS_RID),
-    )
+    aces = [allow(EVERYONE, rights.GENERIC_READ), allow(admins, rights.GENERIC_ALL)]
+    return descriptor(admins, aces, plan.sid(DOMAIN_USERS_RID))
 
 
 def machine_security(plan: EnterprisePlan, machine: int) -> bytes:

@@ -149,7 +149,7 @@ def _write_numbered(
         The outcome; its identifier is set if the object has the number. The status is then MQ_OK, or
         MQDS_NO_RSP_FROM_OWNER if a part of the change is still to be written.
     """
-    outcome = yield from perform(_write_operation(partition, request, number), ops.ObjectOutcome)
+    outcome = yield from perform(write_operation(partition.id, request, number), ops.ObjectOutcome)
     if outcome.status not in TEMPORARY_STATUSES:
         return outcome
     return (yield from check_failed_write(server, partition, request, number, outcome.status))
@@ -242,14 +242,15 @@ def _as_change(
     )
 
 
-def _write_operation(partition: Partition, request: ChangeRequest, number: SequenceNumber) -> ops.Operation:
+def write_operation(partition_id: Guid, request: ChangeRequest, number: SequenceNumber) -> ops.Operation:
+    """Return the operation that writes a change under a number."""
     match request.command:
         case Command.CREATE:
             return ops.CreateObject(
                 object_type=request.object_type,
                 path_name=request.path_name,
                 properties=request.properties,
-                partition_id=partition.id,
+                partition_id=partition_id,
                 seq_number=number,
             )
         case Command.DELETE:
@@ -258,7 +259,7 @@ def _write_operation(partition: Partition, request: ChangeRequest, number: Seque
                 path_name=request.path_name,
                 identifier=request.identifier,
                 scope=request.scope,
-                partition_id=partition.id,
+                partition_id=partition_id,
                 seq_number=number,
             )
         case _:
@@ -267,7 +268,7 @@ def _write_operation(partition: Partition, request: ChangeRequest, number: Seque
                 path_name=request.path_name,
                 identifier=request.identifier,
                 properties=request.properties,
-                partition_id=partition.id,
+                partition_id=partition_id,
                 seq_number=number,
             )
 

@@ -242,8 +242,11 @@ class LdapStore:
         )
         graves = readable(self._reader.find(wanted))
         for some in split_into_batches(graves, _TOMBSTONES_AT_ONCE):
-            again = [one for row, grave in enumerate(some) if (one := _deletion(row, grave)) is not None]
-            _, failed, _ = self._applier.apply([_at(row, one) for row, one in enumerate(again)])
+            again: list[PlannedChange] = []
+            for grave in some:
+                if grave.identifier is not None and grave.numbers is not None:
+                    again.append(_deletion(len(again), grave.identifier, grave.numbers))
+            _, failed, _ = self._applier.apply(again)
             status = failed or status
         return status
 
@@ -416,43 +419,40 @@ def _all_wanted(changes: Sequence[DirectoryChange]) -> tuple[list[PlannedChange]
     """Return the planned changes up to the first that is not valid, and the status of that one."""
     wanted: list[PlannedChange] = []
     for change in changes:
-        one = _wanted(len(wanted), change)
-        if isinstance(one, Hresult):
-            return wanted, one
-        wanted.append(one)
+        concern = _subject_of(change)
+        if isinstance(concern, Hresult):
+            return wanted, concern
+        wanted.append(
+            PlannedChange(
+                row=len(wanted),
+                command=Command(change.command),
+                concern=concern,
+                numbers=Numbering(change.partition_id, change.seq_number),
+                scope=rules.scope_said(change.get(Propid.D_SCOPE)),
+            )
+        )
     return wanted, None
 
 
-def _wanted(row: int, change: DirectoryChange) -> PlannedChange | Hresult:
-    numbers = Numbering(change.partition_id, change.seq_number)
-    command = Command(change.command)
-    if command is Command.DELETE:
+def _subject_of(change: DirectoryChange) -> ChangeSubject | Hresult:
+    """Return what a change concerns, or the status of a change that is not valid."""
+    if change.command == Command.DELETE:
         kind = rules.type_said(change.get(Propid.D_OBJTYPE))
-        concern = ChangeSubject(kind, change.guid_identifier, change.path_name, {})
-        scope = rules.scope_said(change.get(Propid.D_SCOPE))
-        return PlannedChange(row=row, command=command, concern=concern, numbers=numbers, scope=scope)
+        return ChangeSubject(kind, change.guid_identifier, change.path_name, {})
     object_type = change.object_type
     if object_type is None or object_type not in DEFAULTS:
         return Hresult.MQDS_WRONG_OBJ_TYPE
-    if command is Command.UPDATE:
+    if change.command == Command.UPDATE:
         properties = rules.kept(object_type, change.properties)
-        concern = ChangeSubject(object_type, change.guid_identifier, change.path_name, properties)
-        return PlannedChange(row=row, command=command, concern=concern, numbers=numbers)
+        return ChangeSubject(object_type, change.guid_identifier, change.path_name, properties)
     identifier = change.guid_identifier or rules.identifier_in(object_type, change.properties)
     if identifier is None:
         return Hresult.MQ_ERROR_PROPERTY
     whole = rules.whole(object_type, change.path_name, change.properties)
-    concern = ChangeSubject(object_type, identifier, None, whole)
-    return PlannedChange(row=row, command=command, concern=concern, numbers=numbers)
+    return ChangeSubject(object_type, identifier, None, whole)
 
 
-def _deletion(row: int, grave: StoredEntry) -> PlannedChange | None:
-    """Return the deletion that left a tombstone; None if the tombstone has no number or GUID."""
-    if grave.numbers is None or grave.identifier is None:
-        return None
-    concern = ChangeSubject(ObjectType.DELETED_OBJECT, grave.identifier, None, {})
-    return PlannedChange(row=row, command=Command.DELETE, concern=concern, numbers=grave.numbers)
-
-
-def _at(row: int, wanted: PlannedChange) -> PlannedChange:
-    return PlannedChange(row=row, command=wanted.command, concern=wanted.concern, numbers=wanted.numbers)
+def _deletion(row: int, identifier: Guid, numbers: Numbering) -> PlannedChange:
+    """Return the deletion that left a tombstone."""
+    concern = ChangeSubject(ObjectType.DELETED_OBJECT, identifier, None, {})
+    return PlannedChange(row=row, command=Command.DELETE, concern=concern, numbers=numbers)

@@ -1,9 +1,9 @@
 """Decoding of LDAP requests, for a server ([RFC4511] 4); the product only encodes them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from mqdssm.directory import filters, requests, responses
 from mqdssm.directory.ber import BOOLEAN, ENUMERATED, OCTET_STRING, SEQUENCE, SET, BerReader
@@ -107,22 +107,38 @@ def decode_request(buffer: bytes, message: responses.MessageBounds) -> LdapReque
     Raises:
         DecodeError: it is none.
     """
+    content = buffer[message.start : message.end]
     reader = BerReader(buffer, message.start, message.end)
     controls = _controls_in(buffer[message.end : message.stop])
-    if message.tag == requests.SEARCH_REQUEST:
-        base, search = _search_in(buffer[message.start : message.end])
-        return LdapRequest(message.id, message.tag, base, controls, search)
-    read = _READERS.get(message.tag)
-    if read is None:
-        raise DecodeError(_MESSAGE, "protocolOp", message.start, f"tag 0x{message.tag:02x} is no request")
-    return read(message, reader, controls)
-
-
-_Controls = tuple[requests.LdapControl, ...]
+    given: dict[str, Any]
+    match message.tag:
+        case requests.SEARCH_REQUEST:
+            base, search = _search_in(content)
+            given = {"dn": base, "search": search}
+        case requests.ADD_REQUEST:
+            given = {"dn": reader.name("entry"), "attributes": _read_attributes(reader)}
+        case requests.MODIFY_REQUEST:
+            given = {"dn": reader.name("object"), "changes": tuple(_read_changes(reader))}
+        case requests.DELETE_REQUEST:
+            given = {"dn": content.decode()}
+        case requests.MODIFY_DN_REQUEST:
+            given = _read_rename(reader)
+        case requests.COMPARE_REQUEST:
+            given = {"dn": reader.name("entry")}
+        case requests.BIND_REQUEST:
+            reader.integer("version")
+            given = {"dn": reader.name("name"), "simple_bind": reader.at(requests.SIMPLE_TAG)}
+        case requests.EXTENDED_REQUEST:
+            given = {"dn": reader.name("requestName", requests.REQUEST_NAME_TAG)}
+        case requests.UNBIND_REQUEST | requests.ABANDON_REQUEST:
+            given = {"abandoned": int.from_bytes(content, "big")}
+        case tag:
+            raise DecodeError(_MESSAGE, "protocolOp", message.start, f"tag 0x{tag:02x} is no request")
+    return LdapRequest(message.id, message.tag, controls=controls, **given)
 
 
 @lru_cache(maxsize=_KEPT)
-def _controls_in(octets: bytes) -> _Controls:
+def _controls_in(octets: bytes) -> tuple[requests.LdapControl, ...]:
     return responses.decode_controls(octets, 0, len(octets))
 
 
@@ -148,25 +164,21 @@ def _search_in(octets: bytes) -> tuple[str, SearchRequest]:
     )
 
 
-def _read_add(message: responses.MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
-    dn = reader.name("entry")
-    found: dict[str, list[bytes]] = {}
+def _read_attributes(reader: BerReader) -> dict[str, list[bytes]]:
+    attributes: dict[str, list[bytes]] = {}
     listed = reader.enter(SEQUENCE, "attributes")
     while listed.more():
         name, values = _read_attribute(listed)
-        found.setdefault(name.lower(), []).extend(values)
-    return LdapRequest(message.id, message.tag, dn, controls, attributes=found)
+        attributes.setdefault(name.lower(), []).extend(values)
+    return attributes
 
 
-def _read_modify(message: responses.MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
-    dn = reader.name("object")
+def _read_changes(reader: BerReader) -> Iterator[requests.Modification]:
     listed = reader.enter(SEQUENCE, "changes")
-    changes = []
     while listed.more():
-        one = listed.enter(SEQUENCE, "change")
-        kind = requests.ChangeType(one.integer("operation", ENUMERATED))
-        changes.append(requests.Modification(kind, *_read_attribute(one)))
-    return LdapRequest(message.id, message.tag, dn, controls, changes=tuple(changes))
+        change = listed.enter(SEQUENCE, "change")
+        kind = requests.ChangeType(change.integer("operation", ENUMERATED))
+        yield requests.Modification(kind, *_read_attribute(change))
 
 
 def _read_attribute(reader: BerReader) -> tuple[str, list[bytes]]:
@@ -178,62 +190,12 @@ def _read_attribute(reader: BerReader) -> tuple[str, list[bytes]]:
     return name, found
 
 
-def _read_rename(message: responses.MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
-    dn, new_rdn = reader.name("entry"), reader.name("newrdn")
-    deletes = reader.boolean("deleteoldrdn", BOOLEAN)
-    superior = (
-        reader.name("newSuperior", requests.NEW_SUPERIOR_TAG)
-        if reader.at(requests.NEW_SUPERIOR_TAG)
-        else None
-    )
-    return LdapRequest(
-        message.id,
-        message.tag,
-        dn,
-        controls,
-        new_rdn=new_rdn,
-        deletes_old_rdn=deletes,
-        new_superior=superior,
-    )
-
-
-def _read_delete(message: responses.MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
-    dn = reader.buffer[message.start : message.end].decode()
-    return LdapRequest(message.id, message.tag, dn, controls)
-
-
-def _read_compare(message: responses.MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
-    return LdapRequest(message.id, message.tag, reader.name("entry"), controls)
-
-
-def _read_bind(message: responses.MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
-    reader.integer("version")
-    user = reader.name("name")
-    return LdapRequest(message.id, message.tag, user, controls, simple_bind=reader.at(requests.SIMPLE_TAG))
-
-
-def _read_extended(message: responses.MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
-    return LdapRequest(
-        message.id, message.tag, reader.name("requestName", requests.REQUEST_NAME_TAG), controls
-    )
-
-
-def _read_end(message: responses.MessageBounds, reader: BerReader, controls: _Controls) -> LdapRequest:
-    abandoned = int.from_bytes(reader.buffer[message.start : message.end], "big")
-    return LdapRequest(message.id, message.tag, controls=controls, abandoned=abandoned)
-
-
-_READERS: Final[Mapping[int, Callable[[responses.MessageBounds, BerReader, _Controls], LdapRequest]]] = {
-    requests.BIND_REQUEST: _read_bind,
-    requests.UNBIND_REQUEST: _read_end,
-    requests.MODIFY_REQUEST: _read_modify,
-    requests.ADD_REQUEST: _read_add,
-    requests.DELETE_REQUEST: _read_delete,
-    requests.MODIFY_DN_REQUEST: _read_rename,
-    requests.COMPARE_REQUEST: _read_compare,
-    requests.ABANDON_REQUEST: _read_end,
-    requests.EXTENDED_REQUEST: _read_extended,
-}
+def _read_rename(reader: BerReader) -> dict[str, Any]:
+    given: dict[str, Any] = {"dn": reader.name("entry"), "new_rdn": reader.name("newrdn")}
+    given["deletes_old_rdn"] = reader.boolean("deleteoldrdn", BOOLEAN)
+    if reader.at(requests.NEW_SUPERIOR_TAG):
+        given["new_superior"] = reader.name("newSuperior", requests.NEW_SUPERIOR_TAG)
+    return given
 
 
 @lru_cache(maxsize=_KEPT)

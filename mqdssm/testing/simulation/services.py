@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Final
 
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.actions import ChangeObject, PropagateChange
-from mqdssm.engines.replication.authority import TEMPORARY_STATUSES
+from mqdssm.engines.replication.authority import TEMPORARY_STATUSES, write_operation
+from mqdssm.engines.replication.change_request import ChangeRequest
+from mqdssm.engines.replication.properties import with_identifier
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import Command, Scope
+from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.samples.seeded_random import SeededRandom
-from mqdssm.testing.simulation.ledger import IDENTIFIERS, PartitionLedger
+from mqdssm.testing.simulation.ledger import PartitionLedger
 from mqdssm.testing.simulation.requests import ClientRequest
 from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.world import World
@@ -95,7 +97,7 @@ class Services:
     ) -> None:
         world = self._world
         world.book.ask(ClientRequest(asked, server.index, server.life, world.schedule.now))
-        outcome = server.write(_operation(asked, identifier, number))
+        outcome = server.write(write_operation(asked.partition_id, _request(asked, identifier), number))
         status = outcome.status if isinstance(outcome, ops.ObjectOutcome) else Hresult.MQ_ERROR
         if status not in TEMPORARY_STATUSES and status != Hresult.MQ_OK:
             world.book.told(asked.request, int(status), world.schedule.now)
@@ -116,31 +118,14 @@ class Services:
         server.step(told)
 
 
-def _operation(asked: ChangeObject, identifier: Guid, number: SequenceNumber) -> ops.Operation:
-    match asked.command:
-        case Command.CREATE:
-            return ops.CreateObject(
-                object_type=asked.object_type,
-                path_name=asked.path_name,
-                properties=(*asked.properties, (IDENTIFIERS[asked.object_type], identifier)),
-                partition_id=asked.partition_id,
-                seq_number=number,
-            )
-        case Command.DELETE:
-            return ops.DeleteObject(
-                object_type=asked.object_type,
-                path_name=None,
-                identifier=identifier,
-                scope=Scope.ENTERPRISE,
-                partition_id=asked.partition_id,
-                seq_number=number,
-            )
-        case _:
-            return ops.UpdateObject(
-                object_type=asked.object_type,
-                path_name=None,
-                identifier=identifier,
-                properties=asked.properties,
-                partition_id=asked.partition_id,
-                seq_number=number,
-            )
+def _request(asked: ChangeObject, identifier: Guid) -> ChangeRequest:
+    properties = asked.properties
+    if asked.command is Command.CREATE:
+        properties = with_identifier(asked.object_type, identifier, properties)
+    return ChangeRequest(
+        command=asked.command,
+        object_type=asked.object_type,
+        path_name=asked.path_name,
+        identifier=identifier,
+        properties=properties,
+    )
