@@ -13,21 +13,22 @@ from typing import Final
 from benchmarks.harness import FOLDER, Goal, Outcome, rounded
 
 TRIED: Final = FOLDER / "tried.txt"
-"""What was tried, kept by hand: the end of the page, no page of its own."""
+"""End of the page: the experiments, written by hand."""
 
 _HEAD: Final = """# Performance
 
-Written by `make bench` together with `benchmarks/results.json`; do not edit. Absolute numbers depend on the
-machine, the ratios much less.
+This page compares the speed of mqdssm with that of other programs. `make bench` writes it, together with
+`benchmarks/results.json`; do not edit it. The absolute numbers depend on the machine, the ratios much less.
 
 | row | measured | ours | yardstick | theirs | ratio | goal | runs | |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 """
 _METHOD: Final = """
-A ratio is that of the medians; both sides run in turn, on the same slapd, over the same kind of connection,
-in the same run. In brackets: the smallest and the largest ratio of a pair of neighbouring runs. Speed ratios
-are ours by theirs, "at least"; ratios of time and requests are "at most".
-ldap3 is used as fast as it gets (`get_info=NONE`, `check_names=False`).
+"ours" is mqdssm, and "yardstick" is the program that it is compared with. Both run in turn, on the same
+slapd, over the same kind of connection, in the same run. The ratio is the ratio of the medians. The brackets
+have the smallest and the largest ratio of two neighbouring runs. A ratio of speeds is ours divided by
+theirs, with a goal "at least" (≥). Ratios of times and requests have a goal "at most" (≤).
+ldap3 runs with its fastest options (`get_info=NONE`, `check_names=False`).
 """
 
 
@@ -84,7 +85,7 @@ def again(page: str, outcomes: Sequence[Outcome]) -> str:
     """
     head, _, rest = page.partition("\n## Machine\n")
     for one in outcomes:
-        head = _with_line(head, f"| {one.goal.name} | ", table_row(one), "\n\nA ratio is")
+        head = _with_line(head, f"| {one.goal.name} | ", table_row(one), '\n\n"ours" is')
         begin = f"* [{one.goal.name}]: "
         if one.remark:
             head = _with_line(head, begin, f"{begin}{one.remark}.", "")

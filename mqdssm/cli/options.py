@@ -117,7 +117,12 @@ class GivenOptions:
     ] = None
     naming_context: Annotated[
         str | None,
-        _option("--naming-context", "Container of the computers. Default: the root of the directory.", "DN"),
+        _option(
+            "--naming-context",
+            "Base DN of computers, queues and users. Default: the root of the directory. "
+            "MQDSSM_NAMING_CONTEXT.",
+            "DN",
+        ),
     ] = None
     forest: Annotated[
         bool,
@@ -138,13 +143,17 @@ class GivenOptions:
     read_only: Annotated[bool, _option("--read-only", "Refuse every change. MQDSSM_READ_ONLY.")] = False
     allow_clear_text: Annotated[
         bool,
-        _option("--allow-clear-text", "Allow a password to be sent to another machine without encryption."),
+        _option(
+            "--allow-clear-text",
+            "Allow a password to be sent to another machine without encryption. MQDSSM_ALLOW_CLEAR_TEXT.",
+        ),
     ] = False
     allow_replicated: Annotated[
         bool,
         _option(
             "--allow-replicated",
-            "Allow changes in the directory of a replicating server. Its replicas will then differ.",
+            "Allow changes in the directory of a replicating server. Its replicas will then "
+            "differ. MQDSSM_ALLOW_REPLICATED.",
         ),
     ] = False
     spark_master: Annotated[

@@ -44,35 +44,35 @@ def _write_rights_page() -> str:
     return f"""{HEAD}
 # Rights that events need
 
-On Active Directory, by [MS-MQDSSM] 5.1; masks are those of [MS-ADTS] 5.1.3.2.
-`tests/servers/test_ad_rights.py` gives an account exactly these rights on a domain controller and takes
-away one after the other. What is missing is named by the error's hint, and `mqdssm doctor` tells
-beforehand what the user who is logged in may do.
+This page lists the rights that each event needs on Active Directory, by [MS-MQDSSM] 5.1. The masks are those
+of [MS-ADTS] 5.1.3.2. `tests/servers/test_ad_rights.py` gives an account exactly these rights on a domain
+controller, and removes one after the other. If a right is missing, the hint of the error names it.
+`mqdssm doctor` shows the rights of a user in advance.
 
-What `mqdssm doctor` judges is an event on **one object of each class**, named in its answer: the first
+`mqdssm doctor` checks each event on **one object of each class**, and names the object: the first
 queue that it finds, its queue manager, its computer, the objects of that computer in a site, the first
 routing link, alias and group, and the user's own account. `--at web01` or `--at web01\\orders` chooses
-another computer or queue. Rights on other objects may differ. It reads what a domain controller computes
-(`allowedChildClassesEffective`, `allowedAttributesEffective`, `sDRightsEffective`), and for reading and
-deleting the access control lists; nothing is tried. *May write* means every attribute that the event can
-write, and *may read* every attribute that elements are made of.
+another computer or queue. Rights on other objects may differ. `doctor` reads attributes that the domain
+controller computes (`allowedChildClassesEffective`, `allowedAttributesEffective`, `sDRightsEffective`). For
+reading and deleting it reads access control lists. It changes nothing. *May write* means all attributes that
+the event can write, and *may read* all attributes of the elements.
 
-* *for class*: it is enough to grant the right for that class of children; its schemaIDGUID is in the
-  hint.
-* *one of*: one of the rows of the event that say so is enough, as in [MS-ADTS] 3.1.1.5.5.3; [MS-MQDSSM]
-  5.1 asks for both, and prints RIGHT_DS_CREATE_CHILD for one of them in 5.1.1.
-* Of RIGHT_GENERIC_READ the bit {READ.decides:#x} (read property) decides, and {int(AdRight.LIST_CHILDREN):#x}
-  (list children) on the parent whether the object is found at all; of RIGHT_GENERIC_WRITE the bit
-  {WRITE.decides:#x} (write property), which may be granted for single attributes. An object that a user
-  may not read is answered as one that does not exist.
-* Every event has to find its object first: read rights on the way to it, which authenticated users have
-  unless somebody took them away. After a create, the new object's GUID is read (3.1.6.12).
-* Who makes the objects `CN=Servers` and `server` (decision M6) gets no right to create below them by
-  that: grant the three rights on the site so that they are inherited (`CI`).
+* *for class*: the right is only needed for children of that class. The hint of the error has its
+  schemaIDGUID.
+* *one of*: one of these rows of the event is enough, by [MS-ADTS] 3.1.1.5.5.3. [MS-MQDSSM]
+  5.1 requires both, and prints RIGHT_DS_CREATE_CHILD for one of them in 5.1.1.
+* For RIGHT_GENERIC_READ, the bit {READ.decides:#x} (read property) is necessary. The bit
+  {int(AdRight.LIST_CHILDREN):#x} (list children) on the parent is necessary to find the object. For
+  RIGHT_GENERIC_WRITE, the bit {WRITE.decides:#x} (write property) is necessary; it may be granted for single
+  attributes. If a user may not read an object, the server reports that it does not exist.
+* Every event must find its object first, so it needs read rights on the parent entries. Authenticated users
+  have them by default. After a create, the GUID of the new object is read (3.1.6.12).
+* A user who creates the objects `CN=Servers` and `server` (decision M6) does not get the right to create
+  objects below them. Grant the three rights on the site so that they are inherited (`CI`).
 
-{"".join(f"{part}{chr(10)}" for part in parts)}## An identifier that the object brings along
+{"".join(f"{part}{chr(10)}" for part in parts)}## Creating objects with a given GUID
 
-A domain controller of Windows takes an objectGUID from a client only if fSpecifyGUIDOnAdd is set (the
+A Windows domain controller accepts an objectGUID from a client only if fSpecifyGUIDOnAdd is set (the
 11th character of `dSHeuristics` of `CN=Directory Service,CN=Windows NT,CN=Services` in the configuration
 is 1) and the user has RIGHT_DS_CONTROL_ACCESS (0x100) for the extended right Add-GUID (`{ADD_GUID}`) on
 the head of the naming context ([MS-ADTS] 3.1.1.5.2.2, decision M37).
@@ -99,34 +99,36 @@ def _write_replication_page() -> str:
     """Return the page of the replication store (decisions R26 and R27)."""
     types = "\n".join(map(_write_type_section, PROPERTY_TABLES.values()))
     return f"""{HEAD}
-# What replication keeps
+# Attributes of replication
 
-The replication store keeps the objects of MQIS where the adapter keeps them, in the same entries; what MQIS
-knows and [MS-MQDSSM] does not stands in attributes of ours beside. `ldif/mqis.schema` and `ldif/mqis.ldif`
+The replication store uses the same entries as [MS-MQDSSM]. Properties of MQIS that [MS-MQDSSM] does not have
+are stored in additional attributes. `ldif/mqis.schema` and `ldif/mqis.ldif`
 define them, below the arc `{schema_attributes.OWN_ARC}`
 (UUID {schema_attributes.OWN_UUID}): attributes at `.3`, classes at `.4`.
-OpenLDAP only: on Active Directory they would be an extension of the schema.
+They are for OpenLDAP only: on Active Directory they would be an extension of the schema.
 
 ## Exact values
 
-Every property comes back bit for bit. Where the attribute could not give a value back, the entry holds it
-besides in `{EXACT}`: four bytes of PROPID, high byte first, and the value as [MS-MQCN] 2.2.3 writes it
-(decision R27). That is so for empty texts, octets and lists, which LDAP cannot store; booleans other than 0
-and 1; numbers that an enumeration does not know; lists of several values in an attribute without order;
-security descriptors and SIDs that are none; texts that UTF-8 cannot carry; and properties without an
-attribute, marked *{EXACT}* below.
+The store returns every property bit for bit. If the attribute cannot hold the exact value, the entry also has it
+in `{EXACT}`: four bytes of PROPID, high byte first, and the value in the encoding of [MS-MQCN] 2.2.3
+(decision R27). These values need it:
 
-These octets count as long as the attribute shows what belongs to them. When somebody has written the
-attribute since, with `mqdssm write` for instance, its value counts.
+* empty texts, octets and lists, which LDAP cannot store;
+* booleans other than 0 and 1, and numbers that are not in the enumeration;
+* lists of several values in an attribute without order;
+* invalid security descriptors and SIDs, and texts that are not valid in UTF-8;
+* properties without an attribute, marked *{EXACT}* below.
+
+The exact value is valid while the attribute still has the value that belongs to it. If a program has changed
+the attribute, for example `mqdssm write`, the value of the attribute is valid.
 
 ## Sequence numbers
 
 `{numbering.PARTITION}` (GUID), `{numbering.NUMBER}` (0 to 2^64-1, decimal) and `{numbering.BUCKET}` change
-together with the object, in one operation, and with them `{numbering.DIGEST}`, a digest of the replicated
-properties, by which a change of another program shows (decision R112). A bucket is the partition (16 bytes)
-and the number without its last {numbering.BUCKET_BITS} bits (8 bytes, high byte first). A range of numbers is
-asked for by its buckets,
-at most {numbering.SLICE_BUCKETS} in one search, and the numbers themselves (decision R26):
+together with the object, in one operation. So does `{numbering.DIGEST}`, a digest of the replicated
+properties: with it the store detects changes of other programs (decision R112). A bucket is the partition
+(16 bytes) and the number without its last {numbering.BUCKET_BITS} bits (8 bytes, high byte first). A search for a
+range of numbers names its buckets, at most {numbering.SLICE_BUCKETS} in one search, and the numbers (decision R26):
 
 ```
 (&(|({numbering.BUCKET}=…)({numbering.BUCKET}=…))({numbering.NUMBER}>=N)({numbering.NUMBER}<=M))
@@ -158,7 +160,7 @@ def _property_line(source: PropertyTable, row: PropertyRow) -> list[str]:
     besides += [reference.ldap for reference in source.references if reference.propid is row.propid]
     how = [_ROLES.get(row.role), row.carrier.about if row.carrier else None]
     if besides:
-        how.append(f"besides, for the adapter: {', '.join(f'`{name}`' for name in besides)}")
+        how.append(f"also, for [MS-MQDSSM]: {', '.join(f'`{name}`' for name in besides)}")
     return [
         row.propid.spec_name,
         str(int(row.propid)),

@@ -66,27 +66,28 @@ def _index() -> str:
     ]
     contents = "\n".join([*map(page_name, TABLES.values()), *_OTHER_PAGES, "rights", "replication"])
     return f"""{HEAD}
-# Where everything is kept
+# Tables of attributes
 
-Each attribute of the abstract model ([MS-MQDSSM] 3.1.6.20) has one row in `mqdssm/tables/`. The adapter, the
-schema files in `ldif/` and these pages are derived from the rows.
+These pages list the attributes of the abstract model ([MS-MQDSSM] 3.1.6.20), and the LDAP attributes that hold
+them. Each attribute has one row in `mqdssm/tables/`. The library, the schema files in `ldif/` and these pages are
+derived from the rows.
 
 {grid(["element", "LDAP class", "attributes"], lines)}
-Besides: [settings objects, aliases and groups](settings-and-aliases.md), the
+Other pages list [settings objects, aliases and groups](settings-and-aliases.md), the
 [schema](schema.md) with OIDs, syntaxes and ranges, the [result codes](results.md), the
-[rights](rights.md) that each event needs on Active Directory, and what [replication](replication.md)
-keeps of the objects of MQIS.
+[rights](rights.md) that each event needs on Active Directory, and the attributes of
+[replication](replication.md).
 
 Columns of the pages:
 
-* **events**: R can be read, C is stored by a create, W is changed by a write, F has an LDAP attribute to
-  filter by (filters on others are applied to the results, decision M17), S can be sorted by, N names the
-  object.
-* **unset**: what it means that the entry does not have the LDAP attribute. *error*: the object cannot be read
-  (GenericError). *unpopulated; error if asked by name*: decisions M26 and M41.
-* **PROPID**: its number in MSMQ's own protocols, if it has one of its own.
+* **events**: the operations that use the attribute. R: it can be read. C: a create stores it. W: a write changes
+  it. F: the server can filter by it (other filters are applied to the results, decision M17). S: it can be sorted
+  by. N: it is part of the object's name.
+* **unset**: the value if the entry does not have the LDAP attribute. *error*: the object cannot be read
+  (GenericError). *unpopulated; error if asked by name*: see decisions M26 and M41.
+* **PROPID**: its number in MSMQ's protocols, if it has one.
 
-Names are the specifications' own. `whenCreated` and `whenChanged` are read from `createTimestamp` (where
+The names are those of the specifications. `whenCreated` and `whenChanged` are read from `createTimestamp` (where
 `whenCreated` is not set) and `modifyTimestamp` on OpenLDAP; `distinguishedName` is the DN of the entry.
 
 ```{{toctree}}
@@ -113,7 +114,7 @@ def _write_element_page(table: ElementTable) -> str:
     ]
     unsupported = _format_names(sorted(table.unsupported))
     note = f"\nGenericError for: {unsupported} ([MS-MQDSSM] 3.1.6.20).\n" if unsupported else ""
-    title = f"# {table.name}\n\nKept in entries of class `{table.ldap_class}`."
+    title = f"# {table.name}\n\nStored in entries of class `{table.ldap_class}`. The [index](README.md) explains the columns."
     return f"{HEAD}\n{title}\n\n{grid(columns, lines)}{note}"
 
 
@@ -157,8 +158,8 @@ def _write_other_page() -> str:
 
 ## {SETTINGS_CLASS}
 
-One `CN={SETTINGS_NAME}` below the computer's server object in each site of a queue manager that is a
-routing, directory or supporting server ([MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.7.1.9):
+A queue manager that is a routing, directory or supporting server has a `CN={SETTINGS_NAME}` in each of its
+sites, below the server object of its computer ([MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.7.1.9). It has these attributes:
 
 {grid(["attribute", "copied from mSMQConfiguration", "syntax"], copied)}
 ## Queue aliases and distribution lists
@@ -175,16 +176,16 @@ def _write_schema_page() -> str:
     return f"""{HEAD}
 # Schema
 
-OIDs, syntaxes and ranges are Microsoft's. `{schema_classes.TOP}` and the attributes of the root DSE are ours,
-below the arc `{schema_attributes.OWN_ARC}` (UUID {schema_attributes.OWN_UUID}).
-`ldif/msmq.schema` and `ldif/msmq.ldif` define all but those that slapd or core.schema define already (marked
-*builtin*).
+OIDs, syntaxes and ranges are Microsoft's. Only `{schema_classes.TOP}` and the attributes of the root DSE belong to
+mqdssm: they are below the arc `{schema_attributes.OWN_ARC}`
+(UUID {schema_attributes.OWN_UUID}). slapd and core.schema define the attributes marked *builtin*;
+`ldif/msmq.schema` and `ldif/msmq.ldif` define all others.
 
 ## Classes
 
 {grid(["class", "OID", "below", "must", "may", "parents"], map(_class_line, classes))}
-Attributes in *italics*: Active Directory demands them but fills them in itself; on OpenLDAP they are
-optional. Active Directory has no `{schema_classes.TOP}`; its optional attributes are those of `top` there.
+Active Directory requires the attributes in *italics*, but sets them itself; on OpenLDAP they are
+optional. Active Directory has no `{schema_classes.TOP}`: the attributes of that class are attributes of `top`.
 
 ## Attributes
 
@@ -231,6 +232,6 @@ def _write_results_page() -> str:
     return f"""{HEAD}
 # LDAP result codes
 
-What [MS-MQDSSM] 2.2.6 makes of each; codes that are not listed here are GenericError too.
+The results of [MS-MQDSSM] 2.2.6 for the LDAP result codes. All other codes are GenericError.
 
 {grid(["code", "name", "DirectoryOperationResult"], lines)}"""

@@ -17,13 +17,13 @@ from mqdssm.pipeline.validate.rules.vocabulary import ALL
 
 _HEAD: Final = """# Rules of validation
 
-Generated from the declarations in `mqdssm/pipeline/validate/rules` by `make schema`.
-`mqdssm validate --list-rules` prints the same. How to run them, to switch some off and to add some:
-[validation.md](validation.md).
+This page lists all rules of the [validation](validation.md), which explains how to run them, to switch some
+off, and to add rules. `mqdssm validate --list-rules` prints the same list. `make schema` writes this page from the
+declarations in `mqdssm/pipeline/validate/rules`.
 
-*form*: **row** looks at one object, **unique** at all values of an attribute, **reference** at what an object
-refers to, **python** at values that SQL does not understand (each distinct one once), **graph** at all sites,
-links and servers together, **directory** at the server.
+The column *form* says what a rule examines. **row**: one object. **unique**: all values of an attribute.
+**reference**: the objects that an object refers to. **python**: values that SQL cannot examine, each distinct
+value once. **graph**: all sites, links and servers together. **directory**: the server.
 
 """
 
