@@ -109,8 +109,8 @@ They are for OpenLDAP only: on Active Directory they would be an extension of th
 
 ## Exact values
 
-The store returns every property bit for bit. If the attribute cannot hold the exact value, the entry also has it
-in `{EXACT}`: four bytes of PROPID, high byte first, and the value in the encoding of [MS-MQCN] 2.2.3
+The store returns every property bit for bit. If the attribute cannot hold the exact value, the entry also
+has it in `{EXACT}`: four bytes of PROPID, high byte first, and the value in the encoding of [MS-MQCN] 2.2.3
 (decision R27). These values need it:
 
 * empty texts, octets and lists, which LDAP cannot store;
@@ -127,8 +127,9 @@ the attribute, for example `mqdssm write`, the value of the attribute is valid.
 `{numbering.PARTITION}` (GUID), `{numbering.NUMBER}` (0 to 2^64-1, decimal) and `{numbering.BUCKET}` change
 together with the object, in one operation. So does `{numbering.DIGEST}`, a digest of the replicated
 properties: with it the store detects changes of other programs (decision R112). A bucket is the partition
-(16 bytes) and the number without its last {numbering.BUCKET_BITS} bits (8 bytes, high byte first). A search for a
-range of numbers names its buckets, at most {numbering.SLICE_BUCKETS} in one search, and the numbers (decision R26):
+(16 bytes) and the number without its last {numbering.BUCKET_BITS} bits (8 bytes, high byte first). A
+search for a range of numbers names its buckets, at most {numbering.SLICE_BUCKETS} in one search, and the
+numbers (decision R26):
 
 ```
 (&(|({numbering.BUCKET}=…)({numbering.BUCKET}=…))({numbering.NUMBER}>=N)({numbering.NUMBER}<=M))

@@ -68,9 +68,9 @@ def _index() -> str:
     return f"""{HEAD}
 # Tables of attributes
 
-These pages list the attributes of the abstract model ([MS-MQDSSM] 3.1.6.20), and the LDAP attributes that hold
-them. Each attribute has one row in `mqdssm/tables/`. The library, the schema files in `ldif/` and these pages are
-derived from the rows.
+These pages list the attributes of the abstract model ([MS-MQDSSM] 3.1.6.20), and the LDAP attributes that
+hold them. Each attribute has one row in `mqdssm/tables/`. The library, the schema files in `ldif/` and
+these pages are derived from the rows.
 
 {grid(["element", "LDAP class", "attributes"], lines)}
 Other pages list [settings objects, aliases and groups](settings-and-aliases.md), the
@@ -80,15 +80,16 @@ Other pages list [settings objects, aliases and groups](settings-and-aliases.md)
 
 Columns of the pages:
 
-* **events**: the operations that use the attribute. R: it can be read. C: a create stores it. W: a write changes
-  it. F: the server can filter by it (other filters are applied to the results, decision M17). S: it can be sorted
-  by. N: it is part of the object's name.
+* **events**: the operations that use the attribute. R: it can be read. C: a create stores it. W: a write
+  changes it. F: the server can filter by it (other filters are applied to the results, decision M17). S:
+  it can be sorted by. N: it is part of the object's name.
 * **unset**: the value if the entry does not have the LDAP attribute. *error*: the object cannot be read
   (GenericError). *unpopulated; error if asked by name*: see decisions M26 and M41.
 * **PROPID**: its number in MSMQ's protocols, if it has one.
 
-The names are those of the specifications. `whenCreated` and `whenChanged` are read from `createTimestamp` (where
-`whenCreated` is not set) and `modifyTimestamp` on OpenLDAP; `distinguishedName` is the DN of the entry.
+The names are those of the specifications. `whenCreated` and `whenChanged` are read from `createTimestamp`
+(where `whenCreated` is not set) and `modifyTimestamp` on OpenLDAP; `distinguishedName` is the DN of the
+entry.
 
 ```{{toctree}}
 :hidden:
@@ -114,7 +115,8 @@ def _write_element_page(table: ElementTable) -> str:
     ]
     unsupported = _format_names(sorted(table.unsupported))
     note = f"\nGenericError for: {unsupported} ([MS-MQDSSM] 3.1.6.20).\n" if unsupported else ""
-    title = f"# {table.name}\n\nStored in entries of class `{table.ldap_class}`. The [index](README.md) explains the columns."
+    stored = f"Stored in entries of class `{table.ldap_class}`. The [index](README.md) explains the columns."
+    title = f"# {table.name}\n\n{stored}"
     return f"{HEAD}\n{title}\n\n{grid(columns, lines)}{note}"
 
 
@@ -159,7 +161,8 @@ def _write_other_page() -> str:
 ## {SETTINGS_CLASS}
 
 A queue manager that is a routing, directory or supporting server has a `CN={SETTINGS_NAME}` in each of its
-sites, below the server object of its computer ([MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.7.1.9). It has these attributes:
+sites, below the server object of its computer ([MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.7.1.9). It has these
+attributes:
 
 {grid(["attribute", "copied from mSMQConfiguration", "syntax"], copied)}
 ## Queue aliases and distribution lists
@@ -176,8 +179,8 @@ def _write_schema_page() -> str:
     return f"""{HEAD}
 # Schema
 
-OIDs, syntaxes and ranges are Microsoft's. Only `{schema_classes.TOP}` and the attributes of the root DSE belong to
-mqdssm: they are below the arc `{schema_attributes.OWN_ARC}`
+OIDs, syntaxes and ranges are Microsoft's. Only `{schema_classes.TOP}` and the attributes of the root DSE
+belong to mqdssm: they are below the arc `{schema_attributes.OWN_ARC}`
 (UUID {schema_attributes.OWN_UUID}). slapd and core.schema define the attributes marked *builtin*;
 `ldif/msmq.schema` and `ldif/msmq.ldif` define all others.
 
@@ -185,7 +188,8 @@ mqdssm: they are below the arc `{schema_attributes.OWN_ARC}`
 
 {grid(["class", "OID", "below", "must", "may", "parents"], map(_class_line, classes))}
 Active Directory requires the attributes in *italics*, but sets them itself; on OpenLDAP they are
-optional. Active Directory has no `{schema_classes.TOP}`: the attributes of that class are attributes of `top`.
+optional. Active Directory has no `{schema_classes.TOP}`: the attributes of that class are attributes of
+`top`.
 
 ## Attributes
 

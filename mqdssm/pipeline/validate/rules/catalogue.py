@@ -18,8 +18,8 @@ from mqdssm.pipeline.validate.rules.vocabulary import ALL
 _HEAD: Final = """# Rules of validation
 
 This page lists all rules of the [validation](validation.md), which explains how to run them, to switch some
-off, and to add rules. `mqdssm validate --list-rules` prints the same list. `make schema` writes this page from the
-declarations in `mqdssm/pipeline/validate/rules`.
+off, and to add rules. `mqdssm validate --list-rules` prints the same list. `make schema` writes this page
+from the declarations in `mqdssm/pipeline/validate/rules`.
 
 The column *form* says what a rule examines. **row**: one object. **unique**: all values of an attribute.
 **reference**: the objects that an object refers to. **python**: values that SQL cannot examine, each distinct
