@@ -4,7 +4,6 @@ Scenes, wrong values and changes are defined in `faults` and `fault_values`. `NO
 whose defects no generated enterprise can have.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
 from mqdssm.samples import elements
@@ -22,12 +21,6 @@ LONG_LABEL: Final = "x" * 130
 LONG_TEXT: Final = "x" * 1025
 JUNK: Final = b"this is none"
 
-NOT_PLANTED: Final[Mapping[str, str]] = {
-    "primary-enterprise-controller-single": "the finding would name the sound controller, too",
-    "schema-drift": "it is about a server's schema, not about objects",
-    "security-masks-untranslated": "only Active Directory holds descriptors in a form of its own",
-}
-"""Rules without a planted fault, with the reasons."""
 
 # fmt: off
 FAULTS: Final[tuple[Fault, ...]] = (

@@ -185,6 +185,8 @@ class Group:
     fields: tuple["Declared", ...]
 
 
+Guard: TypeAlias = Count | ByteSize | Flag
+"""A number that announces a field."""
 Fixed: TypeAlias = Value | Const | Ignored | Count | ByteSize | Flag | TotalSize
 Field: TypeAlias = Fixed | Items | Keyed | Bytes | Text16 | When
 Declared: TypeAlias = Field | Group

@@ -1,43 +1,33 @@
 """Plan of a layout: fields of fixed size are joined to runs, and the declaration is checked."""
 
+import dataclasses
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, is_dataclass
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
+from mqdssm.wire import fields
 from mqdssm.wire.codecs import Scalar
-from mqdssm.wire.fields import (
-    AnyCodec,
-    Bytes,
-    ByteSize,
-    Const,
-    Count,
-    Declared,
-    Field,
-    Fixed,
-    Flag,
-    Group,
-    Ignored,
-    Items,
-    Keyed,
-    Text16,
-    TotalSize,
-    Value,
-    When,
-    label,
-)
 
-FIXED: Final = (Value, Const, Ignored, Count, ByteSize, Flag, TotalSize)
+FIXED: Final = (
+    fields.Value,
+    fields.Const,
+    fields.Ignored,
+    fields.Count,
+    fields.ByteSize,
+    fields.Flag,
+    fields.TotalSize,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class FieldRun:
     """Neighbouring fields of fixed size, read at once."""
 
-    slots: tuple[Fixed, ...]
+    slots: tuple[fields.Fixed, ...]
     packer: struct.Struct
 
     @property
@@ -50,14 +40,14 @@ class FieldRun:
 class Branch:
     """Steps that a `When` makes optional."""
 
-    when: When
+    when: fields.When
     steps: "tuple[Step, ...]"
 
 
-Body: TypeAlias = Value | Items | Keyed | Bytes | Text16
+Body: TypeAlias = fields.Value | fields.Items | fields.Keyed | fields.Bytes | fields.Text16
 Step: TypeAlias = FieldRun | Body | Branch
-_BODIES: Final = (Value, Items, Keyed, Bytes, Text16)
-Path: TypeAlias = tuple[When, ...]
+_BODIES: Final = (fields.Value, fields.Items, fields.Keyed, fields.Bytes, fields.Text16)
+Path: TypeAlias = tuple[fields.When, ...]
 
 
 class PlanVisitor(ABC):
@@ -77,13 +67,13 @@ class PlanVisitor(ABC):
                 self.run(step)
             case Branch():
                 self.branch(step)
-            case Items():
+            case fields.Items():
                 self.items(step)
-            case Keyed():
+            case fields.Keyed():
                 self.keyed(step)
-            case Bytes() | Text16():
+            case fields.Bytes() | fields.Text16():
                 self.body(step)
-            case Value():
+            case fields.Value():
                 self.value(step)
 
     @abstractmethod
@@ -95,19 +85,19 @@ class PlanVisitor(ABC):
         """Process optional steps."""
 
     @abstractmethod
-    def items(self, step: Items) -> None:
+    def items(self, step: fields.Items) -> None:
         """Process the elements of a tuple."""
 
     @abstractmethod
-    def keyed(self, step: Keyed) -> None:
+    def keyed(self, step: fields.Keyed) -> None:
         """Process keys, then their values."""
 
     @abstractmethod
-    def body(self, step: Bytes | Text16) -> None:
+    def body(self, step: fields.Bytes | fields.Text16) -> None:
         """Process bytes or text."""
 
     @abstractmethod
-    def value(self, step: Value) -> None:
+    def value(self, step: fields.Value) -> None:
         """Process a value of variable size."""
 
 
@@ -124,30 +114,30 @@ class LayoutPlan:
     """
 
     steps: tuple[Step, ...]
-    guards: Mapping[str, Count | ByteSize | Flag]
+    guards: Mapping[str, fields.Guard]
     defaults: Mapping[str, Any]
     names: tuple[str, ...]
     least: int
 
     @property
-    def total(self) -> TotalSize | None:
+    def total(self) -> fields.TotalSize | None:
         """The field that holds the size of the whole structure, if there is one."""
         runs = (step for step in self.steps if isinstance(step, FieldRun))
-        return next((slot for run in runs for slot in run.slots if isinstance(slot, TotalSize)), None)
+        return next((slot for run in runs for slot in run.slots if isinstance(slot, fields.TotalSize)), None)
 
 
-def _is_fixed(field: Field) -> bool:
+def _is_fixed(field: fields.Field) -> bool:
     return isinstance(field, FIXED) and isinstance(field.codec, Scalar)
 
 
-def fixed(slot: Fixed) -> Scalar:
+def fixed(slot: fields.Fixed) -> Scalar:
     """Return the codec of a field of fixed size."""
     if not isinstance(slot.codec, Scalar):
-        raise TypeError(f"{label(slot)} has no fixed size")
+        raise TypeError(f"{fields.label(slot)} has no fixed size")
     return slot.codec
 
 
-def _steps(declared: Sequence[Field]) -> Iterator[Step]:
+def _steps(declared: Sequence[fields.Field]) -> Iterator[Step]:
     for in_run, group in groupby(declared, key=_is_fixed):
         members = tuple(group)
         if in_run:
@@ -155,19 +145,19 @@ def _steps(declared: Sequence[Field]) -> Iterator[Step]:
             yield FieldRun(slots, struct.Struct("<" + "".join(fixed(slot).code for slot in slots)))
             continue
         for member in members:
-            if isinstance(member, When):
+            if isinstance(member, fields.When):
                 yield Branch(member, tuple(_steps(member.fields)))
             elif isinstance(member, _BODIES):
                 yield member
             else:
-                raise TypeError(f"{label(member)}: a number must have a fixed size")
+                raise TypeError(f"{fields.label(member)}: a number must have a fixed size")
 
 
-def each_field(declared: Sequence[Field], path: Path = ()) -> Iterator[tuple[Field, Path]]:
+def each_field(declared: Sequence[fields.Field], path: Path = ()) -> Iterator[tuple[fields.Field, Path]]:
     """Yield all fields, also the optional ones, each with the `When` fields around it."""
     for field in declared:
         yield field, path
-        if isinstance(field, When):
+        if isinstance(field, fields.When):
             yield from each_field(field.fields, (*path, field))
 
 
@@ -177,21 +167,21 @@ def least_bytes(steps: Sequence[Step], guards: Mapping[str, Any]) -> int:
     for step in steps:
         if isinstance(step, FieldRun):
             total += step.size
-        elif isinstance(step, Value) and not isinstance(step.codec, Scalar):
+        elif isinstance(step, fields.Value) and not isinstance(step.codec, Scalar):
             total += step.codec.least
-        elif isinstance(step, Items) and step.name in guards:
+        elif isinstance(step, fields.Items) and step.name in guards:
             total += guards[step.name].low * size_of(step.codec)
-        elif isinstance(step, Keyed):
+        elif isinstance(step, fields.Keyed):
             total += guards[step.name].low * (step.key.size + least_value(step))
     return total
 
 
-def size_of(codec: AnyCodec) -> int:
+def size_of(codec: fields.AnyCodec) -> int:
     """Return the least number of bytes of a value."""
     return codec.size if isinstance(codec, Scalar) else codec.least
 
 
-def least_value(keyed: Keyed) -> int:
+def least_value(keyed: fields.Keyed) -> int:
     """Return the size of the shortest value in bytes, for any key."""
     return min(map(size_of, keyed.codecs.values()))
 
@@ -204,43 +194,43 @@ def _default(of: Any, name: str, section: str) -> Any:
     raise TypeError(f"{section}: {name} is optional and has no default")
 
 
-def _find_guards(section: str, walked: Sequence[tuple[Field, Path]]) -> dict[str, Count | ByteSize | Flag]:
-    guards: dict[str, Count | ByteSize | Flag] = {}
-    bodies: dict[str, tuple[Field, Path, int]] = {}
+def _find_guards(section: str, walked: Sequence[tuple[fields.Field, Path]]) -> dict[str, fields.Guard]:
+    guards: dict[str, fields.Guard] = {}
+    bodies: dict[str, tuple[fields.Field, Path, int]] = {}
     places: dict[str, tuple[Path, int]] = {}
     for at, (field, path) in enumerate(walked):
-        if isinstance(field, Count | ByteSize | Flag):
+        if isinstance(field, fields.Guard):
             if field.name in guards:
                 raise TypeError(f"{section}: two numbers announce {field.name}")
             guards[field.name], places[field.name] = field, (path, at)
         elif isinstance(field, _BODIES):
             bodies[field.name] = (field, path, at)
     kinds: dict[type, type | tuple[type, ...]] = {
-        Count: (Items, Keyed),
-        ByteSize: (Bytes, Text16),
-        Flag: Value,
+        fields.Count: (fields.Items, fields.Keyed),
+        fields.ByteSize: (fields.Bytes, fields.Text16),
+        fields.Flag: fields.Value,
     }
     _prove_whens(section, walked, places)
     for name, guard in guards.items():
         field, path, at = bodies.get(name, (guard, (), 0))
         if not isinstance(field, kinds[type(guard)]):
-            raise TypeError(f"{section}: {label(guard)} announces {name}, which it cannot")
+            raise TypeError(f"{section}: {fields.label(guard)} announces {name}, which it cannot")
         own, before = places[name]
         inner = path[len(own) :]
         if before > at or path[: len(own)] != own or [step.name for step in inner] not in ([], [name]):
-            raise TypeError(f"{section}: {label(guard)} must stand before {name}, equally often")
+            raise TypeError(f"{section}: {fields.label(guard)} must stand before {name}, equally often")
         if inner and not inner[0].there:
             raise TypeError(f"{section}: {name} cannot be there unless it is there")
-        if isinstance(guard, Flag) and not inner:
+        if isinstance(guard, fields.Flag) and not inner:
             raise TypeError(f"{section}: {name} has a Flag and must be in when({name!r}, ...)")
     return guards
 
 
 def _prove_whens(
-    section: str, walked: Sequence[tuple[Field, Path]], places: Mapping[str, tuple[Path, int]]
+    section: str, walked: Sequence[tuple[fields.Field, Path]], places: Mapping[str, tuple[Path, int]]
 ) -> None:
     for at, (field, path) in enumerate(walked):
-        if not isinstance(field, When) or field.left:
+        if not isinstance(field, fields.When) or field.left:
             continue
         if field.name not in places:
             raise TypeError(f"{section}: when({field.name!r}) needs a Count, ByteSize or Flag")
@@ -249,39 +239,39 @@ def _prove_whens(
             raise TypeError(f"{section}: when({field.name!r}) needs a number that is always read before")
 
 
-def _prove_ends(section: str, walked: Sequence[tuple[Field, Path]], guards: Mapping[str, Any]) -> None:
+def _prove_ends(section: str, walked: Sequence[tuple[fields.Field, Path]], guards: Mapping[str, Any]) -> None:
     last = walked[-1][0]
     for field, path in walked:
-        if isinstance(field, When) and field.left:
+        if isinstance(field, fields.When) and field.left:
             inside = {getattr(inner, "name", None) for inner, _ in each_field(field.fields)}
             at_end = walked[-1][1][:1] == (field,)
             if path or not field.there or field.name not in inside or not at_end:
                 raise TypeError(f"{section}: when_left({field.name!r}) must hold it, and be last")
-        elif isinstance(field, Text16 | Keyed) and field.name not in guards:
-            number = "ByteSize" if isinstance(field, Text16) else "Count"
+        elif isinstance(field, fields.Text16 | fields.Keyed) and field.name not in guards:
+            number = "ByteSize" if isinstance(field, fields.Text16) else "Count"
             raise TypeError(f"{section}: {field.name} needs a {number}")
         elif (
-            isinstance(field, Items | Bytes)
+            isinstance(field, fields.Items | fields.Bytes)
             and field.name not in guards
             and (field is not last or path or field.high is None)
         ):
             raise TypeError(f"{section}: {field.name} goes up to the end: it must be last and have a limit")
-        elif isinstance(field, TotalSize) and path:
+        elif isinstance(field, fields.TotalSize) and path:
             raise TypeError(f"{section}: {field.spec} must not be optional")
 
 
 def flatten_fields(
-    declared: Sequence[Declared], path: tuple[str, ...] = ()
-) -> Iterator[tuple[Field, tuple[str, ...]]]:
+    declared: Sequence[fields.Declared], path: tuple[str, ...] = ()
+) -> Iterator[tuple[fields.Field, tuple[str, ...]]]:
     """Yield the declared fields without their groups, each with the names of the groups around it."""
     for field in declared:
-        if isinstance(field, Group):
+        if isinstance(field, fields.Group):
             yield from flatten_fields(field.fields, (*path, field.spec))
         else:
             yield field, path
 
 
-def make_plan(cls: type, section: str, declared: Sequence[Field]) -> LayoutPlan:
+def make_plan(cls: type, section: str, declared: Sequence[fields.Field]) -> LayoutPlan:
     """Turn a declaration into a plan, once, at import.
 
     Raises:
@@ -290,20 +280,20 @@ def make_plan(cls: type, section: str, declared: Sequence[Field]) -> LayoutPlan:
     if not is_dataclass(cls):
         raise TypeError(f"{section}: {cls.__name__} is no dataclass")
     walked = tuple(each_field(declared))
-    known = {field.name: field for field in fields(cls) if field.init}
+    known = {field.name: field for field in dataclasses.fields(cls) if field.init}
     names = [field.name for field, _ in walked if isinstance(field, _BODIES)]
     if sorted(names) != sorted(known):
         raise TypeError(f"{section}: {cls.__name__} has {sorted(known)}, laid out are {sorted(names)}")
-    if any(isinstance(field, When) and not field.fields for field, _ in walked):
+    if any(isinstance(field, fields.When) and not field.fields for field, _ in walked):
         raise TypeError(f"{section}: a when() without fields")
-    if sum(isinstance(field, TotalSize) for field, _ in walked) > 1:
+    if sum(isinstance(field, fields.TotalSize) for field, _ in walked) > 1:
         raise TypeError(f"{section}: two fields hold the size of the whole")
     guards = _find_guards(section, walked)
     _prove_ends(section, walked, guards)
     optional = {field.name for field, path in walked if path and isinstance(field, _BODIES)}
     defaults = {name: _default(known[name], name, section) for name in names if name in optional}
     for name, guard in guards.items():
-        if isinstance(guard, Flag) and defaults[name] is not None:
+        if isinstance(guard, fields.Flag) and defaults[name] is not None:
             raise TypeError(f"{section}: the default of {name} must be None")
     steps = tuple(_steps(declared))
     least = least_bytes(steps, guards)
@@ -314,7 +304,7 @@ def branch_names(steps: Sequence[Step]) -> Iterator[str]:
     """Yield the names of the dataclass's fields within these steps."""
     for step in steps:
         if isinstance(step, FieldRun):
-            yield from (slot.name for slot in step.slots if isinstance(slot, Value))
+            yield from (slot.name for slot in step.slots if isinstance(slot, fields.Value))
         elif isinstance(step, Branch):
             yield from branch_names(step.steps)
         else:

@@ -7,24 +7,8 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from mqdssm.wire import fields
 from mqdssm.wire.codecs import Scalar, dump_sized_text, load_sized_text
-from mqdssm.wire.fields import (
-    AnyCodec,
-    Bytes,
-    ByteSize,
-    Const,
-    Count,
-    Fixed,
-    Flag,
-    Ignored,
-    Items,
-    Keyed,
-    Nested,
-    Text16,
-    TotalSize,
-    Value,
-    label,
-)
 from mqdssm.wire.plan import Branch, FieldRun, LayoutPlan, PlanVisitor, branch_names
 
 if TYPE_CHECKING:
@@ -39,9 +23,9 @@ ENCODING_FAILURES: Final = (ValueError, TypeError, AttributeError, struct.error)
 """Errors of compiled encoding for an object that cannot be encoded."""
 
 
-def reader(codec: AnyCodec) -> Callable[[bytes, int, int, str, str], tuple[Any, int]]:
+def reader(codec: fields.AnyCodec) -> Callable[[bytes, int, int, str, str], tuple[Any, int]]:
     """Return the function that decodes a value of any kind, with the arguments of `Codec.read`."""
-    if isinstance(codec, Nested):
+    if isinstance(codec, fields.Nested):
         read_nested = codec.layout.read
         return lambda data, offset, end, _section, _field: read_nested(data, offset, end)
     if not isinstance(codec, Scalar):
@@ -57,16 +41,16 @@ def reader(codec: AnyCodec) -> Callable[[bytes, int, int, str, str], tuple[Any, 
     return read
 
 
-def _unpacking(codec: AnyCodec) -> tuple[int, Callable[..., Any], Callable[[Any], Any] | None]:
+def _unpacking(codec: fields.AnyCodec) -> tuple[int, Callable[..., Any], Callable[[Any], Any] | None]:
     """Return size, `unpack_from` and `load` of a value of fixed size; else 0, its reader and None."""
     if isinstance(codec, Scalar):
         return codec.size, struct.Struct(f"<{codec.code}").unpack_from, codec.load
     return 0, reader(codec), None
 
 
-def writer(codec: AnyCodec) -> Callable[[Any], bytes]:
+def writer(codec: fields.AnyCodec) -> Callable[[Any], bytes]:
     """Return the function that encodes a value of any kind."""
-    if isinstance(codec, Nested):
+    if isinstance(codec, fields.Nested):
         return codec.layout.encode
     if not isinstance(codec, Scalar):
         return codec.write
@@ -109,7 +93,7 @@ class _Writer(PlanVisitor):
         name = branch.when.name
         if branch.when.left:
             return f"v_{name} != {self.bind('default', self.plan.defaults[name])}"
-        if isinstance(self.plan.guards[name], Flag):
+        if isinstance(self.plan.guards[name], fields.Flag):
             return f"v_{name} is not None"
         return f"v_{name}"
 
@@ -120,9 +104,9 @@ class _Writer(PlanVisitor):
         if high is not None:
             self.refuse_if(f"{name} > {high}")
 
-    def check_guard(self, name: str, guard: Count | ByteSize | Flag) -> None:
+    def check_guard(self, name: str, guard: fields.Guard) -> None:
         """Write the check of a number that announces a field."""
-        if not isinstance(guard, Flag):
+        if not isinstance(guard, fields.Flag):
             can_be_less = guard.low > 0 or guard.codec.code.islower()
             self.check_range(name, guard.low if can_be_less else None, guard.high)
         elif isinstance(guard.yes, int):
@@ -142,28 +126,30 @@ class _ReadWriter(_Writer):
         arguments = ", ".join(f"{name}=v_{name}" for name in self.plan.names)
         self.line(f"made = {self.bind('cls', layout.cls)}({arguments})")
         for name, guard in self.plan.guards.items():
-            if isinstance(guard, Flag) and not isinstance(guard.yes, int):
+            if isinstance(guard, fields.Flag) and not isinstance(guard.yes, int):
                 self.refuse_if(f"g_{name} and g_{name} != {self.bind('yes', guard.yes)}(made)")
         self.line("return made, offset")
         self.depth = 0
 
-    def value(self, step: Value) -> None:
-        self.one(f"v_{step.name}", step.codec, label(step))
+    def value(self, step: fields.Value) -> None:
+        self.one(f"v_{step.name}", step.codec, fields.label(step))
 
-    def target(self, slot: Fixed) -> str:
+    def target(self, slot: fields.Fixed) -> str:
         match slot:
-            case Ignored():
+            case fields.Ignored():
                 return "_"
-            case Value():
+            case fields.Value():
                 return f"v_{slot.name}"
-            case Count() | ByteSize() | Flag():
+            case fields.Count() | fields.ByteSize() | fields.Flag():
                 return f"g_{slot.name}"
         return "number"
 
     def run(self, run: FieldRun) -> None:
         self.refuse_if(f"end - offset < {run.size}")
         targets = [
-            self.target(slot) if isinstance(slot, Ignored | Value) else f"{self.target(slot)}_{index}"
+            self.target(slot)
+            if isinstance(slot, fields.Ignored | fields.Value)
+            else f"{self.target(slot)}_{index}"
             for index, slot in enumerate(run.slots)
         ]
         unpack = self.bind("unpack", run.packer.unpack_from)
@@ -172,8 +158,8 @@ class _ReadWriter(_Writer):
         for slot, raw in zip(run.slots, targets, strict=True):
             self.slot(slot, raw)
 
-    def slot(self, slot: Fixed, raw: str) -> None:
-        if isinstance(slot, Ignored):
+    def slot(self, slot: fields.Fixed, raw: str) -> None:
+        if isinstance(slot, fields.Ignored):
             return
         target, codec = self.target(slot), slot.codec
         if isinstance(codec, Scalar) and codec.load is not None:
@@ -181,24 +167,24 @@ class _ReadWriter(_Writer):
         elif raw != target:
             self.line(f"{target} = {raw}")
         match slot:
-            case Value():
+            case fields.Value():
                 self.check_range(target, slot.low, slot.high)
-            case Const():
+            case fields.Const():
                 self.refuse_if(f"{target} != {self.literal(slot.value)}")
-            case Count() | ByteSize() | Flag():
+            case fields.Count() | fields.ByteSize() | fields.Flag():
                 self.check_guard(target, slot)
-            case TotalSize():
+            case fields.TotalSize():
                 self.refuse_if(f"{target} > end - start or start + {target} < offset")
                 self.line(f"end = start + {target}")
 
-    def one(self, target: str, codec: AnyCodec, name: str) -> None:
-        if isinstance(codec, Nested):
+    def one(self, target: str, codec: fields.AnyCodec, name: str) -> None:
+        if isinstance(codec, fields.Nested):
             self.line(f"{target}, offset = {self.bind('read', codec.layout.read)}(data, offset, end)")
         elif not isinstance(codec, Scalar):
             read = self.bind("read", codec.read)
             self.line(f"{target}, offset = {read}(data, offset, end, section, {name!r})")
 
-    def items(self, step: Items) -> None:
+    def items(self, step: fields.Items) -> None:
         target, counted = f"v_{step.name}", step.name in self.plan.guards
         if isinstance(step.codec, Scalar):
             self.scalars(step, step.codec, target, counted=counted)
@@ -212,12 +198,12 @@ class _ReadWriter(_Writer):
         self.depth += 1
         if not counted:
             self.refuse_if(f"len(made) == {step.high}")
-        self.one("item", step.codec, label(step))
+        self.one("item", step.codec, fields.label(step))
         self.line("made.append(item)")
         self.depth -= 1
         self.line(f"{target} = tuple(made)")
 
-    def scalars(self, step: Items, codec: Scalar, target: str, *, counted: bool) -> None:
+    def scalars(self, step: fields.Items, codec: Scalar, target: str, *, counted: bool) -> None:
         if counted:
             self.line(f"size = g_{step.name} * {codec.size}")
             self.refuse_if("size > end - offset")
@@ -230,7 +216,7 @@ class _ReadWriter(_Writer):
         self.line(f"{target} = tuple([{load} for x, in {unpacked}])")
         self.line("offset += size")
 
-    def keyed(self, step: Keyed) -> None:
+    def keyed(self, step: fields.Keyed) -> None:
         keys = self.bind("keys", {int(key): (key, *_unpacking(codec)) for key, codec in step.codecs.items()})
         self.line(f"size = g_{step.name} * {step.key.size}")
         self.refuse_if("size > end - offset")
@@ -249,16 +235,16 @@ class _ReadWriter(_Writer):
         self.line("if load: item = load(item)")
         self.line("offset += size")
         self.depth -= 1
-        self.line(f"else: item, offset = unpack(data, offset, end, section, {label(step)!r})")
+        self.line(f"else: item, offset = unpack(data, offset, end, section, {fields.label(step)!r})")
         self.line("made.append((key, item))")
         self.depth -= 1
         self.line(f"v_{step.name} = tuple(made)")
 
-    def body(self, step: Bytes | Text16) -> None:
+    def body(self, step: fields.Bytes | fields.Text16) -> None:
         announced = step.name in self.plan.guards
         self.line(f"size = g_{step.name}" if announced else "size = end - offset")
         self.refuse_if("size > end - offset")
-        if isinstance(step, Bytes):
+        if isinstance(step, fields.Bytes):
             self.check_range("size", None, step.high)
             self.line(f"v_{step.name} = data[offset:offset + size]")
         else:
@@ -307,34 +293,34 @@ class _WriteWriter(_Writer):
         self.line('return b"".join(parts)')
         self.depth = 0
 
-    def number(self, guard: Count | ByteSize | Flag) -> None:
+    def number(self, guard: fields.Guard) -> None:
         name = guard.name
         match guard:
-            case Flag():
+            case fields.Flag():
                 yes = str(guard.yes) if isinstance(guard.yes, int) else f"{self.bind('yes', guard.yes)}(made)"
                 self.line(f"g_{name} = 0 if v_{name} is None else {yes}")
                 self.refuse_if(f"v_{name} is not None and not g_{name}")
-            case Count():
+            case fields.Count():
                 self.line(f"g_{name} = len(v_{name})")
-            case ByteSize():
+            case fields.ByteSize():
                 self.line(f"b_{name} = {self.sized(self.bodies[name])}")
                 absent = f" if v_{name} else 0" if name in self.plan.defaults else ""
                 self.line(f"g_{name} = len(b_{name}){absent}")
         self.check_guard(f"g_{name}", guard)
 
-    def sized(self, step: Bytes | Text16) -> str:
-        if isinstance(step, Bytes):
+    def sized(self, step: fields.Bytes | fields.Text16) -> str:
+        if isinstance(step, fields.Bytes):
             return f"bytes(memoryview(v_{step.name}))"
         return f"{self.bind('dump', dump_sized_text)}(v_{step.name}, terminated={step.terminated})"
 
-    def value(self, step: Value) -> None:
+    def value(self, step: fields.Value) -> None:
         self.line(f"parts.append({self.one(step.codec)}(v_{step.name}))")
 
     def run(self, run: FieldRun) -> None:
         for slot in run.slots:
-            if isinstance(slot, Value):
+            if isinstance(slot, fields.Value):
                 self.check_range(f"v_{slot.name}", slot.low, slot.high)
-            elif isinstance(slot, Count | ByteSize | Flag):
+            elif isinstance(slot, fields.Guard):
                 self.number(slot)
         if self.plan.total is not None and self.plan.total in run.slots:
             self.line("total_at = len(parts)")
@@ -346,30 +332,30 @@ class _WriteWriter(_Writer):
         pack = self.bind("pack", run.packer.pack)
         return f"{pack}({', '.join(self.raw(slot) for slot in run.slots)})"
 
-    def raw(self, slot: Fixed) -> str:
+    def raw(self, slot: fields.Fixed) -> str:
         match slot:
-            case TotalSize():
+            case fields.TotalSize():
                 value = "total"
-            case Const():
+            case fields.Const():
                 value = self.literal(slot.value)
-            case Ignored():
+            case fields.Ignored():
                 value = self.literal(slot.send)
-            case Value():
+            case fields.Value():
                 value = f"v_{slot.name}"
-            case Count() | ByteSize() | Flag():
+            case fields.Count() | fields.ByteSize() | fields.Flag():
                 value = f"g_{slot.name}"
         if isinstance(slot.codec, Scalar) and slot.codec.dump is not None:
             return f"{self.bind('dump', slot.codec.dump)}({value})"
         return value
 
-    def one(self, codec: AnyCodec) -> str:
-        if isinstance(codec, Nested):
+    def one(self, codec: fields.AnyCodec) -> str:
+        if isinstance(codec, fields.Nested):
             return self.bind("write", codec.layout.encode)
         if isinstance(codec, Scalar):
             raise TypeError(f"{codec.name} belongs into a run")
         return self.bind("write", codec.write)
 
-    def items(self, step: Items) -> None:
+    def items(self, step: fields.Items) -> None:
         self.check_range(f"len(v_{step.name})", None, step.high)
         if not isinstance(step.codec, Scalar):
             self.line(f"parts.extend(map({self.one(step.codec)}, v_{step.name}))")
@@ -378,7 +364,7 @@ class _WriteWriter(_Writer):
         raw = f"{self.bind('dump', step.codec.dump)}(x)" if step.codec.dump is not None else "x"
         self.line(f"parts.extend([{pack}({raw}) for x in v_{step.name}])")
 
-    def keyed(self, step: Keyed) -> None:
+    def keyed(self, step: fields.Keyed) -> None:
         writers = self.bind("writers", {int(key): writer(codec) for key, codec in step.codecs.items()})
         raw = f"{self.bind('dump', step.key.dump)}(key)" if step.key.dump is not None else "key"
         pack = self.bind("pack", struct.Struct(f"<{step.key.code}").pack)
@@ -390,10 +376,10 @@ class _WriteWriter(_Writer):
         self.depth -= 1
         self.line("except LookupError: raise RefusedError from None")
 
-    def body(self, step: Bytes | Text16) -> None:
+    def body(self, step: fields.Bytes | fields.Text16) -> None:
         if step.name not in self.plan.guards:
             self.line(f"b_{step.name} = {self.sized(step)}")
-        if isinstance(step, Bytes):
+        if isinstance(step, fields.Bytes):
             self.check_range(f"len(b_{step.name})", None, step.high)
         self.line(f"parts.append(b_{step.name})")
 

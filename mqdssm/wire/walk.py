@@ -8,25 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mqdssm.errors import DecodeError
+from mqdssm.wire import fields
 from mqdssm.wire.codecs import Scalar, dump_sized_text, load_sized_text, need, pack_one
-from mqdssm.wire.fields import (
-    AnyCodec,
-    Bytes,
-    ByteSize,
-    Const,
-    Count,
-    FieldError,
-    Fixed,
-    Flag,
-    Ignored,
-    Items,
-    Keyed,
-    Nested,
-    Text16,
-    TotalSize,
-    Value,
-    label,
-)
 from mqdssm.wire.plan import Branch, FieldRun, LayoutPlan, PlanVisitor, Step, branch_names
 
 if TYPE_CHECKING:
@@ -41,9 +24,9 @@ def _range_problem(value: int, low: int | None, high: int | None) -> str:
     return ""
 
 
-def guard_problem(guard: Count | ByteSize | Flag, number: int) -> str:
+def guard_problem(guard: fields.Guard, number: int) -> str:
     """Return the problem of a number that announces a field, or an empty text."""
-    if not isinstance(guard, Flag):
+    if not isinstance(guard, fields.Flag):
         return _range_problem(number, guard.low, guard.high)
     if isinstance(guard.yes, int) and number not in {0, guard.yes}:
         return f"is {number}, must be 0 or {guard.yes}"
@@ -78,63 +61,65 @@ class StructureReader(PlanVisitor):
             self.refuse("end", self.offset, f"{self.end - self.offset} bytes left over")
         try:
             structure = self.layout.cls(**self.values)
-        except FieldError as error:
+        except fields.FieldError as error:
             self.refuse(*self.places.get(error.name, (error.name, self.start)), error.problem)
         except ValueError as error:
             self.refuse(self.layout.cls.__name__, self.start, str(error))
         for name, guard in plan.guards.items():
-            if isinstance(guard, Flag) and not isinstance(guard.yes, int) and self.numbers.get(name):
+            if isinstance(guard, fields.Flag) and not isinstance(guard.yes, int) and self.numbers.get(name):
                 expected = guard.yes(structure)
                 if self.numbers[name] != expected:
-                    self.refuse(label(guard), self.start, f"is {self.numbers[name]}, must be {expected}")
+                    self.refuse(
+                        fields.label(guard), self.start, f"is {self.numbers[name]}, must be {expected}"
+                    )
         return structure, self.offset
 
     def step(self, step: Step) -> None:
         """Decode one step; its place is known before."""
-        if isinstance(step, Value | Items | Keyed | Bytes | Text16):
-            self.places[step.name] = label(step), self.offset
+        if isinstance(step, fields.Value | fields.Items | fields.Keyed | fields.Bytes | fields.Text16):
+            self.places[step.name] = fields.label(step), self.offset
         PlanVisitor.step(self, step)
 
-    def value(self, step: Value) -> None:
+    def value(self, step: fields.Value) -> None:
         """Decode one value."""
-        self.values[step.name] = self.one(step.codec, label(step))
+        self.values[step.name] = self.one(step.codec, fields.label(step))
 
     def run(self, run: FieldRun) -> None:
         """Decode neighbouring fields of fixed size."""
         offset = self.offset
         for slot in run.slots:
-            need(self.layout.section, label(slot), offset, _size(slot), self.end)
+            need(self.layout.section, fields.label(slot), offset, _size(slot), self.end)
             offset += _size(slot)
         self.offset, at = offset, self.offset
         for slot, raw in zip(run.slots, run.packer.unpack_from(self.data, at), strict=True):
             self.slot(slot, raw, at)
             at += _size(slot)
 
-    def slot(self, slot: Fixed, raw: Any, at: int) -> None:
+    def slot(self, slot: fields.Fixed, raw: Any, at: int) -> None:
         """Process one decoded number: keep it, compare it or ignore it."""
-        if isinstance(slot, Ignored):
+        if isinstance(slot, fields.Ignored):
             return
-        value = self.load(slot.codec, label(slot), raw, at)
+        value = self.load(slot.codec, fields.label(slot), raw, at)
         problem = ""
         match slot:
-            case Value():
+            case fields.Value():
                 problem = _range_problem(value, slot.low, slot.high)
                 self.values[slot.name] = value
-                self.places[slot.name] = label(slot), at
-            case Const() if value != slot.value:
+                self.places[slot.name] = fields.label(slot), at
+            case fields.Const() if value != slot.value:
                 problem = f"is {value!r}, must be {slot.value!r}"
-            case Count() | ByteSize() | Flag():
+            case fields.Count() | fields.ByteSize() | fields.Flag():
                 problem = guard_problem(slot, value)
                 self.numbers[slot.name] = value
-            case TotalSize() if self.start + value < self.offset:
+            case fields.TotalSize() if self.start + value < self.offset:
                 problem = f"is {value}, less than the fields before its end"
-            case TotalSize():
+            case fields.TotalSize():
                 need(self.layout.section, slot.spec, self.start, value, self.end)
                 self.end = self.start + value
         if problem:
-            self.refuse(label(slot), at, problem)
+            self.refuse(fields.label(slot), at, problem)
 
-    def load(self, codec: AnyCodec, name: str, raw: Any, at: int) -> Any:
+    def load(self, codec: fields.AnyCodec, name: str, raw: Any, at: int) -> Any:
         """Convert a result of `struct` into the value."""
         if not isinstance(codec, Scalar) or codec.load is None:
             return raw
@@ -143,35 +128,37 @@ class StructureReader(PlanVisitor):
         except ValueError as error:
             self.refuse(name, at, str(error))
 
-    def one(self, codec: AnyCodec, name: str) -> Any:
+    def one(self, codec: fields.AnyCodec, name: str) -> Any:
         """Decode one value of any kind."""
         if isinstance(codec, Scalar):
             need(self.layout.section, name, self.offset, codec.size, self.end)
             (raw,) = struct.unpack_from(f"<{codec.code}", self.data, self.offset)
             value = self.load(codec, name, raw, self.offset)
             self.offset += codec.size
-        elif isinstance(codec, Nested):
+        elif isinstance(codec, fields.Nested):
             value, self.offset = read(codec.layout, self.data, self.offset, self.end)
         else:
             value, self.offset = codec.read(self.data, self.offset, self.end, self.layout.section, name)
         return value
 
-    def items(self, step: Items) -> None:
+    def items(self, step: fields.Items) -> None:
         """Decode the elements of a tuple."""
         size = step.codec.size if isinstance(step.codec, Scalar) else step.codec.least
         items: list[Any] = []
         if step.name in self.numbers:
-            need(self.layout.section, label(step), self.offset, self.numbers[step.name] * size, self.end)
+            need(
+                self.layout.section, fields.label(step), self.offset, self.numbers[step.name] * size, self.end
+            )
             for _ in range(self.numbers[step.name]):
-                items.append(self.one(step.codec, label(step)))  # noqa: PERF401  self.one advances the offset
+                items.append(self.one(step.codec, fields.label(step)))  # noqa: PERF401  self.one advances the offset
         else:
             while self.offset < self.end:
                 if step.high is not None and len(items) == step.high:
-                    self.refuse(label(step), self.offset, f"more than {step.high} elements")
-                items.append(self.one(step.codec, label(step)))
+                    self.refuse(fields.label(step), self.offset, f"more than {step.high} elements")
+                items.append(self.one(step.codec, fields.label(step)))
         self.values[step.name] = tuple(items)
 
-    def keyed(self, step: Keyed) -> None:
+    def keyed(self, step: fields.Keyed) -> None:
         """Decode all keys, then the value of each."""
         section, name = self.layout.section, step.spec_key or step.name
         need(section, name, self.offset, self.numbers[step.name] * step.key.size, self.end)
@@ -183,24 +170,26 @@ class StructureReader(PlanVisitor):
             if number in keys:
                 self.refuse(name, at, f"is {step.key_name(number)} a second time")
             keys.append(step.known[number])
-        items = [(key, self.one(step.codecs[key], f"{label(step)} {step.key_name(key)}")) for key in keys]
+        items = [
+            (key, self.one(step.codecs[key], f"{fields.label(step)} {step.key_name(key)}")) for key in keys
+        ]
         self.values[step.name] = tuple(items)
 
-    def body(self, step: Bytes | Text16) -> None:
+    def body(self, step: fields.Bytes | fields.Text16) -> None:
         """Decode bytes or text of announced size, or bytes up to the end."""
         size = self.numbers.get(step.name, self.end - self.offset)
-        need(self.layout.section, label(step), self.offset, size, self.end)
+        need(self.layout.section, fields.label(step), self.offset, size, self.end)
         chunk, at = self.data[self.offset : self.offset + size], self.offset
         self.offset += size
-        if isinstance(step, Bytes):
+        if isinstance(step, fields.Bytes):
             if step.high is not None and size > step.high:
-                self.refuse(label(step), at, f"has {size} bytes, at most {step.high}")
+                self.refuse(fields.label(step), at, f"has {size} bytes, at most {step.high}")
             self.values[step.name] = chunk
             return
         try:
             self.values[step.name] = load_sized_text(chunk, terminated=step.terminated)
         except ValueError as error:
-            self.refuse(label(step), at, str(error))
+            self.refuse(fields.label(step), at, str(error))
 
     def branch(self, branch: Branch) -> None:
         """Decode optional steps, or use their defaults."""
@@ -222,12 +211,12 @@ def there(plan: LayoutPlan, branch: Branch, value: Any) -> bool:
     """Return True if this value of a `when`'s field means that the field is present."""
     if branch.when.left:
         return bool(value != plan.defaults[branch.when.name])
-    if isinstance(plan.guards[branch.when.name], Flag):
+    if isinstance(plan.guards[branch.when.name], fields.Flag):
         return value is not None
     return bool(value)
 
 
-def _size(slot: Fixed) -> int:
+def _size(slot: fields.Fixed) -> int:
     return slot.codec.size if isinstance(slot.codec, Scalar) else 0
 
 
@@ -247,7 +236,7 @@ class Writer(PlanVisitor):
     layout: "Layout[Any]"
     made: Any
     parts: list[bytes] = field(default_factory=list)
-    total_at: tuple[int, TotalSize] | None = None
+    total_at: tuple[int, fields.TotalSize] | None = None
 
     def refuse(self, name: str, problem: object) -> NoReturn:
         """Raise a ValueError about a field: the object is the caller's mistake."""
@@ -263,48 +252,48 @@ class Writer(PlanVisitor):
             self.parts[index] = self.pack(slot.codec, slot.spec, sum(map(len, self.parts)) + slot.codec.size)
         return b"".join(self.parts)
 
-    def pack(self, codec: AnyCodec, name: str, value: Any) -> bytes:
+    def pack(self, codec: fields.AnyCodec, name: str, value: Any) -> bytes:
         """Encode one value of any kind."""
         try:
             if isinstance(codec, Scalar):
                 return pack_one(codec, value)
-            if isinstance(codec, Nested):
+            if isinstance(codec, fields.Nested):
                 return write(codec.layout, value)
             return codec.write(value)
         except (ValueError, TypeError, AttributeError) as error:
             self.refuse(name, error)
 
-    def value(self, step: Value) -> None:
+    def value(self, step: fields.Value) -> None:
         """Encode one value."""
-        self.parts.append(self.pack(step.codec, label(step), getattr(self.made, step.name)))
+        self.parts.append(self.pack(step.codec, fields.label(step), getattr(self.made, step.name)))
 
     def run(self, run: FieldRun) -> None:
         """Encode neighbouring fields of fixed size."""
         for slot in run.slots:
             self.slot(slot)
 
-    def body(self, step: Bytes | Text16) -> None:
+    def body(self, step: fields.Bytes | fields.Text16) -> None:
         """Encode bytes or text."""
         self.parts.append(self.sized(step))
 
-    def slot(self, slot: Fixed) -> None:
+    def slot(self, slot: fields.Fixed) -> None:
         """Encode one number."""
         match slot:
-            case TotalSize():
+            case fields.TotalSize():
                 self.total_at = len(self.parts), slot
                 self.parts.append(b"")
                 return
-            case Value():
+            case fields.Value():
                 value = getattr(self.made, slot.name)
-            case Const():
+            case fields.Const():
                 value = slot.value
-            case Ignored():
+            case fields.Ignored():
                 value = slot.send
-            case Count() | ByteSize() | Flag():
+            case fields.Count() | fields.ByteSize() | fields.Flag():
                 value = self.number(slot)
-        packed = self.pack(slot.codec, label(slot), value)
-        if isinstance(slot, Value):
-            self.check(label(slot), _range_problem(value, slot.low, slot.high))
+        packed = self.pack(slot.codec, fields.label(slot), value)
+        if isinstance(slot, fields.Value):
+            self.check(fields.label(slot), _range_problem(value, slot.low, slot.high))
         self.parts.append(packed)
 
     def check(self, name: str, problem: str) -> None:
@@ -312,46 +301,46 @@ class Writer(PlanVisitor):
         if problem:
             self.refuse(name, problem)
 
-    def number(self, guard: Count | ByteSize | Flag) -> int:
+    def number(self, guard: fields.Guard) -> int:
         """Compute the number that announces a field."""
         value = getattr(self.made, guard.name)
-        if isinstance(guard, Flag):
+        if isinstance(guard, fields.Flag):
             if value is None:
                 return 0
             number = guard.yes if isinstance(guard.yes, int) else guard.yes(self.made)
-            self.check(label(guard), "" if number else "is 0 though it must announce something")
+            self.check(fields.label(guard), "" if number else "is 0 though it must announce something")
             return number
-        if isinstance(guard, Count):
+        if isinstance(guard, fields.Count):
             number = len(value)
         else:
             body = self.layout.bodies[guard.name]
             absent = guard.name in self.layout.plan.defaults and not value
             number = 0 if absent else len(self.sized(body))
-        self.check(label(guard), guard_problem(guard, number))
+        self.check(fields.label(guard), guard_problem(guard, number))
         return number
 
-    def sized(self, step: Bytes | Text16) -> bytes:
+    def sized(self, step: fields.Bytes | fields.Text16) -> bytes:
         """Return the octets of bytes or text."""
         value = getattr(self.made, step.name)
         try:
             packed = (
                 bytes(memoryview(value))
-                if isinstance(step, Bytes)
+                if isinstance(step, fields.Bytes)
                 else dump_sized_text(value, terminated=step.terminated)
             )
         except (ValueError, TypeError, AttributeError) as error:
-            self.refuse(label(step), error)
-        if isinstance(step, Bytes) and step.high is not None:
-            self.check(label(step), _range_problem(len(packed), None, step.high))
+            self.refuse(fields.label(step), error)
+        if isinstance(step, fields.Bytes) and step.high is not None:
+            self.check(fields.label(step), _range_problem(len(packed), None, step.high))
         return packed
 
-    def items(self, step: Items) -> None:
+    def items(self, step: fields.Items) -> None:
         """Encode the elements of a tuple."""
         value = getattr(self.made, step.name)
-        self.check(label(step), _range_problem(len(value), None, step.high))
-        self.parts.extend(self.pack(step.codec, label(step), item) for item in value)
+        self.check(fields.label(step), _range_problem(len(value), None, step.high))
+        self.parts.extend(self.pack(step.codec, fields.label(step), item) for item in value)
 
-    def keyed(self, step: Keyed) -> None:
+    def keyed(self, step: fields.Keyed) -> None:
         """Encode all keys, then all values."""
         pairs = [(key, value) for key, value in getattr(self.made, step.name)]
         keys = [key for key, _ in pairs]
@@ -361,7 +350,9 @@ class Writer(PlanVisitor):
             self.check(step.spec_key or step.name, f"is {key!r}, {problem}" if problem else "")
             self.parts.append(self.pack(step.key, step.spec_key or step.name, key))
         for key, value in pairs:
-            self.parts.append(self.pack(step.codecs[key], f"{label(step)} {step.key_name(key)}", value))
+            self.parts.append(
+                self.pack(step.codecs[key], f"{fields.label(step)} {step.key_name(key)}", value)
+            )
 
     def branch(self, branch: Branch) -> None:
         """Encode optional steps; if they are left out, check that no value is lost."""

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.replication.foreign_writes import make_foreign, remove_foreign, write_foreign
 from support.replication.lone_authority import OK
 from support.replication.lone_server import AWAY, Lone, replies, site
 from support.replication.network import (
@@ -83,7 +84,7 @@ def told(net: Net, name: str, what: str) -> int:
 
 
 def write(net: Net, name: str, identifier: Guid, properties: Properties = BY_HAND) -> None:
-    net.hosts[name].store.write_foreign(identifier, properties)
+    write_foreign(net.hosts[name].store, identifier, properties)
 
 
 def label(net: Net, name: str) -> Any:
@@ -123,7 +124,7 @@ class TestOwner:
 
     def test_what_was_changed_while_we_were_not_there(self, net: Net) -> None:
         store = net.stop("PSC1")
-        store.store.write_foreign(QUEUE, BY_HAND)
+        write_foreign(store.store, QUEUE, BY_HAND)
         net.hosts["PSC1"] = store
         net.restart("PSC1")
         net.run(LOOKS_S)
@@ -152,7 +153,7 @@ class TestOwner:
             net.hosts["PSC1"].engine.status(net.now).partitions[0].last,
             {Propid.Q_PATHNAME: r"C14\new", Propid.Q_LABEL: "by hand"},
         )
-        net.hosts["PSC1"].store.make_foreign(made)
+        make_foreign(net.hosts["PSC1"].store, made)
         net.run(LOOKS_S)
         assert guid_of("new") in net.content("BSC1", SITE1)
         assert all_equal(net)
@@ -161,7 +162,7 @@ class TestOwner:
         made = StoredObject(
             guid_of("new"), ObjectType.QUEUE, SITE1, row(net, "PSC1", SITE1).last, {Propid.Q_LABEL: "no path"}
         )
-        net.hosts["PSC1"].store.make_foreign(made)
+        make_foreign(net.hosts["PSC1"].store, made)
         net.run(LONG_S)
         assert told(net, "PSC1", REFUSED) == 1
         assert row(net, "PSC1", SITE1).foreign == 1
@@ -282,7 +283,7 @@ class TestReplica:
             row(net, "PEC", SITE1).last,
             {Propid.Q_PATHNAME: r"C14\new"},
         )
-        net.hosts["PEC"].store.make_foreign(made)
+        make_foreign(net.hosts["PEC"].store, made)
         net.run(LONG_S)
         assert told(net, "PEC", NO_NUMBER) == 1
         assert guid_of("new") not in net.content("PSC1", SITE1)
@@ -296,7 +297,7 @@ class TestResynchronization:
     @pytest.mark.parametrize("name", ["PEC", "BSC1"])
     def test_it_has_again_what_the_owner_has(self, net: Net, name: str) -> None:
         write(net, name, QUEUE)
-        net.hosts[name].store.remove_foreign(MACHINE)
+        remove_foreign(net.hosts[name].store, MACHINE)
         net.run(LOOKS_S)
         assert not all_equal(net)
         assert resynchronize(net, name, SITE1) == OK
@@ -306,7 +307,7 @@ class TestResynchronization:
         assert all_equal(net)
 
     def test_what_another_program_deleted_at_the_owner_goes(self, net: Net) -> None:
-        net.hosts["PSC1"].store.remove_foreign(QUEUE)
+        remove_foreign(net.hosts["PSC1"].store, QUEUE)
         net.run(LONG_S)
         assert label(net, "PEC") == "q"  # nobody has noticed
         for name in ("PEC", "BSC1"):

@@ -1,6 +1,7 @@
 """Who owns a partition, and how it passes on: [MC-MQDSRP] 3.1.7.2.10, 3.1.7.2.11, decisions R38, R39, R43."""
 
 import pytest
+from support.replication.foreign_writes import write_foreign
 from support.replication.network import (
     Net,
     all_equal,
@@ -415,7 +416,7 @@ def test_a_site_changed_by_another_program_brings_no_old_psc_back() -> None:
     assert hand_over(net) == Hresult.MQ_OK
     net.run(20)
     assert label(net, "PEC") == "PSC1"
-    net.hosts["PEC"].store.write_foreign(SITE1, ((Propid.S_INTERVAL1, 77),))
+    write_foreign(net.hosts["PEC"].store, SITE1, ((Propid.S_INTERVAL1, 77),))
     net.run(2 * 60.0)
     assert {believed(net, name) for name in net.hosts} == {"BSC1"}
     assert {label(net, name) for name in net.hosts} == {"BSC1"}

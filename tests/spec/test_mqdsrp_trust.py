@@ -26,10 +26,10 @@ from support.replication.lying_servers import (
     world,
 )
 from support.replication.network import Net, all_equal, guid_of, objects
+from support.replication.trust_rules import RULES
 
 from mqdssm.engines.replication.actions import Received
 from mqdssm.engines.replication.operations import LoadState
-from mqdssm.engines.replication.trust import RULES
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
     ChangePropagationMessage,

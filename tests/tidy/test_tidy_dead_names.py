@@ -19,7 +19,6 @@ KEPT = {
     "mqdssm/directory/requests.py": {"encode_search": "a whole request, as tests send it"},
     "mqdssm/drivers/discovery.py": {"networks_changed": "an event of [MS-MQSD] 3.2.4 that a program reports"},
     "mqdssm/model/discovery.py": {"IPX_PORT": "[MS-MQSD] 1.9"},
-    "mqdssm/samples/fault_table.py": {"NOT_PLANTED": "part of the table: why the other rules have no fault"},
     "mqdssm/spark/registration.py": {"DefaultSource": "Spark looks it up"},
     "mqdssm/tables/element_table.py": {
         "ldap_pairs": "[MS-MQDSSM] 3.1.6.10, proven against the table",

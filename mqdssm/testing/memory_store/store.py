@@ -389,28 +389,6 @@ class MemoryStore:
         newest = some[-1].version if some else ""
         return ops.ForeignFound(objects=some, reached=newest if len(some) < len(rows) else "", newest=newest)
 
-    def write_foreign(
-        self, identifier: Guid, properties: Iterable[tuple[Propid, PropertyValue]] = ()
-    ) -> None:
-        """Change an object as another program does with plain LDAP: its number stays.
-
-        Raises:
-            KeyError: no such object exists.
-        """
-        for found in self._kept.everywhere(identifier):
-            self._kept.put_foreign(_updated(found, found.seq_number, properties))
-            return
-        raise KeyError(identifier)
-
-    def make_foreign(self, made: StoredObject) -> None:
-        """Create an object as another program does: it has no number, and operations do not see it."""
-        self._kept.note_foreign(made, None)
-
-    def remove_foreign(self, identifier: Guid) -> None:
-        """Remove an object as another program does, without a tombstone."""
-        for found in self._kept.everywhere(identifier):
-            self._kept.remove(found)
-
 
 def _version(found: ops.ForeignObject) -> str:
     return found.version

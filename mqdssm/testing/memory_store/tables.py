@@ -155,12 +155,12 @@ class StoredTables:
         seen: version of the last of these that has been handled.
     """
 
-    __slots__ = ("_names", "_versions", "foreign", "neighbors", "seen", "shelves")
+    __slots__ = ("_names", "foreign", "neighbors", "seen", "shelves", "versions")
 
     def __init__(self) -> None:
         self.foreign: dict[Guid, ForeignObject] = {}
         self.seen = ""
-        self._versions = count(1)
+        self.versions = count(1)
         self.shelves: dict[Guid, PartitionTable] = {}
         self.neighbors: dict[tuple[bool, str], DirectoryNeighbor] = {}
         self._names: dict[tuple[ObjectType, str], list[StoredObject]] = {}
@@ -236,23 +236,6 @@ class StoredTables:
             self.put(entry.numbered(MIN))
         else:
             self.bury(replace(entry, seq_number=MIN))
-
-    def put_foreign(self, made: StoredObject) -> None:
-        """Write an object as another program does: its number stays."""
-        self.put(made)
-        self.note_foreign(made, made.seq_number)
-
-    def note_foreign(self, made: StoredObject, seq_number: SequenceNumber | None) -> None:
-        """Record another program's change; an object without a number is not stored until it is created."""
-        self.foreign[made.identifier] = ForeignObject(
-            object_type=made.object_type,
-            identifier=made.identifier,
-            partition_id=made.partition_id,
-            seq_number=seq_number,
-            name=made.path_name or str(made.identifier),
-            version=f"{next(self._versions):016d}",
-            properties=() if seq_number is not None else tuple(made.properties.items()),
-        )
 
     def _made(self, partition_id: Guid) -> PartitionTable:
         found = self.shelves.get(partition_id)
