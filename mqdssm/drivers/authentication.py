@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +35,8 @@ SENDERS_TRIED_MAX: Final = 1000
 """Senders whose keys are tried for one message; a site has one, and one try takes 20 microseconds."""
 SIGNATURE_BYTES_MAX: Final = 2048
 """Longest signature, of a 16,384-bit key; Windows makes no longer ones."""
+_USABLE_KEYS: Final = 256
+"""Number of decoded keys that are kept; decoding one takes as long as verifying a signature."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,15 +164,14 @@ class Verifier:
         if problem is not None:
             return problem
         try:
-            verified, key = self._signed_by(message)
+            verified, signer = self._signed_by(message)
         except (DirectoryError, MappingError) as error:  # the directory or the object cannot be read
             log.warning("a message is dropped, its sender cannot be looked up: %s", error)
             return Distrust.UNAVAILABLE
-        if key is not None and message.application_tag:
+        if signer and message.application_tag:
             # nobody without the key can make this signature, whatever name its owner has (decision R162)
-            signer, date = _fingerprint(key), message.application_tag
             try:
-                admitted = self._replays.admit(signer, date, message.signature, now)
+                admitted = self._replays.admit(signer, message.application_tag, message.signature, now)
             except ConfigError as error:
                 log.error("a message of %s is dropped: %s", Guid(message.sender), error)  # noqa: TRY400
                 return Distrust.UNRECORDED
@@ -191,40 +193,46 @@ class Verifier:
             return Distrust.REFUSED if self._policy.dated_only else None
         return None if self._replays.in_time(date, now) else Distrust.STALE
 
-    def _signed_by(self, message: Message) -> "tuple[Verified | Distrust, RSAPublicKey | None]":
+    def _signed_by(self, message: Message) -> tuple[Verified | Distrust, str]:
+        """Return who signed a message and the fingerprint of the key; a reason and "" if nobody did."""
         problem = Distrust.UNKNOWN
         for sender in islice(self._keys.senders(Guid(message.sender)), SENDERS_TRIED_MAX):
             problem = Distrust.WRONG
             for level in (AuthenticationLevel.SIG20, AuthenticationLevel.SIG10):  # the order of 3.1.5.8.3
                 key = _signing_key(message, level, sender) if level in self._policy.levels else None
                 if key is not None:
-                    return Verified(sender=sender, level=level), key
-        return problem, None
+                    return Verified(sender=sender, level=level), key.fingerprint
+        return problem, ""
 
 
-def _signing_key(
-    message: Message, level: AuthenticationLevel, sender: TrustedSender
-) -> "RSAPublicKey | None":
+@dataclass(frozen=True, slots=True)
+class _UsableKey:
+    """An RSA key for verifying signatures, and a short text that identifies it, also in files."""
+
+    key: "RSAPublicKey"
+    fingerprint: str
+
+
+def _signing_key(message: Message, level: AuthenticationLevel, sender: TrustedSender) -> _UsableKey | None:
     """Return the key of a sender that a message was signed with; None if no key fits."""
     try:
         data = signed_bytes(message, level)
     except ValueError:  # a destination that cannot be signed
         return None
     keys = filter(None, map(_usable, sender.keys[:KEYS_TRIED_MAX]))
-    good = (key for key in keys if is_signed(key, data, message.signature, message.hash_algorithm))
+    good = (one for one in keys if is_signed(one.key, data, message.signature, message.hash_algorithm))
     return next(good, None)
 
 
-def _fingerprint(key: "RSAPublicKey") -> str:
-    """Return a short text that identifies a key, also in files."""
-    numbers = key.public_numbers()
-    return hashlib.sha256(f"{numbers.n:x} {numbers.e:x}".encode()).hexdigest()[:32]
-
-
-def _usable(key: PublicKey) -> "RSAPublicKey | None":
-    """Return an RSA key for verifying signatures; None if it is too short or damaged (decision R57)."""
+@lru_cache(maxsize=_USABLE_KEYS)
+def _usable(key: PublicKey) -> _UsableKey | None:
+    """Decode a key; None if it is too short or damaged (decision R57)."""
     try:
         public = key.rsa()
     except (DecodeError, ValueError):
         return None
-    return public if public.key_size >= KEY_BITS_MIN else None
+    if public.key_size < KEY_BITS_MIN:
+        return None
+    numbers = public.public_numbers()
+    digest = hashlib.sha256(f"{numbers.n:x} {numbers.e:x}".encode())
+    return _UsableKey(public, digest.hexdigest()[:32])

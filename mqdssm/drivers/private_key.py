@@ -3,8 +3,8 @@
 import os
 import stat
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from mqdssm.errors import ConfigError
@@ -142,16 +142,15 @@ def is_signed(key: "RSAPublicKey", data: bytes, signature: bytes, algorithm: Has
     return True
 
 
+@cache
 def _hash(algorithm: HashAlgorithm) -> "hashes.HashAlgorithm":
     from cryptography.hazmat.primitives import hashes  # noqa: PLC0415  heavy, seldom needed
 
     # MD5 and SHA-1 are the protocol's own (decision R17)
-    kinds: Mapping[HashAlgorithm, Callable[[], hashes.HashAlgorithm]] = MappingProxyType(
-        {
-            HashAlgorithm.MD5: hashes.MD5,
-            HashAlgorithm.SHA1: hashes.SHA1,
-            HashAlgorithm.SHA256: hashes.SHA256,
-            HashAlgorithm.SHA512: hashes.SHA512,
-        }
-    )
+    kinds: Mapping[HashAlgorithm, Callable[[], hashes.HashAlgorithm]] = {
+        HashAlgorithm.MD5: hashes.MD5,
+        HashAlgorithm.SHA1: hashes.SHA1,
+        HashAlgorithm.SHA256: hashes.SHA256,
+        HashAlgorithm.SHA512: hashes.SHA512,
+    }
     return kinds[algorithm]()

@@ -18,6 +18,7 @@ from mqdssm.model.replication import Service
 from mqdssm.model.transport import Message, MessageId
 from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.trace import Violation
+from mqdssm.wire.keys import PublicKey
 
 POLICY: Final[SignaturePolicy] = AS_SPECIFIED
 _INTRUDER: Final = -1
@@ -44,6 +45,12 @@ def key_of(index: int) -> PrivateKey:
     return PrivateKey.generate(KEY_BITS_MIN)
 
 
+@cache
+def public_keys_of(index: int) -> tuple[PublicKey, ...]:
+    """Return the public keys of a server."""
+    return key_of(index).public_keys().keys
+
+
 def signer_of(index: int, machine_id: Guid) -> Signer:
     """Return the signer of a server's messages."""
     return Signer(machine_id, key_of(index))
@@ -67,7 +74,7 @@ class LiveKeys:
             yield TrustedSender(
                 machine_name=name,
                 service=_SERVICES[role],
-                keys=key_of(index).public_keys().keys,
+                keys=public_keys_of(index),
                 machine_id=queue_manager,
             )
 
