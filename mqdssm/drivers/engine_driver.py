@@ -43,9 +43,10 @@ class Timers:
 
     def take_due(self, now: float) -> str | None:
         """Stop the timer that expired first and return its name; None if none has expired."""
-        name = min(self._due, key=self._due.__getitem__, default=None)
-        if name is None or self._due[name] > now:
+        first = min(self._due.values(), default=None)
+        if first is None or first > now:
             return None
+        name = next(name for name, due in self._due.items() if due == first)
         del self._due[name]
         return name
 
@@ -110,6 +111,8 @@ class EngineDriver(Generic[E]):
             Exception: it was put in the place of an event.
         """
         event = None
+        if timeout_s == 0 and self._events.empty():
+            return False
         with suppress(Empty):
             event = self._events.get(timeout=timeout_s) if timeout_s != 0 else self._events.get_nowait()
         if isinstance(event, Exception):
