@@ -14,7 +14,10 @@ from mqdssm.directory.ber import (
     MESSAGE_BYTES_MAX,
     SEQUENCE,
     BerReader,
+    integer,
+    octet_string,
     read_length,
+    sequence,
 )
 from mqdssm.directory.requests import DEREF_OID, MESSAGE_ID_MAX, PAGED_RESULTS_OID, LdapControl
 from mqdssm.errors import DecodeError
@@ -57,6 +60,13 @@ _SASL_CREDENTIALS_TAG: Final = 0x87
 _RESPONSE_NAME_TAG: Final = 0x8A
 _RESPONSE_VALUE_TAG: Final = 0x8B
 _ATTRIBUTES_TAG: Final = 0xA0
+_NO_COOKIE: Final = sequence(integer(0), octet_string(b""))
+"""Value of the control of [RFC2696] on the last page."""
+_LAST_PAGE: Final = (LdapControl(PAGED_RESULTS_OID, critical=False, value=_NO_COOKIE),)
+"""Controls of the results of most searches."""
+_LAST_PAGE_OCTETS: Final = sequence(
+    sequence(octet_string(PAGED_RESULTS_OID), octet_string(_NO_COOKIE)), tag=CONTROLS_TAG
+)
 #: Controls on one message; servers send one or two.
 CONTROLS_MAX: Final = 64
 #: URIs of one referral.
@@ -295,6 +305,8 @@ def decode_controls(buffer: bytes, position: int, stop: int) -> tuple[LdapContro
     """
     if position == stop:
         return ()
+    if buffer[position:stop] == _LAST_PAGE_OCTETS:
+        return _LAST_PAGE
     outer = BerReader(buffer, position, stop, _CONTROL)
     reader = outer.enter(CONTROLS_TAG, "controls")
     outer.finish("LDAPMessage")
@@ -320,6 +332,8 @@ def paged_cookie(result: LdapResult) -> bytes | None:
     control = result.control(PAGED_RESULTS_OID)
     if control is None:
         return None
+    if control.value == _NO_COOKIE:
+        return b""
     outer = BerReader.of(control.value or b"", "[RFC2696] 2")
     reader = outer.enter(SEQUENCE, "realSearchControlValue")
     outer.finish("realSearchControlValue")
