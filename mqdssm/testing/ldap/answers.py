@@ -1,6 +1,7 @@
 """LDAP answers as a server sends them ([RFC4511] 4)."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from mqdssm.directory.ber import ENUMERATED, SET, integer, octet_string, sequence, tlv
 from mqdssm.directory.requests import PAGED_RESULTS_OID
@@ -29,11 +30,13 @@ def result(
 
 def search_done(number: int, code: int = 0, *, cookie: bytes | None = None) -> bytes:
     """Encode a SearchResultDone, with the control of [RFC2696] unless `cookie` is None."""
-    controls = b""
-    if cookie is not None:
-        value = sequence(integer(0), octet_string(cookie))
-        controls = sequence(sequence(octet_string(PAGED_RESULTS_OID), octet_string(value)), tag=CONTROLS_TAG)
-    return result(number, SEARCH_DONE, code, controls=controls)
+    return result(number, SEARCH_DONE, code, controls=b"" if cookie is None else _paging(cookie))
+
+
+@lru_cache
+def _paging(cookie: bytes) -> bytes:
+    value = sequence(integer(0), octet_string(cookie))
+    return sequence(sequence(octet_string(PAGED_RESULTS_OID), octet_string(value)), tag=CONTROLS_TAG)
 
 
 def entry_content(dn: str, attributes: Iterable[tuple[str, Sequence[bytes]]]) -> bytes:

@@ -1,6 +1,6 @@
 """Evaluation of search filters as in slapd: true, false or undefined ([RFC4511] 4.5.1.7)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from operator import ge, le
 from typing import Final, Protocol, TypeAlias
@@ -29,7 +29,7 @@ def test_of(node: filters.LdapFilter) -> Test:
         case filters.And(operands):
             return _all_of([test_of(one) for one in operands])
         case filters.Or(operands):
-            return _any_of([test_of(one) for one in operands])
+            return _any_of(operands)
         case filters.Not(operand):
             return _not(test_of(operand))
         case filters.Present(attribute):
@@ -61,8 +61,24 @@ def _all_of(tests: Sequence[Test]) -> Test:
     return test
 
 
-def _any_of(tests: Sequence[Test]) -> Test:
+def _any_of(operands: Iterable[filters.LdapFilter]) -> Test:
+    """Return the test of an OR; equal values of one attribute are compared together."""
+    values: dict[str, set[Normal]] = {}
+    tests: list[Test] = []
+    for operand in _flat(operands):
+        name, normal = "", None
+        if isinstance(operand, filters.Equal) and operand.attribute.lower() in TYPES:
+            name = operand.attribute.lower()
+            normal = TYPES[name].normalize(operand.value)
+        if normal is None:
+            tests.append(test_of(operand))
+        else:
+            values.setdefault(name, set()).add(normal)
+
     def test(entry: Normalized) -> bool | None:
+        for name, wanted in values.items():
+            if not wanted.isdisjoint(entry.normal(name)):
+                return True
         result: bool | None = False
         for one in tests:
             found = one(entry)
@@ -73,6 +89,15 @@ def _any_of(tests: Sequence[Test]) -> Test:
         return result
 
     return test
+
+
+def _flat(operands: Iterable[filters.LdapFilter]) -> Iterator[filters.LdapFilter]:
+    """Yield the operands of an OR, without further ORs among them."""
+    for one in operands:
+        if isinstance(one, filters.Or):
+            yield from _flat(one.operands)
+        else:
+            yield one
 
 
 def _not(operand: Test) -> Test:
@@ -101,7 +126,14 @@ def _bound(name: str, value: bytes, compare: Callable[[Normal, Normal], bool]) -
     normal = None if kind is None or not kind.ordered else kind.normalize(value)
     if normal is None:
         return _undefined
-    return lambda entry: any(compare(one, normal) for one in entry.normal(name))
+
+    def test(entry: Normalized) -> bool:
+        for one in entry.normal(name):  # noqa: SIM110  any() costs more than the comparison
+            if compare(one, normal):
+                return True
+        return False
+
+    return test
 
 
 def _normal_part(kind: MatchingType, part: bytes | None, *, ends: str) -> bytes | None:
