@@ -90,7 +90,7 @@ def _is_known(server: ReplicaState, key: str) -> bool:
     """Return True if a name is that of an authority, a neighbour or our PSC."""
     if not key:
         return False
-    if any(key_of(one.name) == key for one in server.neighbors) or key_of(server.psc_name) == key:
+    if key in server.pscs or key in server.bscs or key_of(server.psc_name) == key:
         return True
     return any(key_of(one.record.authority_name) == key for one in server.partitions.values())
 

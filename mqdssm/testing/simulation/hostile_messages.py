@@ -99,6 +99,7 @@ class HostileMessages:
         self._sender = sender
         self._rng = rng
         self._partition = world.ledger.partitions[PEC_PARTITION_ID]
+        self._nobody = world.guid(NOBODY)
         guids = self._guid
         self._fields: Mapping[str, Callable[[], Any]] = {
             "site_id": guids,
@@ -171,7 +172,7 @@ class HostileMessages:
 
     def _guid(self) -> Guid:
         server = self._rng.of(self._world.servers).settings
-        choices = (server.machine_id, server.site_id, PEC_PARTITION_ID, self._world.guid(NOBODY))
+        choices = (server.machine_id, server.site_id, PEC_PARTITION_ID, self._nobody)
         return self._rng.of(choices)
 
     def _number(self) -> SequenceNumber:
@@ -189,7 +190,7 @@ class HostileMessages:
 
     def _request_identifier(self) -> int:
         """Return a number that a client has used, or a random one."""
-        known = [one.change.request for one in self._world.book.requests.values()]
+        known = list(self._world.book.requests)
         return self._rng.of(known) if known and self._truth() else self._rng.below(1 << 20)
 
     # -- numbers and changes
