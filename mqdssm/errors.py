@@ -195,3 +195,11 @@ def why_no_folder(error: OSError) -> str:
         return "a file is there: name a folder"
     why = error.strerror or str(error)
     return f"{why}: name a folder where you may write" if isinstance(error, PermissionError) else why
+
+
+def full_disk(folder: object) -> ConfigError:
+    """Return the error for temporary files that do not fit on the disk of a folder."""
+    return ConfigError(
+        f"the disk of {folder} is full: free it, or name a folder of another one for temporary files "
+        "(TMPDIR, on a cluster --spark-shared)"
+    )

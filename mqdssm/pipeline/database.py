@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 import duckdb
 import pyarrow as pa
 
-from mqdssm.errors import ConfigError, MqdssmError
+from mqdssm.errors import ConfigError, MqdssmError, full_disk
 from mqdssm.pipeline.runner import StopRequest
 
 MEMORY_MB: Final = 512
@@ -151,10 +151,7 @@ class Database:
         text = str(error)
         words = text.splitlines()[0]
         if any(mark in text for mark in _NO_SPACE):
-            return ConfigError(
-                f"the disk of {self._folder} is full, where a comparison keeps what does not fit into "
-                f"memory: free it, or set TMPDIR to a folder of another disk ({words})"
-            )
+            return full_disk(self._folder)
         if isinstance(error, duckdb.OutOfMemoryException):
             return ConfigError(
                 f"the comparison needs more memory than {self._memory_mb} MB: use --engine spark ({words})"

@@ -1,14 +1,15 @@
 """Folders that all workers of a job see, on this machine or on all machines of a cluster."""
 
 import contextlib
+import errno
 import socket
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
-from mqdssm.errors import ConfigError, why_no_folder
+from mqdssm.errors import ConfigError, full_disk, why_no_folder
 from mqdssm.pipeline.spark_options import SparkOptions
 
 
@@ -66,9 +67,32 @@ def scratch(on: SparkOptions, prefix: str) -> Iterator[Path]:
             "on a cluster this needs a folder that all machines share, for what lies between: name one with "
             "--spark-shared (SparkOptions.shared)"
         )
+    parent = on.shared if on.is_cluster else None
     try:
-        made = tempfile.TemporaryDirectory(prefix=prefix, dir=on.shared if on.is_cluster else None)
+        made = tempfile.TemporaryDirectory(prefix=prefix, dir=parent)
     except OSError as error:
-        raise ConfigError(f"{on.shared} cannot be used: {why_no_folder(error)}") from error
+        where = parent or "the temporary folder"
+        raise ConfigError(f"{where} cannot be used: {why_no_folder(error)}") from error
     with made as name:
         yield Path(name)
+
+
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+@contextlib.contextmanager
+def reporting_full_disk(folder: Path) -> Iterator[None]:
+    """Name the folder, and what to do, if its disk is full.
+
+    Args:
+        folder: in which files are written meanwhile, and in no other.
+
+    Raises:
+        ConfigError: the disk is full.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise full_disk(folder) from error

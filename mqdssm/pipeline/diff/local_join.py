@@ -23,6 +23,7 @@ from mqdssm.pipeline.diff.pairing import ORDER, Pair, shown_columns
 from mqdssm.pipeline.diff.sql import DUCKDB, NEW, OLD
 from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.runner import Job, Piece, Runner, StopRequest
+from mqdssm.pipeline.shared_folder import reporting_full_disk
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.diff.sides import Side
@@ -141,9 +142,10 @@ class JoinWork:
             task = self.tasks[number]
             folder = self.folder / f"join-{number}"
             shutil.rmtree(folder, ignore_errors=True)  # a worker that crashed may have left it
-            folder.mkdir()
-            with open_database(folder, task.files, stop) as database:
-                return _compare(database, task, folder)
+            with reporting_full_disk(folder):
+                folder.mkdir()
+                with open_database(folder, task.files, stop) as database:
+                    return _compare(database, task, folder)
 
         yield compare
 
@@ -165,7 +167,10 @@ class SortWork:
         """See `Work`."""
 
         def sort(_: int) -> Path:
-            with open_database(self.folder, [str(self.path)], stop) as database:
+            with (
+                reporting_full_disk(self.folder),
+                open_database(self.folder, [str(self.path)], stop) as database,
+            ):
                 return _sorted(database, self.path, self.folder)
 
         yield sort

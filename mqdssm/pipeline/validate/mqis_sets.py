@@ -25,6 +25,7 @@ from mqdssm.pipeline.migrate.rows import GATES, SERVICE, SITE_GATES, gates_of
 from mqdssm.pipeline.mqis.folder import ROW, SourceFile, SourceRow, SourceTable, read_rows
 from mqdssm.pipeline.mqis.mapping import SourceMapping
 from mqdssm.pipeline.runner import Calls, Job, Runner, StopRequest
+from mqdssm.pipeline.shared_folder import reporting_full_disk
 from mqdssm.pipeline.validate.datasets import Dataset, dataset
 from mqdssm.tables.compute import SERVICE_BITS
 from mqdssm.tables.mqis import MQIS_TABLES, MqisColumn, MqisTable
@@ -121,7 +122,10 @@ class SetTask:
         draft = path.with_name(path.name + ".new")
         rows = stop.checking(read_rows(file, self.mapping))
         try:
-            with pq.ParquetWriter(draft, maker.schema, compression="none") as writer:
+            with (
+                reporting_full_disk(self.folder),
+                pq.ParquetWriter(draft, maker.schema, compression="none") as writer,
+            ):
                 while some := list(islice(rows, BATCH_ROWS)):
                     batch = maker.batch(some)
                     writer.write_batch(batch if self.rewrite is None else self.rewrite(batch))

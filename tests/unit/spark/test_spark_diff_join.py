@@ -1,6 +1,7 @@
 """The join without Java: it loses no difference, whatever values look like, and keeps what is asked of it."""
 
 import json
+import shutil
 import sys
 import tempfile
 from dataclasses import replace
@@ -13,10 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.mqis.comparison import KilledOnce, all_differences, compared_queues, queue_pair, rows_in
 from support.mqis.tables import write_jsonl
+from support.servers.bad_places import small_disk
 from support.spark.without_java import OF_SPARK, environment_without_java, run_mqdssm
 from typer.testing import CliRunner
 
 from mqdssm.cli.main import app
+from mqdssm.errors import ConfigError
 from mqdssm.pipeline.diff import local_join
 from mqdssm.pipeline.diff.identity import write_map
 from mqdssm.pipeline.diff.local_join import LocalJoin
@@ -156,6 +159,15 @@ def test_without_java_and_pyspark(samples, tmp_path) -> None:
     *lines, summary = map(json.loads, out.splitlines())
     assert summary["engine"] == "local"
     assert len(lines) == summary["missing"] + summary["extra"] + summary["different"] > 200
+
+
+def test_a_full_disk_is_named_with_a_way_out(tmp_path) -> None:
+    rows = [[{"Identifier": guid(number), "Label": side} for number in range(500)] for side in "ab"]
+    pair = queue_pair(tmp_path, *rows)
+    with small_disk(tmp_path / "small", "100k") as disk:
+        (disk / "filler").write_bytes(bytes(shutil.disk_usage(disk).free - 8_192))
+        with pytest.raises(ConfigError, match=rf"^the disk of {disk}.* is full: .*TMPDIR"):
+            LocalJoin(LocalRunner(1)).find([compared_queues()], pair, disk)
 
 
 def test_what_needs_spark_says_so(tmp_path) -> None:
