@@ -12,9 +12,11 @@ from support.servers.sessions import options_for
 
 import mqdssm
 from mqdssm.directory.session import Session
+from mqdssm.engines.replication import directory_failures
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.actions import Resynchronize
 from mqdssm.engines.replication.status import PartitionStatus
+from mqdssm.errors import MappingError
 from mqdssm.model.guid import Guid
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState
@@ -150,6 +152,35 @@ def test_a_machine_without_number_is_told_at_the_owner(pair: Pair, pec: Session)
     wait_told(pair.pec, NO_NUMBER, times + 1)
     pec.delete(computer.child("CN", "msmq"))
     pec.delete(computer)
+
+
+def test_a_change_whose_object_cannot_be_read_at_first_is_published_later(
+    pair: Pair, pec: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when later changes were seen to meanwhile (decision R165)."""
+    monkeypatch.setattr(directory_failures, "AGAIN_S", 0.3)
+    monkeypatch.setattr(foreign, "COMMIT_S_MAX", 0)
+    store = pair.stores["PEC"]
+    read, refused, is_damaged = store._performers[ops.ReadObject], [], True
+
+    def fail(operation: ops.ReadObject) -> ops.ObjectRead:
+        if is_damaged and operation.identifier == guid_of("PEC\\a"):
+            refused.append(operation)
+            raise MappingError("CN=a: mqisSeqNumber is none")
+        return read(operation)
+
+    monkeypatch.setattr(store, "_performers", {**store._performers, ops.ReadObject: fail})
+    pec.modify(queue_dn(pec, "a"), labels("read later"))
+    wait_until(lambda: bool(refused), 20)
+    time.sleep(1.1)  # what was written in the second of the last look is listed again anyway
+    pec.modify(queue_dn(pec, "e"), labels("not held up"))
+    wait_label(pair.psc, "e", "not held up")
+    looks = len(refused)
+    wait_until(lambda: len(refused) > looks, 20)
+    is_damaged = False
+    wait_label(pair.psc, "a", "read later")
+    pair.settle()
+    assert pair.compare()[:2] == (0, [])
 
 
 def test_a_change_while_the_server_is_off_is_found_at_the_next_start(pair: Pair, pec: Session) -> None:

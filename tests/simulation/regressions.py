@@ -48,5 +48,6 @@ REGRESSIONS = {
     320_112: "an authority named a machine with the PEC's name its successor, and was believed",
     20_068: "no defect of a server: a PSC was reinstalled before the PEC had heard of its site",
     700_381: "no defect of a server: the store in memory found a machine by an empty name",
+    340_005: "a change of another program was lost for its owner by one read that failed",
     702_224: "no defect of a server: its start had failed and was not repeated yet when clients asked",
 }

@@ -24,6 +24,8 @@ SHORT_LATER = range(2_000, 2_005)
 SHORT_HARDSHIPS = range(300_000, 300_008)
 SHORT_HOSTILE = range(320_000, 320_006)
 SHORT_FAILING = range(220_006, 220_011)
+SHORT_FOREIGN = range(340_000, 340_003)
+SOAK_FOREIGN = range(340_100, 340_300)
 DIRECTORIES = (330_180, 330_330)
 """Seeds of small enterprises that have their stores on directories."""
 REINSTALLED = (12025, 12042, 12043)
@@ -37,6 +39,15 @@ ALWAYS = {
     *("down_max_s", "slow_max_ms", "late_max_s", "cut_max_s", "full_max_s", "damaged_max_s", "jump_max_s"),
 }
 """Options that every run has."""
+FOREIGN = {"foreign_every_s", "look_s"}
+"""Options that the seeds of `Generation.FOREIGN` have, and no others."""
+FOREIGN_REACHED = (
+    "foreign writes to owners",
+    "foreign writes to replicas",
+    "note another program changed a replica",
+    "note published a change of another program",
+    "the operator synchronizes a replica",
+)
 REACHED = (
     "answer MQ_OK",
     "answer MQ_ERROR_NO_RESPONSE_FROM_OBJECT_SERVER",
@@ -136,6 +147,22 @@ def test_a_hostile_server_harms_what_it_owns_and_nothing_else(seed: int) -> None
     assert all(report.counts.get(f"lie {kind.__name__}") for kind in KINDS)
 
 
+@pytest.mark.spec("MC-MQDSRP 3.1.7.1.2")
+def test_what_other_programs_write_is_published_or_mended() -> None:
+    """Decisions R112, R113, R165."""
+    reports = [simulate(seed) for seed in SHORT_FOREIGN]
+    for report in reports:
+        clean(report)
+    assert all(any(one.counts.get(what) for one in reports) for what in FOREIGN_REACHED)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_many_seeds_with_other_programs() -> None:
+    for report in run_seeds(SOAK_FOREIGN.start, len(SOAK_FOREIGN)):
+        clean(report)
+
+
 @pytest.mark.spec("MC-MQDSRP 3.1.1.2.2")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", DIRECTORIES)
@@ -200,7 +227,7 @@ def test_every_seed_may_draw_every_option() -> None:
     """Each is drawn by some and not by others, wherever one looks; so are those that change everything."""
     for first in (1_000, 10_000_000):
         runs = [drawn(options_of(seed)) for seed in range(first, first + 400)]
-        for name in runs[0].keys() - ALWAYS:
+        for name in runs[0].keys() - ALWAYS - FOREIGN:
             assert {one[name] for one in runs} == {True, False}, name
         assert {(one["directories"], bool(one["lies_every_ms"])) for one in runs} == {
             (directories, hostile) for directories in (True, False) for hostile in (True, False)

@@ -52,11 +52,14 @@ class LossyStore(MemoryStore):
 
 
 class UnreadyStore(MemoryStore):
-    """A store that has no room for changes while it is told so."""
+    """A store that has no room for changes while it is told so, and cannot read one object."""
 
     is_full = False
+    unreadable: Guid | None = None
 
     def perform(self, operation: Any) -> Any:
+        if isinstance(operation, ops.ReadObject) and operation.identifier == self.unreadable is not None:
+            return ops.Failed(reason="a damaged entry")
         if self.is_full and isinstance(operation, ops.UpdateObject):
             return ops.ObjectOutcome(status=Hresult.MQ_ERROR_DS_IS_FULL)
         return super().perform(operation)
@@ -207,6 +210,25 @@ class TestOwner:
         net.run(LONG_S)
         net.restart("PSC1")  # the store is one with room now
         net.run(LOOKS_S)
+        assert label(net, "PEC") == "by hand"
+        assert all_equal(net)
+
+    def test_what_was_given_up_is_found_again_and_holds_nothing_else_up(self, net: Net) -> None:
+        """Decision R165: an entry that could not be read once was never looked at again."""
+        assert net.create_queue("C14", "r", "Site1", "PSC1").status == OK
+        store = UnreadyStore()
+        store._kept = net.hosts["PSC1"].store._kept
+        net.hosts["PSC1"].store = store
+        store.unreadable = QUEUE
+        write(net, "PSC1", QUEUE)
+        write(net, "PSC1", guid_of(r"queue C14\r"))
+        net.run(LONG_S)
+        assert told(net, "PSC1", "given up: the directory is damaged")
+        assert told(net, "PSC1", PUBLISHED) == 1
+        assert label(net, "PEC") == "q"
+        store.unreadable = None
+        net.run(LOOKS_S)
+        assert told(net, "PSC1", PUBLISHED) == 2
         assert label(net, "PEC") == "by hand"
         assert all_equal(net)
 

@@ -41,17 +41,25 @@ def start(server: ReplicaState) -> None:
 def on_timer(server: ReplicaState, _key: str) -> Job[None]:
     """Look for changes of other programs; publish those of our partitions, and report others."""
     look, wait_s, pause_s = server.foreign, server.settings.foreign_s, 0.0
+    if look.is_handling:  # that work was given up: the change is found again (decision R165)
+        look.is_handling, look.must_repeat = False, True
     if not look.waiting:
+        if not look.after:
+            look.newest = look.seen if look.must_repeat else look.newest
+            look.seen, look.must_repeat = look.newest, False
         began = server.now
         operation = ops.FindForeign(after=look.after, count_max=FOUND_MAX, seen=look.seen)
         found = yield from perform(operation, ops.ForeignFound)
         pause_s = min(COST_FACTOR * (server.now - began), PAUSE_S_MAX)
         look.after = found.reached
-        look.seen = found.newest or look.seen  # lower if the directory's clock was set back
+        look.newest = found.newest or look.newest  # lower if the directory's clock was set back
         look.waiting.extend(one for one in found.objects if look.reported.get(one.name) != one.version)
     for _ in range(min(PUBLISHED_AT_ONCE, len(look.waiting))):
         one = look.waiting.popleft()
-        if not (yield from _publish_or_report(server, one)):
+        look.is_handling = True
+        is_handled = yield from _publish_or_report(server, one)
+        look.is_handling = False
+        if not is_handled:
             look.waiting.append(one)
             break  # our partition cannot be changed now
     else:

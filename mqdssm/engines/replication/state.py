@@ -174,13 +174,19 @@ class ForeignLook:
 
     Attributes:
         after: where the search continues; empty before a new search.
-        seen: version up to which all changes are handled once `waiting` is empty.
+        seen: version up to which all changes were handled when the search began.
+        newest: version up to which all changes are handled once `waiting` is empty and none was given up.
         waiting: changes that were found and are not handled yet.
+        is_handling: True while a change is handled, and after that work was given up (decision R165).
+        must_repeat: True if the next search begins at `seen` again, to find what was given up.
         reported: name -> version of reported changes without a number.
     """
 
     after: str = ""
     seen: str = ""
+    newest: str = ""
+    is_handling: bool = False
+    must_repeat: bool = False
     waiting: deque[ops.ForeignObject] = field(default_factory=deque)
     reported: OrderedDict[str, str] = field(default_factory=OrderedDict)
 

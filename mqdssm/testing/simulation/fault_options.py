@@ -27,6 +27,8 @@ class FaultOptions:
         lies_every_ms: average time between two lies of a hostile server; 0: there is no such server.
         bent: chance in a thousand that the hostile server falsifies a message of its engine.
         is_hostile_server_removed: in the end the administrator takes the hostile server away.
+        foreign_every_s: about so often another program changes an object in a server's directory.
+        look_s: how often servers look for such changes; 0: never.
     """
 
     full_every_s: int = 0
@@ -41,6 +43,8 @@ class FaultOptions:
     lies_every_ms: int = 0
     bent: int = 0
     is_hostile_server_removed: bool = False
+    foreign_every_s: int = 0
+    look_s: int = 0
 
     @property
     def is_hostile(self) -> bool:
@@ -69,6 +73,11 @@ def hardships_of(seed: int, generation: Generation) -> FaultOptions:
     )
     if generation < Generation.HOSTILE:
         return made
+    if generation is Generation.FOREIGN:
+        foreign = SeededRandom("foreign", seed)
+        return replace(
+            made, windows=0, foreign_every_s=foreign.of((2, 5, 20)), look_s=foreign.of((2, 10, 40))
+        )
     hostile = SeededRandom("hostile", seed)
     if generation < Generation.ALL or hostile.one_in(_HOSTILE_EVERY):
         return _with_hostile_server(made, hostile)

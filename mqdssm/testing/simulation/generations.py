@@ -28,6 +28,12 @@ class Generation(IntEnum):
     """Stores on directories, in every tenth seed."""
     ALL = 8
     """A hostile server, and stores on directories, in some seeds and not in others."""
+    FOREIGN = 9
+    """Other programs that write into the directories, in each seed; every partition keeps its owner."""
+
+
+FOREIGN_SEEDS: Final = range(340_000, 350_000)
+"""Seeds of generation `FOREIGN`."""
 
 
 _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
@@ -53,6 +59,7 @@ _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
     ),
     Generation.DIRECTORIES: (330_180, 330_330),
     Generation.ALL: (230_026, 310_010, 310_092, 320_074, 500_184, 700_381, 702_224),
+    Generation.FOREIGN: tuple(range(340_000, 340_006)),
 }
 RECORDED: Final[Mapping[int, Generation]] = dict(
     chain.from_iterable(((seed, generation) for seed in seeds) for generation, seeds in _RECORDED.items())
@@ -62,4 +69,4 @@ RECORDED: Final[Mapping[int, Generation]] = dict(
 
 def generation_of(seed: int) -> Generation:
     """Return the generation of a seed; a seed that is not recorded may draw every option."""
-    return RECORDED.get(seed, Generation.ALL)
+    return RECORDED.get(seed, Generation.FOREIGN if seed in FOREIGN_SEEDS else Generation.ALL)

@@ -96,6 +96,7 @@ class PartitionLedger:
         loose: its authority was lost, replaced or restored by an operator: only the end counts.
         foul: its authority is hostile: nothing is promised from now on.
         vowed: entries that must exist at the end nevertheless, by identifier; a new change removes one.
+        foreign: numbers of objects that another program has changed in some directory: copies may differ.
     """
 
     partition_id: Guid
@@ -109,6 +110,7 @@ class PartitionLedger:
     loose: bool = False
     foul: bool = False
     vowed: dict[Guid, NumberedChange] = field(default_factory=dict)
+    foreign: set[int] = field(default_factory=set)
 
     @property
     def is_strict(self) -> bool:

@@ -183,15 +183,15 @@ def options_of(seed: int, generation: Generation | None = None) -> Options:
     is_short = sum(bscs) + len(bscs) >= _MANY_SERVERS or (directories and generation >= Generation.ALL)
     network, servers, tuning = _network(rng), _servers(rng), draw_tuning(rng)
     work = _work(rng, is_short=is_short)
+    if generation >= Generation.SERVICES:
+        work = _later_options(seed, work, generation, is_honest=not fault_options.is_hostile)
     return Options(
         seed=seed,
         bscs=bscs,
         network=network,
         servers=servers if generation < Generation.FAILING else _later_faults(seed, servers),
         tuning=tuning,
-        work=work
-        if generation < Generation.SERVICES
-        else _later_options(seed, work, generation, is_honest=not fault_options.is_hostile),
+        work=_with_owners(work) if generation is Generation.FOREIGN else work,
         fault_options=fault_options,
         directories=directories,
     )
@@ -200,7 +200,23 @@ def options_of(seed: int, generation: Generation | None = None) -> Options:
 def _has_directories(seed: int, generation: Generation) -> bool:
     if generation < Generation.ALL:
         return generation is Generation.DIRECTORIES and seed % _DIRECTORIES_EVERY == 0
-    return SeededRandom("directories", seed).one_in(_DIRECTORIES_EVERY)
+    return generation is Generation.ALL and SeededRandom("directories", seed).one_in(_DIRECTORIES_EVERY)
+
+
+def _with_owners(work: Workload) -> Workload:
+    """Return a workload in which each partition keeps its owner.
+
+    A change of another program that its owner has not published yet would else be one of a replica.
+    """
+    return replace(
+        work,
+        site_handover=False,
+        enterprise_handover=False,
+        takeover=False,
+        takeover_half=False,
+        primary_restoring=False,
+        primary_reinstalling=False,
+    )
 
 
 def _enterprise(rng: SeededRandom) -> tuple[int, ...]:

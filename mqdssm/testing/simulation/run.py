@@ -16,6 +16,7 @@ from mqdssm.testing.simulation.delivery_checks import DeliveryChecks
 from mqdssm.testing.simulation.directories import DirectoryStore
 from mqdssm.testing.simulation.final_checks import CONTAINER_MAX, largest, members, what_differs
 from mqdssm.testing.simulation.forbidden_requests import ForbiddenRequests
+from mqdssm.testing.simulation.foreign_writers import ForeignWriters
 from mqdssm.testing.simulation.hostile_server import HostileServer
 from mqdssm.testing.simulation.losses import ANSWER_S
 from mqdssm.testing.simulation.network import SimulatedNetwork
@@ -80,6 +81,7 @@ class Simulation:
         self._administrator = Administrator(self.world, self._clients)
         self._rng = SeededRandom("chaos", options.seed)
         self._chaos = Chaos(self.world, self._rng)
+        self._foreign_writers = ForeignWriters(self.world, self._clients)
 
     def run(self) -> RunReport:
         """Run all phases, and return the report."""
@@ -127,6 +129,7 @@ class Simulation:
         self._clients.run()
         self._forbidden_requests.run()
         self._hostile_server.begin()
+        self._foreign_writers.begin()
         if options.work.topology_every_s:
             self._administrator.run()
         self._pass(float(options.work.duration_s))
@@ -155,6 +158,8 @@ class Simulation:
         while difference or self._administrator.running:
             self._pass(_LOOK_S)
             difference = what_differs(self.world)
+            if difference:
+                self._foreign_writers.mend()
             if self.world.schedule.now > limit:
                 raise Violation(f"not whole in time: {difference or 'the administrator is not done'}")
         self._pass(_LOOK_S)
@@ -218,6 +223,7 @@ class Simulation:
         counts |= {f"sent {one.name}": count for one, count in world.network.counts.sent.items()}
         counts |= self._chaos.counts
         counts |= self._hostile_server.counts
+        counts |= self._foreign_writers.counts
         counts |= {} if isinstance(world.network, SimulatedNetwork) else world.network.forger.counts
         network = world.network.counts
         counts |= {

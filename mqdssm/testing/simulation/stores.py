@@ -7,7 +7,7 @@ from typing import Final
 from mqdssm.engines.replication import operations as ops
 from mqdssm.errors import DirectoryError
 from mqdssm.model.guid import Guid
-from mqdssm.model.messages import DirectoryChange
+from mqdssm.model.messages import DirectoryChange, Properties
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 from mqdssm.store.performer import Store
 from mqdssm.testing.memory_store.disk import Crash, Disk, Moment
@@ -115,6 +115,12 @@ class CrashingStore(SimulatedStore):
     def open(self) -> MemoryStore:
         """Open a store on the tables that were written."""
         return MemoryStore(self.disk, self._tables)
+
+    def write_foreign(self, identifier: Guid, properties: Properties) -> None:
+        """Change an object as another program does with plain LDAP: its number stays."""
+        self._objects.clear()
+        self._changes.clear()
+        self.open().write_foreign(identifier, properties)
 
 
 def everything(

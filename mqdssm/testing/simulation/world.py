@@ -168,7 +168,7 @@ class World:
             pec_name=pec_name,
             psc_name=psc_name,
             forwarded_wait_s=2 * tuning.request_wait_s,
-            foreign_s=0.0,  # no other program writes, and recorded seeds must not change
+            foreign_s=float(self.options.fault_options.look_s),
             **{one: getattr(tuning, one) for one in tuning.__slots__},
         )
         index = len(self.servers)

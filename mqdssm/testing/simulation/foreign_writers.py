@@ -1,0 +1,163 @@
+"""Other programs that write into servers' directories with plain LDAP (decisions R112, R113).
+
+Such a change gets no number. In the directory of the owner it is found and published; in a replica it is
+reported, and an operator who compares the replicas in the end has them synchronized.
+"""
+
+from typing import Final, Protocol
+
+from mqdssm.engines.replication.actions import ChangeObject, Resynchronize
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import Command, Properties
+from mqdssm.model.propids import ObjectType
+from mqdssm.samples.seeded_random import SeededRandom
+from mqdssm.testing.simulation.final_checks import copy_of, members
+from mqdssm.testing.simulation.ledger import NumberedChange, PartitionLedger, content_of
+from mqdssm.testing.simulation.requests import NO_RESPONSE, ClientRequest
+from mqdssm.testing.simulation.servers import SimulatedServer
+from mqdssm.testing.simulation.stores import CrashingStore
+from mqdssm.testing.simulation.world import World
+
+_TYPES: Final = (ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.CN)
+_REPLICAS: Final = 3
+"""One write in this number is to a replica."""
+
+
+class RequestSource(Protocol):
+    """Source of request numbers and values: the clients."""
+
+    def take_number(self) -> int:
+        """Return a new number for a request of another caller."""
+
+    def values(self, object_type: ObjectType, number: int) -> Properties:
+        """Return property values of an object, one of which is unique."""
+
+
+class ForeignWriters:
+    """Programs that change objects in directories, as long as the world is faulty.
+
+    Args:
+        world: the enterprise.
+        makers: makes values.
+
+    Attributes:
+        counts: writes by kind, and synchronizations by the operator.
+    """
+
+    def __init__(self, world: World, makers: RequestSource) -> None:
+        self._world = world
+        self._makers = makers
+        self._rng = SeededRandom("foreign writers", world.options.seed)
+        self.counts: dict[str, int] = {}
+
+    def begin(self) -> None:
+        """Begin to write after a random time; do nothing in runs without such programs."""
+        every_s = self._world.options.fault_options.foreign_every_s
+        if not every_s:
+            return
+
+        def go() -> None:
+            if self._world.is_faulty:
+                self._write()
+                self.begin()
+
+        self._world.schedule.after(self._rng.between(1, 2000 * every_s) / 1000, go)
+
+    def _write(self) -> None:
+        """Change an object in the directory of its owner or of a replica, also of a server that is down."""
+        found = [
+            (partition, entry)
+            for partition in self._world.ledger.partitions.values()
+            if partition.is_strict
+            for entry in partition.live()
+            if entry.object_type in _TYPES
+        ]
+        if not found:
+            return
+        partition, entry = self._rng.of(found)
+        owner = self._world.servers[partition.giver]
+        is_replica = self._rng.one_in(_REPLICAS)
+        server = self._rng.of(members(self._world) or [owner]) if is_replica else owner
+        if self._is_recorded(server, partition, entry):
+            self._change(server, partition, entry)
+
+    def _is_recorded(
+        self, server: SimulatedServer, partition: PartitionLedger, entry: NumberedChange
+    ) -> bool:
+        """Return True if a server has the newest state of an object, and no interrupted change of it."""
+        if partition.partition_id in server.torn:
+            return False
+        change = copy_of(server, partition.partition_id).objects.get(entry.identifier)
+        return change is not None and change.seq_number == entry.number
+
+    def _change(self, server: SimulatedServer, partition: PartitionLedger, entry: NumberedChange) -> None:
+        store = server.store
+        if not isinstance(store, CrashingStore):
+            return
+        number = self._makers.take_number()
+        properties = self._makers.values(entry.object_type, number)
+        if server.owns(partition.partition_id):
+            self._expect(server, partition.partition_id, entry, number)
+        self._count(
+            "foreign writes to owners"
+            if server.owns(partition.partition_id)
+            else "foreign writes to replicas"
+        )
+        server.say(f"has {entry} changed by another program: {properties}")
+        partition.foreign.add(entry.number)
+        store.write_foreign(entry.identifier, properties)
+
+    def _expect(
+        self, server: SimulatedServer, partition_id: Guid, entry: NumberedChange, number: int
+    ) -> None:
+        """Record that the object may be published once more, with any content; nobody is told about it."""
+        change = ChangeObject(
+            request=number,
+            command=Command.UPDATE,
+            object_type=entry.object_type,
+            path_name=None,
+            identifier=entry.identifier,
+            partition_id=partition_id,
+            properties=(),
+        )
+        now = self._world.schedule.now
+        self._world.book.ask(
+            ClientRequest(change, server.index, server.life, now, status=NO_RESPONSE, told_at=now)
+        )
+
+    def mend(self) -> None:
+        """Let the operator synchronize each replica that has another object than the owner by its number."""
+        if not self._world.options.fault_options.foreign_every_s:
+            return
+        for partition in self._world.ledger.partitions.values():
+            owner = self._world.servers[partition.giver]
+            servers = members(self._world)
+            # who lags behind would have its BSCs lag behind, too
+            if partition.is_strict and all(_is_through(one, partition) for one in servers):
+                for server in servers:
+                    if server is not owner and self._differs(owner, server, partition.partition_id):
+                        self._count("the operator synchronizes a replica")
+                        request = self._makers.take_number()
+                        server.step(Resynchronize(request=request, partition_id=partition.partition_id))
+
+    def _differs(self, owner: SimulatedServer, server: SimulatedServer, partition_id: Guid) -> bool:
+        truth, copy = copy_of(owner, partition_id).objects, copy_of(server, partition_id).objects
+        return any(
+            change.seq_number == truth[identifier].seq_number
+            and kind is not None
+            and content_of(kind, change.properties) != content_of(kind, truth[identifier].properties)
+            for identifier, change in copy.items()
+            if identifier in truth
+            for kind in (change.object_type,)
+        )
+
+    def _count(self, name: str) -> None:
+        self.counts[name] = self.counts.get(name, 0) + 1
+
+
+def _is_through(server: SimulatedServer, partition: PartitionLedger) -> bool:
+    """Return True if a server has all changes of a partition."""
+    owns = server.owns(partition.partition_id)
+    return server.is_whole(partition.partition_id) and (
+        owns or server.reached(partition.partition_id) >= partition.last
+    )
