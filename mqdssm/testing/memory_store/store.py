@@ -389,6 +389,21 @@ class MemoryStore:
         newest = some[-1].version if some else ""
         return ops.ForeignFound(objects=some, reached=newest if len(some) < len(rows) else "", newest=newest)
 
+    def write_foreign(
+        self, identifier: Guid, properties: Iterable[tuple[Propid, PropertyValue]] = ()
+    ) -> None:
+        """Change an object as another program does with plain LDAP: its number stays.
+
+        Raises:
+            KeyError: no such object exists.
+        """
+        found = next(iter(self._kept.everywhere(identifier)), None)
+        if found is None:
+            raise KeyError(identifier)
+        made = _updated(found, found.seq_number, properties)
+        self._kept.put(made)
+        self._kept.note_foreign(made, made.seq_number)
+
 
 def _version(found: ops.ForeignObject) -> str:
     return found.version

@@ -237,6 +237,18 @@ class StoredTables:
         else:
             self.bury(replace(entry, seq_number=MIN))
 
+    def note_foreign(self, made: StoredObject, seq_number: SequenceNumber | None) -> None:
+        """Record another program's change; an object without a number is not stored until it is created."""
+        self.foreign[made.identifier] = ForeignObject(
+            object_type=made.object_type,
+            identifier=made.identifier,
+            partition_id=made.partition_id,
+            seq_number=seq_number,
+            name=made.path_name or str(made.identifier),
+            version=f"{next(self.versions):016d}",
+            properties=() if seq_number is not None else tuple(made.properties.items()),
+        )
+
     def _made(self, partition_id: Guid) -> PartitionTable:
         found = self.shelves.get(partition_id)
         if found is None:
