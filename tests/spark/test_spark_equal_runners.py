@@ -1,7 +1,8 @@
-"""One export, plan, migration and inventory by both runners: equal files, counts, reports and entries."""
+"""One job of each kind by both runners: equal files, findings, counts, reports and entries."""
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,15 @@ from support.mqis.applied_plans import Entries, everything, operations_in
 from support.mqis.plans import lines_of
 from support.spark.exports import access_to
 
+from mqdssm.pipeline.diff.run import ComparisonRequest, comparison
+from mqdssm.pipeline.diff.sides import GivenSide
 from mqdssm.pipeline.export.run import export
 from mqdssm.pipeline.inventory import Inventory, json_lines, opened
 from mqdssm.pipeline.migrate.applying import apply_plan
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.pipeline.migrate.planning import PlanRequest, plan_migration
 from mqdssm.pipeline.migrate.report import MigrationReport
+from mqdssm.pipeline.validate.run import validation
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import EnterprisePlan
@@ -23,6 +27,7 @@ from mqdssm.testing.openldap import OpenLdapServer
 pytestmark = [pytest.mark.spark, pytest.mark.server]
 
 ENGINES = ("local", "spark")
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
 TYPES = ["queue", "queue-manager", "site", "routing-link", "user", "enterprise", "computer", "settings"]
 
 
@@ -48,6 +53,41 @@ def test_an_inventory(spark, enterprise) -> None:
         assert head.pop("engine") == engine
         del head["taken"]
         found[engine] = head, records
+    assert found["local"] == found["spark"]
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory) -> Path:
+    """Two enterprises as MQIS tables: a sound one, and the same with defects."""
+    folder = tmp_path_factory.mktemp("tables")
+    sample = EnterprisePlan(sites=3, machines=12, queues=60, users=3, seed=2)
+    generate(sample, folder / "sound", SampleForm.MQIS)
+    generate(sample, folder / "broken", SampleForm.MQIS, faults=True)
+    return folder
+
+
+def test_a_validation(spark, tables) -> None:
+    found = {}
+    for engine in ENGINES:
+        with validation(mqis=tables / "broken", engine=engine, now=NOW) as made:
+            assert made.summary.engine == engine
+            same = made.summary.objects, made.summary.rules, made.summary.skipped
+            found[engine] = list(made.findings), same
+    assert len(found["local"][0]) > 100
+    assert found["local"] == found["spark"]
+
+
+@pytest.mark.soak
+def test_a_comparison(spark, tables) -> None:
+    """All differences; `test_spark_diff.py` runs the kinds of them under both, in less time."""
+    found = {}
+    sides = GivenSide(folder=tables / "sound"), GivenSide(folder=tables / "broken")
+    asked = ComparisonRequest(types=["queue", "queue-manager"])
+    for engine in ENGINES:
+        with comparison(*sides, asked, engine=engine) as made:
+            assert made.engine == engine
+            found[engine] = list(made.differences)
+    assert len(found["local"]) > 50
     assert found["local"] == found["spark"]
 
 
