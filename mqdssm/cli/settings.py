@@ -37,6 +37,10 @@ NEARLY: Final = 0.9
 _NO_SETTINGS: Final = frozenset({"MQDSSM_CONFIG", "MQDSSM_CONNECTION"})
 """Variables that name a source of settings."""
 
+_TRUE_OR_FALSE: Final = "true or false is expected"
+_WORDS: Final[Mapping[str, str]] = {"bool_parsing": _TRUE_OR_FALSE, "bool_type": _TRUE_OR_FALSE}
+"""Messages in place of pydantic's, by type of error."""
+
 log: Final = logging.getLogger(__name__)
 
 
@@ -196,7 +200,7 @@ def load(
         found = _Sourced(**given)
     except ValidationError as error:
         problems = [
-            f"{_place_of(str(one['loc'][0]), sources, file)}: {one['msg']}"
+            f"{_place_of(str(one['loc'][0]), sources, file)}: {_WORDS.get(one['type'], one['msg'])}"
             for one in error.errors(include_url=False, include_input=False)
         ]
         raise UsageProblem("; ".join(problems)) from None

@@ -79,12 +79,12 @@ class Endpoint:
         scheme = parts.scheme.lower()
         if parts.username is not None or parts.password is not None:
             raise ConfigError("an LDAP URL carries no user or password: use user= and password=")
+        if scheme != "ldapi" and (scheme not in {"ldap", "ldaps"} or not parts.hostname):
+            raise ConfigError(f"{url!r} is no LDAP URL: use ldap://host, ldaps://host or ldapi://path")
         if parts.query or parts.path not in {"", "/"} or parts.fragment:
             raise ConfigError(f"{url!r}: only scheme, host and port are used here")
         if scheme == "ldapi":
             return cls._local(url, parts.netloc, tls)
-        if scheme not in {"ldap", "ldaps"} or not parts.hostname:
-            raise ConfigError(f"{url!r} is no LDAP URL: use ldap://host, ldaps://host or ldapi://path")
         if scheme == "ldaps" and tls not in {None, "ldaps"}:
             raise ConfigError(
                 f"{url!r} is LDAPS, but tls={tls!r} was asked for: use ldap://, or leave tls out"

@@ -74,8 +74,8 @@ these pages are derived from the rows.
 
 {grid(["element", "LDAP class", "attributes"], lines)}
 Other pages list [settings objects, aliases and groups](settings-and-aliases.md), the
-[schema](schema.md) with OIDs, syntaxes and ranges, the [result codes](results.md), the
-[rights](rights.md) that each event needs on Active Directory, and the attributes of
+[schema](schema.md) with OIDs, syntaxes and ranges, and the [result codes](results.md). They also list
+the [rights](rights.md) that each event needs on Active Directory, and the attributes of
 [replication](replication.md).
 
 Columns of the pages:

@@ -72,9 +72,7 @@ class _Changes:
     def records(self) -> Iterator[str]:
         """Yield all records, in the order in which they have to be applied."""
         a, b = self._found.a, self._found.b
-        yield _comment(
-            f"makes {b.name} equal {a.name}: ldapmodify -f, with the option -c to go on behind errors"
-        )
+        yield _comment(f"makes {b.name} equal {a.name}: ldapmodify -f; add -c to continue after errors")
         self._find_taken()
         for type_name in ORDER:
             for one in self._found.differences.of(type_name, What.MISSING):

@@ -229,6 +229,8 @@ def refuse_secret(url: str) -> None:
 def _said(error: Mapping[str, Any]) -> str:
     place = ".".join(map(str, error["loc"]))
     words = str(error["msg"]).removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        words = "there is no such setting"
     return f"{place}: {words}" if place else words
 
 

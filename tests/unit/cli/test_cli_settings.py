@@ -233,7 +233,7 @@ def test_the_usual_place(tmp_path):
         ('password = "planted"\n', "holds a password: put the password into a file of its own"),
         ('[connections.a]\npassword = "planted"\n', "holds a password"),
         ("connections = 5\n", "connections must be tables"),
-        ("read_only = 7\n", "c.toml: read_only: Input should be a valid boolean"),
+        ("read_only = 7\n", "c.toml: read_only: true or false is expected"),
         ("default = 3\n", "has no connection 3; it has none"),
         ('default = "x"\n[connections]\nx = 1\n', "has no connection 'x'"),
     ],

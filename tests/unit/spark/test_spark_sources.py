@@ -247,7 +247,7 @@ def test_values_as_cells(value, cell):
         ('[jdbc]\nproperties = { password = "secret" }', "properties may not hold password"),
         ('[jdbc]\npassword_file = "a"\npassword_env = "B"', "exclude each other"),
         ('[tables.Queue]\npartition_column = "n"', "needs bounds"),
-        ("x = 1", "x: Extra inputs are not permitted"),
+        ("x = 1", "x: there is no such setting"),
         ("[", "is no TOML"),
     ],
 )
