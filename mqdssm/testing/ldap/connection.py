@@ -6,7 +6,7 @@ from mqdssm.directory.channel import Channel, ThreadSafeCounter
 from mqdssm.directory.connect import Attempt
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.requests import UNBIND_REQUEST
-from mqdssm.directory.responses import MessageSplitter
+from mqdssm.directory.responses import split_messages
 from mqdssm.directory.session import Session
 from mqdssm.testing.ldap.directory import SimulatedDirectory
 from mqdssm.testing.ldap.requests import decode_request
@@ -20,15 +20,14 @@ class SimulatedConnection:
 
     def __init__(self, directory: SimulatedDirectory) -> None:
         self._directory = directory
-        self._splitter = MessageSplitter()
         self._answers = bytearray()
 
     def sendall(self, data: bytes, /) -> None:
         """Perform requests in their order, and keep the answers for `recv`."""
-        buffer, messages = self._splitter.feed(data)
+        messages, _ = split_messages(data)  # a client sends whole messages
         for message in messages:
             if message.tag != UNBIND_REQUEST:
-                self._answers += self._directory.answer(decode_request(buffer, message))
+                self._answers += self._directory.answer(decode_request(data, message))
 
     def recv(self, size: int, /) -> bytes:
         """Return the octets of answers.

@@ -7,7 +7,7 @@ the slapd of `mqdssm.testing.openldap`: schema of MSMQ, unique objectGUIDs, a bo
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 from uuid import UUID
 
@@ -288,18 +288,22 @@ class SimulatedDirectory:
     def _stamped(self, attributes: dict[str, list[bytes]]) -> dict[str, list[bytes]]:
         """Set the operational attributes of a write: time, user and entryCSN ([RFC4512] 3.4)."""
         self._count += 1
-        now = datetime.fromtimestamp(self._now(), UTC)
-        when = f"{now:%Y%m%d%H%M%S}"
+        when, microseconds = _time_texts(self._now())
         if "entryuuid" not in attributes:
             attributes["entryuuid"] = [str(UUID(int=self._count)).encode()]
             attributes["creatorsname"] = [self._admin]
             attributes["createtimestamp"] = [f"{when}Z".encode()]
-        attributes["entrycsn"] = [
-            f"{when}.{now.microsecond:06d}Z#{self._count % _MILLION:06x}#000#000000".encode()
-        ]
+        attributes["entrycsn"] = [f"{when}.{microseconds}Z#{self._count % _MILLION:06x}#000#000000".encode()]
         attributes["modifiersname"] = [self._admin]
         attributes["modifytimestamp"] = [f"{when}Z".encode()]
         return attributes
+
+
+@lru_cache
+def _time_texts(seconds: float) -> tuple[str, str]:
+    """Return a time as in GeneralizedTime without zone, and its microseconds."""
+    now = datetime.fromtimestamp(seconds, UTC)
+    return f"{now:%Y%m%d%H%M%S}", f"{now:%f}"
 
 
 @cache

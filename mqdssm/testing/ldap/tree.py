@@ -187,6 +187,7 @@ def _number(entry: TreeEntry) -> int:
 
 
 def _slots(entry: TreeEntry) -> Iterator[tuple[str, rules.Normal]]:
-    for name in rules.INDEXED:
-        for normal in entry.normal(name):
-            yield name, normal
+    for name in (*entry.attributes, rules.ENTRY_DN):
+        if name in rules.INDEXED:
+            for normal in entry.normal(name):
+                yield name, normal

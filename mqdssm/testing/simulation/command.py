@@ -13,7 +13,7 @@ from mqdssm.testing.simulation.run import RunReport, simulate
 
 PROCESSES: Final = 2
 _CHUNK: Final = 4  # seeds that a process takes at a time
-_GARBAGE: Final = 50_000  # new objects before the garbage collector runs; most live to the end of a run
+_GARBAGE: Final = 200_000  # new objects before the garbage collector runs; most live to the end of a run
 
 
 def replay(seed: int) -> str:
