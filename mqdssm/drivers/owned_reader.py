@@ -10,18 +10,13 @@ from mqdssm.drivers.threads import EventCounts
 from mqdssm.engines.notification import actions as do
 from mqdssm.errors import DirectoryError
 from mqdssm.events.facade import Directory
+from mqdssm.model import owned
 from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.filters import Filter
-from mqdssm.model.owned import (
-    QUEUE_ATTRIBUTES,
-    QUEUE_MANAGER_ATTRIBUTES,
-    OwnedQueue,
-    OwnedQueueManager,
-)
 
 log: Final = logging.getLogger(__name__)
 
-_MANAGER: Final = ("Identifier", "ComputerName", "FullPath", *QUEUE_MANAGER_ATTRIBUTES)
+_MANAGER: Final = ("Identifier", "ComputerName", "FullPath", *owned.QUEUE_MANAGER_ATTRIBUTES)
 
 
 class OwnedReader:
@@ -75,31 +70,31 @@ class OwnedReader:
     def _of(self, server: str | None) -> Directory:
         return self._directory if server is None else self._servers[server.casefold()]
 
-    def _queue(self, directory: Directory, identifier: UUID) -> OwnedQueue | None:
+    def _queue(self, directory: Directory, identifier: UUID) -> owned.OwnedQueue | None:
         wanted = Filter("Identifier", "==", identifier)
-        for found in directory.search(Queue, wanted, attributes=QUEUE_ATTRIBUTES):
+        for found in directory.search(Queue, wanted, attributes=owned.QUEUE_ATTRIBUTES):
             return _owned(found)
         return None
 
-    def _manager(self, directory: Directory) -> tuple[OwnedQueueManager | None, str | None]:
+    def _manager(self, directory: Directory) -> tuple[owned.OwnedQueueManager | None, str | None]:
         """Return the own queue manager and its DN; None for both if it is not found."""
         wanted = Filter("Identifier", "==", self._identifier)
         for found in directory.search(QueueManager, wanted, attributes=_MANAGER):
-            return OwnedQueueManager.of(found, found.computer_name or ""), found.full_path
+            return owned.OwnedQueueManager.of(found, found.computer_name or ""), found.full_path
         return None, None
 
     def _all(self) -> do.AllRead:
         manager, place = self._manager(self._directory)
         if manager is None or place is None:
             return do.AllRead(manager=None)
-        found = self._directory.search(Queue, attributes=QUEUE_ATTRIBUTES, below=place)
+        found = self._directory.search(Queue, attributes=owned.QUEUE_ATTRIBUTES, below=place)
         queues = tuple(queue for queue in map(_owned, found) if queue is not None)
         return do.AllRead(manager=manager, queues=queues)
 
 
-def _owned(queue: Queue) -> OwnedQueue | None:
+def _owned(queue: Queue) -> owned.OwnedQueue | None:
     try:
-        return OwnedQueue.of(queue)
+        return owned.OwnedQueue.of(queue)
     except ValueError as error:  # damaged: the adapter has logged it
         log.warning("a queue is left out: %s", error)
         return None

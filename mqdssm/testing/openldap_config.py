@@ -4,17 +4,16 @@ import hashlib
 import os
 import secrets
 import shutil
-import stat
 import subprocess
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 from mqdssm.errors import ConfigError
 from mqdssm.testing.certificates import make_certificates, write_private
+from mqdssm.testing.server_files import ServerFiles, check_own, check_private
 
 DEFAULT_BASE_DN: Final = "dc=example,dc=com"
 DATABASE_BYTES_MAX: Final = 16 * 1024**3  # address space only; the file stays sparse
@@ -104,15 +103,8 @@ class OpenLdapOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerFolder:
+class ServerFolder(ServerFiles):
     """Folder with the files of one server."""
-
-    path: Path
-
-    @property
-    def ca_file(self) -> Path:
-        """Certificate of the authority that signed the server's own."""
-        return self.path / "tls" / "ca.pem"
 
     @property
     def password_file(self) -> Path:
@@ -136,11 +128,6 @@ class ServerFolder:
         """Path of the ldapi socket."""
         return self.socket_folder / "ldapi"
 
-    @property
-    def ldapi_url(self) -> str:
-        """URL of the ldapi socket."""
-        return f"ldapi://{quote(str(self.socket), safe='')}"
-
     def make(self, options: OpenLdapOptions) -> str:
         """Write the files for the start script; keep an existing password and base tree.
 
@@ -156,7 +143,7 @@ class ServerFolder:
             for folder in (self.path, self.path / "share", self.path / "tls", self.socket_folder):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 check_own(folder)
-            _check_private(self.socket_folder)
+            check_private(self.socket_folder)
             for part in (MSMQ, REPLICATION):
                 schema = self.path / "share" / f"{part.name}.schema"
                 schema.write_text(openldap_schema_text(part), encoding="utf-8")
@@ -178,11 +165,6 @@ class ServerFolder:
         outside = () if self.socket_folder.is_relative_to(self.path) else (self.socket_folder,)
         return (self.path, *outside)
 
-    def remove(self) -> None:
-        """Delete all folders of the server."""
-        for folder in self.places:
-            shutil.rmtree(folder, ignore_errors=True)
-
     def environment(self, options: OpenLdapOptions, port: int, ldaps_port: int) -> dict[str, str]:
         """Return the complete environment of the start script."""
         return options.environment() | {
@@ -201,30 +183,6 @@ class ServerFolder:
 def temporary_folder() -> ServerFolder:
     """Create a temporary folder, to be deleted with its server."""
     return ServerFolder(Path(tempfile.mkdtemp(prefix="mqdssm-")))
-
-
-def check_own(folder: Path) -> None:
-    """Raise ConfigError for a file or folder that another user owns or can write to.
-
-    Raises:
-        ConfigError: it, or a link to it, belongs to another user, or others may write to it.
-        OSError: it does not exist.
-    """
-    if {folder.lstat().st_uid, folder.stat().st_uid} != {os.getuid()}:
-        raise ConfigError(f"{folder} belongs to another user: name a folder of your own")
-    if folder.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise ConfigError(f"others may write to {folder}: chmod go-w {folder}, if nobody has done so yet")
-
-
-def _check_private(folder: Path) -> None:
-    """Raise ConfigError for a socket folder that another user owns or can enter."""
-    status = folder.lstat()
-    if (
-        not stat.S_ISDIR(status.st_mode)
-        or status.st_uid != os.getuid()
-        or stat.S_IMODE(status.st_mode) & (stat.S_IRWXG | stat.S_IRWXO)
-    ):
-        raise ConfigError(f"{folder} must be a folder of mode 0700 that is yours")
 
 
 def require_software() -> None:

@@ -8,14 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from mqdssm.model.dn import DN
-from mqdssm.testing.accounts import (
-    NORMAL_ACCOUNT,
-    PASSWORD_BYTES,
-    WORKSTATION_TRUST_ACCOUNT,
-    Connection,
-    bound,
-    explained,
-)
+from mqdssm.testing import accounts
 
 DONT_EXPIRE_PASSWORD: Final = 0x10000  # userAccountControl, [MS-ADTS] 2.2.16
 _KINDS: Final = "Aa1."  # one of each kind of character that a domain's password rules require
@@ -24,7 +17,7 @@ _KINDS: Final = "Aa1."  # one of each kind of character that a domain's password
 class DomainAccounts:
     """Creator of security principals in a domain; the controller assigns their identifiers."""
 
-    def __init__(self, connect: Callable[[], Connection], base_dn: str, realm: str) -> None:
+    def __init__(self, connect: Callable[[], accounts.Connection], base_dn: str, realm: str) -> None:
         """Keep the parameters; nothing is read yet.
 
         Args:
@@ -47,7 +40,7 @@ class DomainAccounts:
                 "sAMAccountName": [f"{name}$"],
                 "dNSHostName": [host],
                 "servicePrincipalName": [f"HOST/{name}", f"HOST/{host}"],
-                "userAccountControl": [str(WORKSTATION_TRUST_ACCOUNT)],
+                "userAccountControl": [str(accounts.WORKSTATION_TRUST_ACCOUNT)],
                 "unicodePwd": [quoted(new_password())],
             },
         )
@@ -62,7 +55,7 @@ class DomainAccounts:
                 "objectClass": ["top", "person", "organizationalPerson", "user"],
                 "sAMAccountName": [name],
                 "userPrincipalName": [principal],
-                "userAccountControl": [str(NORMAL_ACCOUNT | DONT_EXPIRE_PASSWORD)],
+                "userAccountControl": [str(accounts.NORMAL_ACCOUNT | DONT_EXPIRE_PASSWORD)],
                 "unicodePwd": [quoted(password)],
             },
         )
@@ -71,20 +64,26 @@ class DomainAccounts:
     def reset_password(self, dn: str) -> str:
         """Set a new random password of an account, and return the password."""
         password = new_password()
-        with explained(dn, "the password was not set"), bound(self._connect()) as connection:
+        with (
+            accounts.explained(dn, "the password was not set"),
+            accounts.bound(self._connect()) as connection,
+        ):
             connection.modify(dn, {"unicodePwd": [("MODIFY_REPLACE", [quoted(password)])]})
         return password
 
     def _add(self, container: str, name: str, attributes: Mapping[str, Sequence[str | bytes]]) -> str:
         dn = str(self._root.child("CN", container).child("CN", name))
-        with explained(dn, "the account was not added"), bound(self._connect()) as connection:
+        with (
+            accounts.explained(dn, "the account was not added"),
+            accounts.bound(self._connect()) as connection,
+        ):
             connection.add(dn, attributes=attributes)
         return dn
 
 
 def new_password() -> str:
     """Return a random password that satisfies the rules of a new domain."""
-    return _KINDS + secrets.token_urlsafe(PASSWORD_BYTES)
+    return _KINDS + secrets.token_urlsafe(accounts.PASSWORD_BYTES)
 
 
 def quoted(password: str) -> bytes:

@@ -10,10 +10,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 from mqdssm.errors import ConfigError
 from mqdssm.testing.certificates import make_certificates
+from mqdssm.testing.server_files import ServerFiles
 
 DEFAULT_REALM: Final = "CONTOSO.TEST"
 DEFAULT_DOMAIN: Final = "CONTOSO"
@@ -111,15 +111,8 @@ class SambaOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ControllerFolder:
+class ControllerFolder(ServerFiles):
     """Folder with the files of one controller."""
-
-    path: Path
-
-    @property
-    def ca_file(self) -> Path:
-        """Certificate of the authority that signed the server's own."""
-        return self.path / "tls" / "ca.pem"
 
     @property
     def krb5_conf(self) -> Path:
@@ -130,11 +123,6 @@ class ControllerFolder:
     def socket(self) -> Path:
         """Path of the privileged ldapi socket: clients have the rights of SYSTEM; only root can open it."""
         return self.path / "private" / "ldap_priv" / "ldapi"
-
-    @property
-    def ldapi_url(self) -> str:
-        """URL of `socket`."""
-        return f"ldapi://{quote(str(self.socket), safe='')}"
 
     @property
     def password(self) -> str:
@@ -162,15 +150,6 @@ class ControllerFolder:
             self.krb5_conf.write_text(_krb5_conf(options, address), encoding="ascii")
         except OSError as error:
             raise ConfigError(f"{self.path} cannot hold a domain controller: {error}") from error
-
-    @property
-    def places(self) -> tuple[Path, ...]:
-        """Folders to delete when the controller is removed."""
-        return (self.path,)
-
-    def remove(self) -> None:
-        """Delete the folder."""
-        shutil.rmtree(self.path, ignore_errors=True)
 
     def environment(self, options: SambaOptions, template: Path, address: str) -> dict[str, str]:
         """Return the complete environment of the start script."""

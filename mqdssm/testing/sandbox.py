@@ -29,6 +29,7 @@ from mqdssm.testing.openldap_start import (
     failure,
     require_free,
 )
+from mqdssm.testing.server_files import check_own
 from mqdssm.testing.supervised import SUPERVISOR
 
 STOP_WAIT_S: Final = 15.0  # more than the supervisor waits for slapd
@@ -256,7 +257,7 @@ def _one_at_a_time(path: Path) -> Iterator[None]:
 
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        openldap_config.check_own(path)
+        check_own(path)
         file = path / LOCK_FILE
         if file.is_symlink():
             raise ConfigError(f"{file} is a link, which no sandbox makes: name a folder of your own")

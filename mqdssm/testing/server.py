@@ -9,6 +9,7 @@ from typing import ClassVar, Final, Generic, Protocol, Self, TypeVar
 
 from mqdssm.errors import ConfigError
 from mqdssm.testing.openldap_start import POLL_S, AddressTakenError, answering_process, require_free
+from mqdssm.testing.server_files import ServerFiles
 from mqdssm.testing.supervised import ServerState, SupervisedServer
 
 START_ATTEMPTS: Final = 5  # another process may take an address between the check and the start
@@ -99,29 +100,6 @@ class LdapServer(ABC):
 
     def _not_running(self) -> ConfigError:
         return ConfigError(f"the {self.NOUN} is not running: use it as a context manager, or call start()")
-
-
-class ServerFiles(Protocol):
-    """Interface of a folder with the files of a server."""
-
-    @property
-    def path(self) -> Path:
-        """Path of the folder."""
-
-    @property
-    def ca_file(self) -> Path:
-        """Certificate of the authority that signed the server's own."""
-
-    @property
-    def socket(self) -> Path:
-        """Path of the ldapi socket."""
-
-    @property
-    def places(self) -> tuple[Path, ...]:
-        """Folders to delete when the server is removed."""
-
-    def remove(self) -> None:
-        """Delete all folders of the server."""
 
 
 F = TypeVar("F", bound=ServerFiles)

@@ -4,20 +4,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, Self
 
+from mqdssm.wire import fields
 from mqdssm.wire.codecs import U8, U16, U32, raw
-from mqdssm.wire.fields import (
-    Bytes,
-    ByteSize,
-    Const,
-    Count,
-    FieldError,
-    Ignored,
-    Items,
-    Nested,
-    Text16,
-    TotalSize,
-    Value,
-)
 from mqdssm.wire.layout import Layout
 
 if TYPE_CHECKING:
@@ -61,20 +49,20 @@ class RsaBlob:
 
     def __post_init__(self) -> None:
         if self.bits != 8 * len(self.modulus):
-            raise FieldError("bits", f"is {self.bits}, modulus has {8 * len(self.modulus)} bits")
+            raise fields.FieldError("bits", f"is {self.bits}, modulus has {8 * len(self.modulus)} bits")
 
 
 RSA_BLOB: Final = Layout(
     RsaBlob,
     "[MS-MQDS] 2.2.18",
-    Const("bType", U8, 0x06),
-    Const("bVersion", U8, 0x02),
-    Ignored("reserved", U16),
-    Value("algorithm", U32, "aiKeyAlg"),
-    Const("magic", raw(4), b"RSA1"),
-    Value("bits", U32, "bitLen"),
-    Value("exponent", U32, "pubExp"),
-    Bytes("modulus", high=65536 // 8),
+    fields.Const("bType", U8, 0x06),
+    fields.Const("bVersion", U8, 0x02),
+    fields.Ignored("reserved", U16),
+    fields.Value("algorithm", U32, "aiKeyAlg"),
+    fields.Const("magic", raw(4), b"RSA1"),
+    fields.Value("bits", U32, "bitLen"),
+    fields.Value("exponent", U32, "pubExp"),
+    fields.Bytes("modulus", high=65536 // 8),
 )
 
 
@@ -155,11 +143,11 @@ class PublicKey:
 PUBLIC_KEY: Final = Layout(
     PublicKey,
     "[MS-MQMQ] 2.2.1",
-    ByteSize("blob", U32, "ulKeyLen", high=KEY_BLOB_BYTES_MAX),
-    ByteSize("provider_name", U32, "ulProviderLen", high=PROVIDER_NAME_BYTES_MAX),
-    Value("provider_type", U32, "ulProviderType"),
-    Text16("provider_name", "sProviderName"),
-    Bytes("blob", "aBuf"),
+    fields.ByteSize("blob", U32, "ulKeyLen", high=KEY_BLOB_BYTES_MAX),
+    fields.ByteSize("provider_name", U32, "ulProviderLen", high=PROVIDER_NAME_BYTES_MAX),
+    fields.Value("provider_type", U32, "ulProviderType"),
+    fields.Text16("provider_name", "sProviderName"),
+    fields.Bytes("blob", "aBuf"),
 )
 
 
@@ -188,7 +176,7 @@ class PublicKeys:
 PUBLIC_KEYS: Final = Layout(
     PublicKeys,
     "[MS-MQMQ] 2.2.2",
-    TotalSize("ulLen", U32),
-    Count("keys", U32, "cNumofKeys", high=KEYS_MAX),
-    Items("keys", Nested(PUBLIC_KEY), "aPublicKeys"),
+    fields.TotalSize("ulLen", U32),
+    fields.Count("keys", U32, "cNumofKeys", high=KEYS_MAX),
+    fields.Items("keys", fields.Nested(PUBLIC_KEY), "aPublicKeys"),
 )

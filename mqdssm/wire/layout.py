@@ -26,15 +26,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from mqdssm.wire import walk
-from mqdssm.wire.codecs import (
-    finish,
-)
-from mqdssm.wire.fields import (
-    Bytes,
-    Declared,
-    Text16,
-    label,
-)
+from mqdssm.wire.codecs import finish
+from mqdssm.wire.fields import Bytes, Declared, Text16, label
 from mqdssm.wire.plan import Branch, LayoutPlan, Step, each_field, flatten_fields, make_plan
 from mqdssm.wire.source import ENCODING_FAILURES, compile_source, make_source
 
@@ -113,26 +106,6 @@ class Layout(Generic[T]):
             pass  # the interpreted form explains it
         walk.write(self, structure)
         raise AssertionError(f"{self!r}: compiled and interpreted form disagree")
-
-    def decode_interpreted(self, data: bytes) -> T:
-        """Decode like `decode`, without compiled code: the reference.
-
-        Raises:
-            DecodeError: as in `decode`.
-        """
-        data = bytes(data)
-        structure: T
-        structure, end = walk.read(self, data, 0, len(data))
-        finish(self.section, end, len(data))
-        return structure
-
-    def encode_interpreted(self, structure: T) -> bytes:
-        """Encode like `encode`, without compiled code: the reference.
-
-        Raises:
-            ValueError: as in `encode`.
-        """
-        return walk.write(self, structure)
 
 
 def _find_bodies(steps: tuple[Step, ...]) -> dict[str, Any]:

@@ -8,24 +8,7 @@ from typing import Any, Final
 
 from mqdssm.errors import DecodeError
 from mqdssm.model.propids import PROPIDS, Propid, Variant
-from mqdssm.wire.codecs import (
-    BOOL16,
-    GUID_PACKET,
-    I8,
-    I16,
-    I32,
-    I64,
-    U8,
-    U16,
-    U32,
-    U64,
-    Codec,
-    Counted,
-    Scalar,
-    SizedBytes,
-    Text16Z,
-    finish,
-)
+from mqdssm.wire import codecs
 from mqdssm.wire.fields import Keyed
 from mqdssm.wire.source import ENCODING_FAILURES, reader, writer
 
@@ -37,29 +20,31 @@ VALUE_BYTES_MAX: Final = 4 * 1024 * 1024
 TEXT_UNITS_MAX: Final = 32_767
 VECTOR_ITEMS_MAX: Final = 65_535
 
-_TEXT: Final = Text16Z(TEXT_UNITS_MAX)
+_TEXT: Final = codecs.Text16Z(TEXT_UNITS_MAX)
 
-CODECS: Final[Mapping[Variant, Scalar | Codec]] = {
-    Variant.I2: I16,  # 2.2.3.1
-    Variant.I4: I32,  # 2.2.3.2
-    Variant.BOOL: BOOL16,  # 2.2.3.3
-    Variant.I1: I8,  # 2.2.3.4
-    Variant.UI1: U8,  # 2.2.3.5
-    Variant.UI2: U16,  # 2.2.3.6
-    Variant.UI4: U32,  # 2.2.3.7
-    Variant.I8: I64,  # 2.2.3.8
-    Variant.UI8: U64,  # 2.2.3.9
+CODECS: Final[Mapping[Variant, codecs.Scalar | codecs.Codec]] = {
+    Variant.I2: codecs.I16,  # 2.2.3.1
+    Variant.I4: codecs.I32,  # 2.2.3.2
+    Variant.BOOL: codecs.BOOL16,  # 2.2.3.3
+    Variant.I1: codecs.I8,  # 2.2.3.4
+    Variant.UI1: codecs.U8,  # 2.2.3.5
+    Variant.UI2: codecs.U16,  # 2.2.3.6
+    Variant.UI4: codecs.U32,  # 2.2.3.7
+    Variant.I8: codecs.I64,  # 2.2.3.8
+    Variant.UI8: codecs.U64,  # 2.2.3.9
     Variant.LPWSTR: _TEXT,  # 2.2.3.10
-    Variant.BLOB: SizedBytes(U32, VALUE_BYTES_MAX),  # 2.2.3.11
-    Variant.CLSID: GUID_PACKET,  # 2.2.3.12
-    Variant.UI4S: Counted(U32, U32, VECTOR_ITEMS_MAX),  # 2.2.3.13
-    Variant.CLSIDS: Counted(U32, GUID_PACKET, VECTOR_ITEMS_MAX),  # 2.2.3.14
-    Variant.LPWSTRS: Counted(U32, _TEXT, VECTOR_ITEMS_MAX),  # 2.2.3.15
-    Variant.BYTES: SizedBytes(U32, VALUE_BYTES_MAX),  # as the other vectors (decision R25)
+    Variant.BLOB: codecs.SizedBytes(codecs.U32, VALUE_BYTES_MAX),  # 2.2.3.11
+    Variant.CLSID: codecs.GUID_PACKET,  # 2.2.3.12
+    Variant.UI4S: codecs.Counted(codecs.U32, codecs.U32, VECTOR_ITEMS_MAX),  # 2.2.3.13
+    Variant.CLSIDS: codecs.Counted(codecs.U32, codecs.GUID_PACKET, VECTOR_ITEMS_MAX),  # 2.2.3.14
+    Variant.LPWSTRS: codecs.Counted(codecs.U32, _TEXT, VECTOR_ITEMS_MAX),  # 2.2.3.15
+    Variant.BYTES: codecs.SizedBytes(codecs.U32, VALUE_BYTES_MAX),  # as the other vectors (decision R25)
 }
 """Codec of the values of each variant, except VT_VARIANT, which no property of a directory object has."""
 
-PROPERTY_CODECS: Final[Mapping[int, Scalar | Codec]] = {one: CODECS[one.variant] for one in Propid}
+PROPERTY_CODECS: Final[Mapping[int, codecs.Scalar | codecs.Codec]] = {
+    one: CODECS[one.variant] for one in Propid
+}
 """Codec of the value of each property of directory objects."""
 
 
@@ -77,7 +62,7 @@ def properties(name: str, spec_key: str = "PropertyID", spec: str = "PropertyVal
         spec_key: name of the array of identifiers in the specification.
         spec: name of the array of values in the specification.
     """
-    return Keyed(name, U32, PROPERTY_CODECS, spec, spec_key, key_name)
+    return Keyed(name, codecs.U32, PROPERTY_CODECS, spec, spec_key, key_name)
 
 
 def decode_value(variant: Variant, data: bytes) -> Any:
@@ -88,7 +73,7 @@ def decode_value(variant: Variant, data: bytes) -> Any:
         ValueError: a variant without a binary form, VT_VARIANT.
     """
     codec = _codec(variant)
-    if isinstance(codec, Scalar) and len(data) < codec.size:
+    if isinstance(codec, codecs.Scalar) and len(data) < codec.size:
         raise DecodeError(SECTION, variant, 0, f"needs {codec.size} bytes, {len(data)} left")
     try:
         value, end = reader(codec)(data, 0, len(data), SECTION, variant)
@@ -96,7 +81,7 @@ def decode_value(variant: Variant, data: bytes) -> Any:
         raise
     except ValueError as error:
         raise DecodeError(SECTION, variant, 0, str(error)) from None
-    finish(SECTION, end, len(data))
+    codecs.finish(SECTION, end, len(data))
     return value
 
 
@@ -113,7 +98,7 @@ def encode_value(variant: Variant, value: Any) -> bytes:
         raise ValueError(f"{value!r} is no {variant}: {error}") from None
 
 
-def _codec(variant: Variant) -> Scalar | Codec:
+def _codec(variant: Variant) -> codecs.Scalar | codecs.Codec:
     codec = CODECS.get(variant)
     if codec is None:
         raise ValueError(f"{variant} has no form in bytes")

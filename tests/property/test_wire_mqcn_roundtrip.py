@@ -5,6 +5,7 @@ from xml.etree import ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 from support.notification.strategies import BODIES, IMAGES, NOTIFICATIONS
+from support.wire.interpreted import decode_interpreted, encode_interpreted
 
 from mqdssm.errors import DecodeError
 from mqdssm.wire.mqcn import LAYOUTS, decode, encode, show_message
@@ -21,8 +22,8 @@ def outcome(act, data):
 def test_round_trip(message):
     image = encode(message)
     layout = LAYOUTS[message.version]
-    assert layout.encode_interpreted(message) + b"\0" == image
-    assert decode(image) == layout.decode_interpreted(image[:-1]) == message
+    assert encode_interpreted(layout, message) + b"\0" == image
+    assert decode(image) == decode_interpreted(layout, image[:-1]) == message
     assert show_message(image).error is None
 
 

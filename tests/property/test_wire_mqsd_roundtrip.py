@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 from support.notification.strategies import REQUESTS, TOPOLOGY_PACKETS, replies
+from support.wire.interpreted import decode_interpreted, encode_interpreted
 
 from mqdssm.errors import DecodeError
 from mqdssm.wire.mqsd import LAYOUTS, decode, encode, show_message
@@ -19,8 +20,8 @@ def outcome(act, data):
 def test_round_trip(packet):
     image = encode(packet)
     layout = LAYOUTS[packet.packet_type]
-    assert layout.encode_interpreted(packet) == image
-    assert decode(image) == layout.decode_interpreted(image) == packet
+    assert encode_interpreted(layout, packet) == image
+    assert decode(image) == decode_interpreted(layout, image) == packet
     assert show_message(image).error is None
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from support.notification.strategies import PACKETS
+from support.wire.interpreted import decode_interpreted, encode_interpreted
 from support.wire.strategies import assert_length_is_law
 
 from mqdssm.errors import DecodeError
@@ -119,8 +120,8 @@ def test_the_printed_reply_of_another_site():
 def test_both_forms_both_ways(name):
     image, packet = PACKETS[name], MADE[name]
     layout = LAYOUTS[packet.packet_type]
-    assert encode(packet) == layout.encode_interpreted(packet) == image
-    assert decode(image) == layout.decode_interpreted(image) == packet
+    assert encode(packet) == encode_interpreted(layout, packet) == image
+    assert decode(image) == decode_interpreted(layout, image) == packet
 
 
 @pytest.mark.spec("MS-MQSD 2.2.2")

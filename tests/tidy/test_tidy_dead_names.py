@@ -27,10 +27,6 @@ KEPT = {
     "mqdssm/tables/places.py": {"queue_dn": "[MS-MQDSSM] 2.2.1"},
     "mqdssm/tables/properties.py": {"looked_up": "[MC-MQDSRP] 3.2.7.8, proven against the table"},
     "mqdssm/wire/acl.py": {"allow_object": "the counterpart of allow for entries with an object type"},
-    "mqdssm/wire/layout.py": {
-        "decode_interpreted": "the reference that compiled layouts are compared with",
-        "encode_interpreted": "the reference that compiled layouts are compared with",
-    },
 }
 """Names without a use that stay, and the reason."""
 NUMBERS = frozenset({"mqdssm/model/propids.py", "mqdssm/wire/masks.py"})

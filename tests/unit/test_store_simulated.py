@@ -5,8 +5,7 @@ from support.store.contract import StoreContract
 
 from mqdssm.store.ldap import LdapStore
 from mqdssm.testing.memory_store.disk import Crash
-from mqdssm.testing.simulation.directories import DirectoryStore
-from mqdssm.testing.simulation.stores import crash_after
+from mqdssm.testing.simulation.stores import DirectoryStore, crash_after
 
 
 class SimulatedHarness:

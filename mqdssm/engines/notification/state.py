@@ -8,16 +8,8 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
+from mqdssm.model import owned
 from mqdssm.model.names import PathName
-from mqdssm.model.owned import (
-    OwnedQueue,
-    OwnedQueueManager,
-    QueueChanged,
-    QueueCreated,
-    QueueDeleted,
-    QueueManagerChanged,
-    StateEvent,
-)
 
 
 class LocalState:
@@ -28,30 +20,30 @@ class LocalState:
         queues: its public queues.
     """
 
-    def __init__(self, manager: OwnedQueueManager, queues: Iterable[OwnedQueue] = ()) -> None:
+    def __init__(self, manager: owned.OwnedQueueManager, queues: Iterable[owned.OwnedQueue] = ()) -> None:
         self._manager = manager
-        self._queues: Final[dict[UUID, OwnedQueue]] = {}
+        self._queues: Final[dict[UUID, owned.OwnedQueue]] = {}
         self._names: Final[dict[str, UUID]] = {}
         for queue in queues:
             list(self.put(queue))
 
     @property
-    def manager(self) -> OwnedQueueManager:
+    def manager(self) -> owned.OwnedQueueManager:
         """Attributes of the queue manager."""
         return self._manager
 
     @property
-    def queues(self) -> Mapping[UUID, OwnedQueue]:
+    def queues(self) -> Mapping[UUID, owned.OwnedQueue]:
         """Public queues of the queue manager, by Identifier; a read-only view."""
         return MappingProxyType(self._queues)
 
-    def find(self, identifier: UUID | None, path_name: str | None = None) -> OwnedQueue | None:
+    def find(self, identifier: UUID | None, path_name: str | None = None) -> owned.OwnedQueue | None:
         """Return a queue by its GUID, or by its path name if the GUID is None."""
         if identifier is None and path_name is not None:
             identifier = self._names.get(PathName.parse_stored(path_name).key)
         return None if identifier is None else self._queues.get(identifier)
 
-    def put(self, queue: OwnedQueue) -> Iterator[StateEvent]:
+    def put(self, queue: owned.OwnedQueue) -> Iterator[owned.StateEvent]:
         """Store a queue; delete another queue of this name, whose deletion was never notified."""
         old = self._queues.get(queue.identifier)
         if old == queue:
@@ -63,22 +55,24 @@ class LocalState:
             self._names.pop(old.key, None)
         self._queues[queue.identifier] = queue
         self._names[queue.key] = queue.identifier
-        yield QueueCreated(queue) if old is None else QueueChanged(old, queue)
+        yield owned.QueueCreated(queue) if old is None else owned.QueueChanged(old, queue)
 
-    def delete(self, identifier: UUID) -> Iterator[StateEvent]:
+    def delete(self, identifier: UUID) -> Iterator[owned.StateEvent]:
         """Remove a queue, if the state has it."""
         queue = self._queues.pop(identifier, None)
         if queue is not None:
             self._names.pop(queue.key, None)
-            yield QueueDeleted(queue)
+            yield owned.QueueDeleted(queue)
 
-    def set_manager(self, manager: OwnedQueueManager) -> Iterator[StateEvent]:
+    def set_manager(self, manager: owned.OwnedQueueManager) -> Iterator[owned.StateEvent]:
         """Replace the queue manager's attributes."""
         old, self._manager = self._manager, manager
         if old != manager:
-            yield QueueManagerChanged(old, manager)
+            yield owned.QueueManagerChanged(old, manager)
 
-    def replace(self, manager: OwnedQueueManager, queues: Iterable[OwnedQueue]) -> Iterator[StateEvent]:
+    def replace(
+        self, manager: owned.OwnedQueueManager, queues: Iterable[owned.OwnedQueue]
+    ) -> Iterator[owned.StateEvent]:
         """Replace the whole state; the events of deletions come before those of new and changed queues."""
         now = {queue.identifier: queue for queue in queues}
         yield from self.set_manager(manager)

@@ -9,20 +9,10 @@ from typing import Final
 
 from mqdssm.engines.replication import change_request, propagation, purging
 from mqdssm.engines.replication import operations as ops
+from mqdssm.engines.replication import properties as props
 from mqdssm.engines.replication.change_request import ChangeRequest
 from mqdssm.engines.replication.internal_events import HandoverFailed, ObjectsChanged, SuccessorNamed, publish
 from mqdssm.engines.replication.jobs import Job, perform, read_object
-from mqdssm.engines.replication.properties import (
-    CONTROLLER,
-    IDENTIFIERS,
-    deletion,
-    get_guid,
-    get_roles,
-    get_text,
-    get_value,
-    object_change,
-    with_identifier,
-)
 from mqdssm.engines.replication.state import Partition, ReplicaState, key_of
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
@@ -80,8 +70,8 @@ def _add_psc(server: ReplicaState, request: ChangeRequest, found: ops.ObjectRead
     site = None if found.identifier is None else server.partitions.get(found.identifier)
     if request.object_type is not ObjectType.SITE or request.command is not Command.UPDATE or site is None:
         return request
-    named, authority_name = get_text(found.properties or (), Propid.S_PSC), site.record.authority_name
-    if get_value(request.properties, Propid.S_PSC) is not None or not named or not authority_name:
+    named, authority_name = props.get_text(found.properties or (), Propid.S_PSC), site.record.authority_name
+    if props.get_value(request.properties, Propid.S_PSC) is not None or not named or not authority_name:
         return request
     if key_of(named) == key_of(authority_name):
         return request
@@ -92,10 +82,10 @@ def hand_over_if_named(server: ReplicaState, partition: Partition, change: Direc
     """Hand a partition over if the change of a service beside us names a new authority (decision R38)."""
     successor = None
     if change.object_type is ObjectType.ENTERPRISE:
-        successor = get_text(change.properties, Propid.E_PECNAME)
+        successor = props.get_text(change.properties, Propid.E_PECNAME)
     elif change.object_type is ObjectType.MACHINE:
-        role = get_roles(change.properties) or Service.NONE
-        successor = get_text(change.properties, Propid.QM_PATHNAME) if role & CONTROLLER else None
+        role = props.get_roles(change.properties) or Service.NONE
+        successor = props.get_text(change.properties, Propid.QM_PATHNAME) if role & props.CONTROLLER else None
     if successor is not None and not server.is_me(successor):
         yield from publish(server, SuccessorNamed(partition=partition, successor=successor))
 
@@ -116,7 +106,7 @@ def _create_or_update(partition: Partition, request: ChangeRequest) -> Job[Chang
         return replace(request, command=Command.UPDATE)
     properties = request.properties
     if request.identifier is not None:
-        properties = with_identifier(request.object_type, request.identifier, properties)
+        properties = props.with_identifier(request.object_type, request.identifier, properties)
     return replace(request, command=Command.CREATE, properties=properties)
 
 
@@ -175,7 +165,8 @@ def check_failed_write(
     finished = recovered.status == Hresult.MQ_OK
     return ops.ObjectOutcome(
         status=Hresult.MQ_OK if finished else Hresult.MQDS_NO_RSP_FROM_OWNER,
-        identifier=request.identifier or get_guid(request.properties, IDENTIFIERS[request.object_type]),
+        identifier=request.identifier
+        or props.get_guid(request.properties, props.IDENTIFIERS[request.object_type]),
     )
 
 
@@ -208,7 +199,7 @@ def propagate_change(
     partition.last = number
     partition.foreign.discard(identifier)
     if request.command is Command.DELETE:
-        change = deletion(request.object_type, identifier, partition.id, number, request.scope)
+        change = props.deletion(request.object_type, identifier, partition.id, number, request.scope)
     else:
         found = yield from read_object(request.object_type, identifier=identifier, partition_id=partition.id)
         if not found.properties:
@@ -230,7 +221,7 @@ def _as_change(
 ) -> DirectoryChange:
     """Return a change that creates a new object with a path name (4.3), else the whole object (R31)."""
     if request.command is not Command.CREATE or request.path_name is None:
-        return object_change(request.object_type, identifier, partition_id, number, properties)
+        return props.object_change(request.object_type, identifier, partition_id, number, properties)
     return DirectoryChange(
         command=Command.CREATE,
         path_name=request.path_name,
@@ -238,7 +229,7 @@ def _as_change(
         previous_seq_number=MIN,
         seq_number=number,
         purged_seq_number=MIN,
-        properties=with_identifier(request.object_type, identifier, properties),
+        properties=props.with_identifier(request.object_type, identifier, properties),
     )
 
 
@@ -280,9 +271,9 @@ def _named_successor(
     if request.command is not Command.UPDATE or found is None:
         return None
     if request.object_type is ObjectType.ENTERPRISE:
-        pec_name = get_text(request.properties, Propid.E_PECNAME)
+        pec_name = props.get_text(request.properties, Propid.E_PECNAME)
         return pec_name if pec_name is not None and not server.is_me(pec_name) else None
     if request.object_type is not ObjectType.MACHINE or request.identifier == server.settings.machine_id:
         return None
-    role = get_roles(request.properties) or Service.NONE
-    return get_text(found.properties or (), Propid.QM_PATHNAME) if role & CONTROLLER else None
+    role = props.get_roles(request.properties) or Service.NONE
+    return props.get_text(found.properties or (), Propid.QM_PATHNAME) if role & props.CONTROLLER else None

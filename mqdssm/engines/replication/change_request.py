@@ -3,17 +3,8 @@
 from dataclasses import dataclass
 
 from mqdssm.engines.replication import operations as ops
+from mqdssm.engines.replication import properties as props
 from mqdssm.engines.replication.jobs import Job, list_objects, perform, read_object
-from mqdssm.engines.replication.properties import (
-    CONTROLLER,
-    IDENTIFIERS,
-    SITE_TYPES,
-    get_guid,
-    get_roles,
-    get_text,
-    get_value,
-    size_of,
-)
 from mqdssm.engines.replication.state import Partition, ReplicaState, key_of
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
@@ -55,17 +46,17 @@ def refusal_of(
 def _general_refusal(server: ReplicaState, partition: Partition, request: ChangeRequest) -> Hresult | None:
     if not partition.is_normal or partition.is_unfinished:
         return Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE
-    if (partition.id != PEC_PARTITION_ID) is not (request.object_type in SITE_TYPES):
+    if (partition.id != PEC_PARTITION_ID) is not (request.object_type in props.SITE_TYPES):
         return Hresult.MQDS_WRONG_OBJ_TYPE
-    if sum(size_of(value) for _, value in request.properties) > MESSAGE_BYTES_MAX // 2:
+    if sum(props.size_of(value) for _, value in request.properties) > MESSAGE_BYTES_MAX // 2:
         return Hresult.MQ_ERROR_ILLEGAL_PROPERTY_SIZE  # too long for a message
     if request.command is not Command.CREATE:
         return None
-    identifier = get_value(request.properties, IDENTIFIERS[request.object_type])
+    identifier = props.get_value(request.properties, props.IDENTIFIERS[request.object_type])
     if identifier is None or (request.object_type is ObjectType.SITE and identifier == PEC_PARTITION_ID):
         return Hresult.MQ_ERROR_PROPERTY  # a site's identifier is that of its partition, too (decision R95)
     if partition.id != PEC_PARTITION_ID and not server.has_machine:  # the PSC's machine is first
-        own = get_guid(request.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
+        own = props.get_guid(request.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
         if request.object_type is not ObjectType.MACHINE or not own:
             return Hresult.MQ_ERROR_ILLEGAL_OPERATION
     return None
@@ -75,7 +66,7 @@ def _machine_refusal(
     server: ReplicaState, partition: Partition, request: ChangeRequest
 ) -> Job[Hresult | None]:
     own = request.identifier == server.settings.machine_id
-    site_id = get_guid(request.properties, Propid.QM_SITE_ID)
+    site_id = props.get_guid(request.properties, Propid.QM_SITE_ID)
     if site_id is not None and site_id != partition.id:
         return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # the machine's queues are in this partition
     if request.command is Command.DELETE:
@@ -83,15 +74,15 @@ def _machine_refusal(
             found = yield from list_objects(ObjectType.MACHINE, partition.id)
             return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS if len(found) > 1 else None
         return None
-    role = get_roles(request.properties)
+    role = props.get_roles(request.properties)
     if request.command is Command.CREATE:
-        own = get_guid(request.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
+        own = props.get_guid(request.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
         role = role or Service.NONE
     if role is None:
         return None
-    if own is not bool(role & CONTROLLER) and (own or request.command is Command.CREATE):
+    if own is not bool(role & props.CONTROLLER) and (own or request.command is Command.CREATE):
         return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # a site has one PSC, which can only hand over
-    if role & CONTROLLER and not own and server.enterprise is not None:
+    if role & props.CONTROLLER and not own and server.enterprise is not None:
         return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # the PEC has to hand over the enterprise first
     return None
 
@@ -103,7 +94,7 @@ def _site_refusal(server: ReplicaState, identifier: Guid | None) -> Job[Hresult 
         return None
     site = yield from read_object(ObjectType.SITE, identifier=known.id)
     # the PSC never came and no longer can: the site names no PSC
-    abandoned = known.last == MIN and not get_text(site.properties or (), Propid.S_PSC)
+    abandoned = known.last == MIN and not props.get_text(site.properties or (), Propid.S_PSC)
     whole = known.is_normal and known.is_whole and known.last > MIN
     if known.record.owned or not (whole or abandoned):
         return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS
@@ -119,10 +110,10 @@ def _enterprise_refusal(
         return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
     if request.command is Command.CREATE and partition.last > MIN:
         found = yield from list_objects(ObjectType.ENTERPRISE, partition.id)
-        mine = get_guid(request.properties, Propid.E_ID)
+        mine = props.get_guid(request.properties, Propid.E_ID)
         if any(one.identifier != mine for one in found):
             return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
-    pec_name = get_text(request.properties, Propid.E_PECNAME)
+    pec_name = props.get_text(request.properties, Propid.E_PECNAME)
     if pec_name is None or server.is_me(pec_name) or key_of(pec_name) in server.pscs:
         return None
     return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION

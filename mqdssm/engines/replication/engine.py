@@ -15,6 +15,7 @@ from mqdssm.engines.replication import (
     changes,
     directory_failures,
     foreign,
+    internal_events,
     propagation,
     purging,
     reported_numbers,
@@ -27,13 +28,6 @@ from mqdssm.engines.replication import (
     sync_replies,
     topology,
     trust,
-)
-from mqdssm.engines.replication.internal_events import (
-    AuthorityChanged,
-    HandoverFailed,
-    InternalEvent,
-    ObjectsChanged,
-    SuccessorNamed,
 )
 from mqdssm.engines.replication.jobs import Job
 from mqdssm.engines.replication.operations import Failed, Result
@@ -68,11 +62,13 @@ _EVENTS: Final[Mapping[type[Any], Callable[[ReplicaState, Any], Job[None] | None
     do.NameAuthority: reported_numbers.name_authority,
 }
 """Handler of each other type of event."""
-_INTERNAL_EVENTS: Final[Mapping[type[InternalEvent], Callable[[ReplicaState, Any], Job[None]]]] = {
-    ObjectsChanged: topology.on_objects_changed,  # 3.1.7.2.3
-    SuccessorNamed: succession.on_successor_named,  # decision R38
-    HandoverFailed: server_roles.on_handover_failed,
-    AuthorityChanged: topology.on_authority_changed,
+_INTERNAL_EVENTS: Final[
+    Mapping[type[internal_events.InternalEvent], Callable[[ReplicaState, Any], Job[None]]]
+] = {
+    internal_events.ObjectsChanged: topology.on_objects_changed,  # 3.1.7.2.3
+    internal_events.SuccessorNamed: succession.on_successor_named,  # decision R38
+    internal_events.HandoverFailed: server_roles.on_handover_failed,
+    internal_events.AuthorityChanged: topology.on_authority_changed,
 }
 """Handler of each type of internal event."""
 _TIMERS: Final[Mapping[TimerPurpose, Callable[[ReplicaState, str], Job[None] | None]]] = {

@@ -2,23 +2,16 @@
 
 from typing import Final
 
+from mqdssm.engines.replication import properties as props
 from mqdssm.engines.replication.actions import Received
 from mqdssm.engines.replication.jobs import Job, read_object
-from mqdssm.engines.replication.properties import (
-    CONTROLLER,
-    get_roles,
-    get_text,
-    get_value,
-    has_role,
-    type_of,
-)
 from mqdssm.engines.replication.state import Partition, ReplicaState, key_of
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import ChangeRequestMessage, Command, DirectoryChange, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 
-SERVER: Final = CONTROLLER | Service.BSC
+SERVER: Final = props.CONTROLLER | Service.BSC
 """Roles of directory servers."""
 _OF_SITE: Final = frozenset({Propid.S_PSC, Propid.S_PSC_SIGNPK})
 """Properties of a site that name its PSC."""
@@ -31,7 +24,7 @@ def is_named(partition: Partition, sender: str) -> Job[bool]:
     if partition.id == PEC_PARTITION_ID:
         return False
     found = yield from read_object(ObjectType.SITE, identifier=partition.id, partition_id=PEC_PARTITION_ID)
-    return key_of(get_text(found.properties or (), Propid.S_PSC) or "") == key_of(sender)
+    return key_of(props.get_text(found.properties or (), Propid.S_PSC) or "") == key_of(sender)
 
 
 def is_permitted(server: ReplicaState, message: ChangeRequestMessage, event: Received) -> Job[bool]:
@@ -75,11 +68,11 @@ def _is_bsc_of(server: ReplicaState, name: str, sender: str) -> Job[bool]:
     for home in list(server.partitions.values()):
         if not home.record.owned and key_of(home.record.authority_name) == key_of(sender):
             found = yield from read_object(ObjectType.MACHINE, path_name=name, partition_id=home.id)
-            if has_role(found.properties or (), Service.BSC):
+            if props.has_role(found.properties or (), Service.BSC):
                 return True
     found = yield from read_object(ObjectType.MACHINE, path_name=name)
     home_id = found.partition_id
-    if home_id not in server.partitions or not has_role(found.properties or (), Service.BSC):
+    if home_id not in server.partitions or not props.has_role(found.properties or (), Service.BSC):
         return False
     return (yield from is_named(server.partitions[home_id], sender))
 
@@ -115,7 +108,7 @@ def _may_change(server: ReplicaState, message: ChangeRequestMessage, event: Rece
         return True  # the owner decides
     # a request that a server forwards is not its own (decision R141)
     is_its_own = key_of(message.requester_name) == key_of(event.sender)
-    match type_of(change):
+    match props.type_of(change):
         case ObjectType.ENTERPRISE:
             return change.command is Command.UPDATE and change.get(Propid.E_PECNAME) is None
         case ObjectType.SITE:
@@ -160,9 +153,9 @@ def _may_change_machine(
         partition_id=partition.id,
     )
     known = found.properties or ()
-    if not has_role(known, SERVER) and not has_role(change.properties, SERVER):
+    if not props.has_role(known, SERVER) and not props.has_role(change.properties, SERVER):
         return True
-    if change.command is not Command.UPDATE or get_roles(change.properties) is not None:
+    if change.command is not Command.UPDATE or props.get_roles(change.properties) is not None:
         return False
     if not _sets_any(change, _OF_SERVER):
         return True
@@ -174,14 +167,14 @@ def _may_change_machine(
 def _is_itself(identifier: Guid | None, known: Properties, event: Received) -> bool:
     if event.machine_id is not None:
         return identifier == event.machine_id
-    return key_of(get_text(known, Propid.QM_PATHNAME) or "") == key_of(event.sender)
+    return key_of(props.get_text(known, Propid.QM_PATHNAME) or "") == key_of(event.sender)
 
 
 def _is_own(server: ReplicaState, properties: Properties, propid: Propid, sender: str) -> Job[bool]:
     """Return True if a property is not given, or is a name that the sender may call its own."""
-    if get_value(properties, propid) is None:
+    if props.get_value(properties, propid) is None:
         return True
-    return (yield from is_own_name(server, get_text(properties, propid) or "", sender))
+    return (yield from is_own_name(server, props.get_text(properties, propid) or "", sender))
 
 
 def _sets_any(change: DirectoryChange, propids: frozenset[Propid]) -> bool:

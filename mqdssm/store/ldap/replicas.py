@@ -118,7 +118,7 @@ class Replica:
         for identifier, state in found.items():
             if state.owned:
                 highest, _ = ranges.highest(identifier, keeper.ceiling(identifier))
-                found[identifier] = _with_last(state, max(state.last, highest))
+                found[identifier] = replace(state, last=max(state.last, highest))
         return found
 
     def objects(self, partition: Guid) -> Iterator[StoredEntry]:
@@ -229,10 +229,6 @@ class ReplicaComparison:
 
 
 _LAG: Final = "lag"
-
-
-def _with_last(state: DirectoryPartition, last: SequenceNumber) -> DirectoryPartition:
-    return replace(state, last=last)
 
 
 def _states(a: Replica, b: Replica, partition: Guid) -> tuple[DirectoryPartition, DirectoryPartition]:

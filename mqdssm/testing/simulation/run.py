@@ -1,7 +1,6 @@
 """One run: an enterprise is installed, works with faults, and must be consistent soon after they end."""
 
 import traceback
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,16 +12,15 @@ from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.chaos import Chaos
 from mqdssm.testing.simulation.clients import SimulatedClients
 from mqdssm.testing.simulation.delivery_checks import DeliveryChecks
-from mqdssm.testing.simulation.directories import DirectoryStore
 from mqdssm.testing.simulation.final_checks import CONTAINER_MAX, largest, members, what_differs
 from mqdssm.testing.simulation.forbidden_requests import ForbiddenRequests
 from mqdssm.testing.simulation.foreign_writers import ForeignWriters
 from mqdssm.testing.simulation.hostile_server import HostileServer
-from mqdssm.testing.simulation.losses import ANSWER_S
+from mqdssm.testing.simulation.losses import ANSWER_S, Task
 from mqdssm.testing.simulation.network import SimulatedNetwork
 from mqdssm.testing.simulation.options import Options, options_of
 from mqdssm.testing.simulation.server_list import ServerRegistry
-from mqdssm.testing.simulation.stores import CrashingStore
+from mqdssm.testing.simulation.stores import CrashingStore, DirectoryStore
 from mqdssm.testing.simulation.topology import Administrator
 from mqdssm.testing.simulation.trace import Violation
 from mqdssm.testing.simulation.world import EngineMaker, StoreMaker, Trace, World, real_engine
@@ -107,15 +105,14 @@ class Simulation:
         options = self.world.options
         if self._rng.one_in(4):
             self._chaos.begin()
-        self._run_task(self._administrator.found_enterprise)
-        tasks = [self._administrator.add_bsc for _ in range(options.bscs[0])]
-        for add in tasks:
-            self._run_task(lambda add=add: add(self.world.pec.settings.site_id))  # type: ignore[misc]
+        self._run_task(self._administrator.found_enterprise())
+        for _ in range(options.bscs[0]):
+            self._run_task(self._administrator.add_bsc(self.world.pec.settings.site_id))
         for bscs in options.bscs[1:]:
-            self._run_task(lambda bscs=bscs: self._administrator.add_site(bscs))  # type: ignore[misc]
+            self._run_task(self._administrator.add_site(bscs))
 
-    def _run_task(self, make: Callable[[], object]) -> None:
-        self._administrator.begin(make())  # type: ignore[arg-type]
+    def _run_task(self, task: Task) -> None:
+        self._administrator.begin(task)
         limit = self.world.schedule.now + _FOUNDING_S
         while self._administrator.running:
             self._pass(5.0)

@@ -4,16 +4,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final
 
+from mqdssm.directory.recovery import ReadBack
 from mqdssm.engines.replication import operations as ops
 from mqdssm.errors import DirectoryError
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import DirectoryChange, Properties
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
+from mqdssm.store.ldap import LdapStore
 from mqdssm.store.performer import Store
+from mqdssm.testing.ldap.connection import open_session
+from mqdssm.testing.ldap.directory import SimulatedDirectory
 from mqdssm.testing.memory_store.disk import Crash, Disk, Moment
 from mqdssm.testing.memory_store.store import MemoryStore
 from mqdssm.testing.memory_store.tables import StoredTables
 
+_ROOT: Final = "dc=example,dc=com"
+_WRITTEN_AT_S: Final = 1_700_000_000.0
+"""Constant time of all directories' clocks; writes are distinguished by their counts."""
 ALL: Final = 1 << 30
 """Limit above the number of changes and bytes of any partition."""
 _READING: Final = (ops.ReadObject, ops.ListObjects, ops.LookupChanges, ops.HasObjects)
@@ -121,6 +128,25 @@ class CrashingStore(SimulatedStore):
         self._objects.clear()
         self._changes.clear()
         self.open().write_foreign(identifier, properties)
+
+
+class DirectoryStore(SimulatedStore):
+    """An `LdapStore`, the product's, on a simulated directory (decision R146).
+
+    Attributes:
+        directory: the server.
+    """
+
+    def __init__(self) -> None:
+        self.directory = SimulatedDirectory(_ROOT, lambda: _WRITTEN_AT_S)
+        self.disk = self.directory.disk
+        super().__init__()
+
+    def open(self) -> LdapStore:
+        """Open a store with a session of its own; its containers exist after the first time."""
+        session = open_session(self.directory)
+        session.read_back = ReadBack(settle_s=0, limit_s=0)
+        return LdapStore(session, closes_session=True)
 
 
 def everything(
