@@ -138,7 +138,8 @@ class GivenOptions:
         ),
     ] = None
     connection: Annotated[
-        str | None, _option("--connection", "Name of a connection in the profile file.", "NAME")
+        str | None,
+        _option("--connection", "Name of a connection in the profile file. MQDSSM_CONNECTION.", "NAME"),
     ] = None
     read_only: Annotated[bool, _option("--read-only", "Refuse every change. MQDSSM_READ_ONLY.")] = False
     allow_clear_text: Annotated[

@@ -143,7 +143,7 @@ add_command(
 
 
 resolve_app = typer.Typer(
-    add_completion=False, help="Show the queues behind an alias or a distribution list.", no_args_is_help=True
+    add_completion=False, help="Show the queues of an alias or a distribution list.", no_args_is_help=True
 )
 
 
