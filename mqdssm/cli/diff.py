@@ -17,7 +17,7 @@ from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption,
 from mqdssm.cli.run import CommandRun, add_command, usage_problems
 
 if TYPE_CHECKING:
-    from mqdssm.pipeline.diff.differences import ObjectDifference
+    from mqdssm.pipeline.diff.fields import ObjectDifference
     from mqdssm.pipeline.diff.run import Comparison
     from mqdssm.pipeline.diff.sides import GivenSide
 

@@ -102,7 +102,7 @@ def versions() -> Mapping[str, Any]:
 
 def _java() -> str:
     from mqdssm.errors import ConfigError
-    from mqdssm.spark.java import find_java, java_major
+    from mqdssm.spark.gateway import find_java, java_major
 
     try:
         java = find_java()

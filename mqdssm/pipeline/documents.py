@@ -1,14 +1,23 @@
 """Documents that one run writes and a later run reads: JSON of pydantic models, replaced atomically."""
 
 import os
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mqdssm.errors import ConfigError
 
-Model = TypeVar("Model", bound=BaseModel)
+
+class Document(BaseModel):
+    """Base of documents and their parts: immutable, without fields that the program does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+Model = TypeVar("Model", bound=Document)
 
 
 def read_document(model: type[Model], path: Path, *, other: str, absent: str = "") -> Model:
@@ -33,20 +42,27 @@ def read_document(model: type[Model], path: Path, *, other: str, absent: str = "
         raise ConfigError(f"{path} {other}") from error
 
 
-def write_document(path: Path, document: BaseModel) -> None:
+def write_document(path: Path, document: Document, *, mode: int = 0o666) -> None:
     """Replace a JSON document atomically.
 
     Raises:
         OSError: the file cannot be written; the old document is as it was.
     """
-    write_whole(path, document.model_dump_json(indent=2).encode() + b"\n")
+    write_whole(path, [document.model_dump_json(indent=2).encode(), b"\n"], mode=mode)
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file atomically, after a sync of the new content to the disk."""
+def write_whole(path: Path, pieces: Iterable[bytes], *, mode: int = 0o666) -> None:
+    """Replace a file atomically, after a sync of the new content to the disk.
+
+    Args:
+        path: of the file.
+        pieces: its content.
+        mode: permissions of the file, less the umask.
+    """
     draft = path.with_name(path.name + ".new")
-    with draft.open("wb") as file:
-        file.write(data)
+    draft.unlink(missing_ok=True)  # of an interrupted attempt
+    with open(draft, "xb", opener=partial(os.open, mode=mode)) as file:
+        file.writelines(pieces)
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)

@@ -5,7 +5,9 @@ worker raises `MqdssmSparkError`, whose text begins with the name of the origina
 an error of that class again.
 """
 
+import contextlib
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from mqdssm import errors
@@ -27,6 +29,19 @@ def pack(error: Exception) -> MqdssmSparkError:
         return error
     text = str(error).replace("\\", r"\\").replace("\n", r"\n").replace("\r", r"\r")
     return MqdssmSparkError(f"[code={type(error).__name__}] {text}")
+
+
+@contextlib.contextmanager
+def packed() -> Iterator[None]:
+    """Raise errors of this package in the form that reaches the driver.
+
+    Raises:
+        MqdssmSparkError: any error of this package.
+    """
+    try:
+        yield
+    except errors.MqdssmError as error:
+        raise pack(error) from None
 
 
 def unpack(text: str) -> errors.MqdssmError | None:

@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import json
-import os
 import platform
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,9 +10,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, Field, ValidationError
 
 from mqdssm.errors import ConfigError
+from mqdssm.pipeline.documents import Document, write_document
 from mqdssm.tables.mqis import MQIS_TABLES
 
 MANIFEST_NAME: Final = "manifest.json"
@@ -23,7 +23,7 @@ _READ_BYTES: Final = 1024 * 1024
 What = Literal["added", "modified", "deleted"]
 
 
-class ExportedFile(BaseModel):
+class ExportedFile(Document):
     """One file of an export.
 
     Attributes:
@@ -32,14 +32,26 @@ class ExportedFile(BaseModel):
         sha256: digest of its bytes, lower-case hexadecimal.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     path: str = Field(pattern=r"^[a-z-]+/[^/\\]+$")
     rows: int = Field(ge=0)
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
 
+    def check(self, folder: Path) -> None:
+        """Check that the file exists in a folder and has its SHA-256.
 
-class ExportedType(BaseModel):
+        Raises:
+            ConfigError: the file is missing or differs.
+        """
+        path = folder / self.path
+        try:
+            digest = sha256(path)
+        except OSError as error:
+            raise ConfigError(f"{path} of the export cannot be read: {error.strerror}") from error
+        if digest != self.sha256:
+            raise ConfigError(f"{path} is not what was exported (its SHA-256 differs); export again")
+
+
+class ExportedType(Document):
     """Files of one type; a type without objects has a file without rows, which shows its columns.
 
     Attributes:
@@ -48,14 +60,12 @@ class ExportedType(BaseModel):
         columns: Arrow type by name, which CSV and JSON Lines do not hold; empty for LDIF.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     rows: int = Field(ge=0)
     files: tuple[ExportedFile, ...]
     columns: Mapping[str, str] = {}
 
 
-class ChangedObject(BaseModel):
+class ChangedObject(Document):
     """Object that was changed while the export ran, and read again.
 
     Attributes:
@@ -65,15 +75,13 @@ class ChangedObject(BaseModel):
         what: kind of change; ``added`` also for an object that a scan missed because it was moved.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     type: str
     dn: str | None
     guid: str | None
     what: What
 
 
-class Manifest(BaseModel):
+class Manifest(Document):
     """Contents of ``manifest.json``: files, source, times and versions of an export.
 
     Attributes:
@@ -95,8 +103,6 @@ class Manifest(BaseModel):
         engine: ``local`` or ``spark``; empty in exports of earlier programs.
         versions: of mqdssm, Python, pyspark and pyarrow.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     schema_version: int
     server: str
@@ -123,14 +129,7 @@ class Manifest(BaseModel):
             readable: let others read it, as the umask allows; False: mode 0600.
         """
         target = folder / MANIFEST_NAME
-        draft = folder / f".{MANIFEST_NAME}.new"
-        draft.unlink(missing_ok=True)
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if readable else 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.write(json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(target)
+        write_document(target, self, mode=0o666 if readable else 0o600)
         return target
 
     @classmethod
@@ -163,13 +162,7 @@ class Manifest(BaseModel):
             ConfigError: a file is missing or differs.
         """
         for part in (*(file for kind in self.types.values() for file in kind.files), *self.parents):
-            path = folder / part.path
-            try:
-                digest = sha256(path)
-            except OSError as error:
-                raise ConfigError(f"{path} of the export cannot be read: {error.strerror}") from error
-            if digest != part.sha256:
-                raise ConfigError(f"{path} is not what was exported (its SHA-256 differs); export again")
+            part.check(folder)
 
 
 def _why_no_export(folder: Path) -> str:

@@ -152,6 +152,23 @@ class Runner(Protocol):
 
 
 @contextlib.contextmanager
+def in_background(target: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Call a function in another thread while the block runs.
+
+    Args:
+        target: the function; it has to return when its event is set, at the end of the block.
+    """
+    ended = threading.Event()
+    thread = threading.Thread(target=target, args=(ended,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+@contextlib.contextmanager
 def without_collector() -> Iterator[None]:
     """Switch the cyclic garbage collector off: it costs much time, and pieces make no cycles."""
     was_enabled = gc.isenabled()

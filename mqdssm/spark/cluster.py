@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from mqdssm.errors import ConfigError
+from mqdssm.pipeline.runner import in_background
 from mqdssm.pipeline.shared_folder import WitnessFile
 from mqdssm.pipeline.spark_options import MASTER, MASTER_PORT, SparkOptions
 
@@ -172,23 +173,18 @@ def _patience(spark: "SparkSession") -> Iterator[threading.Event]:
     """Cancel the jobs inside if none of their tasks starts in time, and set the event."""
     context: Any = spark.sparkContext
     tracker = context.statusTracker()
-    ended, gave_up = threading.Event(), threading.Event()
+    gave_up = threading.Event()
 
     def started() -> bool:
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         return any(stage is not None and stage.numActiveTasks + stage.numCompletedTasks for stage in stages)
 
-    def watch() -> None:
+    def watch(ended: threading.Event) -> None:
         for _ in range(int(EXECUTOR_WAIT_S / _POLL_S)):
             if ended.wait(_POLL_S) or started():
                 return
         gave_up.set()
         context.cancelAllJobs()
 
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
+    with in_background(watch):
         yield gave_up
-    finally:
-        ended.set()
-        thread.join()

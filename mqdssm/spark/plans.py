@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from mqdssm.pipeline.validate.datasets import Dataset
-from mqdssm.pipeline.validate.rules.expressions import NOT_SET, SHOWN_CHARS_MAX, literal, template
-from mqdssm.pipeline.validate.rules.rule import MissingReference, Repeated, Rule, Unequal, Wrong
-from mqdssm.pipeline.validate.rules.vocabulary import UNREADABLE
+from mqdssm.pipeline.validate.rules.rule import UNREADABLE, MissingReference, Repeated, Rule, Unequal, Wrong
+from mqdssm.pipeline.validate.rules.trees import NOT_SET, SHOWN_CHARS_MAX, literal, template
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -15,6 +15,11 @@ Never sent to the server: conditions that an attribute's default meets, since se
 the attribute, nor one whose attribute the user may not search for; ``IS NULL``, since a value that cannot be
 decoded is NULL, too; lists, computed values, attributes of the computer; attributes that the server's schema
 cannot compare.
+
+Comparisons that a server supports: the matching rules of its attributes, from its schema (RFC 4512 4.2).
+
+A server evaluates a filter that it does not support to "undefined", without an error, and finds nothing. So a
+filter is only sent if the schema says that the server can evaluate it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +27,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 from uuid import UUID
 
 from mqdssm.directory.filters import (
@@ -37,13 +42,14 @@ from mqdssm.directory.filters import (
     any_of,
 )
 from mqdssm.directory.profile import Profile
-from mqdssm.errors import MappingError
+from mqdssm.directory.session import Session
+from mqdssm.errors import DirectoryError, MappingError
 from mqdssm.events.computed_attributes import maker_of
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.frames.bulk_columns import cell_of
 from mqdssm.pipeline.frames.columns import DN_COLUMN, FrameType, enum_name
-from mqdssm.pipeline.frames.matching import Matching
 from mqdssm.tables.row import Computed, Holder, Row
+from mqdssm.tables.schema_compare import Description, parse_description
 from mqdssm.tables.syntax import (
     DESCRIPTOR,
     INT32_MAX,
@@ -54,6 +60,91 @@ from mqdssm.tables.syntax import (
     UINT32_MAX,
     Kind,
 )
+
+_SUPERIORS_MAX = 20  # attribute types have a few; more is a cycle
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Attributes that a server knows, and the matching rules for them.
+
+    Attributes:
+        types: lower-case name -> definition; empty if the server does not publish its schema.
+        publishes_rules: the definitions name matching rules. Active Directory's do not: there the syntax
+            alone decides, and all that the mapping uses can be compared.
+    """
+
+    types: Mapping[str, Description]
+    publishes_rules: bool
+
+    @classmethod
+    def of(cls, session: Session, names: Iterable[str]) -> Self:
+        """Read the definitions of some attributes from a server.
+
+        Args:
+            session: with the server.
+            names: the attributes that matter.
+        """
+        subschema = session.root_dse.first("subschemaSubentry")
+        if subschema is None:
+            return cls({}, publishes_rules=False)
+        try:
+            entry = session.get(subschema.decode(errors="replace"), ["attributeTypes"])
+        except DirectoryError:  # hidden from this user: nothing is known
+            return cls({}, publishes_rules=False)
+        return cls.parse([raw.decode(errors="replace") for raw in entry.all("attributeTypes")], names)
+
+    @classmethod
+    def parse(cls, definitions: Iterable[str], names: Iterable[str]) -> Self:
+        """Parse the definitions of some attributes, and of their supertypes."""
+        texts: dict[str, str] = {}
+        rules = False
+        for text in definitions:
+            rules = rules or " EQUALITY " in text
+            for name in _names(text):
+                texts[name] = text
+        types: dict[str, Description] = {}
+        wanted = [name.lower() for name in names]
+        while wanted:
+            name = wanted.pop()
+            if name in types or name not in texts:
+                continue
+            try:
+                types[name] = parse_description(texts[name])
+            except ValueError:
+                continue
+            wanted += [superior.lower() for superior in types[name].fields.get("SUP", ())]
+        return cls(types, rules)
+
+    def knows(self, attribute: str, rule: str) -> bool:
+        """Return True if the server compares an attribute by a kind of rule.
+
+        Args:
+            attribute: its name.
+            rule: ``EQUALITY``, ``ORDERING`` or ``SUBSTR``.
+        """
+        name = attribute.lower()
+        for _ in range(_SUPERIORS_MAX):
+            found = self.types.get(name)
+            if found is None:
+                return False
+            if rule in found.fields or not self.publishes_rules:
+                return True
+            superiors = found.fields.get("SUP", ())
+            if not superiors:
+                return False
+            name = superiors[0].lower()
+        return False
+
+
+def _names(definition: str) -> list[str]:
+    """Return the names in a definition, in lower case, without parsing all of it: a server has thousands."""
+    _, _, behind = definition.partition(" NAME ")
+    text = behind.lstrip()
+    if text.startswith("("):
+        return [name.strip("'").lower() for name in text[1 : text.find(")")].split()]
+    return [text[1:].partition("'")[0].lower()] if text.startswith("'") else []
+
 
 VALUES_MAX: Final = 500
 """Limit of the values of one ``IN``: a server compares each candidate with all of them."""

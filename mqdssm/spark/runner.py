@@ -1,4 +1,7 @@
-"""The runner on Spark, which only schedules: tasks get numbers, and results pass the JVM unchanged."""
+"""The runner on Spark, which only schedules: tasks get numbers, and results pass the JVM unchanged.
+
+Validation rules that Spark evaluates: checks and application.
+"""
 
 import contextlib
 import os
@@ -7,30 +10,54 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from mqdssm.errors import ConfigError, why_no_folder
-from mqdssm.pipeline.interrupts import deferred
+from mqdssm.pipeline.local import deferred
 from mqdssm.pipeline.mqis.files import TableFiles
 from mqdssm.pipeline.mqis.mapping import SourceMapping
-from mqdssm.pipeline.runner import ATTEMPTS, Job, OnDone, Results, Stopped, StopRequest, Work, answers
+from mqdssm.pipeline.runner import (
+    ATTEMPTS,
+    Job,
+    OnDone,
+    Results,
+    Stopped,
+    StopRequest,
+    Work,
+    answers,
+    in_background,
+)
 from mqdssm.pipeline.spark_options import LOCAL, SparkOptions
+from mqdssm.pipeline.validate.rules.rule import MissingReference, Rule, Wrong
+from mqdssm.pipeline.validate.run import Applied
+from mqdssm.pipeline.validate.scan import SCHEMA
 from mqdssm.pipeline.worker import GRACE_S
 from mqdssm.spark.cluster import probe, refuse_speculation
 from mqdssm.spark.jdbc import copy_tables
+from mqdssm.spark.plans import message_sql, plans, read_frame
 from mqdssm.spark.session import check_spark, spark_session
 
 if TYPE_CHECKING:
     from pyspark import Broadcast
     from pyspark.sql import SparkSession
 
-    from mqdssm.pipeline.validate.rule_assignment import Applied
-    from mqdssm.pipeline.validate.rules.rule import Rule
     from mqdssm.pipeline.validate.sources import ValidationSource
     from mqdssm.spark.diff_join import SparkJoin
+
+
+def _types_of(applied: Sequence[Applied]) -> dict[str, None]:
+    names: dict[str, None] = {}
+    for rule, types in applied:
+        names.update(dict.fromkeys(types))
+        if isinstance(rule, MissingReference):
+            names[rule.target] = None
+    return names
+
 
 RETRIES: Final = {"spark.master": f"local[*,{ATTEMPTS}]"}
 """Settings that repeat failed tasks: plain local mode gives up at the first crash of a worker."""
@@ -95,25 +122,46 @@ class SparkRunner:
         return copy_tables(self.spark, url, mapping, folder)
 
     def check_workers(self, on: SparkOptions, files: Sequence[Path] = ()) -> None:
-        """See `mqdssm.pipeline.validate.rule_assignment.SqlRunner`."""
+        """See `mqdssm.pipeline.validate.run.SqlRunner`."""
         probe(self.spark, on, files)
 
-    def check_rules(self, rules: Sequence["Rule"], source: "ValidationSource") -> None:
-        """See `mqdssm.pipeline.validate.rule_assignment.SqlRunner`."""
-        from mqdssm.spark.rules import check_rules
+    def check_rules(self, rules: Sequence[Rule], source: "ValidationSource") -> None:
+        """Check that Spark can evaluate rules.
 
-        check_rules(self.spark, rules, source)
+        Raises:
+            ConfigError: it cannot evaluate one; naming the rule.
+        """
+        from pyspark.errors import AnalysisException, ParseException
+
+        present = source.present()
+        for rule in rules:
+            types = rule.applies(present).types
+            for name in types:
+                frame = read_frame(self.spark, source.sets[name]).limit(0)
+                try:
+                    bad = frame.selectExpr(f"({rule.bad}) as bad") if isinstance(rule, Wrong) else frame
+                    frame.selectExpr(f"{message_sql(rule.message, frame)} as message")
+                    kind = bad.schema[0].dataType.simpleString()
+                except (AnalysisException, ParseException) as error:
+                    words = str(error).splitlines()[0]
+                    raise ConfigError(f"rule {rule.id}, type {name}: {words}") from None
+                if kind not in {"boolean", "void"}:
+                    raise ConfigError(f"rule {rule.id}: its condition gives {kind}, not true or false")
 
     def find_by_rules(
-        self, rules: Sequence["Applied"], source: "ValidationSource", folder: Path
+        self, rules: Sequence[Applied], source: "ValidationSource", folder: Path
     ) -> Iterator[pa.RecordBatch]:
-        """See `mqdssm.pipeline.validate.rule_assignment.SqlRunner`."""
-        from mqdssm.spark.rules import find_by_rules
-
-        return find_by_rules(self.spark, rules, source, folder)
+        """Apply rules by Spark; see `mqdssm.pipeline.validate.run.SqlRunner`."""
+        frames = {name: read_frame(self.spark, source.sets[name]) for name in _types_of(rules)}
+        frame = reduce(lambda one, other: one.unionAll(other), plans(frames, rules, source.dns))
+        frame.write.option("compression", "none").parquet(folder.as_uri())
+        for path in sorted(folder.glob("*.parquet")):
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches():
+                    yield batch.cast(SCHEMA)
 
     def join(self) -> "SparkJoin":
-        """See `mqdssm.pipeline.diff.pairing.JoinRunner`."""
+        """See `mqdssm.pipeline.diff.sides.JoinRunner`."""
         from mqdssm.spark.diff_join import SparkJoin
 
         return SparkJoin(self.spark)
@@ -130,9 +178,8 @@ class SparkRunner:
         context: Any = self.spark.sparkContext
         before = context.getLocalProperty(_GROUP)
         group = f"mqdssm-{uuid.uuid4()}"
-        ended = threading.Event()
 
-        def watch() -> None:
+        def watch(ended: threading.Event) -> None:
             deadline = None
             while not ended.wait(_POLL_S):
                 if stop.is_set:
@@ -144,17 +191,14 @@ class SparkRunner:
                     on_done(_finished(context, group) * count // tasks, count)
 
         context.setLocalProperty(_GROUP, group)
-        thread = threading.Thread(target=watch, daemon=True)
-        thread.start()
         try:
-            yield
+            with in_background(watch):
+                yield
         except Exception as error:
             if stop.is_set:
                 raise Stopped("the work was stopped") from error
             raise
         finally:
-            ended.set()
-            thread.join()
             context.setLocalProperty(_GROUP, before)
         if on_done is not None:
             on_done(count, count)

@@ -17,18 +17,8 @@ from mqdssm.errors import ConfigError, require_packages
 from mqdssm.pipeline.failures import SparkFailed, unpack
 from mqdssm.pipeline.spark_options import HERE, LOCAL, MASTER, SparkOptions
 from mqdssm.pipeline.without_pandas import show_pandas
+from mqdssm.spark import gateway
 from mqdssm.spark.cluster import check_master, package_zip, session_settings
-from mqdssm.spark.gateway import (
-    JavaEndedError,
-    cause_of,
-    environment,
-    forget_java,
-    is_java_gone,
-    java_started,
-    silence,
-    stop,
-)
-from mqdssm.spark.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -123,8 +113,8 @@ def spark_session(
     check_spark()
     from pyspark.sql import SparkSession
 
-    if is_java_gone():
-        log.warning("Spark starts again: %s", forget_java())
+    if gateway.is_java_gone():
+        log.warning("Spark starts again: %s", gateway.forget_java())
     active = SparkSession.getActiveSession()
     if active is not None:
         ours = _folder.cache_info().currsize
@@ -142,7 +132,7 @@ def spark_session(
         _KEPT.add(_folder())
         raise
     finally:
-        stop(session)
+        gateway.stop(session)
 
 
 def check_spark() -> None:
@@ -152,7 +142,7 @@ def check_spark() -> None:
         ConfigError: what is missing and how to install it.
     """
     check_packages()
-    find_java()
+    gateway.find_java()
 
 
 def check_packages() -> None:
@@ -177,11 +167,13 @@ def _translated(hint: str) -> Iterator[None]:
         known = unpack(str(error))
         if known is not None:
             raise known from None
-        if is_java_gone():
-            raise SparkFailed(f"Spark failed: {forget_java()}; {hint}") from error
+        if gateway.is_java_gone():
+            raise SparkFailed(f"Spark failed: {gateway.forget_java()}; {hint}") from error
         if not isinstance(error, PySparkException | Py4JError):
             raise
-        raise SparkFailed(f"Spark failed: {cause_of(error) or _first_lines(error)}; {hint}") from error
+        raise SparkFailed(
+            f"Spark failed: {gateway.cause_of(error) or _first_lines(error)}; {hint}"
+        ) from error
 
 
 def _first_lines(error: Exception) -> str:
@@ -253,15 +245,15 @@ def _start(conf: Mapping[str, str]) -> "SparkSession":
         builder = builder.config(key, value)
     log = _folder() / LOG_NAME
     try:
-        with environment(_inherited(conf)), _errors_to(log), java_started(conf, log):
+        with gateway.environment(_inherited(conf)), _errors_to(log), gateway.java_started(conf, log):
             session = builder.getOrCreate()
-    except (PySparkRuntimeError, JavaEndedError, Py4JError) as error:
+    except (PySparkRuntimeError, gateway.JavaEndedError, Py4JError) as error:
         _KEPT.add(_folder())
-        why = cause_of(error) or _first_lines(error)
+        why = gateway.cause_of(error) or _first_lines(error)
         where = "" if LOCAL.fullmatch(conf[MASTER]) else f" on {conf[MASTER]}"
         raise ConfigError(f"Spark did not start{where}: {why.rstrip('.')}; {_log_hint()}") from error
     _silence()
-    silence()
+    gateway.silence()
     return session
 
 

@@ -9,7 +9,6 @@ Python and the JVM of a small machine busy. Batches are bounded, so memory does 
 """
 
 import contextlib
-import gc
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -20,15 +19,15 @@ from pyspark.sql.types import StructType
 
 from mqdssm.directory.filters import LdapFilter, all_of, to_text
 from mqdssm.directory.session import Session
-from mqdssm.errors import ConfigError, MqdssmError
-from mqdssm.pipeline.failures import pack
+from mqdssm.errors import ConfigError
+from mqdssm.pipeline.failures import pack, packed
 from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import Column
-from mqdssm.pipeline.frames.matching import Matching
 from mqdssm.pipeline.frames.partitions import SearchSlice, slices
+from mqdssm.pipeline.runner import without_collector
 from mqdssm.spark.options import STREAM_NAMES, SourceOptions, StreamOptions
-from mqdssm.spark.pushdown import Term, attributes_of, term_of, to_ldap
+from mqdssm.spark.pushdown import Matching, Term, attributes_of, term_of, to_ldap
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,27 +84,21 @@ class MqdssmDataSource(DataSource):
         return (FilteringReader if options.pushdown else MqdssmReader)(options, columns)
 
     def writer(self, schema: StructType, overwrite: bool) -> "MqdssmWriter":
-        """Make the writer; `mqdssm.spark.writing.options.WriteOptions` has its options."""
+        """Make the writer; `mqdssm.spark.options.WriteOptions` has its options."""
         from mqdssm.spark.writer import MqdssmWriter
 
-        try:
+        with packed():
             return MqdssmWriter(dict(self.options), schema, overwrite=overwrite)
-        except MqdssmError as error:
-            raise pack(error) from None
 
     def _stream(self) -> "MqdssmStreamReader":
         from mqdssm.spark.stream import MqdssmStreamReader
 
-        try:
+        with packed():
             return MqdssmStreamReader(StreamOptions.parse(dict(self.options)))
-        except MqdssmError as error:
-            raise pack(error) from None
 
     def _checked(self) -> SourceOptions:
-        try:
+        with packed():
             return SourceOptions.parse(dict(self.options))
-        except MqdssmError as error:
-            raise pack(error) from None
 
 
 class MqdssmReader(DataSourceReader):
@@ -125,17 +118,9 @@ class MqdssmReader(DataSourceReader):
         options = self._options
         if options.numpartitions == 1:
             return [InputPartition(SearchSlice())]
-        try:
-            with options.connect() as directory:
-                found = slices(
-                    directory,
-                    options.frame,
-                    options.numpartitions,
-                    where=self._where(directory.session),
-                    base=options.base,
-                )
-        except MqdssmError as error:
-            raise pack(error) from None
+        with packed(), options.connect() as directory:
+            where = self._where(directory.session)
+            found = slices(directory, options.frame, options.numpartitions, where=where, base=options.base)
         return [InputPartition(one) for one in found]
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
@@ -146,24 +131,19 @@ class MqdssmReader(DataSourceReader):
         """
         options = self._options
         one = partition.value if isinstance(partition.value, SearchSlice) else SearchSlice()
-        gc.disable()  # in a process of Spark: no cycles are made here, and looking for them costs a lot
-        try:
-            with options.connect(one.server) as directory:
-                one.refuse_other(directory.session)
-                where = self._where(directory.session, one.wanted)
-                yield from read_batches(
-                    directory,
-                    options.frame,
-                    self._columns,
-                    where=where,
-                    base=options.base,
-                    attributes=options.attributes,
-                )
-                one.refuse_other(directory.session)  # after a lost connection
-        except MqdssmError as error:
-            raise pack(error) from None
-        finally:
-            gc.enable()
+        # in a process of Spark: no cycles are made here, and looking for them costs a lot
+        with packed(), without_collector(), options.connect(one.server) as directory:
+            one.refuse_other(directory.session)
+            where = self._where(directory.session, one.wanted)
+            yield from read_batches(
+                directory,
+                options.frame,
+                self._columns,
+                where=where,
+                base=options.base,
+                attributes=options.attributes,
+            )
+            one.refuse_other(directory.session)  # after a lost connection
 
     def _where(self, session: Session, wanted: LdapFilter | None = None) -> LdapFilter | None:
         """Return the filter for the objects besides their type; None if there is none."""

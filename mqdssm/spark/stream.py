@@ -20,7 +20,7 @@ from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.pipeline.changes.change_log import ChangeLog
 from mqdssm.pipeline.changes.change_rows import change_schema
 from mqdssm.pipeline.changes.recorder import ROWS_MAX, Recorded, Recorder
-from mqdssm.pipeline.failures import pack
+from mqdssm.pipeline.failures import packed
 from mqdssm.spark.options import StreamOptions
 
 NEWS_WAIT_S: Final = 0.5
@@ -165,12 +165,13 @@ def _packed() -> Iterator[None]:
     Raises:
         MqdssmSparkError: any error of this package.
     """
-    try:
-        yield
-    except MqdssmError as error:
-        raise pack(error) from None
-    except OSError as error:
-        raise pack(ConfigError(f"the state folder of the stream cannot be used: {error}")) from error
+    with packed():
+        try:
+            yield
+        except OSError as error:
+            if isinstance(error, MqdssmError):
+                raise
+            raise ConfigError(f"the state folder of the stream cannot be used: {error}") from error
 
 
 def _together(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.Table"]:

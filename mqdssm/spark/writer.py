@@ -3,7 +3,6 @@
 df.write.format("mqdssm").mode("append").options(url=..., object="queue", ...).save()
 """
 
-import gc
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,11 +14,11 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from mqdssm.errors import ConfigError, MqdssmError
-from mqdssm.pipeline.failures import pack
-from mqdssm.spark.writing.commit import Write
-from mqdssm.spark.writing.options import WriteOptions
-from mqdssm.spark.writing.task import WrittenRows, write
+from mqdssm.errors import ConfigError
+from mqdssm.pipeline.failures import pack, packed
+from mqdssm.pipeline.runner import without_collector
+from mqdssm.spark.options import WriteOptions
+from mqdssm.spark.writing.task import Write, WrittenRows, write
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,13 +78,9 @@ class MqdssmWriter(DataSourceArrowWriter):
         partition = 0 if context is None else context.partitionId()
         if context is not None and _makes_a_table(context):
             raise pack(ConfigError(NO_TABLE))
-        gc.disable()  # in a process of Spark: no cycles are made here, and looking for them costs a lot
-        try:
+        # in a process of Spark: no cycles are made here, and looking for them costs a lot
+        with packed(), without_collector():
             return TaskMessage(write(iterator, self._write.options, self._write.folder, partition))
-        except MqdssmError as error:
-            raise pack(error) from None
-        finally:
-            gc.enable()
 
     def commit(self, messages: "list[WriterCommitMessage | None]") -> None:
         """Finish the write after all tasks have ended.
@@ -93,10 +88,8 @@ class MqdssmWriter(DataSourceArrowWriter):
         Raises:
             MqdssmSparkError: rows were not written, or the deferred rows could not be.
         """
-        try:
+        with packed():
             self._write.commit([one.written for one in messages if isinstance(one, TaskMessage)])
-        except MqdssmError as error:
-            raise pack(error) from None
 
     def abort(self, messages: "list[WriterCommitMessage | None]") -> None:
         """Finish the write after a task has failed."""

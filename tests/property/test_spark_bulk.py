@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.enterprises.strategies import enterprises, standing
+from support.spark.element_batches import batches, columns_of
 
-from mqdssm.pipeline.frames.arrow import batches
 from mqdssm.pipeline.frames.bulk import read_batches
-from mqdssm.pipeline.frames.columns import FRAME_TYPES, TYPES, columns_of
+from mqdssm.pipeline.frames.columns import FRAME_TYPES, TYPES
 
 # what slapd stores and the mapping refuses: attribute -> values
 DAMAGE = {

@@ -20,8 +20,7 @@ from mqdssm.directory.filters import TRUE, to_text
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import FRAME_TYPES, FrameType
-from mqdssm.pipeline.frames.matching import Matching
-from mqdssm.spark.pushdown import Term, attributes_of, term_of, to_ldap
+from mqdssm.spark.pushdown import Matching, Term, attributes_of, term_of, to_ldap
 from mqdssm.tables.syntax import Kind
 from mqdssm.testing import OpenLdapServer
 

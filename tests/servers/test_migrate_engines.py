@@ -10,7 +10,7 @@ from support.spark.without_java import environment_without_java, run_mqdssm
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline import local
-from mqdssm.pipeline.migrate import applying, jobs
+from mqdssm.pipeline.migrate import applying, planning
 from mqdssm.pipeline.migrate.applying import apply_plan
 from mqdssm.pipeline.migrate.planning import MigrationSource, PlanRequest, plan_for_ldif, plan_migration
 from mqdssm.testing.openldap import OpenLdapServer
@@ -27,7 +27,7 @@ def server():
 @pytest.fixture
 def processes(monkeypatch) -> list[int]:
     """Makes everything too much work for this process; the number of workers of each job."""
-    for module, name in ((jobs, "SMALL_BYTES"), (jobs, "SMALL_ROWS"), (applying, "SMALL_ROWS")):
+    for module, name in ((planning, "SMALL_BYTES"), (planning, "SMALL_ROWS"), (applying, "SMALL_ROWS")):
         monkeypatch.setattr(module, name, 1)
     started: list[int] = []
     real = local._Pool.__init__

@@ -23,11 +23,10 @@ from support.spark.without_java import environment_without_java, start_mqdssm
 
 from mqdssm.model.dn import normalize
 from mqdssm.pipeline.local import LocalRunner
-from mqdssm.pipeline.migrate import jobs, row_planner, staging, verification
+from mqdssm.pipeline.migrate import planning, row_planner, staging, verification
 from mqdssm.pipeline.migrate.apply_journal import JournalLine
 from mqdssm.pipeline.migrate.apply_work import ApplyTask
-from mqdssm.pipeline.migrate.operations import ADD
-from mqdssm.pipeline.migrate.plan_file import PLAN_NAME, MigrationPlan
+from mqdssm.pipeline.migrate.plan_file import PLAN_NAME, MigrationPlan, PlanAction
 from mqdssm.pipeline.migrate.verification import VerifyTask
 from mqdssm.pipeline.runner import Job, Stopped, StopRequest
 from mqdssm.testing.openldap import OpenLdapServer
@@ -44,8 +43,8 @@ WAIT_S = 120.0
 RATE = 120
 """Changes a second: a file takes longer than a worker has to reach a safe place."""
 PROCESSES = """
-from mqdssm.pipeline.migrate import applying, jobs, row_planner, staging
-applying.SMALL_ROWS = jobs.SMALL_ROWS = 800
+from mqdssm.pipeline.migrate import applying, planning, row_planner, staging
+applying.SMALL_ROWS = planning.SMALL_ROWS = 800
 row_planner.ROWS_TOGETHER = 10
 staging.PART_ROWS = 300
 """
@@ -178,7 +177,7 @@ class Stopping(LocalRunner):
             return [piece(number) for number in range(len(job.names))]
 
 
-@pytest.mark.parametrize("kind", [jobs.StageTask, jobs.RowPlanWork])
+@pytest.mark.parametrize("kind", [planning.StageTask, planning.RowPlanWork])
 def test_planning_stops_within_a_piece(server, tmp_path, monkeypatch, kind) -> None:
     monkeypatch.setattr(row_planner, "ROWS_TOGETHER", 2)
     source = tables(server, tmp_path)
@@ -255,7 +254,7 @@ def test_killed_workers_of_an_application_are_replaced(command, server, folder) 
     report = json.loads(out)
     assert (report["lost_count"], report["refused_count"], report["resumed"]) == (0, 0, 0)
     assert report["operations"]["object equal"] > 0  # what was written and not recorded was looked up
-    added = {normalize(one.dn) for one in operations_in(folder) if one.action == ADD}
+    added = {normalize(one.dn) for one in operations_in(folder) if one.action == PlanAction.ADD}
     assert added == set(everything(server)) - before
     assert len(recorded(folder)) == len(operations_in(folder))
 

@@ -17,10 +17,9 @@ from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.manifest import MANIFEST_NAME
-from mqdssm.spark.writing.commit import Write
-from mqdssm.spark.writing.options import WriteOptions
+from mqdssm.spark.options import WriteOptions
 from mqdssm.spark.writing.outcomes import WAITING
-from mqdssm.spark.writing.task import write
+from mqdssm.spark.writing.task import Write, write
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.wire.dtyp import SecurityDescriptor
 

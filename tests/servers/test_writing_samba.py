@@ -11,9 +11,8 @@ from support.spark.exports import access_to
 import mqdssm
 from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
-from mqdssm.spark.writing.commit import Write
-from mqdssm.spark.writing.options import WriteOptions
-from mqdssm.spark.writing.task import write
+from mqdssm.spark.options import WriteOptions
+from mqdssm.spark.writing.task import Write, write
 from mqdssm.testing import SambaDomainController
 
 pytestmark = [pytest.mark.server, pytest.mark.soak, pytest.mark.timeout(600)]

@@ -18,7 +18,7 @@ from mqdssm.cli.demo.stage import DemoStage
 from mqdssm.cli.main import app
 from mqdssm.cli.output import Output
 from mqdssm.pipeline.manifest import Manifest
-from mqdssm.pipeline.migrate.migrating import Migrated
+from mqdssm.pipeline.migrate.applying import Migrated
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.pipeline.migrate.report import MigrationReport
 

@@ -21,7 +21,7 @@ from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.manifest import MANIFEST_NAME, SCHEMA_VERSION, ExportedType, Manifest, sha256
 from mqdssm.pipeline.validate.findings import ValidationSummary
-from mqdssm.pipeline.validate.rules import Finding
+from mqdssm.pipeline.validate.rules.rule import Finding
 from mqdssm.pipeline.validate.run import validation
 from mqdssm.spark import runner as runner_module
 from mqdssm.spark.source import spark_schema

@@ -9,8 +9,7 @@ import pytest
 from support.mqis.postgresql import DRIVER, PASSWORD, postgresql, why_none
 from support.project.source_tree import ROOT
 
-from mqdssm.pipeline.migrate.operations import read_operations
-from mqdssm.pipeline.migrate.plan_file import MigrationPlan
+from mqdssm.pipeline.migrate.plan_file import MigrationPlan, read_operations
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import EnterprisePlan

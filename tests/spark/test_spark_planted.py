@@ -7,7 +7,7 @@ import pytest
 from support.enterprises.planted import assert_equal, directory, tables
 
 from mqdssm.pipeline.export.run import export
-from mqdssm.pipeline.validate.rules.vocabulary import ALL
+from mqdssm.pipeline.validate.rules.rule import ALL
 from mqdssm.pipeline.validate.run import validation
 from mqdssm.testing.openldap import OpenLdapServer
 

@@ -12,7 +12,7 @@ import pytest
 from support.spark.runner_work import MINUTE_S, TestWork, begun_pids, job
 
 from mqdssm.errors import ConfigError, DecodeError, GenericDirectoryError
-from mqdssm.pipeline import interrupts
+from mqdssm.pipeline import local
 from mqdssm.pipeline.runner import Results, Stopped, StopRequest, WorkerFailed, answers
 from mqdssm.spark import runner as spark_runner
 from mqdssm.spark.runner import SparkRunner
@@ -108,7 +108,7 @@ class Hangup(BaseException):
 def test_a_signal_acts_when_the_pieces_have_ended_at_a_safe_place(
     runner, tmp_path, spark, monkeypatch
 ) -> None:
-    monkeypatch.setattr(interrupts, "GRACE_S", MINUTE_S)  # a slow machine is no reason to give up here
+    monkeypatch.setattr(local, "GRACE_S", MINUTE_S)  # a slow machine is no reason to give up here
     monkeypatch.setattr(spark_runner, "GRACE_S", MINUTE_S)
 
     def interrupt(*_: object) -> None:

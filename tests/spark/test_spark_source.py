@@ -15,12 +15,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, InputPartition, IsNull
 from pyspark.sql.pandas.types import to_arrow_schema
 from support.project.source_tree import ROOT
+from support.spark.element_batches import batches, columns_of
 
 import mqdssm
 from mqdssm.errors import ConfigError, DirectoryNotConnected, ObjectNotFound
 from mqdssm.pipeline.failures import unpack
-from mqdssm.pipeline.frames.arrow import arrow_schema, batches
-from mqdssm.pipeline.frames.columns import FRAME_TYPES, TYPES, columns_of
+from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.columns import FRAME_TYPES, TYPES
 from mqdssm.spark.options import SourceOptions
 from mqdssm.spark.session import LOG_NAME
 from mqdssm.spark.source import (

@@ -30,8 +30,10 @@ from support.spark.sarif_model import KINDS, kinds_in
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.validate import finding_files, findings
 from mqdssm.pipeline.validate.findings import Findings
-from mqdssm.pipeline.validate.rules import (
-    RULES,
+from mqdssm.pipeline.validate.rules import RULES
+from mqdssm.pipeline.validate.rules.functions import checked_sql
+from mqdssm.pipeline.validate.rules.own import load
+from mqdssm.pipeline.validate.rules.rule import (
     Finding,
     GraphRule,
     Judged,
@@ -42,8 +44,6 @@ from mqdssm.pipeline.validate.rules import (
     Unequal,
     Wrong,
 )
-from mqdssm.pipeline.validate.rules.functions import checked_sql
-from mqdssm.pipeline.validate.rules.own import load
 from mqdssm.pipeline.validate.run import Validation, checked
 from mqdssm.pipeline.validate.sarif import sarif
 from mqdssm.pipeline.validate.translate import translate

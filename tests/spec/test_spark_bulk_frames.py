@@ -5,13 +5,14 @@ from uuid import UUID, uuid4
 
 import pytest
 from support.enterprises.hand_made import DESCRIPTOR, HandMade
+from support.spark.element_batches import batches, columns_of
 
 import mqdssm
 from mqdssm.directory.filters import Equal, GreaterOrEqual, any_of
 from mqdssm.errors import ObjectNotFound
-from mqdssm.pipeline.frames.arrow import arrow_schema, batches
+from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.frames.bulk import read_batches
-from mqdssm.pipeline.frames.columns import FRAME_TYPES, TYPES, columns_of
+from mqdssm.pipeline.frames.columns import FRAME_TYPES, TYPES
 from mqdssm.pipeline.frames.partitions import slices
 from mqdssm.pipeline.validate.rules.examiners import Case, stored_descriptor
 from mqdssm.wire.acl import allow

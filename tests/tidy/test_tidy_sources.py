@@ -154,7 +154,7 @@ def test_machinery_exists() -> None:
 def test_entries_are_put_together_in_one_place() -> None:
     """What an add needs beside values is known by `new_entry`, the entry of an element by `EntryBuilder`."""
     makers = {"events/entry_builder.py", "pipeline/migrate/ldif.py", "samples/fault_values.py"}
-    forms = {"directory/requests.py", "pipeline/frames/bulk_ldap.py"}  # of an add, and of a row
+    forms = {"directory/requests.py", "pipeline/frames/bulk.py"}  # of an add, and of a row
     problems = []
     for path in sources("mqdssm"):
         where = name(path).removeprefix("mqdssm/")

@@ -10,7 +10,7 @@ from mqdssm.cli.migrate.apply import COUNTS, count_rows
 from mqdssm.cli.pipeline_options import EngineName
 
 if TYPE_CHECKING:
-    from mqdssm.pipeline.migrate.migrating import Migrated
+    from mqdssm.pipeline.migrate.applying import Migrated
     from mqdssm.pipeline.validate.run import Validation
     from mqdssm.samples.migrated import PlantedOutcomes
     from mqdssm.samples.plan import EnterprisePlan
@@ -60,9 +60,9 @@ def migrate(stage: DemoStage, server: "OpenLdapServer", folder: Path, tables: Pa
         ConfigError: something is in the way in the directory.
     """
     from mqdssm.errors import ConfigError
-    from mqdssm.pipeline.migrate.applied_rows import rejects
-    from mqdssm.pipeline.migrate.migrating import migrate as carry_over
+    from mqdssm.pipeline.migrate.applying import migrate as carry_over
     from mqdssm.pipeline.migrate.planning import PlanRequest
+    from mqdssm.pipeline.migrate.report import rejects
 
     with stage.step("Migrate the tables into the directory, and verify"):
         stage.command(f"mqdssm migrate {tables.name} --to {PLAN} --create-computers --sid-map {SID_MAP}")
@@ -124,7 +124,7 @@ def account(stage: DemoStage, done: "Migrated", found: "Validation", folder: Pat
 
 def _accounts(done: "Migrated", found: "Validation", plan: Path, tables: Path) -> "PlantedOutcomes":
     from mqdssm.model.dn import normalize
-    from mqdssm.pipeline.migrate.applied_rows import left_out, places, rejects
+    from mqdssm.pipeline.migrate.report import left_out, places, rejects
     from mqdssm.samples.faults import Truth, read_truth
     from mqdssm.samples.migrated import Arrived, RejectedRow, accounted
 

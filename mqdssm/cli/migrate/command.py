@@ -51,7 +51,7 @@ def migrate(
     """
     chosen = engine_of(run, engine, workers, source)
     from mqdssm.pipeline.migrate.applying import ApplyOptions
-    from mqdssm.pipeline.migrate.migrating import migrate as carry_over
+    from mqdssm.pipeline.migrate.applying import migrate as carry_over
     from mqdssm.pipeline.migrate.planning import PlanRequest
 
     options = ApplyOptions(max_rate=max_rate, max_errors=max_errors, transactions=transactions, verify=verify)

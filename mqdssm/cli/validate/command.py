@@ -31,8 +31,7 @@ from mqdssm.model.safe_text import printable_json
 if TYPE_CHECKING:
     from mqdssm.pipeline.validate.findings import ValidationSummary
     from mqdssm.pipeline.validate.nightly.run import RunOutcome
-    from mqdssm.pipeline.validate.rules import Finding, Rule
-    from mqdssm.pipeline.validate.rules.rule import RuleFile
+    from mqdssm.pipeline.validate.rules.rule import Finding, Rule, RuleFile
     from mqdssm.pipeline.validate.run import Validation
 
 app = typer.Typer(add_completion=False)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mqdssm.pipeline.validate.findings import ValidationSummary
     from mqdssm.pipeline.validate.nightly.assessment import JudgedFinding
     from mqdssm.pipeline.validate.nightly.run import NightlyFiles, NightlyRun, RunOutcome
-    from mqdssm.pipeline.validate.rules import Finding
+    from mqdssm.pipeline.validate.rules.rule import Finding
 
 PANEL: Final = "Runs that come again"
 COUNTS: Final = ("rule", "severity", "findings", "what must hold")

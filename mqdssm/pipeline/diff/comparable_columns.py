@@ -20,7 +20,7 @@ from mqdssm.pipeline.frames.columns import (
     Column,
     FrameType,
 )
-from mqdssm.pipeline.validate.rules.vocabulary import FRAMES
+from mqdssm.pipeline.validate.rules.rule import FRAMES
 from mqdssm.tables import TABLES
 from mqdssm.tables.references import REFERENCES
 from mqdssm.tables.row import Access, Computed, Holder, Missing, Row

@@ -20,7 +20,7 @@ from mqdssm.tables.row import Holder
 
 if TYPE_CHECKING:
     from mqdssm.events.encode import Values
-    from mqdssm.pipeline.diff.differences import ObjectDifference
+    from mqdssm.pipeline.diff.fields import ObjectDifference
     from mqdssm.pipeline.diff.run import Comparison
 
 PLACE: Final = frozenset({"FullPath", "Pathname", "ComputerName", "Name"})

@@ -1,29 +1,114 @@
-"""Sides of a comparison: directory, export or MQIS tables as Parquet files of the same columns."""
+"""Sides of a comparison: directory, export or MQIS tables as Parquet files of the same columns.
+
+The two sides of a comparison, and the join that finds which of their objects may differ.
+
+MQIS tables as a side of a comparison: files or a database, with names and codes by a mapping.
+
+The tables are read and SIDs replaced by the rules of a migration, so that a migration and a later comparison
+use the same values.
+"""
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+
+import pyarrow as pa
 
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.access import PipelineLogIn, access_to
-from mqdssm.pipeline.diff.tables import tables_of
+from mqdssm.pipeline.diff.comparable_columns import ComparableType
+from mqdssm.pipeline.diff.fields import Ground
 from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.export.run import export
+from mqdssm.pipeline.frames.columns import Column
 from mqdssm.pipeline.manifest import MANIFEST_NAME, Manifest
-from mqdssm.pipeline.migrate.sids import SidMap
+from mqdssm.pipeline.migrate.planning import MigrationSource, copy_tables
+from mqdssm.pipeline.migrate.planning import PlanRequest as Planned
+from mqdssm.pipeline.migrate.sids import SidMap, SidRewriter
+from mqdssm.pipeline.mqis.folder import source_table
 from mqdssm.pipeline.mqis.mapping import shown_url
 from mqdssm.pipeline.runner import Runner
 from mqdssm.pipeline.shared_folder import scratch
+from mqdssm.pipeline.spark_options import SparkOptions
 from mqdssm.pipeline.validate.datasets import Dataset
-from mqdssm.pipeline.validate.rules.vocabulary import FRAMES
+from mqdssm.pipeline.validate.mqis_sets import mqis_sets
+from mqdssm.pipeline.validate.rules.rule import FRAMES
 from mqdssm.pipeline.validate.sources import export_source
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
+
+log: Final = logging.getLogger(__name__)
+
+SID: Final = "SecurityIdentifier"
+DESCRIPTOR: Final = "Security"
+
+
+@contextlib.contextmanager
+def tables_of(
+    runner: Runner, source: str, mapping: Path | None, sids: SidMap, on: SparkOptions
+) -> "Iterator[Mapping[str, Dataset]]":
+    """Convert MQIS tables into files of objects, which are removed at the end of the context.
+
+    Args:
+        runner: does the work; for a database that of Spark, with the JDBC driver.
+        source: a folder, or the JDBC URL of a database.
+        mapping: file with names of tables and columns; None: the names of MQIS.
+        sids: map from old to new SIDs, resolved.
+        on: where the runner works.
+
+    Raises:
+        ConfigError: MQIS tables are missing or damaged, or the mapping cannot be used.
+    """
+    planned = MigrationSource.of(Planned(source=source, mapping=mapping))
+    with scratch(on, "mqdssm-diff-") as folder:
+        files = planned.files
+        if files is None:
+            files = copy_tables(runner, source, planned.mapping, folder / "database")
+        tables = tuple(source_table(one, planned.mapping) for one in files.values())
+        for words in planned.left_out(tables):
+            log.warning("%s: %s", planned.asked.shown_source, words)
+        rewrite = NewSids(sids) if sids.sids or sids.domains else None
+        made = folder / "objects"
+        made.mkdir()
+        yield mqis_sets(runner, tables, planned.mapping, made, rewrite)
+
+
+@dataclass(frozen=True, slots=True)
+class NewSids:
+    """Function that replaces SIDs in users and security descriptors.
+
+    Attributes:
+        sids: the map, resolved; other SIDs stay unchanged.
+    """
+
+    sids: SidMap
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch of objects with its SIDs replaced."""
+        rewriter = SidRewriter(self.sids)
+        arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
+        for name in (SID, DESCRIPTOR):
+            if name in arrays:
+                new = [_new(rewriter, name, value) for value in arrays[name].to_pylist()]
+                arrays[name] = pa.array(new, arrays[name].type)
+        return pa.RecordBatch.from_arrays(list(arrays.values()), schema=batch.schema)
+
+
+def _new(rewriter: SidRewriter, name: str, value: str | bytes | None) -> str | bytes | None:
+    if value is None:
+        return None
+    try:
+        if isinstance(value, str):
+            return rewriter.sid(value, name)
+        return rewriter.descriptor(bytes(value), name)
+    except ValueError:
+        return value  # no SID or no descriptor: compared unchanged
 
 
 class Sort(StrEnum):
@@ -178,3 +263,68 @@ def _of_export(letter: str, sort: Sort, given: GivenSide, folder: Path) -> Side:
     name = given.name or (str(folder) if sort is Sort.EXPORT else manifest.server)
     root = DN.parse(manifest.naming_context)
     return Side(letter, sort, name, source.sets, root, manifest.profile, given)
+
+
+ORDER: Final = ("type", "what", "name", "key", "a", "b")
+"""Columns that differences are sorted by, so that the order does not depend on the engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two sides, and their properties for a comparison.
+
+    Attributes:
+        sides: A and B.
+        grounds: properties of each side for comparing values.
+        guid_map: Parquet file of changed GUIDs (`mqdssm.pipeline.diff.run.write_map`); None: no map.
+    """
+
+    sides: tuple["Side", "Side"]
+    grounds: tuple[Ground, Ground]
+    guid_map: Path | None = None
+
+    @property
+    def has_other_names(self) -> bool:
+        """True if some objects have different GUIDs on the two sides."""
+        return any(ground.names for ground in self.grounds)
+
+
+class Join(Protocol):
+    """Protocol of a join, which finds the differences of two sides; each engine has one."""
+
+    def find(self, compared: Sequence[ComparableType], pair: Pair, folder: Path) -> tuple[Path, ...]:
+        """Find the objects that may differ, and compare them column by column.
+
+        Args:
+            compared: the types to compare.
+            pair: the sides.
+            folder: an empty folder.
+
+        Returns:
+            Files of differences, sorted by `ORDER`.
+        """
+
+    def sort(self, path: Path, folder: Path) -> tuple[Path, ...]:
+        """Sort a file of differences by `ORDER`.
+
+        Args:
+            path: of the file.
+            folder: an empty folder for the result.
+        """
+
+
+@runtime_checkable
+class JoinRunner(Protocol):
+    """Protocol of a runner with its own join: that of Spark."""
+
+    def join(self) -> Join:
+        """Return the join."""
+
+    def check_workers(self, on: SparkOptions, files: Sequence[Path] = ()) -> None:
+        """See `mqdssm.pipeline.validate.run.SqlRunner`."""
+
+
+def shown_columns(compared: ComparableType, sides: "tuple[Side, Side]") -> tuple[Column, ...]:
+    """Return the columns of a type that at least one side has."""
+    there = {name for side in sides for name in side.sets[compared.type].types}
+    return tuple(column for column in compared.frame.columns if column.name in there)

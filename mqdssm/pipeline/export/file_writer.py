@@ -1,23 +1,45 @@
-"""Writer of the files of an export: temporary name, SHA-256 while writing, rename at the end."""
+"""Writer of the files of an export: temporary name, SHA-256 while writing, rename at the end.
+
+Objects of a directory as rows of export files, in all formats.
+
+Keys of the objects in the finished files of an export, and removal of objects from files.
+"""
 
 import contextlib
 import hashlib
 import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mqdssm.events.durable_files import sync_folder
-from mqdssm.pipeline.export.journal import ExportFolder, ItemFinished
+from mqdssm.pipeline.export import objects
+from mqdssm.pipeline.export.journal import ExportFolder, ExportPlan, ItemFinished
+from mqdssm.pipeline.export.objects import KEY_COLUMNS, RawEntry, key_of_batch
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
-from mqdssm.pipeline.ldif import REFERENCES_SERIES
+from mqdssm.pipeline.ldif import (
+    REFERENCES_SERIES,
+    Dialect,
+    Record,
+    as_stored,
+    into_ad,
+    known_to_openldap,
+    to_ad,
+    to_openldap,
+)
 from mqdssm.pipeline.manifest import ExportedFile
+from mqdssm.pipeline.texts import texts_of
+
+if TYPE_CHECKING:
+    from mqdssm.directory.filters import LdapFilter
+    from mqdssm.directory.profile import Profile
+    from mqdssm.events.facade import Directory
 
 PARQUET: Final = "parquet"
 """The format whose files hold the keys of their objects; the other formats are texts."""
@@ -305,3 +327,187 @@ class ExportFiles:
         number = self._next.get(series, 0)
         self._next[series] = number + 1
         return ExportFile(self._options, series, number)
+
+
+_BATCH_ROWS: Final = 10_000
+
+
+ExportedKeys = Mapping[int, set[tuple[str, str | None]]]
+"""Series -> key and DN of each object in its files."""
+
+
+def keys_in(folder: ExportFolder, plan: ExportPlan, one: ItemFinished) -> pa.Table:
+    """Return key and DN of each row of a file, in order, and its size in bytes for text files."""
+    if plan.format != "parquet":
+        return pq.read_table(folder.keys_path(one.file.path), schema=KEYS_SCHEMA)
+    path = folder.path / one.file.path
+    names = [name for name in KEY_COLUMNS if name in pq.read_schema(path).names]
+    batches = pq.read_table(path, columns=names).combine_chunks().to_batches()
+    if not batches:
+        return KEYS_SCHEMA.empty_table()
+    keys, dns = key_of_batch(batches[0])
+    return pa.Table.from_arrays([keys, dns, pa.nulls(len(keys), pa.int64())], schema=KEYS_SCHEMA)
+
+
+def read_exported_keys(folder: ExportFolder, plan: ExportPlan, files: Iterable[ItemFinished]) -> ExportedKeys:
+    """Return the keys and DNs of the objects in some files."""
+    held: dict[int, set[tuple[str, str | None]]] = {}
+    for one in files:
+        keys = keys_in(folder, plan, one)
+        pairs = zip(keys.column("key").to_pylist(), keys.column("dn").to_pylist(), strict=True)
+        held.setdefault(one.series, set()).update(pairs)
+    return held
+
+
+def rewritten(
+    options: PartOptions, one: ItemFinished, plan: ExportPlan, number: int, gone: pa.Array
+) -> ItemFinished:
+    """Write a copy of a file without some objects, under a new number; the old file stays.
+
+    Args:
+        options: for the files of its work item.
+        one: the file.
+        plan: of the export.
+        number: of the new file in its series.
+        gone: keys of the objects to leave out.
+    """
+    keys = keys_in(options.folder, plan, one)
+    keep = pc.invert(pc.is_in(keys.column("key"), value_set=gone)).combine_chunks()
+    path = options.folder.path / one.file.path
+    part = ExportFile(options, one.series, number)
+    try:
+        source = _batches(path) if plan.format == "parquet" else _texts(path, len(options.head), keys)
+        start = 0
+        for data in source:
+            mask = keep.slice(start, len(data))
+            kept = keys.slice(start, len(data)).filter(mask).combine_chunks()
+            start += len(data)
+            left = (
+                data.filter(mask)
+                if isinstance(data, pa.RecordBatch)
+                else [text for text, wanted in zip(data, mask.to_pylist(), strict=True) if wanted]
+            )
+            if kept.num_rows:  # they fit: the old file held them
+                part.add(RowBatch(_one(kept, "key"), _one(kept, "dn"), left, one.series))
+        return part.finish()
+    except BaseException:
+        part.abandon()
+        raise
+
+
+def _one(table: pa.Table, name: str) -> pa.Array:
+    return table.column(name).combine_chunks()
+
+
+def _batches(path: "Path") -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(path) as file:
+        yield from file.iter_batches(batch_size=_BATCH_ROWS)
+
+
+def _texts(path: "Path", head: int, keys: pa.Table) -> Iterator[list[bytes]]:
+    """Yield the texts of the rows of a file, in lists of up to `_BATCH_ROWS`."""
+    sizes = keys.column("bytes").to_pylist()
+    with path.open("rb") as file:
+        file.seek(head)
+        for start in range(0, len(sizes), _BATCH_ROWS):
+            yield [file.read(size) for size in sizes[start : start + _BATCH_ROWS]]
+
+
+LDIF: Final = "ldif"
+ENTRIES_TOGETHER: Final = 1_000
+"""Largest number of LDIF records in a batch."""
+
+
+def head_of(kind: str, type_name: str) -> bytes:
+    """Return the first bytes of a text file: the header line for CSV, else nothing."""
+    return b"" if kind == LDIF else texts_of(kind)[1](objects.columns(type_name))
+
+
+def all_rows(
+    directory: "Directory",
+    type_name: str,
+    kind: str,
+    dialect: str | None,
+    where: "LdapFilter | None" = None,
+) -> Iterator[RowBatch]:
+    """Yield the objects of a type as batches of rows.
+
+    Args:
+        directory: to read.
+        type_name: of the objects.
+        kind: format.
+        dialect: of LDIF.
+        where: additional LDAP filter; None: all objects.
+
+    Raises:
+        DirectoryError: while iterating.
+    """
+    if kind == LDIF:
+        found = objects.entries(directory, type_name, where)
+        profile = directory.session.profile
+        return ldif_rows(found, type_name, profile, Dialect(dialect or Dialect.OPENLDAP))
+    return batch_rows(objects.read(directory, type_name, where), kind)
+
+
+def batch_rows(batches: Iterable[pa.RecordBatch], kind: str) -> Iterator[RowBatch]:
+    """Convert record batches into rows of a format other than LDIF."""
+    write = None if kind == PARQUET else texts_of(kind)[0]
+    for batch in batches:
+        keys, dns = objects.key_of_batch(batch)
+        yield RowBatch(keys, dns, batch if write is None else list(write(batch)))
+
+
+def ldif_rows(
+    entries: Iterable[RawEntry], type_name: str, profile: "Profile", dialect: Dialect
+) -> Iterator[RowBatch]:
+    """Convert entries into rows of LDIF, each batch of one series.
+
+    Args:
+        entries: as they are stored.
+        type_name: of the objects.
+        profile: of the source server.
+        dialect: of the target server.
+    """
+    pending: dict[int, list[tuple[str, str, bytes]]] = {}
+    for entry in entries:
+        key = objects.key(type_name, entry.guid, entry.dn)
+        for record in records(entry, profile, dialect):
+            rows = pending.setdefault(record.series, [])
+            rows.append((key, entry.dn, record.data))
+            if len(rows) >= ENTRIES_TOGETHER:
+                yield _rows(record.series, pending.pop(record.series))
+    for series in sorted(pending):
+        yield _rows(series, pending[series])
+
+
+def records(entry: RawEntry, profile: "Profile", dialect: Dialect) -> list[Record]:
+    """Return the LDIF records of an entry for a kind of server; empty if it cannot hold the entry."""
+    from_ad = profile.translates_security
+    if dialect is Dialect.AD:
+        return to_ad(entry.dn, entry.attributes, as_stored if from_ad else into_ad())
+    if not from_ad:
+        return to_openldap(entry.dn, entry.attributes, as_stored)
+    known = known_to_openldap(entry.dn, entry.attributes)
+    return [] if known is None else to_openldap(entry.dn, known, profile.security_from_directory)
+
+
+def without(rows: RowBatch, held: ExportedKeys) -> RowBatch:
+    """Return the rows whose objects are not yet in files of the same series."""
+    there = held.get(rows.series)
+    if not there:
+        return rows
+    pairs = zip(rows.keys.to_pylist(), rows.dns.to_pylist(), strict=True)
+    kept = [place for place, pair in enumerate(pairs) if pair not in there]
+    if len(kept) == len(rows):
+        return rows
+    places = pa.array(kept, pa.int64())
+    if isinstance(rows.data, pa.RecordBatch):
+        data: pa.RecordBatch | list[bytes] = rows.data.take(places)
+    else:
+        data = [rows.data[place] for place in kept]
+    return RowBatch(rows.keys.take(places), rows.dns.take(places), data, rows.series)
+
+
+def _rows(series: int, rows: Sequence[tuple[str, str, bytes]]) -> RowBatch:
+    keys, dns, data = zip(*rows, strict=True)
+    return RowBatch(pa.array(keys, pa.string()), pa.array(dns, pa.string()), list(data), series)

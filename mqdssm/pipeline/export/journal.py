@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+from pydantic import AwareDatetime, ValidationError
 
 from mqdssm.errors import ConfigError, why_no_folder
-from mqdssm.pipeline.documents import read_document, write_document, write_whole
+from mqdssm.pipeline.documents import Document, read_document, write_document, write_whole
 from mqdssm.pipeline.export.server_position import Marks
 from mqdssm.pipeline.frames.partitions import SearchSlice
 from mqdssm.pipeline.manifest import MANIFEST_NAME, ExportedFile, sha256
@@ -32,7 +32,7 @@ FILE_ROWS: Final = 100_000
 """Default number of rows of a file: small enough to write again, large enough to read fast."""
 
 
-class ExportItem(BaseModel):
+class ExportItem(Document):
     """Work item: all objects of a type, or a range of them (`mqdssm.pipeline.frames.partitions`).
 
     Attributes:
@@ -40,8 +40,6 @@ class ExportItem(BaseModel):
         low: lower bound, included; None: no bound.
         high: upper bound, not included; None: no bound.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     key: str = ""
     low: str | None = None
@@ -60,7 +58,7 @@ class ExportItem(BaseModel):
         return SearchSlice(None, self.key, low, high).wanted
 
 
-class ExportPlan(BaseModel):
+class ExportPlan(Document):
     """Plan of an export, ``plan.json``. A resumed export must have the same options.
 
     Attributes:
@@ -78,8 +76,6 @@ class ExportPlan(BaseModel):
         resumed: number of times the export was interrupted and resumed.
         readable: let others read the files, as the umask allows.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     types: tuple[str, ...]
     format: str
@@ -133,7 +129,7 @@ def _shown(value: Any) -> str:
     return ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
-class ItemFinished(BaseModel):
+class ItemFinished(Document):
     """Line of a journal: a finished file.
 
     Attributes:
@@ -142,8 +138,6 @@ class ItemFinished(BaseModel):
         series: order of loading of LDIF (the depth of the entries); 0 for other formats.
         bytes: size of the file.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     file: ExportedFile
     item: int
@@ -176,7 +170,7 @@ class ItemJournal:
 
     def finish(self) -> None:
         """Mark the item as completely exported."""
-        write_whole(self._done, b"")
+        write_whole(self._done, [])
 
     def reopen(self) -> None:
         """Mark the item as incomplete again."""
@@ -205,7 +199,7 @@ class ItemJournal:
 
     def replace(self, finished: Iterable[ItemFinished]) -> None:
         """Replace all lines of the journal atomically."""
-        write_whole(self.path, b"".join(one.model_dump_json().encode() + b"\n" for one in finished))
+        write_whole(self.path, (one.model_dump_json().encode() + b"\n" for one in finished))
 
 
 class ExportFolder:

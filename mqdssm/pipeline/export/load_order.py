@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from mqdssm.model.dn import DN, normalize
 from mqdssm.pipeline.export import objects
-from mqdssm.pipeline.export.exported_keys import keys_in
-from mqdssm.pipeline.export.file_writer import ExportFiles, PartOptions
+from mqdssm.pipeline.export.file_writer import LDIF, ExportFiles, PartOptions, all_rows, keys_in
 from mqdssm.pipeline.export.journal import ExportFolder, ExportPlan
 from mqdssm.pipeline.export.objects import guid_text
-from mqdssm.pipeline.export.rows import LDIF, all_rows
 from mqdssm.pipeline.export.server_position import Marks
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.ldif import REFERENCES_SERIES

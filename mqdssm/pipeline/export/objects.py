@@ -13,8 +13,7 @@ from mqdssm.directory.filters import Equal, LdapFilter, any_of
 from mqdssm.directory.session import Session
 from mqdssm.pipeline.export.server_position import Since
 from mqdssm.pipeline.frames.arrow import arrow_schema
-from mqdssm.pipeline.frames.bases import Base, bases_of
-from mqdssm.pipeline.frames.bulk import read_batches, wanted_of
+from mqdssm.pipeline.frames.bulk import Base, bases_of, read_batches, wanted_of
 from mqdssm.pipeline.frames.columns import DN_COLUMN, FRAME_TYPES
 
 if TYPE_CHECKING:

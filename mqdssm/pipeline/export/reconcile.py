@@ -3,30 +3,40 @@
 A paged search may miss an object that is moved, or return it twice, and it returns the old state of an object
 that changes later. So if the position of the server has changed, the keys and stamps of all objects are read
 again. The columns about other objects are read again, too, since changes of these leave no stamp here
-(`mqdssm.pipeline.export.stale_references`). Objects that differ are removed from the files and read again,
+(`mqdssm.pipeline.export.reconcile`). Objects that differ are removed from the files and read again,
 until nothing differs, at most `ROUNDS_MAX` times.
+
+Exported rows with outdated columns about other objects.
+
+The row of a queue names its computer, and the row of a queue manager its routing servers. When those objects
+change, the DN and the stamp of the exported object stay. So these columns are read again and compared.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
 from mqdssm.pipeline.documents import write_whole
-from mqdssm.pipeline.export import objects, stale_references
-from mqdssm.pipeline.export.exported_keys import keys_in, rewritten
-from mqdssm.pipeline.export.file_writer import ExportFiles, PartOptions
+from mqdssm.pipeline.export import objects
+from mqdssm.pipeline.export.file_writer import ExportFiles, PartOptions, all_rows, keys_in, rewritten
 from mqdssm.pipeline.export.journal import ExportFolder, ExportPlan, ItemFinished, ItemJournal
-from mqdssm.pipeline.export.rows import all_rows
+from mqdssm.pipeline.export.objects import KEY_COLUMNS, columns, key_of_batch
 from mqdssm.pipeline.export.server_position import ChangeCounter, Marks, Since
 from mqdssm.pipeline.export.worker import part_options
+from mqdssm.pipeline.frames.bulk import read_batches
+from mqdssm.pipeline.frames.columns import FRAME_TYPES, UNREADABLE
 from mqdssm.pipeline.ldif import REFERENCES_SERIES
 from mqdssm.pipeline.manifest import ChangedObject, What
+from mqdssm.pipeline.texts import jsonl_records, read_csv, read_jsonl
+from mqdssm.tables.references import REFERRED_CLASSES
+from mqdssm.tables.row import Holder, Row
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
@@ -116,7 +126,7 @@ def _differing(
         These objects, and the number of objects without a readable stamp.
     """
     found = objects.keys(directory, name, since)
-    outdated = stale_references.outdated(directory, folder, plan, name, _files(folder, plan, name))
+    outdated = outdated_keys(directory, folder, plan, name, _files(folder, plan, name))
     told = pc.fill_null(found.column("changed"), fill_value=False)
     changed = pc.or_(told, pc.is_in(found.column("key"), value_set=outdated))
     unlike = differences(_held(folder, plan, name), found.set_column(3, "changed", changed))
@@ -278,7 +288,7 @@ class _Noted:
 
     def _write(self, found: Mapping[tuple[str, str], ChangedObject]) -> None:
         if found or self._path.exists():
-            write_whole(self._path, _KNOWN.dump_json([(key, one) for (_, key), one in found.items()]))
+            write_whole(self._path, [_KNOWN.dump_json([(key, one) for (_, key), one in found.items()])])
 
 
 _KNOWN: Final = TypeAdapter(list[tuple[str, ChangedObject]])
@@ -292,3 +302,73 @@ def _merged(earlier: ChangedObject | None, now: ChangedObject) -> ChangedObject:
     if earlier is not None and {earlier.what, now.what} == {"added", "modified"}:
         return now.model_copy(update={"what": earlier.what})
     return now
+
+
+_READERS: Final = {"csv": read_csv, "jsonl": read_jsonl}
+
+_TOLD: Final = pa.schema([("key", pa.string()), ("told", pa.binary())])
+"""Key of an object, and its columns about other objects as JSON, which is equal for equal values."""
+
+
+def columns_told(type_name: str) -> tuple[str, ...]:
+    """Return the columns of a type that come from other objects: the computer, or referred objects."""
+    return tuple(name for name, row in FRAME_TYPES[type_name].rows.items() if _is_of_others(row))
+
+
+def _is_of_others(row: Row) -> bool:
+    return row.holder is Holder.COMPUTER or bool(row.computer_ldap) or row.computed in REFERRED_CLASSES
+
+
+def outdated_keys(
+    directory: "Directory", folder: ExportFolder, plan: ExportPlan, name: str, files: Iterable[ItemFinished]
+) -> pa.Array:
+    """Return the keys of the objects whose rows have outdated columns about other objects.
+
+    New objects are among them. The result is empty for LDIF, whose stored entries have no such columns.
+
+    Args:
+        directory: that was read.
+        folder: of the export.
+        plan: of the export.
+        name: of the type.
+        files: of the type.
+
+    Raises:
+        DirectoryError: the search failed.
+    """
+    told = columns_told(name)
+    if not told or plan.format == "ldif":
+        return pa.array([], pa.string())
+    frame = FRAME_TYPES[name]
+    wanted = [one for one in frame.rows if one in told or one in KEY_COLUMNS] + [UNREADABLE.name]
+    held = [_told(batch, told) for one in files for batch in _exported_rows(folder, plan, one, wanted)]
+    found = [_told(batch, told) for batch in read_batches(directory, frame, frame.select(wanted))]
+    now, before = (pa.Table.from_batches(batches, schema=_TOLD) for batches in (found, held))
+    # also returns objects that the files do not hold
+    return now.join(before, _TOLD.names, join_type="left anti").column("key")
+
+
+def _exported_rows(
+    folder: ExportFolder, plan: ExportPlan, one: ItemFinished, names: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield some columns of an export file."""
+    path = folder.path / one.file.path
+    if plan.format == "parquet":
+        yield from pq.read_table(path, columns=names).to_batches()
+    else:
+        table = _READERS[plan.format](path, columns(one.file.path.partition("/")[0]))
+        yield from table.select(names).to_batches()
+
+
+def _told(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    """Return key and JSON of some columns of each row, with the decoding errors of these columns."""
+    keys, _ = key_of_batch(batch)
+    reasons = [
+        [one for one in all_of or () if one.partition(":")[0] in names]
+        for all_of in batch.column(UNREADABLE.name).to_pylist()
+    ]
+    lost = pa.array(reasons, pa.list_(pa.string()))
+    shown = pa.RecordBatch.from_arrays(
+        [*(batch.column(name) for name in names), lost], names=[*names, UNREADABLE.name]
+    )
+    return pa.RecordBatch.from_arrays([keys, pa.array(jsonl_records(shown), pa.binary())], schema=_TOLD)

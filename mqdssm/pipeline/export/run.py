@@ -24,7 +24,7 @@ from mqdssm.pipeline.export.journal import (
 from mqdssm.pipeline.failures import SparkFailed
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.manifest import SCHEMA_VERSION, ExportedType, Manifest, utc_seconds, versions
-from mqdssm.pipeline.runner import Job, WorkerFailed
+from mqdssm.pipeline.runner import Job, WorkerFailed, in_background
 from mqdssm.pipeline.shared_folder import WitnessFile
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 
@@ -118,10 +118,10 @@ def export(
         SparkFailed: Spark itself failed; complete files stay.
     """
     asked = ExportRequest(
-        types,
-        format,
-        dialect,
-        compression,
+        types=types,
+        format=format,
+        dialect=dialect,
+        compression=compression,
         file_rows=FILE_ROWS if file_rows is None else file_rows,
         partitions=partitions,
         readable=readable,
@@ -157,12 +157,13 @@ def _checked_export(
         return _export(task, access.at(server), engine, watch, is_small=is_small)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRequest:
     """Checked options of an export.
 
-    Args:
+    Attributes:
         types: names as on the command line.
-        kind: format of the files.
+        format: format of the files.
         dialect: of LDIF; None: that of the server.
         compression: of Parquet.
         file_rows: objects after which a file ends.
@@ -173,45 +174,36 @@ class ExportRequest:
         ConfigError: an unknown name, or options that exclude each other.
     """
 
-    def __init__(
-        self,
-        types: Sequence[str],
-        kind: str,
-        dialect: str | None,
-        compression: str,
-        *,
-        file_rows: int,
-        partitions: int,
-        readable: bool = False,
-    ) -> None:
-        if min(partitions, file_rows) < 1:
+    types: Sequence[str]
+    format: str
+    dialect: str | None
+    compression: str
+    file_rows: int
+    partitions: int
+    readable: bool = False
+
+    def __post_init__(self) -> None:
+        if min(self.partitions, self.file_rows) < 1:
             raise ConfigError("file_rows and partitions are 1 at least")
-        if not types:
+        if not self.types:
             raise ConfigError(f"nothing to export: name one of {', '.join(EXPORTED)}")
         for what, value, known in (
-            *(("type", name, EXPORTED) for name in types),
-            ("format", kind, FORMATS),
-            ("dialect", dialect or DIALECTS[0], DIALECTS),
-            ("compression", compression, COMPRESSIONS),
+            *(("type", name, EXPORTED) for name in self.types),
+            ("format", self.format, FORMATS),
+            ("dialect", self.dialect or DIALECTS[0], DIALECTS),
+            ("compression", self.compression, COMPRESSIONS),
         ):
             if value not in known:
                 raise ConfigError(f"{value!r} is no {what}: use one of {', '.join(known)}")
-        if dialect is not None and kind != "ldif":
-            raise ConfigError(f"a dialect is for LDIF alone, not for {kind}: leave it out")
-        if compression != "none" and kind != "parquet":
-            raise ConfigError(f"compression is for Parquet alone, not for {kind}: leave it out")
-        self._types = tuple(dict.fromkeys(types))
-        self._kind = kind
-        self._dialect = dialect
-        self._compression = compression
-        self._file_rows = file_rows
-        self._partitions = partitions
-        self._readable = readable
+        if self.dialect is not None and self.format != "ldif":
+            raise ConfigError(f"a dialect is for LDIF alone, not for {self.format}: leave it out")
+        if self.compression != "none" and self.format != "parquet":
+            raise ConfigError(f"compression is for Parquet alone, not for {self.format}: leave it out")
 
     @property
     def needs_msmq(self) -> bool:
         """True if the directory must hold MSMQ objects: any type but ``ldap`` is exported."""
-        return any(FRAME_TYPES[name].ldap_class is not None for name in self._types)
+        return any(FRAME_TYPES[name].ldap_class is not None for name in self.types)
 
     def plan(self, directory: "Directory", context: str | None) -> ExportPlan:
         """Return the plan for a directory, with its current position.
@@ -226,22 +218,23 @@ class ExportRequest:
 
         session = directory.session
         usual = "ad" if session.profile.translates_security else "openldap"
+        types = tuple(dict.fromkeys(self.types))
         return ExportPlan(
-            types=self._types,
-            format=self._kind,
-            dialect=(self._dialect or usual) if self._kind == "ldif" else None,
-            compression=self._compression,
+            types=types,
+            format=self.format,
+            dialect=(self.dialect or usual) if self.format == "ldif" else None,
+            compression=self.compression,
             profile=session.profile.name,
             naming_context=str(session.naming.root),
             context=context,
             started=datetime.now(UTC),
             marks=Marks.read(session),
             items={
-                name: tuple(map(ExportItem.of, slices(directory, FRAME_TYPES[name], self._partitions)))
-                for name in self._types
+                name: tuple(map(ExportItem.of, slices(directory, FRAME_TYPES[name], self.partitions)))
+                for name in types
             },
-            file_rows=self._file_rows,
-            readable=self._readable,
+            file_rows=self.file_rows,
+            readable=self.readable,
         )
 
 
@@ -362,7 +355,6 @@ def _watched(
     if watch is None:
         yield
         return
-    ended = threading.Event()
     total: list[int] = []
 
     def count() -> None:
@@ -371,19 +363,14 @@ def _watched(
         with contextlib.suppress(MqdssmError), access.connect() as directory:
             total.append(sum(objects.count(directory, name) for name in plan.types))
 
-    def tell() -> None:
+    def tell(ended: threading.Event) -> None:
         while not ended.wait(PROGRESS_S):
             rows = sum(progress_of(folder.progress).values())
             watch(Progress(rows, total[0] if total else None))
 
-    threads = [threading.Thread(target=one, daemon=True) for one in (count, tell)]
-    for thread in threads:
-        thread.start()
-    try:
+    threading.Thread(target=count, daemon=True).start()
+    with in_background(tell):
         yield
-    finally:
-        ended.set()
-        threads[1].join()
 
 
 def _exported(folder: ExportFolder, plan: ExportPlan, name: str) -> ExportedType:

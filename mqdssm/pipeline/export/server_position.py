@@ -10,9 +10,10 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict
+from pydantic import AwareDatetime
 
 from mqdssm.errors import DirectoryError, DirectoryNotConnected
+from mqdssm.pipeline.documents import Document
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
@@ -37,7 +38,7 @@ STAMPS: Final[Mapping[ChangeCounter, tuple[str, ...]]] = {
 """Attributes of an object that hold its stamp, by the kind of stamp."""
 
 
-class Marks(BaseModel):
+class Marks(Document):
     """Position of a server in its changes at one time.
 
     Attributes:
@@ -46,8 +47,6 @@ class Marks(BaseModel):
         values: the USN, or the newest CSN of each server id of slapd; empty for times.
         time: when the position was read, by the local clock.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     counter: ChangeCounter
     server: str = ""

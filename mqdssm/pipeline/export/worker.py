@@ -11,11 +11,17 @@ from typing import TYPE_CHECKING, Final, Self
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.events.durable_files import locked
 from mqdssm.pipeline.access import DirectoryAccess
-from mqdssm.pipeline.export.exported_keys import read_exported_keys
-from mqdssm.pipeline.export.file_writer import PARQUET, ExportFiles, PartOptions
+from mqdssm.pipeline.export.file_writer import (
+    PARQUET,
+    ExportFiles,
+    PartOptions,
+    all_rows,
+    head_of,
+    read_exported_keys,
+    without,
+)
 from mqdssm.pipeline.export.journal import ExportFolder, ExportPlan, ItemFinished, ItemJournal, tell_progress
 from mqdssm.pipeline.export.objects import columns
-from mqdssm.pipeline.export.rows import all_rows, head_of, without
 from mqdssm.pipeline.failures import MqdssmSparkError, pack, unpack
 from mqdssm.pipeline.frames.partitions import refuse_other
 from mqdssm.pipeline.runner import Stopped, StopRequest

@@ -2,39 +2,176 @@
 
 The result equals `batches(directory.search(element))`, without a Python object for an element and hardly
 one for a value. Memory is bounded by one batch and one page.
+
+Bases of the searches for the objects of a type, and the meaning of a missing base.
+
+Raw entries of a directory as Arrow record batches: any class, all attributes, nothing decoded.
 """
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from mqdssm.directory.filters import TRUE, LdapFilter, all_of
 from mqdssm.directory.profile import Profile
+from mqdssm.directory.raw_entries import ServerEntry
 from mqdssm.directory.session import Session
 from mqdssm.directory.streams import Parts
-from mqdssm.errors import ConfigError
+from mqdssm.errors import ConfigError, ObjectNotFound
 from mqdssm.events.attribute_plan import AttributePlan
+from mqdssm.events.attributes import NO_ATTRIBUTES
 from mqdssm.events.facade import Directory
 from mqdssm.events.references import REMEMBERED_MAX
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.frames.arrow import BATCH_BYTES_MAX, BATCH_ROWS, arrow_schema, arrow_type
-from mqdssm.pipeline.frames.bases import Base, bases_of
 from mqdssm.pipeline.frames.bulk_columns import (
+    PATHS,
     ColumnMaker,
     ComputedColumn,
     Copied,
     EntryBatch,
     Remembered,
     Timed,
+    different_parents,
 )
-from mqdssm.pipeline.frames.bulk_ldap import ALL_USER_ATTRIBUTES, entry_bytes, raw_batch, raw_entries
 from mqdssm.pipeline.frames.bulk_pages import EntryColumns, EntryDecoder, gathered
-from mqdssm.pipeline.frames.bulk_paths import PATHS, different_parents
-from mqdssm.pipeline.frames.columns import ORIGINAL_IDENTIFIER, STORED_SECURITY, UNREADABLE, Column, FrameType
+from mqdssm.pipeline.frames.bulk_values import lists, octets, texts
+from mqdssm.pipeline.frames.columns import (
+    ATTRIBUTES,
+    DN_COLUMN,
+    OBJECT_CLASS,
+    ORIGINAL_IDENTIFIER,
+    STORED_SECURITY,
+    UNREADABLE,
+    Column,
+    FrameType,
+)
+from mqdssm.tables.places import search_base
 from mqdssm.tables.row import Holder, Missing, Row, RowMaker
 from mqdssm.tables.syntax import GUID, OCTETS, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """Base of a search.
+
+    Attributes:
+        dn: its name.
+        named_by: how the user named it; empty if the user did not, and the type decides.
+    """
+
+    dn: DN
+    named_by: str = ""
+
+    @contextlib.contextmanager
+    def perhaps_absent(self) -> Iterator[None]:
+        """Search below the base: without its entry there are no objects ([MS-MQDSSM] 3.1.6.4.x.2).
+
+        Raises:
+            ObjectNotFound: the user named the base. A mistyped base must not look like a directory
+                without objects.
+        """
+        try:
+            yield
+        except ObjectNotFound as error:
+            if not self.named_by:
+                return
+            raise ObjectNotFound(
+                f"{self.named_by} is not there, or this user may not see it",
+                dn=str(self.dn),
+                ldap_code=error.ldap_code,
+                server_text=error.server_text,
+                hint=error.hint,
+            ) from error
+
+
+def bases_of(session: Session, frame: FrameType, chosen: str | DN | None = None) -> tuple[Base, ...]:
+    """Return the bases of the objects of a type ([MS-MQDSSM] 3.1.6.15): several only for raw entries.
+
+    Args:
+        session: with the server.
+        frame: the type.
+        chosen: base that the user chose; None: the type decides.
+    """
+    if chosen is not None:
+        return (Base(chosen if isinstance(chosen, DN) else DN.parse(chosen), "the base of the search"),)
+    naming = session.naming
+    if frame.ldap_class is None:
+        found = naming.guid_bases
+    else:
+        found = (search_base(frame.ldap_class, naming.root, naming.configuration),)
+    was_chosen = session.options.naming_context is not None
+    words = "the naming context that was chosen"
+    return tuple(Base(one, words if was_chosen and one == naming.root else "") for one in found)
+
+
+ALL_USER_ATTRIBUTES: Final = "*"
+_OBJECT_CLASS_KEY: Final = OBJECT_CLASS.name.lower()
+
+
+def raw_entries(
+    session: Session,
+    columns: Sequence[Column],
+    *,
+    where: LdapFilter | None,
+    bases: Sequence[Base],
+    attributes: Sequence[str],
+) -> Iterator[ServerEntry]:
+    """Read raw entries below some bases.
+
+    Args:
+        session: session with the server.
+        columns: those wanted, of the raw entry's.
+        where: an LDAP filter; None: all entries.
+        bases: bases of the searches.
+        attributes: attributes to request if column `attributes` is wanted.
+
+    Raises:
+        DirectoryError: while iterating.
+    """
+    asked = list(attributes) if ATTRIBUTES in columns else list(NO_ATTRIBUTES)
+    if OBJECT_CLASS in columns:
+        asked = [OBJECT_CLASS.name, *(name for name in asked if name not in NO_ATTRIBUTES)]
+    for base in bases:
+        with base.perhaps_absent():
+            yield from session.find_raw(base.dn, where or TRUE, asked)
+
+
+def entry_bytes(entry: ServerEntry) -> int:
+    """Return the number of octets of the values of an entry."""
+    return sum(sum(map(len, values)) for values in entry[1].values())
+
+
+def raw_batch(entries: Sequence[ServerEntry], columns: Sequence[Column]) -> pa.RecordBatch:
+    """Convert raw entries into a record batch."""
+    others, classes = [], []
+    for _, attributes in entries:
+        key = next((name for name in attributes if name.lower() == _OBJECT_CLASS_KEY), None)
+        classes.append(attributes.get(key, []) if key else [])
+        others.append({name: values for name, values in attributes.items() if name != key})
+    arrays = {
+        DN_COLUMN: lambda: pa.array([dn for dn, _ in entries], pa.string()),
+        OBJECT_CLASS: lambda: lists(classes, texts, empty=True),
+        ATTRIBUTES: lambda: _maps(others),
+    }
+    return pa.RecordBatch.from_arrays([arrays[column]() for column in columns], schema=arrow_schema(columns))
+
+
+def _maps(entries: Sequence[dict[str, list[bytes]]]) -> pa.Array:
+    """Make maps from descriptions to values, in the entry's order."""
+    names = [name for entry in entries for name in entry]
+    values = lists([value for entry in entries for value in entry.values()], octets, empty=True)
+    offsets = np.zeros(len(entries) + 1, np.int32)
+    np.cumsum([len(entry) for entry in entries], out=offsets[1:])
+    return pa.MapArray.from_arrays(
+        pa.array(offsets), pa.array(names, pa.string()), values, type=arrow_type(ATTRIBUTES)
+    )
+
 
 log = logging.getLogger(__name__)
 

@@ -4,69 +4,51 @@ Every value equals what the events make of the same octets: single values by the
 values by the events' own functions. A value that depends on the entry's attributes alone is computed once for
 each different input. If a whole column cannot be converted, it is converted value by value: a value that
 cannot be decoded is NULL, and `Unreadable` names it and the reason.
+
+Paths and names computed from the DNs of entries, for many plain ASCII names at once.
+
+Arrow cuts the parts out of a plain DN (no escapes, only ASCII letters, no extension of the queue's name). All
+other DNs go to the events' own function, one by one.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqdssm.errors import DecodeError, MappingError
 from mqdssm.events.attribute_plan import AttributePlan
-from mqdssm.events.computed_attributes import UNSET, EntrySource, ValueMaker
-from mqdssm.events.references import References
+from mqdssm.events.computed_attributes import UNSET, EntrySource, ValueMaker, text_of
+from mqdssm.events.references import REMEMBERED_MAX, References
+from mqdssm.pipeline.frames import bulk_values
 from mqdssm.pipeline.frames.arrow import array_of, arrow_type
-from mqdssm.pipeline.frames.bulk_values import (
-    Convert,
-    distinct,
-    guids,
-    integers,
-    lists,
-    octets,
-    texts,
-    times,
-    with_gaps,
-)
 from mqdssm.pipeline.frames.columns import CONVERT, Column
+from mqdssm.tables import compute, syntax
 from mqdssm.tables.references import REFERRED_CLASSES
-from mqdssm.tables.row import Row
-from mqdssm.tables.syntax import (
-    DESCRIPTOR,
-    DN_TEXT,
-    GUID,
-    INT32,
-    INT32_MAX,
-    INT32_MIN,
-    OCTETS,
-    TELETEX,
-    TIME,
-    UINT32,
-    UINT32_MAX,
-    UNICODE,
-    Kind,
-    Syntax,
-)
+from mqdssm.tables.row import Computed, Row
 
-REMEMBERED_MAX: Final = 1024
+OUTCOMES_MAX: Final = 1024
 """Number of inputs of a column whose computed value is remembered; security descriptors are the largest."""
 Outcome: TypeAlias = tuple[Any, Sequence[str]]
 """A cell, and the reasons for what could not be decoded."""
 REFUSALS: Final = (MappingError, DecodeError, ValueError, pa.ArrowException, OverflowError)
 """Errors that mean that a value is invalid."""
 
-_CONVERT: Final[dict[Syntax[Any], Convert]] = {
-    UNICODE: texts,
-    TELETEX: texts,
-    DN_TEXT: texts,
-    OCTETS: octets,
-    DESCRIPTOR: octets,
-    GUID: guids,
-    TIME: times,
-    UINT32: integers(INT32_MIN, UINT32_MAX, UINT32_MAX),
-    INT32: integers(INT32_MIN, INT32_MAX),
+_CONVERT: Final[dict[syntax.Syntax[Any], bulk_values.Convert]] = {
+    syntax.UNICODE: bulk_values.texts,
+    syntax.TELETEX: bulk_values.texts,
+    syntax.DN_TEXT: bulk_values.texts,
+    syntax.OCTETS: bulk_values.octets,
+    syntax.DESCRIPTOR: bulk_values.octets,
+    syntax.GUID: bulk_values.guids,
+    syntax.TIME: bulk_values.times,
+    syntax.UINT32: bulk_values.integers(syntax.INT32_MIN, syntax.UINT32_MAX, syntax.UINT32_MAX),
+    syntax.INT32: bulk_values.integers(syntax.INT32_MIN, syntax.INT32_MAX),
 }
 
 
@@ -215,7 +197,7 @@ def cell_of(column: Column, value: Any) -> Any:
     """Convert an abstract value into the form that Arrow takes."""
     if value is None:
         return None
-    if column.kind is Kind.TIME:
+    if column.kind is syntax.Kind.TIME:
         return array_of([value], column, arrow_type(column))[0].as_py()
     convert = CONVERT.get(column.kind, _same)
     return [convert(item) for item in value] if column.many else convert(value)
@@ -243,15 +225,15 @@ class Copied(ColumnMaker):
         item = self.type.value_type if row.multi else self.type
         convert = CONVERT.get(column.kind, _same)
         load = row.syntax.load
-        self._convert = _CONVERT.get(row.syntax) or distinct(lambda raw: convert(load(raw)), item)
+        self._convert = _CONVERT.get(row.syntax) or bulk_values.distinct(lambda raw: convert(load(raw)), item)
 
     def quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
         if self.row.multi:
-            return lists(batch.values(self._place), self._convert, empty=self.default is not None)
+            return bulk_values.lists(batch.values(self._place), self._convert, empty=self.default is not None)
         if self._listed:  # one of a set (decision M10)
             return self.one_by_one(batch)
-        return with_gaps(batch.octets(self._place), self._convert, self.default)
+        return bulk_values.with_gaps(batch.octets(self._place), self._convert, self.default)
 
     def one(self, batch: EntryBatch, number: int) -> Any:
         """See ColumnMaker."""
@@ -301,7 +283,7 @@ class Timed(ComputedColumn):
 
     def quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
-        return with_gaps(pc.coalesce(*map(batch.octets, self._places)), times, None)
+        return bulk_values.with_gaps(pc.coalesce(*map(batch.octets, self._places)), bulk_values.times, None)
 
 
 class Remembered(ComputedColumn):
@@ -314,7 +296,7 @@ class Remembered(ComputedColumn):
 
     def quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
-        if len(self._known) > REMEMBERED_MAX or self.row.computed in REFERRED_CLASSES:
+        if len(self._known) > OUTCOMES_MAX or self.row.computed in REFERRED_CLASSES:
             self._known = {}  # referenced entries may appear and disappear
         known, cells = self._known, []
         for number, key in enumerate(self._inputs(batch)):
@@ -333,3 +315,112 @@ class Remembered(ComputedColumn):
             for place in self._places
         ]
         return zip(*columns, strict=True) if columns else [()] * len(batch)
+
+
+# printable ASCII without the characters that separate RDNs or need a parser: " # + , \
+_PLAIN: Final = r" !$-*\--\[\]-~"
+_QUEUE_DN: Final = (
+    rf"^[A-Za-z]+=(?P<queue>[{_PLAIN}]+),[A-Za-z]+=[{_PLAIN}]*,"
+    rf"(?P<above>[A-Za-z]+=(?P<computer>[{_PLAIN}]+),[,{_PLAIN}]*)$"
+)
+
+
+def different_parents(names: pa.Array) -> dict[str, str]:
+    """Return parent DN -> one DN below it; a DN that is not plain stands for itself."""
+    above = pc.replace_substring_regex(names, rf"^[A-Za-z]+=[{_PLAIN}]*,", "").dictionary_encode()
+    _, first = np.unique(above.indices, return_index=True)
+    return dict(zip(above.dictionary.to_pylist(), names.take(pa.array(first)).to_pylist(), strict=True))
+
+
+class FullPath(ComputedColumn):
+    """Column with the DN."""
+
+    def quickly(self, batch: EntryBatch) -> pa.Array:
+        """See ColumnMaker."""
+        return batch.names
+
+
+class DirectoryPath(ComputedColumn):
+    """Column with the DN as an LDAP URL (decision M15)."""
+
+    def quickly(self, batch: EntryBatch) -> pa.Array:
+        """See ColumnMaker."""
+        return pc.binary_join_element_wise(compute.directory_path(""), batch.names, "")
+
+
+class Pathname(ComputedColumn):
+    r"""Column ``computer\queue``; plain names are only put in lower case ([MS-MQDSSM] 3.1.6.11.2.1)."""
+
+    def quickly(self, batch: EntryBatch) -> pa.Array:
+        """See ColumnMaker."""
+        parts = _queue_dns(batch)
+        array = pc.binary_join_element_wise(self._first(batch, parts), _part(parts, "queue"), "\\")
+        needs_thought = np.array(array.is_null())
+        for place in self._places:
+            needs_thought |= np.asarray(batch.octets(place).is_valid())
+        numbers = np.flatnonzero(needs_thought)
+        if not len(numbers):
+            return array
+        cells = self.cells(batch, numbers.tolist())
+        return pc.replace_with_mask(array, pa.array(needs_thought), pa.array(cells, self.type))
+
+    def _first(self, batch: EntryBatch, parts: pa.Array) -> pa.Array:
+        """Return the part before the backslash; NULL if the events' function has to decide."""
+        del batch  # used by the subclass only
+        return _part(parts, "computer")
+
+
+class QualifiedPathname(Pathname):
+    r"""Column ``dns-name\queue`` ([MS-MQDSSM] 3.1.6.11.2.2); a computer is read once for all its queues."""
+
+    def __init__(self, column: Column, row: Row, maker: ValueMaker, places: tuple[int, ...]) -> None:
+        """See ComputedColumn."""
+        super().__init__(column, row, maker, places)
+        self._hosts: dict[str, str | None] = {}
+
+    def _first(self, batch: EntryBatch, parts: pa.Array) -> pa.Array:
+        """See Pathname."""
+        computers = pc.struct_field(parts, "above").dictionary_encode()
+        if len(self._hosts) > REMEMBERED_MAX:
+            self._hosts.clear()
+        known, hosts = self._hosts, []
+        for dn in computers.dictionary.to_pylist():
+            if dn not in known:
+                known[dn] = _host(batch.references, dn)
+            hosts.append(known[dn])
+        return pc.ascii_lower(pa.array(hosts, pa.string()).take(computers.indices))
+
+
+def _queue_dns(batch: EntryBatch) -> pa.Array:
+    """Return the parts of plain DNs of queues, cut out once for all columns that need them."""
+    found = batch.shared.get(_QUEUE_DN)
+    if found is None:
+        found = batch.shared[_QUEUE_DN] = pc.extract_regex(batch.names, _QUEUE_DN)
+    return found
+
+
+def _part(parts: pa.Array, name: str) -> pa.Array:
+    return pc.ascii_lower(pc.ascii_trim(pc.struct_field(parts, name), " "))
+
+
+def _host(references: References, computer_dn: str) -> str | None:
+    """Return the DNS name of a computer if it is plain ASCII; else None, and the events' function decides."""
+    computer = references.computer(computer_dn)
+    raw = None if computer is None else computer.first("dNSHostName")
+    if raw is None:
+        return None
+    try:
+        host = text_of(raw)
+    except MappingError:
+        return None
+    return host if host.isascii() and host else None
+
+
+PATHS: Final[Mapping[Computed, type[ComputedColumn]]] = MappingProxyType(
+    {
+        Computed.FULL_PATH: FullPath,
+        Computed.DIRECTORY_PATH: DirectoryPath,
+        Computed.PATHNAME: Pathname,
+        Computed.QUALIFIED_PATHNAME: QualifiedPathname,
+    }
+)

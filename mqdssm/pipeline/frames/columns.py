@@ -116,32 +116,6 @@ class FrameType:
         return tuple(known[name] for name in names)
 
 
-def columns_of(element: type[DirectoryObject], names: Sequence[str] | None = None) -> tuple[Column, ...]:
-    """Return the columns of an element, in the order of the mapping table or of the names.
-
-    Args:
-        element: a class of the abstract model.
-        names: the specification's names of the attributes wanted; None is all that can be read.
-
-    Raises:
-        ValueError: an attribute that the element does not have or that cannot be read, or one named twice.
-    """
-    columns = {
-        row.adm: Column(row.adm, row.field, row.kind, row.multi)
-        for row in TABLES[element].rows
-        if Access.READ in row.access
-    }
-    if names is None:
-        return tuple(columns.values())
-    if len(set(names)) < len(names):
-        raise ValueError(f"a column is named twice: {', '.join(names)}")
-    for name in names:
-        if name not in columns:
-            element.field_name(name)  # suggests a similar name if the attribute does not exist at all
-            raise ValueError(f"{element.element_name}.{name} cannot be read")
-    return tuple(columns[name] for name in names)
-
-
 def enum_name(value: Any) -> str:
     """Return the specification's name of an enumeration value; an unknown number as text."""
     return spec_name(value) if isinstance(value, Enum) else str(value)

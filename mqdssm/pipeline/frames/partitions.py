@@ -16,8 +16,7 @@ from mqdssm.directory.filters import GreaterOrEqual, LdapFilter, Not, all_of
 from mqdssm.directory.session import Session
 from mqdssm.errors import GenericDirectoryError
 from mqdssm.events.facade import Directory
-from mqdssm.pipeline.frames.bases import bases_of
-from mqdssm.pipeline.frames.bulk import wanted_of
+from mqdssm.pipeline.frames.bulk import bases_of, wanted_of
 from mqdssm.pipeline.frames.columns import FrameType
 
 SAMPLE_MAX: Final = 20_000

@@ -2,19 +2,25 @@
 
 Queues and machines are read once for counts and names, and again when they are listed. Memory grows with the
 machines and the distinct accounts, not with the queues.
+
+Sources of an inventory: an export, a directory or MQIS tables, as for a validation.
 """
 
+import contextlib
+import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from mqdssm.errors import require_packages
+from mqdssm.pipeline.access import PipelineLogIn
 from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.frames.columns import UNREADABLE
-from mqdssm.pipeline.inventory.people import names_of
 from mqdssm.pipeline.inventory.problems import applied_rules, by_object, place_rule, problems_of
-from mqdssm.pipeline.inventory.rights import CHANGE, FULL, DescriptorRights, asked, rights_of
+from mqdssm.pipeline.inventory.rights import CHANGE, FULL, DescriptorRights, asked, names_of, rights_of
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 from mqdssm.pipeline.validate.datasets import Dataset, values_of
 from mqdssm.pipeline.validate.rules.rule import Finding
@@ -337,3 +343,62 @@ def _rows(target: Dataset | None, columns: Sequence[str]) -> list[Record]:
 
 def _roles(row: Record) -> list[str]:
     return [role for role in ROLES if row.get(role)]
+
+
+@contextlib.contextmanager
+def opened(
+    export: str | os.PathLike[str] | None = None,
+    *,
+    urls: Sequence[str] = (),
+    access: PipelineLogIn | None = None,
+    mqis: str | os.PathLike[str] | None = None,
+    mapping: Path | None = None,
+    engine: str = "auto",
+    workers: int | None = None,
+    on: SparkOptions = HERE,
+) -> "Iterator[ValidationSource]":
+    """Open one source.
+
+    Args:
+        export: the folder of an export; or
+        urls: the servers of a directory (it is exported to a folder of our own), with
+        access: how to log in; or
+        mqis: a folder of MQIS tables, with
+        mapping: the file that says how they are called and coded; None: as in MQIS, in UTF-8.
+        engine: ``local``, ``spark`` or ``auto``, as for `mqdssm.pipeline.export.run.export`; an export needs
+            none.
+        workers: processes of the local engine; None: one a core, as far as there is memory.
+        on: where Spark runs.
+
+    Yields:
+        The source, for as long as the context lasts.
+
+    Raises:
+        ConfigError: it is not whole or not readable, or Java or a package is missing.
+        DirectoryError: a directory cannot be read.
+    """
+    chosen = JobEngine.of(engine, on, workers)
+    check_engine(chosen)
+    from mqdssm.pipeline.validate import sources
+
+    if export is not None:
+        yield sources.export_source(Path(export))
+    elif mqis is not None:
+        with (
+            chosen.runner("mqdssm inventory") as runner,
+            sources.mqis_source(runner, Path(mqis), chosen.on, mapping) as source,
+        ):
+            yield source
+    else:
+        with sources.directory_source(urls, access or {}, chosen) as source:
+            yield source
+
+
+def check_engine(engine: JobEngine) -> None:
+    """Check that an engine could run here, and that rules can be read.
+
+    Raises:
+        ConfigError: what is missing and how to install it.
+    """
+    engine.check()
+    require_packages("pyarrow", "numpy", "sqlglot", extra="pipeline")

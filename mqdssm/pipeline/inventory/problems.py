@@ -5,10 +5,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from mqdssm.pipeline.engines import JobEngine
-from mqdssm.pipeline.validate.rule_assignment import Applied
 from mqdssm.pipeline.validate.rules import RULES
-from mqdssm.pipeline.validate.rules.rule import Finding, GraphRule, MissingReference, Repeated, Rule
-from mqdssm.pipeline.validate.run import checked, choose, draw
+from mqdssm.pipeline.validate.rules.rule import Finding, GraphRule, MissingReference, Rule
+from mqdssm.pipeline.validate.run import Applied, checked, choose, draw, share_rules
 from mqdssm.pipeline.validate.worker import ValidationPlan, can, here
 
 if TYPE_CHECKING:
@@ -61,15 +60,9 @@ def problems_of(source: "ValidationSource", now: datetime, engine: JobEngine) ->
 
 
 def _here(source: "ValidationSource", applied: list[Applied], now: datetime) -> Iterator[Finding]:
-    rows: dict[str, tuple[Rule, ...]] = {}
-    unique: list[tuple[Repeated, tuple[str, ...]]] = []
-    for rule, types in applied:
-        if isinstance(rule, Repeated):
-            unique.append((rule, types))
-        elif not isinstance(rule, GraphRule):
-            for name in types:
-                rows[name] = (*rows.get(name, ()), rule)
-    for batch in here(ValidationPlan(source.sets, rows, tuple(unique), source.dns, now)):
+    shares = share_rules(applied, lambda *_: False)
+    rows = {name: tuple(rules) for name, rules in shares.rows.items()}
+    for batch in here(ValidationPlan(source.sets, rows, tuple(shares.unique), source.dns, now)):
         for row in batch.to_pylist():
             yield Finding(**row)
     yield from draw(applied, source)

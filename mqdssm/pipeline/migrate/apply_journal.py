@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple
+from typing import IO, Final, NamedTuple
 from uuid import UUID
 
 from mqdssm.directory.loading.items import DONE, Effect, Outcome
@@ -73,18 +73,12 @@ class JournalLine(NamedTuple):
 
     def line(self) -> str:
         """Return the line as JSON, without empty fields."""
-        found: dict[str, Any] = {"row": self.row, "effect": self.effect.value}
-        if self.dn is not None:
-            found["dn"] = self.dn
-        if self.guid is not None:
-            found["guid"] = str(self.guid)
-        if self.code is not None:
-            found["code"] = self.code
-        if self.text:
-            found["text"] = self.text
-        if self.attributes:
-            found["attributes"] = self.attributes
-        return json.dumps(found, ensure_ascii=False)
+        fields = {
+            name: value
+            for name, value in self._asdict().items()
+            if name not in self._field_defaults or value != self._field_defaults[name]
+        }
+        return json.dumps(fields, ensure_ascii=False, default=str)
 
     @classmethod
     def parse(cls, line: bytes) -> "JournalLine | None":

@@ -18,17 +18,9 @@ from mqdssm.model.dn import DN, normalize
 from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.failures import SparkFailed
 from mqdssm.pipeline.migrate.apply_journal import ApplyJournal, JournalLine, JournalWriter
-from mqdssm.pipeline.migrate.operations import (
-    ADD,
-    CONTAINER,
-    DELETE,
-    MODIFY,
-    OBJECT,
-    PlanOperation,
-    Values,
-    read_operations,
-)
 from mqdssm.pipeline.migrate.places import ReferencedPlaces
+from mqdssm.pipeline.migrate.plan_file import EntryRole, PlanAction, PlanOperation, Values, read_operations
+from mqdssm.pipeline.migrate.report import TargetRefusal
 from mqdssm.pipeline.runner import StopRequest
 from mqdssm.tables import schema
 from mqdssm.tables.references import references_in
@@ -53,22 +45,22 @@ class Absent(NamedTuple):
     @classmethod
     def of(cls, operation: PlanOperation, recorded: JournalLine) -> Self | None:
         """Return the object of a refused operation; None if the target holds it nevertheless."""
-        if operation.action == DELETE or _is_there(operation, recorded):
+        if operation.action == PlanAction.DELETE or _is_there(operation, recorded):
             return None
-        is_object = operation.role == OBJECT
+        is_object = operation.role == EntryRole.OBJECT
         row = (operation.table, operation.source_row) if is_object else None
         return cls(operation.dn, operation.guid, row)
 
 
 def _is_there(operation: PlanOperation, recorded: JournalLine) -> bool:
     """Return True if the refusal concerns values of the object, and no other object has its place."""
-    if operation.action != ADD:
+    if operation.action != PlanAction.ADD:
         return recorded.effect is not Effect.MISSING
     if recorded.effect is not Effect.CONFLICT:
         return False
     differs = {name.lower() for name in recorded.attributes}
     is_same = bool(differs) and guid_of(operation.values) is not None and GUID.lower() not in differs
-    return operation.role == CONTAINER or is_same
+    return operation.role == EntryRole.CONTAINER or is_same
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +89,14 @@ class Absences:
 
     def reason(self, operation: PlanOperation) -> str:
         """Return why an operation is refused; empty if it depends on nothing that is absent."""
-        if not self.by_dn or operation.action == DELETE:
+        if not self.by_dn or operation.action == PlanAction.DELETE:
             return ""
         dn = self._of_row(operation) or self._referred(operation) or self._above(operation)
         return f"it depends on {dn}, which was refused" if dn else ""
 
     def _of_row(self, operation: PlanOperation) -> str | None:
         """Return the DN of the absent object whose companion an operation makes."""
-        is_object = operation.role == OBJECT
+        is_object = operation.role == EntryRole.OBJECT
         return None if is_object else self.by_row.get((operation.table, operation.source_row))
 
     def _referred(self, operation: PlanOperation) -> str | None:
@@ -133,27 +125,6 @@ OWN_PREFIX: Final = "msmq"
 _NEVER_COMPARED: Final = frozenset({"whenchanged", "usnchanged"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedOperation:
-    """An operation that the target refused.
-
-    Attributes:
-        table: of the source.
-        source_row: its row there.
-        type: of the object that it belongs to.
-        role: what it is for that object.
-        dn: in the target.
-        recorded: why.
-    """
-
-    table: str
-    source_row: int
-    type: str
-    role: str
-    dn: str
-    recorded: JournalLine
-
-
 @dataclass(slots=True)
 class FileDone:
     """Result of applying a file of operations.
@@ -171,8 +142,8 @@ class FileDone:
 
     part: str
     effects: Counter[str] = field(default_factory=Counter)
-    refused: list[RefusedOperation] = field(default_factory=list)
-    dangling: list[RefusedOperation] = field(default_factory=list)
+    refused: list[TargetRefusal] = field(default_factory=list)
+    dangling: list[TargetRefusal] = field(default_factory=list)
     left: set[tuple[str, int]] = field(default_factory=set)
     stopped: bool = False
     names: dict[int, str] = field(default_factory=dict)
@@ -322,11 +293,11 @@ class _File:
         """Return the change for an operation; None if nothing is to be written (yet)."""
         row, ldap_class = operation.row_id, operation.ldap_class
         match operation.action:
-            case action if action == ADD:
+            case PlanAction.ADD:
                 dn = self._task.places.name_of(ldap_class, operation.dn)
                 values = new_entry((ldap_class,), operation.values)
                 return Item(row=row, action=Action.ADD, dn=dn, attributes=values, ldap_class=ldap_class)
-            case action if action == MODIFY and operation.values:
+            case PlanAction.MODIFY if operation.values:
                 return Item(
                     row=row,
                     action=Action.MODIFY,
@@ -335,7 +306,7 @@ class _File:
                     before=operation.before,
                     ldap_class=ldap_class,
                 )
-            case action if action == DELETE:
+            case PlanAction.DELETE:
                 return Item(row=row, action=Action.DELETE, dn=operation.dn, before=_before_delete(operation))
         return None
 
@@ -363,9 +334,9 @@ class _File:
 
     def _note(self, outcome: Outcome, lines: JournalWriter) -> None:
         operation = self._pending.pop(outcome.row)
-        kept = "objectGUID" in operation.values or operation.action != ADD
+        kept = "objectGUID" in operation.values or operation.action != PlanAction.ADD
         recorded = JournalLine.of(outcome, operation.dn, kept=kept)
-        if operation.action == DELETE and outcome.effect is Effect.MISSING:
+        if operation.action == PlanAction.DELETE and outcome.effect is Effect.MISSING:
             recorded = JournalLine(outcome.row, Effect.DELETED)  # it was deleted already
         self._record(operation, self._without(recorded), lines)
 
@@ -400,14 +371,16 @@ def _before_delete(operation: PlanOperation) -> Values:
     return before | dict.fromkeys(new, ())
 
 
-def _refused(operation: PlanOperation, recorded: JournalLine) -> RefusedOperation:
-    return RefusedOperation(
+def _refused(operation: PlanOperation, recorded: JournalLine) -> TargetRefusal:
+    return TargetRefusal(
         table=operation.table,
-        source_row=operation.source_row,
+        row=operation.source_row,
         type=operation.type,
-        role=operation.role or OBJECT,
+        role=operation.role or EntryRole.OBJECT,
         dn=recorded.dn or operation.dn,
-        recorded=recorded,
+        attributes=recorded.attributes,
+        code=recorded.code,
+        reason=recorded.text,
     )
 
 

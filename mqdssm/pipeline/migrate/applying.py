@@ -2,25 +2,27 @@
 
 The journal records what was done: an interrupted run resumes when the same plan is applied again. The undo
 file is on disk before the first change.
+
+Migration in one step: make a plan and apply it, with one session of Spark.
 """
 
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 
 import pyarrow.parquet as pq
-from pydantic import AwareDatetime, BaseModel, ConfigDict
+from pydantic import AwareDatetime
 
 from mqdssm.directory.loading.items import WINDOW, Effect, LoadOptions
 from mqdssm.errors import ConfigError
 from mqdssm.events.durable_files import locked
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, access_to, variable_read
-from mqdssm.pipeline.documents import read_document, write_document
+from mqdssm.pipeline.documents import Document, read_document, write_document
 from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.migrate.apply_journal import JOURNAL_NAME, LATER, ApplyJournal
 from mqdssm.pipeline.migrate.apply_work import (
@@ -31,7 +33,6 @@ from mqdssm.pipeline.migrate.apply_work import (
     FileDone,
     disk_errors_told,
 )
-from mqdssm.pipeline.migrate.operations import read_operations
 from mqdssm.pipeline.migrate.places import (
     ReferencedPlaces,
     look_up,
@@ -41,18 +42,19 @@ from mqdssm.pipeline.migrate.places import (
     write_guid_map,
 )
 from mqdssm.pipeline.migrate.plan_check import check_files, check_operations
-from mqdssm.pipeline.migrate.plan_file import PLAN_NAME, Level, MigrationPlan
+from mqdssm.pipeline.migrate.plan_file import PLAN_NAME, Level, MigrationPlan, read_operations
+from mqdssm.pipeline.migrate.planning import MigrationSource, PlanRequest, plan_migration
 from mqdssm.pipeline.migrate.progress import LineCounter, Watch, WorkerProgress, counted, tell
 from mqdssm.pipeline.migrate.report import (
     LISTED_MAX,
     LostRow,
     MigrationReport,
-    TargetRefusal,
     tables_of,
     write_refused,
 )
 from mqdssm.pipeline.migrate.undo import begin_undo, keep_what_was_done, write_undo
-from mqdssm.pipeline.migrate.verification import FileVerification, Lost, VerifyTask
+from mqdssm.pipeline.migrate.verification import FileVerification, VerifyTask
+from mqdssm.pipeline.mqis.mapping import spark_settings
 from mqdssm.pipeline.runner import Calls, Job, Runner
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 
@@ -106,7 +108,7 @@ class ApplyOptions:
                 raise ConfigError(f"{name} {number} is less than nothing")
 
 
-class ApplyState(BaseModel):
+class ApplyState(Document):
     """Document ``state.json``: how far a plan has been applied.
 
     Attributes:
@@ -115,8 +117,6 @@ class ApplyState(BaseModel):
         undo_is_whole: the undo file is on disk: changes may have been made.
         ended: when all was done; None: it is not.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     started: AwareDatetime
     resumed: int = 0
@@ -182,7 +182,7 @@ def apply_plan(
     with disk_errors_told(folder):
         work.mkdir(exist_ok=True)
         with locked(work / LOCK_NAME, wait_s=0, taken=f"another program applies the plan in {folder}"):
-            check_files(folder, [*(file for level in plan.levels for file in level.files), *plan.equal])
+            check_files(folder, plan.files)
             check_operations(plan, folder, chosen.allow_deletes)
             with access_to(urls, own, runs_on.on) as access, access.connect(read_only=False) as directory:
                 session = directory.session
@@ -190,8 +190,7 @@ def apply_plan(
                 at = access.at(session.server_url or access.urls[0])
                 with runs_on.runner("mqdssm apply", [folder / PLAN_NAME]) as runner:
                     workers_access, kind = at.for_executors(runs_on.on), runs_on.kind.value
-                    todo = ApplyRequest(plan, chosen, workers_access, folder, kind)
-                    return Applying(todo, session, runner, watch).run()
+                    return Applying(plan, chosen, workers_access, folder, session, runner, watch, kind).run()
 
 
 def refuse(plan: MigrationPlan, options: ApplyOptions) -> None:
@@ -228,15 +227,18 @@ def check_target(plan: MigrationPlan, session: "Session") -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyRequest:
-    """A plan to apply, with its options, its folder and the access to the target.
+@dataclass
+class Applying:
+    """One run that applies a plan, whose files were checked.
 
     Attributes:
         plan: the plan.
-        options: how it is applied.
-        access: how workers get into the target.
-        folder: of the plan.
+        options: options of the run.
+        access: access of workers to the target.
+        folder: folder of the plan.
+        session: session to the target.
+        runner: runner of the jobs.
+        watch: is told what is being done, and how far it is; from another thread, too.
         engine: name of the engine, for the report.
     """
 
@@ -244,34 +246,14 @@ class ApplyRequest:
     options: ApplyOptions
     access: DirectoryAccess
     folder: Path
+    session: "Session"
+    runner: Runner
+    watch: Watch | None = None
     engine: str = ""
-
-
-class Applying:
-    """One run that applies a plan, whose files were checked.
-
-    Args:
-        todo: what is to be done.
-        session: to the target.
-        runner: does the work.
-        watch: is told what is being done, and how far it is; from another thread, too.
-    """
-
-    def __init__(
-        self, todo: ApplyRequest, session: "Session", runner: Runner, watch: Watch | None = None
-    ) -> None:
-        self._plan = todo.plan
-        self._options = todo.options
-        self._access = todo.access
-        self._folder = todo.folder
-        self._engine = todo.engine
-        self._session = session
-        self._runner = runner
-        self._watch = watch
-        self._done: list[FileDone] = []
-        self._verified: list[FileVerification] = []
-        self._left: set[tuple[str, int]] = set()
-        self._stopped: str | None = None
+    _done: list[FileDone] = field(init=False, default_factory=list)
+    _verified: list[FileVerification] = field(init=False, default_factory=list)
+    _left: set[tuple[str, int]] = field(init=False, default_factory=set)
+    _stopped: str | None = field(init=False, default=None)
 
     def run(self) -> MigrationReport:
         """Apply the levels, set references, verify, and write the report.
@@ -280,43 +262,43 @@ class Applying:
             ConfigError: the disk is full, say; apply it again to go on.
             DirectoryError: the target is gone; likewise.
         """
-        with disk_errors_told(self._folder):
+        with disk_errors_told(self.folder):
             return self._run()
 
     def _run(self) -> MigrationReport:
         state = self._begin()
         places = ReferencedPlaces()
-        for level in sorted(self._plan.levels, key=lambda one: one.number):
+        for level in sorted(self.plan.levels, key=lambda one: one.number):
             if self._stopped is not None:
                 self._leave(level)
                 continue
-            if level.number >= CHILDREN_LEVEL and not self._plan.target.keeps_guids and not places.known:
+            if level.number >= CHILDREN_LEVEL and not self.plan.target.keeps_guids and not places.known:
                 places = self._places()
             self._apply([file.path for file in level.files], "", places, f"level {level.name}", level.rows)
         if self._stopped is not None:
             self._leave_references()
         else:
             places = self._set_references(places)
-            if self._options.verify:
+            if self.options.verify:
                 self._verify(places)
         return self._report(state)
 
     def _begin(self) -> ApplyState:
         """Create the folders, the state and the undo file, all before the first change."""
-        work = self._folder / APPLY_NAME
+        work = self.folder / APPLY_NAME
         shutil.rmtree(work / ERRORS_NAME, ignore_errors=True)
-        for folder in (work / ERRORS_NAME, self._folder / JOURNAL_NAME):
+        for folder in (work / ERRORS_NAME, self.folder / JOURNAL_NAME):
             folder.mkdir(parents=True, exist_ok=True)
-        known = ApplyState.load(self._folder)
+        known = ApplyState.load(self.folder)
         if known is None:
-            known = ApplyState(started=_now()).write(self._folder)
+            known = ApplyState(started=_now()).write(self.folder)
         elif known.ended is None:
-            known = known.model_copy(update={"resumed": known.resumed + 1}).write(self._folder)
+            known = known.model_copy(update={"resumed": known.resumed + 1}).write(self.folder)
         if not known.undo_is_whole:
-            tell(self._watch, "writing the undo file")
-            write_undo(self._session, self._folder, self._plan.levels)
-            known = known.model_copy(update={"undo_is_whole": True}).write(self._folder)
-        begin_undo(self._folder)
+            tell(self.watch, "writing the undo file")
+            write_undo(self.session, self.folder, self.plan.levels)
+            known = known.model_copy(update={"undo_is_whole": True}).write(self.folder)
+        begin_undo(self.folder)
         return known
 
     def _apply(
@@ -324,64 +306,62 @@ class Applying:
     ) -> None:
         if not parts:
             return
-        workers = self._runner.concurrency(len(parts), is_small=rows < SMALL_ROWS)
-        rate = self._options.max_rate
+        workers = self.runner.concurrency(len(parts), is_small=rows < SMALL_ROWS)
+        rate = self.options.max_rate
         task = ApplyTask(
-            folder=self._folder,
-            access=self._access,
+            folder=self.folder,
+            access=self.access,
             parts=tuple(parts),
             stage=stage,
             places=places,
             absences=self._absences,
             load=LoadOptions(
-                window=self._options.window(workers),
+                window=self.options.window(workers),
                 max_rate=None if rate is None else rate / workers,
-                transactions=self._options.transactions,
-                identify=not self._plan.target.keeps_guids,
+                transactions=self.options.transactions,
+                identify=not self.plan.target.keeps_guids,
             ),
-            errors_max=self._options.max_errors,
+            errors_max=self.options.max_errors,
         )
-        lines = LineCounter([ApplyJournal(self._folder, part, stage).path for part in parts])
-        with counted(self._watch, what, rows, lines):
+        lines = LineCounter([ApplyJournal(self.folder, part, stage).path for part in parts])
+        with counted(self.watch, what, rows, lines):
             done: list[FileDone] = self._run_pieces(task, "applying", rows)
         self._done += done
         for one in done:
             self._left.update(one.left)
         if any(one.stopped for one in done):
-            self._stopped = f"more than {self._options.max_errors} errors (--max-errors)"
+            self._stopped = f"more than {self.options.max_errors} errors (--max-errors)"
 
     def _run_pieces(self, task: ApplyTask | VerifyTask, what: str, rows: int) -> list[Any]:
         names = tuple(f"{what} {part}" for part in task.parts)
-        return self._runner.run(Job(Calls(task), names, is_small=rows < SMALL_ROWS))
+        return self.runner.run(Job(Calls(task), names, is_small=rows < SMALL_ROWS))
 
     def _leave(self, level: Level) -> None:
         """Count the rows of a level that is not tried any more."""
         for file in level.files:
-            self._left.update(_rows_of(self._folder / file.path))
+            self._left.update(_rows_of(self.folder / file.path))
 
     # -- references
 
     def _leave_references(self) -> None:
         """Count the rows whose references are not tried any more."""
         for part in self._parts_with_later():
-            known = ApplyJournal(self._folder, part, LATER).read()
+            known = ApplyJournal(self.folder, part, LATER).read()
             self._left.update(
                 (one.table, one.source_row)
-                for one in read_operations(self._folder / part)
+                for one in read_operations(self.folder / part)
                 if one.later and not (one.row_id in known and known[one.row_id].is_over)
             )
 
     def _parts_with_later(self) -> list[str]:
-        paths = [file.path for level in self._plan.levels for file in level.files]
-        return [path for path in paths if _later_rows(self._folder / path)]
+        return [file.path for file in self.plan.changes if _later_rows(self.folder / file.path)]
 
     def _places(self) -> ReferencedPlaces:
-        parts = [file.path for level in self._plan.levels for file in level.files]
-        parts += [file.path for file in self._plan.equal]
-        planned = referred_to(self._folder, parts)
+        parts = [file.path for file in self.plan.files]
+        planned = referred_to(self.folder, parts)
         absent = self._absences.by_guid
         dns = {guid: dn for guid, dn in planned.items() if guid not in absent}
-        return look_up(self._session, dns | there_alone(self._session, self._folder, parts, planned))
+        return look_up(self.session, dns | there_alone(self.session, self.folder, parts, planned))
 
     @property
     def _absences(self) -> Absences:
@@ -393,82 +373,71 @@ class Applying:
         parts = self._parts_with_later()
         if parts:
             places = self._places()
-            rows = sum(_later_rows(self._folder / part) for part in parts)
+            rows = sum(_later_rows(self.folder / part) for part in parts)
             self._apply(parts, LATER, places, "setting references", rows)
         return places
 
     # -- the end
 
     def _verify(self, places: ReferencedPlaces) -> None:
-        files = [*(file for level in self._plan.levels for file in level.files), *self._plan.equal]
-        parts, rows = tuple(file.path for file in files), sum(file.rows for file in files)
-        told = WorkerProgress(self._folder / APPLY_NAME / VERIFIED_NAME)
+        parts = tuple(file.path for file in self.plan.files)
+        rows = sum(file.rows for file in self.plan.files)
+        told = WorkerProgress(self.folder / APPLY_NAME / VERIFIED_NAME)
         told.begin()
         task = VerifyTask(
-            folder=self._folder,
-            access=self._access,
+            folder=self.folder,
+            access=self.access,
             parts=parts,
             places=places,
-            made=made_in(self._folder, parts, keeps_guids=self._plan.target.keeps_guids),
+            made=made_in(self.folder, parts, keeps_guids=self.plan.target.keeps_guids),
             told=told,
         )
-        with counted(self._watch, "reading everything back", rows, told):
+        with counted(self.watch, "reading everything back", rows, told):
             self._verified = self._run_pieces(task, "reading back", rows)
 
     def _report(self, state: ApplyState) -> MigrationReport:
-        tell(self._watch, "writing the report")
+        tell(self.watch, "writing the report")
         ended = None if self._stopped else _now()
         guids = [row for file in self._verified for row in file.guids]
-        if guids or (not self._plan.target.keeps_guids and self._verified):
-            write_guid_map(self._folder, sorted(guids, key=lambda row: (row.type, row.dn.lower())))
+        if guids or (not self.plan.target.keeps_guids and self._verified):
+            write_guid_map(self.folder, sorted(guids, key=lambda row: (row.type, row.dn.lower())))
         refused = [one for file in self._done for one in (*file.refused, *file.dangling)]
-        write_refused(self._folder, refused)
+        write_refused(self.folder, refused)
         lost = [one for file in self._verified for one in file.lost]
+        rows = [one.row for one in refused] + [one.row for one in lost]
         operations: Counter[str] = Counter()
         for file in self._done:
             operations.update(file.effects)
         report = MigrationReport(
-            source=self._plan.source,
-            server=self._access.urls[0],
+            source=self.plan.source,
+            server=self.access.urls[0],
             started=state.started,
             ended=_now(),
             resumed=state.resumed,
-            verified=bool(self._verified) or (self._options.verify and not self._stopped),
+            verified=bool(self._verified) or (self.options.verify and not self._stopped),
             stopped=self._stopped,
-            tables=tables_of(self._plan, self._done, self._verified, self._left, self._changing(lost)),
+            tables=tables_of(self.plan, self._done, self._verified, self._left, self._changing(lost)),
             deleted=operations["object deleted"],
-            not_deleted=[one.source_row for one in refused].count(0)
-            + [one.source_row for one in lost].count(0),
+            not_deleted=rows.count(0),
             operations=dict(sorted(operations.items())),
             refused_count=len(refused),
-            refused=tuple(map(TargetRefusal.of, refused[:LISTED_MAX])),
+            refused=tuple(refused[:LISTED_MAX]),
             lost_count=len(lost),
-            lost=tuple(
-                LostRow(
-                    table=one.table,
-                    row=one.source_row,
-                    type=one.type,
-                    role=one.role,
-                    dn=one.dn,
-                    reason=one.reason,
-                    differs=one.differs,
-                )
-                for one in lost[:LISTED_MAX]
-            ),
-            not_carried={name: one.not_carried for name, one in self._plan.tables.items() if one.not_carried},
+            lost=tuple(lost[:LISTED_MAX]),
+            not_carried={name: one.not_carried for name, one in self.plan.tables.items() if one.not_carried},
             guid_map=len(guids),
             undo_records=self._undo(),
-            engine=self._engine,
+            engine=self.engine,
         )
-        report.write(self._folder)
-        state.model_copy(update={"ended": ended}).write(self._folder)
+        report.write(self.folder)
+        state.model_copy(update={"ended": ended}).write(self.folder)
         return report
 
-    def _changing(self, lost: Iterable[Lost]) -> set[tuple[str, int]]:
+    def _changing(self, lost: Iterable[LostRow]) -> set[tuple[str, int]]:
         """Return the rows with a lost entry that was equal and with other operations in the plan."""
-        rows = {(one.table, one.source_row) for one in lost if one.was_equal}
-        parts = [file.path for level in self._plan.levels for file in level.files] if rows else []
-        return {row for part in parts for row in _rows_of(self._folder / part) if row in rows}
+        rows = {(one.table, one.row) for one in lost if one.was_equal}
+        files = self.plan.changes if rows else ()
+        return {row for file in files for row in _rows_of(self.folder / file.path) if row in rows}
 
     def _undo(self) -> int:
         """Reduce the undo file to what was really done, and return the number of its records.
@@ -477,16 +446,15 @@ class Applying:
         """
         done: set[int] = set()
         partly: set[int] = set()
-        for level in self._plan.levels:
-            for file in level.files:
-                for stage in ("", LATER):
-                    for one in ApplyJournal(self._folder, file.path, stage).read().values():
-                        if one.is_done:
-                            done.add(one.row)
-                        elif one.effect is Effect.REJECTED:
-                            partly.add(one.row)
+        for file in self.plan.changes:
+            for stage in ("", LATER):
+                for line in ApplyJournal(self.folder, file.path, stage).read().values():
+                    if line.is_done:
+                        done.add(line.row)
+                    elif line.effect is Effect.REJECTED:
+                        partly.add(line.row)
         names = {row: name for file in self._done for row, name in file.names.items()}
-        return keep_what_was_done(self._folder, done, partly, names)
+        return keep_what_was_done(self.folder, done, partly, names)
 
 
 def _rows_of(path: Path) -> Iterator[tuple[str, int]]:
@@ -503,3 +471,61 @@ def _later_rows(path: Path) -> int:
 
 def _now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
+
+
+class Migrated(NamedTuple):
+    """Plan and report of a migration.
+
+    Attributes:
+        plan: what was to be done.
+        report: what became of it; None: the plan could not be applied (`MigrationPlan.refused`).
+    """
+
+    plan: MigrationPlan
+    report: "MigrationReport | None"
+
+
+def migrate(
+    asked: PlanRequest,
+    urls: str | Sequence[str],
+    to: Path,
+    options: ApplyOptions | None = None,
+    *,
+    engine: str = "auto",
+    workers: int | None = None,
+    on: SparkOptions = HERE,
+    watch: Watch | None = None,
+    **login: Unpack[PipelineLogIn],
+) -> Migrated:
+    """Plan a migration and apply the plan.
+
+    If it is interrupted after the plan was made, `apply_plan` resumes it.
+
+    Args:
+        asked: what for.
+        urls: LDAP servers, tried in turn.
+        to: a new or empty folder for the plan.
+        options: how it is applied.
+        engine: ``local``, ``spark`` or ``auto``, as for `mqdssm.pipeline.export.run.export`; a database needs
+            Spark.
+        workers: processes of the local engine; None: one a core, as far as there is memory.
+        on: where Spark runs.
+        watch: is told what is being done, and how far it is; from another thread, too.
+        **login: see `PipelineLogIn`.
+
+    Raises:
+        ConfigError: something that was given cannot be used; with what, and what is expected.
+        DirectoryError: the target cannot be asked, or is gone.
+        SparkFailed: Spark itself failed.
+    """
+    source = MigrationSource.of(asked)  # invalid requests are refused before Java starts
+    chosen = source.engine(engine, on, workers)
+    with access_to(urls, login, on) as access, access.connect() as directory:
+        directory.session.check_msmq()
+    where = chosen.arguments()
+    with chosen.runner("mqdssm migrate", conf=spark_settings(source.mapping)):  # one session for both
+        plan = plan_migration(asked, urls, to, **where, watch=watch, **login)
+        if plan.refused is not None:
+            return Migrated(plan, None)
+        report = apply_plan(to, urls, options, **where, watch=watch, **login)
+        return Migrated(plan, report)

@@ -1,20 +1,29 @@
-"""Entries that a row would become: the object itself, and the entries that it needs."""
+"""Entries that a row would become: the object itself, and the entries that it needs.
+
+Obsolete settings objects of queue managers, deleted as Write Directory does (decision M42).
+
+[MS-MQDSSM] 3.1.6.7.1.9: a settings object is obsolete if it names a queue manager that does not serve its
+site (any more). It is obsolete, too, if it has the place of such a queue manager and its owner does not
+exist. The server object above it is deleted with it, if this program made it and it holds nothing else.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from mqdssm.directory.entries import Entry
+from mqdssm.directory.filters import And, Equal, Present, any_of
 from mqdssm.errors import MappingError, MqdssmError, ObjectNotFound
 from mqdssm.events.entry_builder import EntryBuilder, EntryTarget
 from mqdssm.events.made_entry import MadeEntry
-from mqdssm.events.settings import ATTRIBUTES, Served, is_server
+from mqdssm.events.references import BATCH_TERMS, split_into_batches
+from mqdssm.events.settings import ATTRIBUTES, MADE_BY_US, Served, is_server
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
 from mqdssm.model.names import PathName
-from mqdssm.pipeline.migrate.operations import COMPUTER, CONTAINER, KEYS, OBJECT, SETTINGS
+from mqdssm.pipeline.migrate.plan_file import EntryRole
 from mqdssm.pipeline.migrate.rows import path_name, site_list
 from mqdssm.pipeline.migrate.shared_lookups import Computer, SharedLookups
 from mqdssm.pipeline.migrate.target import TargetView
@@ -22,6 +31,9 @@ from mqdssm.tables import places
 from mqdssm.tables.dependent_objects import SETTINGS_CLASS
 from mqdssm.tables.references import REFERENCES, ReferenceForm
 from mqdssm.wire.sid import Sid
+
+if TYPE_CHECKING:
+    from mqdssm.directory.session import Session
 
 MANAGER_CLASS: Final = "mSMQConfiguration"
 SITE_CLASS: Final = "site"
@@ -176,20 +188,16 @@ class Candidates:
     # -- elements
 
     def _enterprise(self, element: Enterprise) -> Candidate:
-        made = self.maker.enterprise(element)
-        return Candidate(
-            made, 1, OBJECT, "enterprise", element.identifier, is_there=True, merges=True, overwrites=True
-        )
+        own = _own(element, self.maker.enterprise(element), 1)
+        return replace(own, is_there=True, merges=True, overwrites=True)
 
     def _site(self, element: Site) -> Iterator[Candidate]:
-        yield Candidate(self.maker.site(element), 1, OBJECT, "site", element.identifier)
-        yield Candidate(self.maker.servers(element.name or ""), 2, CONTAINER, "site")
+        yield _own(element, self.maker.site(element), 1)
+        yield Candidate(self.maker.servers(element.name or ""), 2, EntryRole.CONTAINER, "site")
 
     def _link(self, element: RoutingLink) -> Candidate:
         made = self.maker.link(self._between_sites_there(element))
-        return Candidate(
-            made, 3, OBJECT, "routing-link", element.identifier, dropped=_by_attribute_of_element(made)
-        )
+        return replace(_own(element, made, 3), dropped=_by_attribute_of_element(made))
 
     def _between_sites_there(self, element: RoutingLink) -> RoutingLink:
         """Return the link with the GUIDs that its sites have in the target: its name holds them.
@@ -197,13 +205,16 @@ class Candidates:
         If the target assigns GUIDs and a site is new, the link is unchanged: it gets its name later.
         """
         ends = {name: getattr(element, name) for name in ("site1_identifier", "site2_identifier")}
-        sites = {name: self._known.sites.get(guid) for name, guid in ends.items() if guid is not None}
-        there = {
-            name: site.guid for name, site in sites.items() if site is not None and site.guid is not None
-        }
-        if len(there) < len(ends) and not self._target.keeps_guids:
+        known = self._guids_in_target(guid for guid in ends.values() if guid is not None)
+        changed = {name: known[guid] for name, guid in ends.items() if guid in known}
+        if len(changed) < len(ends) and not self._target.keeps_guids:
             return element
-        return element.model_copy(update=there)
+        return element.model_copy(update=changed)
+
+    def _guids_in_target(self, guids: Iterable[UUID]) -> dict[UUID, UUID]:
+        """Return the GUIDs in the target of those sites that have one there."""
+        sites = ((guid, self._known.sites.get(guid)) for guid in guids)
+        return {guid: site.guid for guid, site in sites if site is not None and site.guid is not None}
 
     def _computer(self, name: str) -> Computer:
         found = self._known.computers.get(self._key(name))
@@ -233,12 +244,8 @@ class Candidates:
         kept = {} if served is None else {key: tuple(raws) for key, raws in served.values.items()}
         whole = replace(made, values=kept | made.values)
         sites = self._sites_of(element, served) if is_server(whole.values) else {}
-        yield Candidate(
-            made,
-            2,
-            OBJECT,
-            "queue-manager",
-            element.identifier,
+        yield replace(
+            _own(element, made, 2),
             later=later,
             dropped=dropped,
             served=served,
@@ -248,10 +255,10 @@ class Candidates:
         if not computer.exists:
             account = self.maker.computer(name, self._domain, sid=sid)
             account.values |= keys
-            yield Candidate(account, 1, COMPUTER, "queue-manager")
+            yield Candidate(account, 1, EntryRole.COMPUTER, "queue-manager")
         elif keys:
             account = self.maker.change_computer(element, dn)
-            yield Candidate(account, 2, KEYS, "queue-manager", is_there=True, merges=True)
+            yield Candidate(account, 2, EntryRole.KEYS, "queue-manager", is_there=True, merges=True)
         if element.identifier is not None:
             yield from self._settings(element, whole, sites)
 
@@ -273,12 +280,12 @@ class Candidates:
             if site is None or element.identifier is None:
                 continue
             if not site.in_source:
-                yield Candidate(self.maker.servers(site.name), 2, CONTAINER, "queue-manager")
-            yield Candidate(self.maker.server(site.name, computer), 3, CONTAINER, "queue-manager")
+                yield Candidate(self.maker.servers(site.name), 2, EntryRole.CONTAINER, "queue-manager")
+            yield Candidate(self.maker.server(site.name, computer), 3, EntryRole.CONTAINER, "queue-manager")
             own = self.maker.settings(made, site.name, element.identifier)
             later = {} if self._target.keeps_guids else own.postpone(REFERENCES[SETTINGS_CLASS])
             texts = {name: [str(one) for one in guids] for name, guids in later.items()}
-            yield Candidate(own, 4, SETTINGS, "queue-manager", later=texts)
+            yield Candidate(own, 4, EntryRole.SETTINGS, "queue-manager", later=texts)
 
     def _with_sites(self, element: QueueManager) -> tuple[QueueManager, dict[str, tuple[UUID, ...]]]:
         """Return the queue manager without sites that do not exist, and their GUIDs.
@@ -299,14 +306,11 @@ class Candidates:
     def _with_sites_there(self, element: QueueManager) -> QueueManager:
         """Return the queue manager with its sites' GUIDs in the target, unless a new site has none yet."""
         guids = site_list(element)
-        sites = {guid: self._known.sites.get(guid) for guid in guids}
-        there = {
-            guid: site.guid for guid, site in sites.items() if site is not None and site.guid is not None
-        }
-        if not guids or (len(there) != len(sites) and not self._target.keeps_guids):
+        known = self._guids_in_target(guids)
+        if not guids or (known.keys() != set(guids) and not self._target.keeps_guids):
             return element
         return element.model_copy(
-            update={"site_identifier_list": tuple(there.get(guid, guid) for guid in guids)}
+            update={"site_identifier_list": tuple(known.get(guid, guid) for guid in guids)}
         )
 
     def _postponed(self, made: MadeEntry) -> dict[str, tuple[UUID, ...]]:
@@ -343,7 +347,7 @@ class Candidates:
         computer = self._computer(path.computer)
         sid = None if computer.sid is None else Sid(computer.sid)
         made = self.maker.queue(element, DN.parse(computer.dn), sid)
-        return Candidate(made, 3, OBJECT, "queue", element.identifier)
+        return _own(element, made, 3)
 
     def _has_manager(self, name: str) -> bool:
         self.learn_managers([name])
@@ -361,12 +365,17 @@ class Candidates:
         if len(found) > 1:
             raise RefusedRow(f"{len(found)} users have the SID {sid}")
         made = self.maker.change_user(element, DN.parse(found[0]))
-        return Candidate(made, 1, OBJECT, "user", element.identifier, is_there=True, merges=True)
+        return replace(_own(element, made, 1), is_there=True, merges=True)
 
     def learn_users(self, sids: Sequence[str]) -> None:
         """Look up, together, the users with some SIDs."""
         found = self._view.by_sid(sids, USER_CLASS, ())
         self._users = {sid: [entry.dn for entry in entries] for sid, entries in found.items()}
+
+
+def _own(element: DirectoryObject, made: MadeEntry, level: int) -> Candidate:
+    """Return the candidate for the entry of an element itself."""
+    return Candidate(made, level, EntryRole.OBJECT, made.type, element.identifier)
 
 
 def _by_attribute_of_element(made: MadeEntry) -> dict[str, tuple[UUID, ...]]:
@@ -378,3 +387,87 @@ def reason_of(error: Exception) -> str:
     """Return the message of an error in one line; its class name if the error is unexpected."""
     text = error.message if isinstance(error, ObjectNotFound) else str(error)
     return " ".join(text.split()) if isinstance(error, MqdssmError | ValueError) else type(error).__name__
+
+
+OWNER: Final = "mSMQQMID"
+EVERYTHING: Final = ("*", "nTSecurityDescriptor")
+"""Attributes that are read of objects to be deleted: the undo file restores them."""
+SERVER_CLASS: Final = "server"
+
+
+class ObsoleteSettings:
+    """Obsolete settings objects of some queue managers, looked up together.
+
+    Args:
+        view: of the target.
+        managers: of the source, those that are there.
+    """
+
+    def __init__(self, view: TargetView, managers: Iterable[Candidate]) -> None:
+        self._view = view
+        self._session: Session = view.session
+        self._owned: dict[UUID, list[Entry]] = {}
+        self._ownerless: dict[str, Entry] = {}
+        self._sites: dict[UUID, str] = {}
+        there = [one for one in managers if one.served is not None]
+        if there:
+            self._look_up(there)
+
+    def _look_up(self, managers: Sequence[Candidate]) -> None:
+        owners = [
+            one.served.identifier for one in managers if one.served is not None and one.served.identifier
+        ]
+        of_class = self._session.profile.class_filter(SETTINGS_CLASS)
+        for batch in split_into_batches(dict.fromkeys(owners), BATCH_TERMS):
+            wanted = And((of_class, any_of(*(Equal(OWNER, guid.bytes_le) for guid in batch))))
+            for base in self._session.naming.bases_for(configuration=True):
+                for entry in self._session.find(base, wanted, EVERYTHING):
+                    owner = _owner(entry)
+                    if owner is not None:
+                        self._owned.setdefault(owner, []).append(entry)
+        sites = {guid for one in managers if one.served is not None for guid in one.served.sites}
+        self._sites = self._view.references.dns_of(sorted(sites), SITE_CLASS) if sites else {}
+        dns = [str(dn) for one in managers for dn in self._before(one)]
+        found = self._view.by_dn(dns, SETTINGS_CLASS, EVERYTHING) if dns else {}
+        named = {dn: owner for dn, one in found.items() if (owner := _owner(one)) is not None}
+        alive = self._view.references.dns_of(sorted(set(named.values())), MANAGER_CLASS) if named else {}
+        self._ownerless = {dn: one for dn, one in found.items() if dn not in named or named[dn] not in alive}
+
+    def _before(self, manager: Candidate) -> Iterator[DN]:
+        """Yield DNs of settings objects in the sites that the entry names, but for those still needed."""
+        computer = manager.made.dn.parent.name
+        for guid in () if manager.served is None else manager.served.sites:
+            site = self._sites.get(guid)
+            if site is not None:
+                at = places.settings_dn(self._view.forest_root, DN.parse(site).name, computer)
+                if at not in manager.settings:
+                    yield at
+
+    def of(self, manager: Candidate) -> list[Entry]:
+        """Return the obsolete entries of a queue manager: settings objects, each before its server object."""
+        if manager.served is None:
+            return []
+        owned = [] if manager.served.identifier is None else self._owned.get(manager.served.identifier, [])
+        found = {one.name: one for one in owned}
+        for dn in self._before(manager):
+            if dn.normalized in self._ownerless:
+                found[dn] = self._ownerless[dn.normalized]
+        gone = [(dn, entry) for dn, entry in found.items() if dn not in manager.settings]
+        return [one for dn, entry in gone for one in (entry, *self._empty(dn.parent))]
+
+    def _empty(self, server: DN) -> Iterator[Entry]:
+        """Yield the server object above a settings object, if this program made it and it is else empty."""
+        try:
+            entry = self._session.get(server, EVERYTHING)
+            if MADE_BY_US.encode() not in entry.all("description"):
+                return
+            below = [one.dn for one in self._session.find(server, Present("objectClass"), ["1.1"])]
+        except ObjectNotFound:
+            return
+        if len(below) == len({"itself", "the settings"}):
+            yield entry
+
+
+def _owner(settings: Entry) -> UUID | None:
+    raw = settings.first(OWNER)
+    return UUID(bytes_le=raw) if raw is not None and len(raw) == 16 else None

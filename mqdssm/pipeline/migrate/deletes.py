@@ -11,9 +11,8 @@ import pyarrow.parquet as pq
 
 from mqdssm.directory.entries import Entry
 from mqdssm.model.dn import DN, normalize
-from mqdssm.pipeline.migrate.operations import CHILDREN, OBJECT, PARENTS, SETTINGS, PlanOperation, deletion
 from mqdssm.pipeline.migrate.outcome import OutcomeWriter, TaskResult
-from mqdssm.pipeline.migrate.plan_file import PlanFile
+from mqdssm.pipeline.migrate.plan_file import CHILDREN, PARENTS, EntryRole, PlanFile, PlanOperation, deletion
 from mqdssm.pipeline.migrate.rows import link_ends, link_key, queue_key
 from mqdssm.pipeline.migrate.shared_lookups import KnownSite
 from mqdssm.pipeline.migrate.staging import keys_in
@@ -56,7 +55,7 @@ class Planned:
             table = pq.read_table(
                 self.folder / file.path,
                 columns=["dn"],
-                filters=[("type", "=", type_name), ("role", "=", OBJECT)],
+                filters=[("type", "=", type_name), ("role", "=", EntryRole.OBJECT)],
             )
             found.update(map(normalize, table.column("dn").to_pylist()))
         return frozenset(found)
@@ -122,12 +121,12 @@ def _superfluous(
         if own & guids or _name(session, table, entry) in names or normalize(entry.dn) in made:
             continue
         level = PARENTS if table is MACHINE else CHILDREN
-        yield level, _of(table, entry, ldap_class, OBJECT)
+        yield level, _of(table, entry, ldap_class, EntryRole.OBJECT)
         if table is MACHINE:
             computer = DN.parse(entry.dn).parent.name
             for one in settings:
                 if DN.parse(one.dn).parent.name.lower() == computer.lower():
-                    yield CHILDREN, _of(table, one, SETTINGS_CLASS, SETTINGS)
+                    yield CHILDREN, _of(table, one, SETTINGS_CLASS, EntryRole.SETTINGS)
 
 
 def _all(session: "Session", ldap_class: str) -> Iterator[Entry]:

@@ -11,15 +11,14 @@ from mqdssm.errors import ConfigError, why_no_folder
 from mqdssm.events.made_entry import MadeEntry
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.ldif import REFERENCES_SERIES, as_stored, replacement, to_ad, to_openldap
-from mqdssm.pipeline.migrate.operations import (
-    ADD,
-    MODIFY,
+from mqdssm.pipeline.migrate.places import ObjectPlace, ReferencedPlaces, referred_to
+from mqdssm.pipeline.migrate.plan_file import (
+    MigrationPlan,
+    PlanAction,
     PlanOperation,
     Values,
     read_operations,
 )
-from mqdssm.pipeline.migrate.places import ObjectPlace, ReferencedPlaces, referred_to
-from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.tables.ldif import fold
 from mqdssm.tables.references import REFERENCES, ReferenceForm
 
@@ -66,8 +65,7 @@ def write_ldif(plan: MigrationPlan, folder: Path, to: Path) -> dict[str, int]:
 
 def _planned(plan: MigrationPlan, folder: Path) -> ReferencedPlaces:
     """Return the sites and queue managers of the plan, to which references may refer."""
-    files = [*(file for level in plan.levels for file in level.files), *plan.equal]
-    planned = referred_to(folder, [file.path for file in files])
+    planned = referred_to(folder, [file.path for file in plan.files])
     return ReferencedPlaces({guid: ObjectPlace(dn, guid) for guid, dn in planned.items()})
 
 
@@ -89,9 +87,9 @@ class _Writer:
             said = {"dn": operation.dn, "attribute": attribute, "guids": list(guids)}
             self._put(WAITING_FILE, json.dumps(said, ensure_ascii=False).encode() + b"\n")
         match operation.action:
-            case action if action == ADD:
+            case PlanAction.ADD:
                 self._add(level, operation, later)
-            case action if action == MODIFY:
+            case PlanAction.MODIFY:
                 changes = [*operation.values.items(), *later.items()]
                 if changes:
                     self._put(CHANGES_FILE, replacement(operation.dn, changes))

@@ -1,27 +1,40 @@
-"""Files that a task of planning writes: operations, equal objects, rejects, conflicts, values left out."""
+"""Files that a task of planning writes: operations, equal objects, rejects, conflicts, values left out.
+
+Results of all tasks of a planning, added up for the plan.
+"""
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mqdssm.pipeline.manifest import sha256
-from mqdssm.pipeline.migrate.operations import EQUAL, LEVELS, OperationsFile, PlanOperation, row_id
 from mqdssm.pipeline.migrate.plan_file import (
     CONFLICTS_NAME,
     EQUAL_NAME,
+    LEVELS,
     NOT_CARRIED_NAME,
     OPERATIONS_NAME,
     REJECTS_NAME,
+    SIDS_NAME,
+    SOURCE_NAME,
+    Level,
+    OperationsFile,
+    PlanAction,
     PlanFile,
+    PlanOperation,
+    TableCounts,
+    row_id,
 )
 from mqdssm.pipeline.migrate.rows import Reason
 from mqdssm.pipeline.migrate.staging import StagedRow
+from mqdssm.tables.mqis import MQIS_TABLES
 from mqdssm.wire.dtyp import SecurityDescriptor
 
 WORK_NAME: Final = ".planning"
@@ -90,7 +103,7 @@ class OutcomeWriter:
 
     def operation(self, level: int, operation: PlanOperation) -> None:
         """Write an operation, or an object that is equal."""
-        number = 0 if operation.action == EQUAL else level
+        number = 0 if operation.action == PlanAction.EQUAL else level
         file = self._files.get(number)
         if file is None:
             place = f"{OPERATIONS_NAME}/{LEVELS[number]}" if number else EQUAL_NAME
@@ -105,9 +118,7 @@ class OutcomeWriter:
             REJECTS_NAME,
             {
                 "table": self._table,
-                "row": row.number,
-                "file": row.file,
-                "file_row": row.row,
+                **row.place,
                 "guid": guid,
                 "attribute": reasons[0].attribute,
                 "reason": _words(reasons),
@@ -118,24 +129,14 @@ class OutcomeWriter:
         if guid is not None:
             self.done.refused.append(guid)
 
-    def conflict(self, row: StagedRow, **said: Any) -> None:
+    def conflict(self, row: StagedRow, **fields: Any) -> None:
         """Write down how an object in the target differs from a row."""
-        place = {"table": self._table, "row": row.number, "file": row.file, "file_row": row.row}
-        self._line(CONFLICTS_NAME, {**place, **said})
+        self._line(CONFLICTS_NAME, {"table": self._table, **row.place, **fields})
 
     def lost(self, row: StagedRow, guid: str | None, cells: Mapping[str, str]) -> None:
         """Write the cells that no directory can hold to the side file."""
         for column, value in cells.items():
-            self._lost.append(
-                {
-                    "row": row.number,
-                    "file": row.file,
-                    "file_row": row.row,
-                    "guid": guid,
-                    "column": column,
-                    "value": value,
-                }
-            )
+            self._lost.append({**row.place, "guid": guid, "column": column, "value": value})
             self.done.not_carried[column] += 1
         if len(self._lost) >= BATCH_ROWS:
             self._flush_lost()
@@ -225,3 +226,108 @@ def _shown(attribute: str, value: bytes) -> str:
     except UnicodeDecodeError:
         return value.hex()
     return text if text.isprintable() else value.hex()
+
+
+_COUNTS: Final = ("read", "add", "modify", "equal", "skipped", "conflicts", "rejected")
+
+
+@dataclass(slots=True)
+class PlanSummary:
+    """Results of planning tasks, added up.
+
+    Attributes:
+        refused: GUIDs of objects that other rows cannot depend on: their rows were rejected or conflict.
+    """
+
+    refused: set[UUID] = field(default_factory=set)
+    _done: list[TaskResult] = field(default_factory=list)
+
+    def add(self, done: Iterable[TaskResult]) -> None:
+        """Add the results of tasks."""
+        for one in done:
+            self._done.append(one)
+            self.refused |= {UUID(guid) for guid in one.refused}
+
+    @property
+    def stopped(self) -> int:
+        """Number of rows with a conflict that prevents the plan from being applied."""
+        return sum(one.counts["stopped"] for one in self._done)
+
+    @property
+    def operations(self) -> dict[str, int]:
+        """Number of operations, by ``role action``."""
+        sums: Counter[str] = Counter()
+        for one in self._done:
+            sums.update(one.operations)
+        return dict(sorted(sums.items()))
+
+    @property
+    def unmapped(self) -> Counter[tuple[str, str]]:
+        """Number of occurrences of SIDs that the map lacks, by (SID, where)."""
+        sums: Counter[tuple[str, str]] = Counter()
+        for one in self._done:
+            sums.update(one.unmapped)
+        return sums
+
+    @property
+    def equal(self) -> tuple[PlanFile, ...]:
+        """Files of equal objects."""
+        return _by_path(file for one in self._done for file in one.equal)
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """Levels with their files of operations."""
+        files: dict[int, list[PlanFile]] = {}
+        for one in self._done:
+            for number, file in one.levels:
+                files.setdefault(number, []).append(file)
+        return tuple(
+            Level(number=number, name=LEVELS[number], files=_by_path(files[number]))
+            for number in sorted(files)
+        )
+
+    def tables(self, folder: Path) -> dict[str, TableCounts]:
+        """Return the counts of each table that the source has."""
+        found = {}
+        for name, table in MQIS_TABLES.items():
+            if not (folder / SOURCE_NAME / name).is_dir():
+                continue
+            counts: Counter[str] = Counter()
+            lost: Counter[str] = Counter()
+            for one in self._done:
+                if one.table == name:
+                    counts.update(one.counts)
+                    lost.update(one.not_carried)
+            found[name] = TableCounts(
+                type=table.type_name,
+                not_carried=dict(sorted(lost.items())),
+                **{one: counts[one] for one in _COUNTS},
+            )
+        return found
+
+
+def _by_path(files: Iterable[PlanFile]) -> tuple[PlanFile, ...]:
+    return tuple(sorted(files, key=lambda one: one.path))
+
+
+def write_sids(folder: Path, unmapped: Mapping[tuple[str, str], int], known: Collection[str]) -> int:
+    """Write the list of SIDs that are neither mapped nor known to the target.
+
+    Args:
+        folder: of the plan.
+        unmapped: (SID, where) -> how often.
+        known: SIDs that the target knows.
+
+    Returns:
+        The number of these SIDs.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for (sid, where), count in sorted(unmapped.items()):
+        if sid not in known:
+            found.setdefault(sid, {})[where] = count
+    counted = sorted(
+        ((sum(where.values()), sid) for sid, where in found.items()), key=lambda one: (-one[0], one)
+    )
+    listed = [{"sid": sid, "count": count, "where": found[sid]} for count, sid in counted]
+    (folder / SIDS_NAME).write_text(json.dumps(listed, indent=2) + "\n", encoding="ascii")
+    return len(listed)

@@ -1,8 +1,8 @@
 """DNs and GUIDs of referenced objects in the target, by which references are rewritten (decision M37)."""
 
-import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
@@ -14,8 +14,9 @@ from mqdssm.events.references import split_into_batches
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.elements import QueueManager, RoutingLink, Site
 from mqdssm.model.safe_text import csv_cell
+from mqdssm.pipeline.documents import write_whole
 from mqdssm.pipeline.migrate.apply_journal import ApplyJournal
-from mqdssm.pipeline.migrate.operations import ADD, DELETE, OBJECT
+from mqdssm.pipeline.migrate.plan_file import EntryRole, PlanAction
 from mqdssm.pipeline.migrate.target import TargetView
 from mqdssm.tables import TABLES, compute
 from mqdssm.tables.references import REFERENCES
@@ -98,7 +99,7 @@ def referred_to(folder: Path, parts: Iterable[str]) -> dict[UUID, str]:
         folder: of the plan.
         parts: its files of operations and of what is equal.
     """
-    return {row.guid: row.dn for row in _referred_rows(folder, parts) if row.action != DELETE}
+    return {row.guid: row.dn for row in _referred_rows(folder, parts) if row.action != PlanAction.DELETE}
 
 
 class MadeObject(NamedTuple):
@@ -126,7 +127,7 @@ def made_in(folder: Path, parts: Iterable[str], *, keeps_guids: bool) -> dict[st
         journal = {} if keeps_guids else ApplyJournal(folder, part).read()
         for row in _referred_rows(folder, (part,)):
             recorded = journal.get(row.row_id)
-            if row.action != ADD or (recorded is None and not keeps_guids):
+            if row.action != PlanAction.ADD or (recorded is None and not keeps_guids):
                 continue
             guid = row.guid if recorded is None else recorded.guid
             found[normalize(row.dn)] = MadeObject(guid, row.ldap_class)
@@ -147,7 +148,7 @@ def _referred_rows(folder: Path, parts: Iterable[str]) -> Iterator[_ReferredRow]
         table = pq.read_table(folder / part, columns=_COLUMNS)
         rows = zip(*(table.column(name).to_pylist() for name in _COLUMNS), strict=True)
         for row_id, raw, dn, ldap_class, role, action in rows:
-            if raw is not None and role == OBJECT and ldap_class in REFERRED:
+            if raw is not None and role == EntryRole.OBJECT and ldap_class in REFERRED:
                 yield _ReferredRow(row_id, UUID(bytes_le=raw), dn, ldap_class, action)
 
 
@@ -217,21 +218,9 @@ class MapRow(NamedTuple):
     dn: str
 
 
-def write_guid_map(folder: Path, rows: Iterable[MapRow]) -> int:
-    """Write the GUID map atomically.
-
-    Returns:
-        The number of its lines, without the header.
-    """
-    path = folder / GUID_MAP_NAME
-    draft = path.with_name(path.name + ".new")
-    count = 0
-    with draft.open("w", encoding="utf-8", newline="") as file:
-        file.write(",".join(GUID_MAP_COLUMNS) + "\n")
-        for row in rows:
-            file.write(",".join(map(csv_cell, (row.type, str(row.old), str(row.new), row.dn))) + "\n")
-            count += 1
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    return count
+def write_guid_map(folder: Path, rows: Iterable[MapRow]) -> None:
+    """Write the GUID map atomically."""
+    cells = ((row.type, str(row.old), str(row.new), row.dn) for row in rows)
+    lines = (",".join(map(csv_cell, line)) for line in cells)
+    head = ",".join(GUID_MAP_COLUMNS)
+    write_whole(folder / GUID_MAP_NAME, (f"{line}\n".encode() for line in chain([head], lines)))

@@ -14,40 +14,36 @@ import pyarrow.parquet as pq
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.manifest import sha256
-from mqdssm.pipeline.migrate.operations import (
-    ADD,
+from mqdssm.pipeline.migrate.plan_file import (
     BATCH_ROWS,
-    COMPUTER,
-    CONTAINER,
-    DELETE,
-    KEYS,
-    MODIFY,
-    OBJECT,
-    SETTINGS,
+    EntryRole,
+    MigrationPlan,
+    PlanAction,
+    PlanFile,
+    PlanTarget,
     read_operations,
 )
-from mqdssm.pipeline.migrate.plan_file import MigrationPlan, PlanFile, PlanTarget
 from mqdssm.tables import places
 from mqdssm.tables.dependent_objects import SETTINGS_CLASS, SETTINGS_NAME
 
 _ACTIONS: Final[dict[str, frozenset[str]]] = {
-    "msmqqueue": frozenset({ADD, MODIFY, DELETE}),
-    "msmqconfiguration": frozenset({ADD, MODIFY, DELETE}),
-    "msmqsitelink": frozenset({ADD, MODIFY, DELETE}),
-    SETTINGS_CLASS.lower(): frozenset({ADD, MODIFY, DELETE}),
-    "msmqenterprisesettings": frozenset({ADD, MODIFY}),
-    "site": frozenset({ADD, MODIFY}),
-    "serverscontainer": frozenset({ADD, MODIFY}),
-    "server": frozenset({ADD, MODIFY, DELETE}),
-    "computer": frozenset({ADD, MODIFY}),
-    "user": frozenset({MODIFY}),
+    "msmqqueue": frozenset({PlanAction.ADD, PlanAction.MODIFY, PlanAction.DELETE}),
+    "msmqconfiguration": frozenset({PlanAction.ADD, PlanAction.MODIFY, PlanAction.DELETE}),
+    "msmqsitelink": frozenset({PlanAction.ADD, PlanAction.MODIFY, PlanAction.DELETE}),
+    SETTINGS_CLASS.lower(): frozenset({PlanAction.ADD, PlanAction.MODIFY, PlanAction.DELETE}),
+    "msmqenterprisesettings": frozenset({PlanAction.ADD, PlanAction.MODIFY}),
+    "site": frozenset({PlanAction.ADD, PlanAction.MODIFY}),
+    "serverscontainer": frozenset({PlanAction.ADD, PlanAction.MODIFY}),
+    "server": frozenset({PlanAction.ADD, PlanAction.MODIFY, PlanAction.DELETE}),
+    "computer": frozenset({PlanAction.ADD, PlanAction.MODIFY}),
+    "user": frozenset({PlanAction.MODIFY}),
 }
 """Object class -> actions that a plan may have for it; others are never touched by a migration."""
 _ROLES: Final[dict[str, frozenset[str]]] = {
-    SETTINGS_CLASS.lower(): frozenset({SETTINGS}),
-    "serverscontainer": frozenset({CONTAINER}),
-    "server": frozenset({CONTAINER}),
-    "computer": frozenset({COMPUTER, KEYS}),
+    SETTINGS_CLASS.lower(): frozenset({EntryRole.SETTINGS}),
+    "serverscontainer": frozenset({EntryRole.CONTAINER}),
+    "server": frozenset({EntryRole.CONTAINER}),
+    "computer": frozenset({EntryRole.COMPUTER, EntryRole.KEYS}),
 }
 """Object class of a companion -> its roles. Entries of all other classes are objects: they are counted."""
 _BELOW_SITES: Final = {"site": 1, "serverscontainer": 2, "server": 3, SETTINGS_CLASS.lower(): 4}
@@ -89,9 +85,8 @@ def check_operations(plan: MigrationPlan, folder: Path, allow_deletes: int | Non
     """
     found: Counter[str] = Counter()
     target = _TargetPlaces(plan.target)
-    for level in plan.levels:
-        for file in level.files:
-            found.update(_count_operations(folder / file.path, target))
+    for file in plan.changes:
+        found.update(_count_operations(folder / file.path, target))
     planned = Counter({what: count for what, count in plan.operations.items() if _action(what) != "equal"})
     if found != planned:
         what = min(what for what in found | planned if found[what] != planned[what])
@@ -100,7 +95,7 @@ def check_operations(plan: MigrationPlan, folder: Path, allow_deletes: int | Non
             "the plan was altered, plan again"
         )
     deletes = sum(plan.deletes.values())
-    objects = found[f"{OBJECT} {DELETE}"]
+    objects = found[f"{EntryRole.OBJECT} {PlanAction.DELETE}"]
     if objects > deletes or (allow_deletes is not None and objects > allow_deletes):
         allowed = deletes if allow_deletes is None else min(deletes, allow_deletes)
         raise ConfigError(
@@ -120,7 +115,7 @@ def _count_operations(path: Path, target: "_TargetPlaces") -> Counter[str]:
         for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(_COLUMNS)):
             for row in batch.to_pylist():
                 target.check(row["action"], row["role"], row["class"], row["dn"])
-                has_accounts |= row["class"].lower() in _ACCOUNTS and row["action"] == MODIFY
+                has_accounts |= row["class"].lower() in _ACCOUNTS and row["action"] == PlanAction.MODIFY
                 found[f"{row['role']} {row['action']}"] += 1
     if has_accounts:
         _check_accounts(path)
@@ -130,7 +125,7 @@ def _count_operations(path: Path, target: "_TargetPlaces") -> Counter[str]:
 def _check_accounts(path: Path) -> None:
     """Refuse changes of users and computers that concern anything but MSMQ."""
     for operation in read_operations(path):
-        if operation.action != MODIFY or operation.ldap_class.lower() not in _ACCOUNTS:
+        if operation.action != PlanAction.MODIFY or operation.ldap_class.lower() not in _ACCOUNTS:
             continue
         for name in (*operation.values, *operation.later):
             if not name.lower().startswith(_OWN_PREFIX):
@@ -165,7 +160,7 @@ class _TargetPlaces:
                 f"the plan would {action} {text}, of class {ldap_class}: no migration does that; "
                 "the plan was altered, plan again"
             )
-        if role not in _ROLES.get(name, (OBJECT,)):
+        if role not in _ROLES.get(name, (EntryRole.OBJECT,)):
             raise ConfigError(
                 f"the plan calls {text}, of class {ldap_class}, '{role}', so that it would not be counted: "
                 "the plan was altered, plan again"

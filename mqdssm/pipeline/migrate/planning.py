@@ -1,21 +1,23 @@
-"""Planning a migration: decide what would happen to every row, and write it to a folder."""
+"""Planning a migration: decide what would happen to every row, and write it to a folder.
 
+Jobs of planning: a runner distributes the work; workers read and write files themselves.
+"""
+
+import contextlib
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self, Unpack
+from typing import TYPE_CHECKING, Final, Protocol, Self, Unpack, runtime_checkable
 
 from mqdssm.errors import ConfigError, why_no_folder
-from mqdssm.pipeline.access import PipelineLogIn, access_to, variable_read
+from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, access_to, variable_read
 from mqdssm.pipeline.engines import EngineKind, JobEngine
 from mqdssm.pipeline.manifest import sha256
-from mqdssm.pipeline.migrate import jobs
-from mqdssm.pipeline.migrate.collect_keys import all_sites, gather, resolved
 from mqdssm.pipeline.migrate.deletes import Planned, plan_deletes
-from mqdssm.pipeline.migrate.outcome import WORK_NAME, put_together
+from mqdssm.pipeline.migrate.outcome import WORK_NAME, PlanSummary, TaskResult, put_together, write_sids
 from mqdssm.pipeline.migrate.plan_file import (
     PLAN_NAME,
     SIDS_NAME,
@@ -30,9 +32,18 @@ from mqdssm.pipeline.migrate.row_planner import RowPlanner, RowPlanOptions, plan
 from mqdssm.pipeline.migrate.shared_lookups import SharedLookups
 from mqdssm.pipeline.migrate.sids import SidMap, load_sid_map
 from mqdssm.pipeline.migrate.staging import StagedPart, begin, staged_parts
-from mqdssm.pipeline.migrate.summary import PlanSummary, write_sids
-from mqdssm.pipeline.migrate.target import DEFAULT_PROFILE, domain_sid, offline_session, sids_there
-from mqdssm.pipeline.mqis.folder import SourceTable, find_files, left_out, source_table
+from mqdssm.pipeline.migrate.staging import stage as stage_file
+from mqdssm.pipeline.migrate.target import (
+    DEFAULT_PROFILE,
+    all_sites,
+    domain_sid,
+    gather,
+    offline_session,
+    resolved,
+    sids_there,
+)
+from mqdssm.pipeline.mqis.files import TableFiles
+from mqdssm.pipeline.mqis.folder import SourceFile, SourceTable, find_files, left_out, source_table
 from mqdssm.pipeline.mqis.mapping import (
     SourceMapping,
     is_jdbc,
@@ -41,12 +52,12 @@ from mqdssm.pipeline.mqis.mapping import (
     shown_url,
     spark_settings,
 )
+from mqdssm.pipeline.runner import Calls, Job, Runner, StopRequest
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 from mqdssm.tables.mqis import MQIS_TABLES, SITE
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
-    from mqdssm.pipeline.mqis.files import TableFiles
 
 WITNESS_NAME: Final = "witness"
 """File by which the machines of a cluster check that they share the folder."""
@@ -122,7 +133,7 @@ class MigrationSource:
             ConfigError: options that do not go together, or what is not installed.
         """
         if self.files is None and kind == EngineKind.LOCAL:
-            raise ConfigError(jobs.NEEDS_SPARK)
+            raise ConfigError(NEEDS_SPARK)
         chosen = JobEngine.of(EngineKind.SPARK if self.files is None else kind, on, workers)
         chosen.check()
         return chosen
@@ -136,19 +147,21 @@ class MigrationSource:
         folder = None if self.files is None else Path(self.asked.source)
         return left_out(folder, tables, self.mapping)
 
-    def stage(self, runner: jobs.Jobs, folder: Path) -> tuple[SourceTable, ...]:
+    def stage(self, runner: Runner, folder: Path) -> tuple[SourceTable, ...]:
         """Read the source into the folder of the plan, and return its tables."""
         begin(folder)
         copy = folder / WORK_NAME / DATABASE_NAME
         files = self.files
         if files is None:
-            files = runner.copy(self.asked.source, self.mapping, copy)
+            files = copy_tables(runner, self.asked.source, self.mapping, copy)
         tables = tuple(source_table(one, self.mapping) for one in files.values())
         for table in tables:
             (folder / SOURCE_NAME / table.table.name).mkdir(exist_ok=True)
-        runner.stage(
-            jobs.StageTask(folder, tuple(file for table in tables for file in table.files), self.mapping)
-        )
+        sources = tuple(file for table in tables for file in table.files)
+        names = tuple(f"reading {file.path.name}" for file in sources)
+        size = sum(file.path.stat().st_size for file in sources)
+        task = StageTask(folder, sources, self.mapping)
+        runner.run(Job(Calls(task), names, is_small=size < SMALL_BYTES))
         shutil.rmtree(copy, ignore_errors=True)
         return tables
 
@@ -192,9 +205,8 @@ def plan_migration(
         session = directory.session
         session.check_msmq()
         at = access.at(session.server_url or access.urls[0])
-        return _planned(
-            source, (session, jobs.DirectorySessions(at.for_executors(chosen.on))), to, chosen, watch
-        )
+        enter = DirectorySessions(at.for_executors(chosen.on))
+        return _planned(source, session, enter, to, chosen, watch=watch)
 
 
 def plan_for_ldif(
@@ -230,61 +242,55 @@ def plan_for_ldif(
     source = MigrationSource.of(asked)
     session = offline_session(root, profile)
     chosen = source.engine(engine, on, workers)
-    return _planned(source, (session, jobs.OfflineSessions(root, profile)), to, chosen, watch)
+    return _planned(source, session, OfflineSessions(root, profile), to, chosen, watch=watch)
 
 
 def _planned(
     source: MigrationSource,
-    target: "tuple[Session, jobs.Enter]",
+    session: "Session",
+    enter: "Enter",
     to: Path,
     engine: JobEngine,
+    *,
     watch: Watch | None,
 ) -> MigrationPlan:
-    session, enter = target
     sids = resolved(session, source.sids)
     folder = prepared(to)
     files = [folder / WORK_NAME / WITNESS_NAME]
     with engine.runner("mqdssm plan", files, conf=spark_settings(source.mapping)) as runner:
-        tasks = jobs.Jobs(runner, enter)
-        return Planning(source, folder, session, tasks, watch, engine=engine.kind.value).run(sids)
+        return Planning(source, folder, session, runner, enter, watch, engine.kind.value).run(sids)
 
 
+@dataclass
 class Planning:
     """One run that makes a plan.
 
-    Args:
-        source: what is to be migrated.
-        folder: of the plan, prepared.
-        session: to the target.
-        runner: the jobs, and what does them.
+    Attributes:
+        source: source of the migration.
+        folder: folder of the plan, prepared.
+        session: session to the target.
+        runner: runner of the jobs.
+        enter: opens sessions to the target, in workers.
         watch: is told what is being done, and how far it is; from another thread, too.
-        engine: what does the work, for the plan.
+        engine: name of the engine, for the plan.
     """
 
-    def __init__(
-        self,
-        source: MigrationSource,
-        folder: Path,
-        session: "Session",
-        runner: jobs.Jobs,
-        watch: Watch | None = None,
-        *,
-        engine: str = "local",
-    ) -> None:
-        self._source = source
-        self._asked = source.asked
-        self._folder = folder
-        self._session = session
-        self._runner = runner
-        self._watch = watch
-        self._engine = engine
-        self._summary = PlanSummary()
-        self._numbers: dict[Path, int] = {}
-        self._tables: tuple[SourceTable, ...] = ()
-        parts = [value for rdn in session.naming.root.rdns for name, value in rdn if name.upper() == "DC"]
-        self._wanted = RowPlanOptions(
-            folder, self._asked.on_conflict, self._asked.create_computers, ".".join(parts).lower()
-        )
+    source: MigrationSource
+    folder: Path
+    session: "Session"
+    runner: Runner
+    enter: "Enter"
+    watch: Watch | None = None
+    engine: str = "local"
+    _summary: PlanSummary = field(init=False, default_factory=PlanSummary)
+    _numbers: dict[Path, int] = field(init=False, default_factory=dict)
+    _tables: tuple[SourceTable, ...] = field(init=False, default=())
+
+    @property
+    def _row_options(self) -> RowPlanOptions:
+        root, asked = self.session.naming.root, self.source.asked
+        parts = [value for rdn in root.rdns for name, value in rdn if name.upper() == "DC"]
+        return RowPlanOptions(self.folder, asked.on_conflict, asked.create_computers, ".".join(parts).lower())
 
     def run(self, sids: SidMap) -> MigrationPlan:
         """Read the source, decide about all rows, and write the plan.
@@ -295,25 +301,25 @@ class Planning:
         Raises:
             MqdssmError: as `plan_migration`.
         """
-        with _told(self._folder):
-            tell(self._watch, "reading the source")
-            self._tables = self._source.stage(self._runner, self._folder)
-            tell(self._watch, "looking at the directory")
-            create = self._asked.create_computers
-            known = gather(self._session, self._folder, sids, create_computers=create)
+        with _told(self.folder):
+            tell(self.watch, "reading the source")
+            self._tables = self.source.stage(self.runner, self.folder)
+            tell(self.watch, "looking at the directory")
+            create = self.source.asked.create_computers
+            known = gather(self.session, self.folder, sids, create_computers=create)
             known = self._compare(known)
-            put_together(self._folder)
+            put_together(self.folder)
             plan = self._plan(sids, known)
-            shutil.rmtree(self._folder / WORK_NAME, ignore_errors=True)
-            plan.write(self._folder)
+            shutil.rmtree(self.folder / WORK_NAME, ignore_errors=True)
+            plan.write(self.folder)
         return plan
 
     def _compare(self, known: SharedLookups) -> SharedLookups:
         """Decide about all rows, and return the look-ups with the sites."""
-        parts = [part for table in MQIS_TABLES.values() for part in staged_parts(self._folder, table)]
-        told = planning_progress(self._folder)
+        parts = [part for table in MQIS_TABLES.values() for part in staged_parts(self.folder, table)]
+        told = planning_progress(self.folder)
         told.begin()
-        with counted(self._watch, "comparing", sum(part.rows for part in parts), told):
+        with counted(self.watch, "comparing", sum(part.rows for part in parts), told):
             known = self._sites(known)
             self._decide(FIRST_TABLES, known)
             self._decide(LAST_TABLES, known.without_machines(self._summary.refused))
@@ -321,25 +327,28 @@ class Planning:
 
     def _sites(self, known: SharedLookups) -> SharedLookups:
         """Decide about the sites in this process, before other rows refer to them; sites are few."""
-        planner = RowPlanner(self._session, known, self._wanted)
-        parts = staged_parts(self._folder, SITE)
+        planner = RowPlanner(self.session, known, self._row_options)
+        parts = staged_parts(self.folder, SITE)
         self._summary.add([planner.decide(part, self._number(part)) for part in parts])
-        return replace(known, sites=all_sites(self._session, self._folder, self._summary.refused))
+        return replace(known, sites=all_sites(self.session, self.folder, self._summary.refused))
 
     def _decide(self, names: Sequence[str], known: SharedLookups) -> None:
-        parts = [part for name in names for part in staged_parts(self._folder, MQIS_TABLES[name])]
-        numbered = [(self._number(part), part) for part in parts]
-        self._summary.add(self._runner.decide(known, self._wanted, numbered))
+        parts = [part for name in names for part in staged_parts(self.folder, MQIS_TABLES[name])]
+        numbered = tuple((self._number(part), part) for part in parts)
+        tasks = tuple(f"deciding about {part.path}" for part in parts)
+        rows = sum(part.rows for part in parts)
+        work = RowPlanWork(self.enter, known, self._row_options, numbered)
+        self._summary.add(self.runner.run(Job(work, tasks, is_small=rows < SMALL_ROWS)))
 
     def _number(self, part: StagedPart) -> int:
         """Return the number of a staged file among all."""
         return self._numbers.setdefault(part.path, len(self._numbers))
 
     def _plan(self, sids: SidMap, known: SharedLookups) -> MigrationPlan:
-        asked, summary, session = self._asked, self._summary, self._session
+        asked, summary, session = self.source.asked, self._summary, self.session
         files = [*(file for level in summary.levels for file in level.files), *summary.equal]
-        planned = Planned(self._folder, files, known.sites)
-        refused, deletes = plan_deletes(session, self._folder, asked.allow_deletes, planned)
+        planned = Planned(self.folder, files, known.sites)
+        refused, deletes = plan_deletes(session, self.folder, asked.allow_deletes, planned)
         summary.add(deletes)
         if summary.stopped:
             refused = f"{summary.stopped} objects exist and differ: use --on-conflict skip or update"
@@ -360,24 +369,24 @@ class Planning:
                 sid_map=sids.sha256 or None,
                 mapping=None if asked.mapping is None else sha256(asked.mapping),
             ),
-            tables=summary.tables(self._folder),
+            tables=summary.tables(self.folder),
             operations=summary.operations,
             deletes={one.table: sum(one.operations.values()) for one in deletes if one.operations},
             levels=summary.levels,
             equal=summary.equal,
             notes=tuple(self._notes()),
             refused=refused,
-            engine=self._engine,
+            engine=self.engine,
         )
 
     def _notes(self) -> Iterator[str]:
-        yield from self._source.left_out(self._tables)
+        yield from self.source.left_out(self._tables)
         made = self._summary.operations.get("computer add", 0)
-        if made and self._session.profile.makes_guid and domain_sid(self._session) is None:
+        if made and self.session.profile.makes_guid and domain_sid(self.session) is None:
             yield f"{made} computers are made without objectSid: the root of the directory has none"
         unmapped = self._summary.unmapped
-        there = sids_there(self._session, sorted({sid for sid, _ in unmapped}))
-        count = write_sids(self._folder, unmapped, there)
+        there = sids_there(self.session, sorted({sid for sid, _ in unmapped}))
+        count = write_sids(self.folder, unmapped, there)
         if count:
             who = f"{count} SIDs of accounts are neither mapped nor known to the directory"
             yield f"{who}: {SIDS_NAME} lists them"
@@ -416,3 +425,116 @@ def _told(folder: Path) -> Iterator[None]:
         raise  # not of the disk: the connection to Java is lost, and the session says why
     except OSError as error:
         raise ConfigError(f"the plan in {folder} cannot be written: {error.strerror or error}") from error
+
+
+SMALL_BYTES: Final = 16 * 1024 * 1024
+SMALL_ROWS: Final = 10_000
+"""Rows of all parts below which a job is small: starting a task costs as much as some thousand rows."""
+NEEDS_SPARK: Final = "a database is read by Spark: leave '--engine local' out"
+
+Enter = Callable[[], AbstractContextManager["Session"]]
+"""Opens a session to the target, in a worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageTask:
+    """Task for workers: read the files of the source.
+
+    Attributes:
+        folder: of the plan.
+        files: of the source; each is a piece of work.
+        mapping: how the source holds values.
+    """
+
+    folder: Path
+    files: tuple[SourceFile, ...]
+    mapping: SourceMapping
+
+    def __call__(self, number: int, stop: StopRequest) -> int:
+        """Read one file of the source; a stop takes effect between two rows."""
+        try:
+            return stage_file(self.folder, number, self.files[number], self.mapping, stop)
+        except OSError as error:
+            raise ConfigError(f"{self.folder} cannot be written: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class DirectorySessions:
+    """Opens sessions to a directory, in workers."""
+
+    access: DirectoryAccess
+
+    @contextlib.contextmanager
+    def __call__(self) -> "Iterator[Session]":
+        """Open a session."""
+        with self.access.connect() as directory:
+            yield directory.session
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineSessions:
+    """Makes sessions to an offline target (`mqdssm.pipeline.migrate.target`)."""
+
+    root: str
+    profile: str
+
+    @contextlib.contextmanager
+    def __call__(self) -> "Iterator[Session]":
+        """Make a session."""
+        yield offline_session(self.root, self.profile)
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlanWork:
+    """Work that decides about staged rows (`mqdssm.pipeline.runner.Work`).
+
+    Attributes:
+        enter: opens a session to the target.
+        known: what the source and the target hold.
+        wanted: what was asked for.
+        parts: staged files, each with a number that no other one has.
+    """
+
+    enter: Enter
+    known: SharedLookups
+    wanted: RowPlanOptions
+    parts: tuple[tuple[int, StagedPart], ...]
+
+    @contextlib.contextmanager
+    def open(self, stop: StopRequest) -> Iterator[Callable[[int], TaskResult]]:
+        """Open one session for all files of a worker; see `Work`."""
+        with self.enter() as session:
+            yield lambda number: self._plan_rows(RowPlanner(session, self.known, self.wanted, stop), number)
+
+    def _plan_rows(self, planner: RowPlanner, number: int) -> TaskResult:
+        """Decide about the rows of one staged file.
+
+        Raises:
+            DirectoryError: the target cannot be asked.
+            ConfigError: the file is damaged, or nothing can be written.
+            Stopped: the stop was set.
+        """
+        own, part = self.parts[number]
+        try:
+            return planner.decide(part, own)
+        except OSError as error:
+            raise ConfigError(f"{self.wanted.folder} cannot be written: {error.strerror or error}") from error
+
+
+@runtime_checkable
+class DatabaseRunner(Protocol):
+    """Runner that also reads databases: Spark's, which has the drivers."""
+
+    def copy_tables(self, url: str, mapping: SourceMapping, folder: Path) -> dict[str, TableFiles]:
+        """Copy the tables of a database to files; see `mqdssm.spark.jdbc.copy_tables`."""
+
+
+def copy_tables(runner: Runner, url: str, mapping: SourceMapping, folder: Path) -> dict[str, TableFiles]:
+    """Copy the tables of a database to files (`DatabaseRunner`).
+
+    Raises:
+        ConfigError: the runner is not Spark's, which has the drivers.
+    """
+    if not isinstance(runner, DatabaseRunner):
+        raise ConfigError(NEEDS_SPARK)
+    return runner.copy_tables(url, mapping, folder)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from mqdssm.pipeline.export.journal import progress_of, tell_progress
+from mqdssm.pipeline.runner import in_background
 
 LOOK_S: Final = 0.5
 READ_BYTES: Final = 1024 * 1024
@@ -49,20 +50,14 @@ def counted(watch: Watch | None, what: str, total: int | None, count: Count) -> 
     if watch is None:
         yield
         return
-    ended = threading.Event()
 
-    def look() -> None:
+    def look(ended: threading.Event) -> None:
         while not ended.wait(LOOK_S):
             watch(Doing(what, count(), total))
 
     watch(Doing(what, count(), total))
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
-    try:
+    with in_background(look):
         yield
-    finally:
-        ended.set()
-        thread.join()
     watch(Doing(what, count(), total))
 
 

@@ -1,29 +1,41 @@
-"""Document ``report.json``: results of a migration, counted for each table."""
+"""Document ``report.json``: results of a migration, counted for each table.
+
+Rejected rows, values left out and DNs of objects, read from the folder of an applied plan.
+"""
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict
+import pyarrow.parquet as pq
+from pydantic import AwareDatetime, Field
 
-from mqdssm.pipeline.documents import read_document, write_document, write_whole
-from mqdssm.pipeline.migrate.apply_work import FileDone, RefusedOperation
-from mqdssm.pipeline.migrate.plan_file import REJECTS_NAME, MigrationPlan
+from mqdssm.model.dn import normalize
+from mqdssm.pipeline.documents import Document, read_document, write_document, write_whole
+from mqdssm.pipeline.migrate.plan_file import (
+    NOT_CARRIED_NAME,
+    REJECTS_NAME,
+    EntryRole,
+    MigrationPlan,
+    read_operations,
+)
 from mqdssm.pipeline.migrate.staging import rows_at
-from mqdssm.pipeline.migrate.verification import FileVerification, Lost
-from mqdssm.tables.mqis import MQIS_TABLES
+from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
+
+if TYPE_CHECKING:
+    from mqdssm.pipeline.migrate.apply_work import FileDone
+    from mqdssm.pipeline.migrate.verification import FileVerification
 
 REPORT_NAME: Final = "report.json"
 REFUSED_NAME: Final = "applied.jsonl"
 REPORT_VERSION: Final = 1
 LISTED_MAX: Final = 1_000
 """Refusals and losses that the report lists one by one; it counts all of them."""
-_CONFIG: Final = ConfigDict(frozen=True, extra="forbid")
 
 
-class TargetRefusal(BaseModel):
+class TargetRefusal(Document):
     """Operation that the target refused.
 
     Attributes:
@@ -37,8 +49,6 @@ class TargetRefusal(BaseModel):
         reason: in words.
     """
 
-    model_config = _CONFIG
-
     table: str
     row: int
     type: str
@@ -48,22 +58,8 @@ class TargetRefusal(BaseModel):
     code: int | None = None
     reason: str
 
-    @classmethod
-    def of(cls, one: RefusedOperation) -> Self:
-        """Return the line for a refused operation."""
-        return cls(
-            table=one.table,
-            row=one.source_row,
-            type=one.type,
-            role=one.role,
-            dn=one.dn,
-            attributes=one.recorded.attributes,
-            code=one.recorded.code,
-            reason=one.recorded.text,
-        )
 
-
-class LostRow(BaseModel):
+class LostRow(Document):
     """Entry that is not in the target as it should be.
 
     Attributes:
@@ -74,9 +70,8 @@ class LostRow(BaseModel):
         dn: DN that the entry should have.
         reason: in words.
         differs: attribute -> wanted and found values.
+        was_equal: the plan had found it equal; not part of the document.
     """
-
-    model_config = _CONFIG
 
     table: str
     row: int
@@ -85,9 +80,10 @@ class LostRow(BaseModel):
     dn: str
     reason: str
     differs: Mapping[str, Mapping[str, Sequence[str]]] = {}
+    was_equal: bool = Field(default=False, exclude=True)
 
 
-class TableReport(BaseModel):
+class TableReport(Document):
     """Counts of the rows of a table, by result; they add up to `read`.
 
     Attributes:
@@ -100,8 +96,6 @@ class TableReport(BaseModel):
         left: rows that were not tried, since there were too many errors.
     """
 
-    model_config = _CONFIG
-
     read: int = 0
     written: int = 0
     equal: int = 0
@@ -111,7 +105,7 @@ class TableReport(BaseModel):
     left: int = 0
 
 
-class MigrationReport(BaseModel):
+class MigrationReport(Document):
     """Results of a migration.
 
     Attributes:
@@ -136,8 +130,6 @@ class MigrationReport(BaseModel):
         undo_records: operations that the undo file undoes.
         engine: ``local`` or ``spark``; empty in reports of earlier programs.
     """
-
-    model_config = _CONFIG
 
     version: int = REPORT_VERSION
     source: str
@@ -199,42 +191,30 @@ class MigrationReport(BaseModel):
         return read_document(cls, folder / REPORT_NAME, other="is no report of this version of the program")
 
 
-def write_refused(folder: Path, refused: Iterable[RefusedOperation]) -> None:
+def write_refused(folder: Path, refused: Sequence[TargetRefusal]) -> None:
     """Write the refused operations to the folder of rejects, each with its row of the source.
 
     A file of an earlier run is replaced, or removed if nothing was refused.
     """
     path = folder / REJECTS_NAME / REFUSED_NAME
-    listed = list(refused)
-    source = _source_rows(folder, listed)
-    lines = [
-        TargetRefusal.of(one).model_dump() | source.get((one.table, one.source_row), {}) for one in listed
-    ]
-    if not lines:
+    if not refused:
         path.unlink(missing_ok=True)
         return
-    path.parent.mkdir(exist_ok=True)
-    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    write_whole(path, text.encode(errors="backslashreplace"))
-
-
-def _source_rows(folder: Path, refused: Iterable[RefusedOperation]) -> dict[tuple[str, int], dict[str, Any]]:
-    """Return file, number and values of the source's rows of refused operations, by table and row."""
-    numbers: dict[str, set[int]] = {}
-    for one in refused:
-        if one.source_row:  # deletions belong to no row
-            numbers.setdefault(one.table, set()).add(one.source_row)
-    return {
+    source = {
         (name, row.number): {"file": row.file, "file_row": row.row, "values": dict(row.cells)}
-        for name, some in numbers.items()
-        for row in rows_at(folder, MQIS_TABLES[name], some)
+        for name, numbers in _rows(refused).items()
+        for row in rows_at(folder, MQIS_TABLES[name], numbers)
     }
+    lines = [one.model_dump() | source.get((one.table, one.row), {}) for one in refused]
+    path.parent.mkdir(exist_ok=True)
+    texts = (json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    write_whole(path, (text.encode(errors="backslashreplace") for text in texts))
 
 
 def tables_of(
     plan: MigrationPlan,
-    done: Sequence[FileDone],
-    verified: Iterable[FileVerification],
+    done: "Sequence[FileDone]",
+    verified: "Iterable[FileVerification]",
     left: Collection[tuple[str, int]],
     changing: Collection[tuple[str, int]] = (),
 ) -> dict[str, TableReport]:
@@ -275,9 +255,71 @@ def tables_of(
     return found
 
 
-def _rows(some: Iterable[RefusedOperation | Lost]) -> dict[str, set[int]]:
+def _rows(entries: Iterable[TargetRefusal | LostRow]) -> dict[str, set[int]]:
+    """Return the numbers of the rows that entries belong to, by table; deletions belong to no row."""
     found: dict[str, set[int]] = {}
-    for one in some:
-        if one.source_row:  # deletions belong to no row
-            found.setdefault(one.table, set()).add(one.source_row)
+    for one in entries:
+        if one.row:
+            found.setdefault(one.table, set()).add(one.row)
     return found
+
+
+class Reject(NamedTuple):
+    """A row that was not carried over, or not all of it.
+
+    Attributes:
+        table: that it is in.
+        row: its number there.
+        guid: of its object, as text; None: it has none.
+        values: what it says, as text.
+        columns: the guilty columns, or attributes, as far as they are known.
+        reason: why.
+    """
+
+    table: MqisTable
+    row: int
+    guid: str | None
+    values: dict[str, str]
+    columns: str
+    reason: str
+
+
+def rejects(folder: Path) -> Iterator[Reject]:
+    """Yield the rows that a plan rejected or the target refused, each once.
+
+    Args:
+        folder: of the plan.
+    """
+    seen = set()
+    for path in sorted((folder / REJECTS_NAME).glob("*.jsonl")):
+        with path.open(encoding="utf-8") as lines:
+            for line in map(json.loads, lines):
+                place = (line["table"], line["row"])
+                if line["row"] and place not in seen:  # 0: it belongs to no row
+                    seen.add(place)
+                    table = MQIS_TABLES[line["table"]]
+                    columns = line.get("attribute") or ", ".join(line.get("attributes", ()))
+                    values = line["values"]
+                    yield Reject(table, line["row"], values.get(table.key), values, columns, line["reason"])
+
+
+def left_out(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the GUID of the object and the name of the column for each value not carried over."""
+    for path in sorted((folder / NOT_CARRIED_NAME).glob("*/*.parquet")):
+        read = pq.read_table(path, columns=["guid", "column"])
+        yield from zip(read["guid"].to_pylist(), read["column"].to_pylist(), strict=True)
+
+
+def places(plan: MigrationPlan, folder: Path) -> dict[str, str]:
+    """Return the normalised DN of each object with a GUID in the plan, and this GUID.
+
+    Args:
+        plan: the plan.
+        folder: of it.
+    """
+    operations = (one for file in plan.files for one in read_operations(folder / file.path))
+    return {
+        normalize(one.dn): str(one.guid)
+        for one in operations
+        if one.role == EntryRole.OBJECT and one.guid is not None
+    }

@@ -1,10 +1,10 @@
 """Decisions about rows: each row is compared with the target's entry, many rows at a time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-from uuid import UUID
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.directory.entries import Entry
 from mqdssm.errors import MqdssmError
@@ -12,23 +12,24 @@ from mqdssm.events.entry_builder import EntryTarget
 from mqdssm.events.references import split_into_batches
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Queue, QueueManager, RoutingLink, User
-from mqdssm.pipeline.migrate.candidates import MANAGER_CLASS, Candidate, Candidates, reason_of
-from mqdssm.pipeline.migrate.obsolete_settings import SERVER_CLASS, ObsoleteSettings
-from mqdssm.pipeline.migrate.operations import (
-    ADD,
-    CHILDREN,
-    CONTAINER,
-    DELETE,
-    EQUAL,
-    MODIFY,
-    OBJECT,
-    PARENTS,
-    SETTINGS,
-    PlanOperation,
-    deletion,
+from mqdssm.pipeline.migrate.candidates import (
+    MANAGER_CLASS,
+    SERVER_CLASS,
+    Candidate,
+    Candidates,
+    ObsoleteSettings,
+    reason_of,
 )
 from mqdssm.pipeline.migrate.outcome import WORK_NAME, OutcomeWriter, TaskResult, shown
-from mqdssm.pipeline.migrate.plan_file import Policy
+from mqdssm.pipeline.migrate.plan_file import (
+    CHILDREN,
+    PARENTS,
+    EntryRole,
+    PlanAction,
+    PlanOperation,
+    Policy,
+    deletion,
+)
 from mqdssm.pipeline.migrate.progress import WorkerProgress
 from mqdssm.pipeline.migrate.rows import SITE_GATES, ReadRow, Reason, key_of, read_row
 from mqdssm.pipeline.migrate.shared_lookups import SharedLookups
@@ -41,6 +42,8 @@ from mqdssm.tables.equality import find_differences
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from mqdssm.directory.session import Session
 
 TOLD_NAME: Final = "progress"
@@ -246,16 +249,14 @@ class RowPlanner:
         writer.done.counts["conflicts"] += bool(against or gone)
         if against and self._wanted.on_conflict != "update":
             writer.done.counts["skipped" if self._wanted.on_conflict == "skip" else "stopped"] += 1
-            if verdicts[0].action == ADD and one.guid is not None:
+            if verdicts[0].action == PlanAction.ADD and one.guid is not None:
                 writer.done.refused.append(one.guid)  # nothing can be made below an entry that does not exist
             return
         for verdict in verdicts:
             writer.operation(verdict.candidate.level, self._operation(table, one, verdict))
         for level, operation in gone:
             writer.operation(level, replace(operation, table=table.name, source_row=one.row.number))
-        actions = {verdict.action for verdict in verdicts} | ({DELETE} if gone else set())
-        first = verdicts[0].action
-        writer.done.counts[ADD if first == ADD else EQUAL if actions == {EQUAL} else MODIFY] += 1
+        writer.done.counts[_row_action(verdicts, has_deletions=bool(gone))] += 1
         writer.lost(one.row, one.guid, one.read.lost | self._dropped(table, one))
 
     def _gone(
@@ -264,36 +265,21 @@ class RowPlanner:
         """Yield deletions of obsolete settings objects of a queue manager, as Write Directory makes them."""
         manager = one.candidates[0]
         for entry in obsolete.of(manager):
-            ldap_class, role, level = SETTINGS_CLASS, SETTINGS, CHILDREN
+            ldap_class, role, level = SETTINGS_CLASS, EntryRole.SETTINGS, CHILDREN
             if entry.name.name != SETTINGS_NAME:
-                ldap_class, role, level = SERVER_CLASS, CONTAINER, PARENTS
+                ldap_class, role, level = SERVER_CLASS, EntryRole.CONTAINER, PARENTS
             else:
-                writer.conflict(
-                    one.row,
-                    type=manager.type,
-                    guid=one.guid,
-                    dn=entry.dn,
-                    policy=self._wanted.on_conflict,
-                    differs={},
-                    reason="settings of a site that the queue manager does not serve: they are deleted",
-                )
+                reason = "settings of a site that the queue manager does not serve: they are deleted"
+                self._conflict(one, entry.dn, reason, writer)
             yield level, deletion(manager.type, entry, ldap_class, role)
 
     def _other(self, one: _Prepared, problem: str, entry: Entry | None, writer: OutcomeWriter) -> None:
         """Write a row whose GUID another object has: a reject for ``update``, else a conflict."""
-        candidate = one.candidates[0]
         if self._wanted.on_conflict == "update":
             writer.reject(one.row, one.guid, [Reason("", problem)])
             return
-        writer.conflict(
-            one.row,
-            type=candidate.type,
-            guid=one.guid,
-            dn=entry.dn if entry is not None else str(candidate.made.dn),
-            policy=self._wanted.on_conflict,
-            differs={},
-            reason=problem,
-        )
+        dn = entry.dn if entry is not None else str(one.candidates[0].made.dn)
+        self._conflict(one, dn, problem, writer)
         writer.done.counts["conflicts"] += 1
         writer.done.counts["skipped" if self._wanted.on_conflict == "skip" else "stopped"] += 1
         if entry is None and one.guid is not None:
@@ -302,20 +288,33 @@ class RowPlanner:
     def _tell(self, one: _Prepared, verdict: "_Verdict", writer: OutcomeWriter) -> None:
         candidate, entry = verdict.candidate, verdict.entry
         assert entry is not None  # noqa: S101  a conflict has an entry
+        differs = {
+            name: {
+                "here": shown(name, candidate.made.values.get(name, ())),
+                "there": shown(name, entry.all(name)),
+            }
+            for name in verdict.differs
+        }
+        reason = f"it exists and differs in {', '.join(verdict.differs)}"
+        self._conflict(one, entry.dn, reason, writer, differs)
+
+    def _conflict(
+        self,
+        one: _Prepared,
+        dn: str,
+        reason: str,
+        writer: OutcomeWriter,
+        differs: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        """Write down a conflict of a row with an entry of the target."""
         writer.conflict(
             one.row,
-            type=candidate.type,
+            type=one.candidates[0].type,
             guid=one.guid,
-            dn=entry.dn,
+            dn=dn,
             policy=self._wanted.on_conflict,
-            differs={
-                name: {
-                    "here": shown(name, candidate.made.values.get(name, ())),
-                    "there": shown(name, entry.all(name)),
-                }
-                for name in verdict.differs
-            },
-            reason=f"it exists and differs in {', '.join(verdict.differs)}",
+            differs=dict(differs),
+            reason=reason,
         )
 
     def _operation(self, table: MqisTable, one: _Prepared, verdict: "_Verdict") -> PlanOperation:
@@ -374,7 +373,7 @@ class _There:
         self._by_dn: dict[str, dict[str, Entry]] = {}
         by_class: dict[str, list[Candidate]] = {}
         for candidate in candidates:
-            if candidate.role != CONTAINER:
+            if candidate.role != EntryRole.CONTAINER:
                 by_class.setdefault(candidate.made.ldap_class, []).append(candidate)
         for ldap_class, some in by_class.items():
             names = sorted({name for one in some for name in (*one.made.values, *one.later)})
@@ -386,7 +385,7 @@ class _There:
     def of(self, candidate: Candidate) -> _At:
         """Return the entry of the target for a candidate."""
         made = candidate.made
-        if candidate.role == CONTAINER:
+        if candidate.role == EntryRole.CONTAINER:
             return _At(self._view.at(made.dn, ["description"]))
         entry = self._by_dn[made.ldap_class].get(made.dn.normalized)
         if candidate.guid is None or candidate.is_there:
@@ -412,25 +411,33 @@ class _Verdict:
 def _verdict(candidate: Candidate, at: _At, *, hides_sacls: bool) -> _Verdict:
     made, entry = candidate.made, at.entry
     if entry is None and candidate.is_there:  # planned without a directory
-        return _Verdict(candidate, None, MODIFY, tuple(made.values))
+        return _Verdict(candidate, None, PlanAction.MODIFY, tuple(made.values))
     if entry is None:
-        return _Verdict(candidate, None, ADD)
-    if candidate.role == CONTAINER:
-        return _Verdict(_without_values(candidate), entry, EQUAL)
+        return _Verdict(candidate, None, PlanAction.ADD)
+    if candidate.role == EntryRole.CONTAINER:
+        return _Verdict(_without_values(candidate), entry, PlanAction.EQUAL)
     wanted = made.values
-    if candidate.role != OBJECT:  # a related entry has a GUID of its own
+    if candidate.role != EntryRole.OBJECT:  # a related entry has a GUID of its own
         wanted = {name: raws for name, raws in wanted.items() if name != GUID_ATTRIBUTE}
         candidate.made.values = wanted
     differs = find_differences(wanted, entry.attributes, made.ldap_class, hides_sacls=hides_sacls)
     differs += tuple(candidate.later)
     if not differs:
-        return _Verdict(candidate, entry, EQUAL)
+        return _Verdict(candidate, entry, PlanAction.EQUAL)
     # a waiting reference may be absent: an earlier migration, too, would have written it last
     harmless = [
         name for name in differs if not entry.all(name) and (candidate.merges or name in candidate.later)
     ]
     against = set(differs).difference(harmless)
-    return _Verdict(candidate, entry, MODIFY, differs, bool(against) and not candidate.overwrites)
+    return _Verdict(candidate, entry, PlanAction.MODIFY, differs, bool(against) and not candidate.overwrites)
+
+
+def _row_action(verdicts: Sequence[_Verdict], *, has_deletions: bool) -> PlanAction:
+    """Return the action by which a row counts: that of its own entry, or a change of related entries."""
+    if verdicts[0].action == PlanAction.ADD:
+        return PlanAction.ADD
+    is_equal = not has_deletions and all(verdict.action == PlanAction.EQUAL for verdict in verdicts)
+    return PlanAction.EQUAL if is_equal else PlanAction.MODIFY
 
 
 def _without_values(candidate: Candidate) -> Candidate:
@@ -445,7 +452,7 @@ def _point_settings_at(candidates: Sequence[Candidate], manager: Entry | None) -
     if raw is None or candidates[0].made.ldap_class != MANAGER_CLASS:
         return
     for candidate in candidates:
-        if candidate.role == SETTINGS:
+        if candidate.role == EntryRole.SETTINGS:
             for name in candidate.made.refers:
                 candidate.made.values[name] = (raw,)
             candidate.later = {}

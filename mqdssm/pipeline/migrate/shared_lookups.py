@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from mqdssm.pipeline.migrate.rows import sites_served
 from mqdssm.pipeline.migrate.sids import SidMap
 from mqdssm.pipeline.migrate.staging import keys_in, staged_parts, staged_rows
-from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, ROUTING_LINK, SITE
+from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, ROUTING_LINK, SITE, MqisTable
 from mqdssm.wire.sid import Sid
 
 NAMED_MAX: Final = 5
@@ -158,15 +158,9 @@ def _groups(keys: pa.Table, by: list[str]) -> Iterator[list[RowId]]:
         yield sorted(rows)
 
 
-def machines_in(folder: Path) -> dict[UUID, str]:
-    """Return GUID -> name of the computer, as it is written, of all rows of Machine with both."""
-    keys = keys_in(folder, [MACHINE], ["guid", "computer"]).to_pylist()
-    return {UUID(bytes_le=row["guid"]): row["computer"] for row in keys if row["guid"] and row["computer"]}
-
-
-def sites_in(folder: Path) -> dict[UUID, str]:
-    """Return GUID -> name of all rows of Site with both."""
-    keys = keys_in(folder, [SITE], ["guid", "computer"]).to_pylist()
+def names_in(folder: Path, table: MqisTable) -> dict[UUID, str]:
+    """Return the names of the machines or sites in the source, by GUID."""
+    keys = keys_in(folder, [table], ["guid", "computer"]).to_pylist()
     return {UUID(bytes_le=row["guid"]): row["computer"] for row in keys if row["guid"] and row["computer"]}
 
 

@@ -77,6 +77,11 @@ class StagedRow:
     cells: Mapping[str, str]
     problems: Mapping[str, str]
 
+    @property
+    def place(self) -> dict[str, Any]:
+        """Numbers and file of the row, for documents that list rows."""
+        return {"row": self.number, "file": self.file, "file_row": self.row}
+
 
 def stage(folder: Path, number: int, part: SourceFile, mapping: SourceMapping, stop: StopRequest) -> int:
     """Read one file of the source, and write its staged files.

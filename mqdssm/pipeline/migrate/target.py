@@ -1,23 +1,37 @@
-"""Target of a plan: look-ups for its objects, many at a time, and a stand-in for an empty directory."""
+"""Target of a plan: look-ups for its objects, many at a time, and a stand-in for an empty directory.
+
+Look-ups that precede the decisions about rows: in the source's keys and in the target.
+"""
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import UUID
 
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import And, Equal, LdapFilter, any_of
+from mqdssm.directory.loading.existing_entries import guid_of
 from mqdssm.directory.profiles import PROFILES
 from mqdssm.errors import ConfigError, ObjectNotFound
 from mqdssm.events.references import BATCH_TERMS, References, split_into_batches
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.migrate.shared_lookups import Computer, KnownSite
+from mqdssm.pipeline.migrate.shared_lookups import (
+    Computer,
+    KnownSite,
+    SharedLookups,
+    computers_named,
+    duplicates_in,
+    gates_in,
+    names_in,
+    served_in,
+)
+from mqdssm.pipeline.migrate.sids import SidMap
+from mqdssm.pipeline.migrate.staging import keys_in
 from mqdssm.tables import TABLES, places
+from mqdssm.tables.mqis import MACHINE, SITE
 from mqdssm.wire.sid import Sid
-
-if TYPE_CHECKING:
-    from mqdssm.directory.session import Session
 
 if TYPE_CHECKING:
     from mqdssm.directory.profile import Naming, Profile
@@ -78,9 +92,9 @@ class TargetView:
         """Return the accounts of a class with some SIDs, by SID."""
         found: dict[str, list[Entry]] = {}
         for batch in split_into_batches(dict.fromkeys(sids), BATCH_TERMS):
-            wanted = any_of(*(Equal("objectSid", bytes(Sid.parse(sid))) for sid in batch))
+            wanted = any_of(*map(_sid_filter, batch))
             for entry in self._find(ldap_class, wanted, [*attributes, "objectSid"]):
-                found.setdefault(str(Sid.from_bytes(entry.first("objectSid") or b"")), []).append(entry)
+                found.setdefault(_sid_of(entry) or "", []).append(entry)
         return found
 
     def at(self, dn: DN, attributes: Sequence[str]) -> Entry | None:
@@ -120,16 +134,38 @@ def _has_one(session: "Session", base: DN, wanted: LdapFilter) -> bool:
     return False
 
 
+def _find_accounts(
+    session: "Session", keys: Iterable[str], filter_of: Callable[[str], LdapFilter], attributes: Sequence[str]
+) -> Iterator[Entry]:
+    """Yield the entries of the domains that a filter finds for any of some keys, many keys at a time."""
+    for batch in split_into_batches(dict.fromkeys(keys), BATCH_TERMS):
+        wanted = any_of(*map(filter_of, batch))
+        for base in session.naming.bases_for(configuration=False):
+            yield from session.find(base, wanted, attributes)
+
+
+def _sid_filter(sid: str) -> LdapFilter:
+    return Equal("objectSid", bytes(Sid.parse(sid)))
+
+
+def _account_filter(name: str) -> LdapFilter:
+    return Equal("sAMAccountName", name.encode())
+
+
+def _sid_of(entry: Entry) -> str | None:
+    raw = entry.first("objectSid")
+    return None if raw is None else str(Sid.from_bytes(raw))
+
+
 def sites_there(session: "Session") -> dict[str, KnownSite]:
     """Return the sites of the target, by the key of the name."""
     base = places.sites_dn(session.naming.configuration.parent)
     found: dict[str, KnownSite] = {}
     try:
         for entry in session.find(base, session.profile.class_filter(SITE_CLASS), [GUID_ATTRIBUTE]):
-            raw = entry.first(GUID_ATTRIBUTE)
             name = entry.name.name
-            guid = UUID(bytes_le=raw) if raw is not None and len(raw) == 16 else None
-            found[session.profile.name_key(name)] = KnownSite(name, entry.dn, guid)
+            site = KnownSite(name, entry.dn, guid_of(entry.attributes))
+            found[session.profile.name_key(name)] = site
     except ObjectNotFound:
         return {}
     return found
@@ -145,14 +181,12 @@ def computers_there(session: "Session", names: Mapping[str, str]) -> dict[str, C
     account = session.profile.computer_account
     attributes = ["objectSid", "cn", *([account] if account else [])]
     found: dict[str, list[Entry]] = {}
-    for batch in split_into_batches(names, BATCH_TERMS):
-        wanted = any_of(*(session.profile.computer_filter(names[key]) for key in batch))
-        for base in session.naming.bases_for(configuration=False):
-            for entry in session.find(base, wanted, attributes):
-                for name in map(session.profile.name_key, _names_of(entry, account)):
-                    if name in names:
-                        found.setdefault(name, []).append(entry)
-                        break
+    by_name = session.profile.computer_filter
+    for entry in _find_accounts(session, names, lambda key: by_name(names[key]), attributes):
+        keys = map(session.profile.name_key, _names_of(entry, account))
+        known = next((key for key in keys if key in names), None)
+        if known is not None:
+            found.setdefault(known, []).append(entry)
     return {name: _computer(names[name], entries) for name, entries in found.items()}
 
 
@@ -167,35 +201,24 @@ def _computer(name: str, entries: Sequence[Entry]) -> Computer:
     dns = sorted({entry.dn for entry in entries})
     if len(dns) > 1:
         return Computer(name, dns[0], None, exists=True, problem=f"{len(dns)} computers are named {name}")
-    sid = entries[0].first("objectSid")
-    return Computer(name, dns[0], None if sid is None else str(Sid.from_bytes(sid)), exists=True)
+    return Computer(name, dns[0], _sid_of(entries[0]), exists=True)
 
 
 def accounts_named(session: "Session", names: Collection[str]) -> dict[str, str]:
     """Return the SIDs of accounts (users and groups), by lower-case name."""
     found: dict[str, str] = {}
-    for batch in split_into_batches(dict.fromkeys(names), BATCH_TERMS):
-        wanted = any_of(*(Equal("sAMAccountName", name.encode()) for name in batch))
-        for base in session.naming.bases_for(configuration=False):
-            for entry in session.find(base, wanted, ["sAMAccountName", "objectSid"]):
-                name, sid = entry.first("sAMAccountName"), entry.first("objectSid")
-                if name is not None and sid is not None:
-                    found[name.decode(errors="replace").lower()] = str(Sid.from_bytes(sid))
+    attributes = ["sAMAccountName", "objectSid"]
+    for entry in _find_accounts(session, names, _account_filter, attributes):
+        name, sid = entry.first("sAMAccountName"), _sid_of(entry)
+        if name is not None and sid is not None:
+            found[name.decode(errors="replace").lower()] = sid
     return found
 
 
 def sids_there(session: "Session", sids: Iterable[str]) -> frozenset[str]:
     """Return the SIDs, among some, that the target has accounts for."""
-    found = set()
-    for batch in split_into_batches(dict.fromkeys(sids), BATCH_TERMS):
-        wanted = any_of(*(Equal("objectSid", bytes(Sid.parse(sid))) for sid in batch))
-        for base in session.naming.bases_for(configuration=False):
-            found |= {
-                str(Sid.from_bytes(raw))
-                for entry in session.find(base, wanted, ["objectSid"])
-                if (raw := entry.first("objectSid")) is not None
-            }
-    return frozenset(found)
+    entries = _find_accounts(session, sids, _sid_filter, ["objectSid"])
+    return frozenset(sid for entry in entries if (sid := _sid_of(entry)) is not None)
 
 
 def domain_sid(session: "Session") -> Sid | None:
@@ -310,3 +333,69 @@ def offline_session(root: str, profile: str = DEFAULT_PROFILE) -> "Session":
     root_dse = Entry("", {name: [str(dn).encode()] for name, dn in contexts.items()})
     # all that planning asks of a session is answered above
     return cast("Session", OfflineTarget(found, found.naming(root_dse, None)))
+
+
+def resolved(session: "Session", sids: SidMap) -> SidMap:
+    """Return a map of SIDs with names of accounts replaced by their SIDs in the target.
+
+    Raises:
+        ConfigError: accounts that it does not have.
+    """
+    return sids.resolved(accounts_named(session, frozenset(sids.names.values()))) if sids.names else sids
+
+
+def gather(session: "Session", folder: Path, sids: SidMap, *, create_computers: bool) -> SharedLookups:
+    """Collect the look-ups that workers share, except for the sites.
+
+    Args:
+        session: to the target.
+        folder: of the plan, with the staged source.
+        sids: the map of SIDs, resolved.
+        create_computers: computers of machines that the target lacks will be made.
+    """
+    machines, name_key = names_in(folder, MACHINE), session.profile.name_key
+    duplicates = duplicates_in(folder, name_key, sids)
+    gone = _of_machines(folder, {number for table, number in duplicates if table == MACHINE.name})
+    return SharedLookups(
+        machines={guid: name_key(name) for guid, name in machines.items() if guid not in gone},
+        computers=_computers(session, folder, machines if create_computers else {}),
+        gates=gates_in(folder),
+        served=served_in(folder),
+        duplicates=duplicates,
+        empty=empty_classes(session),
+        sids=sids,
+    )
+
+
+def _computers(session: "Session", folder: Path, machines: dict[UUID, str]) -> dict[str, Computer]:
+    """Return the computers that exist and those that will be made, by the key of the name."""
+    computers = computers_there(session, computers_named(folder, session.profile.name_key))
+    named = {session.profile.name_key(name): name for name in machines.values()}
+    lacking = {key: name for key, name in named.items() if key not in computers}
+    if lacking:
+        sids = new_sids(session, lacking)
+        root = session.naming.root
+        for key, name in lacking.items():
+            computers[key] = Computer(name, str(places.computer_dn(root, name)), sids.get(key), exists=False)
+    return computers
+
+
+def _of_machines(folder: Path, numbers: "Collection[int]") -> set[UUID]:
+    """Return the GUIDs in some rows of Machine."""
+    keys = keys_in(folder, [MACHINE], ["guid"]).to_pylist() if numbers else []
+    return {
+        UUID(bytes_le=row["guid"]) for row in keys if row["guid"] is not None and row["number"] in numbers
+    }
+
+
+def all_sites(session: "Session", folder: Path, refused: "Collection[UUID]") -> dict[UUID, KnownSite]:
+    """Return the sites of the target and the accepted sites of the source, by GUID."""
+    there = sites_there(session)
+    sites = {site.guid: site for site in there.values() if site.guid is not None}
+    forest_root = session.naming.configuration.parent
+    for guid, name in names_in(folder, SITE).items():
+        if guid not in refused:
+            at = there.get(session.profile.name_key(name))
+            dn = str(places.site_dn(forest_root, name)) if at is None else at.dn
+            sites[guid] = KnownSite(name, dn, None if at is None else at.guid, in_source=True)
+    return sites

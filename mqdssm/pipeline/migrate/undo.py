@@ -5,19 +5,16 @@ really done; a full copy is kept in case the plan is applied again. Each record 
 row_id of its operation. Load it with ``ldapmodify -c``, which continues if an object was never made.
 """
 
-import os
-import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
 from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at
 from mqdssm.directory.requests import new_entry
-from mqdssm.events.durable_files import sync_folder
+from mqdssm.events.durable_files import replace_file
 from mqdssm.events.references import split_into_batches
 from mqdssm.model.dn import normalize
-from mqdssm.pipeline.migrate.operations import ADD, DELETE, MODIFY, PlanOperation, Values, read_operations
-from mqdssm.pipeline.migrate.plan_file import Level
+from mqdssm.pipeline.migrate.plan_file import Level, PlanAction, PlanOperation, Values, read_operations
 from mqdssm.tables import schema
 from mqdssm.tables.ldif import fold
 
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
 UNDO_NAME: Final = "undo.ldif"
 WHOLE_NAME: Final = ".apply/undo-whole.ldif"
 ROW: Final = "# row "
-MODES: Final = 0o600
 _MADE_BY_SERVERS: Final = frozenset({"objectguid", "whencreated", "whenchanged", "distinguishedname"})
 """Attributes that a domain controller refuses in an add."""
 _NEW: Final = "changetype: delete"
@@ -50,16 +46,17 @@ def write_undo(session: "Session", folder: Path, levels: Sequence[Level]) -> Non
     Raises:
         OSError: it cannot be written.
     """
+    replace_file(folder / WHOLE_NAME, (text.encode() for text in _records(session, folder, levels)))
 
-    def records(file: IO[str]) -> None:
-        for level in sorted(levels, key=lambda one: -one.number):
-            for part in level.files:
-                for batch in split_into_batches(read_operations(folder / part.path), AT_ONCE):
-                    earlier = _earlier(session, batch)
-                    for operation in batch:
-                        file.writelines(_record(session, operation, earlier.get(operation.row_id, {})))
 
-    _write(folder / WHOLE_NAME, records)
+def _records(session: "Session", folder: Path, levels: Sequence[Level]) -> Iterator[str]:
+    yield _HEAD
+    for level in sorted(levels, key=lambda one: -one.number):
+        for part in level.files:
+            for batch in split_into_batches(read_operations(folder / part.path), AT_ONCE):
+                earlier = _earlier(session, batch)
+                for operation in batch:
+                    yield from _record(session, operation, earlier.get(operation.row_id, {}))
 
 
 def begin_undo(folder: Path) -> None:
@@ -68,12 +65,8 @@ def begin_undo(folder: Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
-
-    def records(file: IO[str]) -> None:
-        with (folder / WHOLE_NAME).open(encoding="utf-8") as whole:
-            shutil.copyfileobj(whole, file)
-
-    _write(folder / UNDO_NAME, records, head="")
+    with (folder / WHOLE_NAME).open("rb") as whole:
+        replace_file(folder / UNDO_NAME, whole)
 
 
 def keep_what_was_done(
@@ -92,16 +85,17 @@ def keep_what_was_done(
     """
     count = 0
 
-    def records(file: IO[str]) -> None:
+    def records() -> Iterator[str]:
         nonlocal count
+        yield _HEAD
         for row, lines in read_undo(folder / WHOLE_NAME):
             if row not in done and not (row in partly and _NEW not in lines):
                 continue
             named = [*fold("dn", names[row]), *_without_dn(lines)] if row in names else lines
             count += 1
-            file.writelines([f"{ROW}{row}\n", *(f"{line}\n" for line in named), "\n"])
+            yield "\n".join([f"{ROW}{row}", *named, "", ""])
 
-    _write(folder / UNDO_NAME, records)
+    replace_file(folder / UNDO_NAME, (text.encode() for text in records()))
     return count
 
 
@@ -120,21 +114,9 @@ def read_undo(path: Path) -> Iterator[tuple[int, list[str]]]:
                 row = None
 
 
-def _write(path: Path, records: Callable[[IO[str]], None], head: str = _HEAD) -> None:
-    draft = path.with_name(path.name + ".new")
-    with draft.open("w", encoding="utf-8", newline="\n") as file:
-        draft.chmod(MODES)
-        file.write(head)
-        records(file)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    sync_folder(path.parent)
-
-
 def _earlier(session: "Session", batch: Sequence[PlanOperation]) -> dict[int, Values]:
     """Return the present values of references that are set last, by row_id."""
-    some = [one for one in batch if one.action == MODIFY and one.later]
+    some = [one for one in batch if one.action == PlanAction.MODIFY and one.later]
     if not some:
         return {}
     names = {name for one in some for name in one.later}
@@ -150,14 +132,14 @@ def _earlier(session: "Session", batch: Sequence[PlanOperation]) -> dict[int, Va
 def _record(session: "Session", operation: PlanOperation, earlier: Values) -> Iterator[str]:
     """Yield the lines of the record that undoes an operation."""
     lines = [f"{ROW}{operation.row_id}", *fold("dn", operation.dn)]
-    if operation.action == ADD:
+    if operation.action == PlanAction.ADD:
         lines.append(_NEW)
-    elif operation.action == MODIFY:
+    elif operation.action == PlanAction.MODIFY:
         before = {**operation.before, **earlier}
         if not before:
             return
         lines += ["changetype: modify", *_replacements(before)]
-    elif operation.action == DELETE:
+    elif operation.action == PlanAction.DELETE:
         lines += ["changetype: add", *_attributes(session, operation)]
     yield from (f"{line}\n" for line in lines)
     yield "\n"

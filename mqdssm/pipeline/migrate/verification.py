@@ -14,10 +14,11 @@ from mqdssm.events.references import References, split_into_batches
 from mqdssm.model.dn import DN, normalize
 from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.migrate.apply_journal import LATER, ApplyJournal, JournalLine
-from mqdssm.pipeline.migrate.operations import DELETE, EQUAL, OBJECT, PlanOperation, Values, read_operations
 from mqdssm.pipeline.migrate.outcome import shown
 from mqdssm.pipeline.migrate.places import MadeObject, MapRow, ReferencedPlaces
+from mqdssm.pipeline.migrate.plan_file import EntryRole, PlanAction, PlanOperation, Values, read_operations
 from mqdssm.pipeline.migrate.progress import WorkerProgress
+from mqdssm.pipeline.migrate.report import LostRow
 from mqdssm.pipeline.runner import StopRequest
 from mqdssm.tables.equality import find_differences
 from mqdssm.tables.references import references_in
@@ -27,31 +28,6 @@ if TYPE_CHECKING:
 
 TELL_EVERY: Final = 10
 """Batches after which a worker reports its progress."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lost:
-    """An object that is not in the target as it should be.
-
-    Attributes:
-        table: of the source.
-        source_row: its row there.
-        type: of the object.
-        role: role of the entry: the object itself, or a companion.
-        dn: DN that it should have.
-        reason: what is wrong.
-        differs: attribute -> wanted and found values.
-        was_equal: the plan had found it equal.
-    """
-
-    table: str
-    source_row: int
-    type: str
-    role: str
-    dn: str
-    reason: str
-    was_equal: bool = False
-    differs: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -65,7 +41,7 @@ class FileVerification:
     """
 
     equal: Counter[str] = field(default_factory=Counter)
-    lost: list[Lost] = field(default_factory=list)
+    lost: list[LostRow] = field(default_factory=list)
     guids: list[MapRow] = field(default_factory=list)
 
 
@@ -147,7 +123,7 @@ class _Expected:
 
 
 def _is_applied(operation: PlanOperation, journal: Mapping[int, JournalLine]) -> bool:
-    if operation.action == EQUAL:
+    if operation.action == PlanAction.EQUAL:
         return True
     recorded = journal.get(operation.row_id)
     return recorded is not None and recorded.is_done
@@ -155,11 +131,11 @@ def _is_applied(operation: PlanOperation, journal: Mapping[int, JournalLine]) ->
 
 def _untold(
     batch: Iterable[PlanOperation], journal: Mapping[int, JournalLine], later: Mapping[int, JournalLine]
-) -> Iterator[Lost]:
+) -> Iterator[LostRow]:
     """Yield a loss for each operation without a result in a journal: its row is counted nowhere else."""
     for one in batch:
         recorded = journal.get(one.row_id)
-        if one.action != EQUAL and recorded is None:
+        if one.action != PlanAction.EQUAL and recorded is None:
             yield _lost_as(one, one.dn, "nothing says what became of it")
         elif one.later and recorded is not None and recorded.is_done and one.row_id not in later:
             yield _lost_as(one, recorded.dn or one.dn, f"{', '.join(one.later)}: never set")
@@ -224,7 +200,7 @@ class _Context:
 
 def _verify(context: _Context, expected: Sequence[_Expected], done: FileVerification) -> None:
     session = context.session
-    context.learn([one for one in expected if one.operation.action != DELETE])
+    context.learn([one for one in expected if one.operation.action != PlanAction.DELETE])
     names = {name for one in expected for name in one.values}
     hides_sacls = session.profile.hides_sacls
     there = entries_at(session, [one.dn for one in expected], names)
@@ -237,16 +213,16 @@ def _verify(context: _Context, expected: Sequence[_Expected], done: FileVerifica
             continue
         done.equal[operation.role] += 1
         guid = None if entry is None else guid_of(entry.attributes)
-        old = operation.guid if operation.role == OBJECT else None
+        old = operation.guid if operation.role == EntryRole.OBJECT else None
         if old is not None and guid is not None and guid != old:
             done.guids.append(MapRow(operation.type, old, guid, one.dn))
 
 
-def _lost(one: _Expected, entry: Entry | None, context: _Context, *, hides_sacls: bool) -> Lost | None:
+def _lost(one: _Expected, entry: Entry | None, context: _Context, *, hides_sacls: bool) -> LostRow | None:
     """Compare an entry with what is expected; return the loss, or None if there is none."""
     operation = one.operation
     differs: dict[str, dict[str, list[str]]] = {}
-    if operation.action == DELETE:
+    if operation.action == PlanAction.DELETE:
         reason = "" if entry is None else "it was deleted, and is there"
     elif entry is None:
         reason = "it is not there, or this user may not read it"
@@ -275,14 +251,14 @@ def _lost_as(
     dn: str,
     reason: str,
     differs: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
-) -> Lost:
-    return Lost(
+) -> LostRow:
+    return LostRow(
         table=operation.table,
-        source_row=operation.source_row,
+        row=operation.source_row,
         type=operation.type,
         role=operation.role,
         dn=dn,
         reason=reason,
-        was_equal=operation.action == EQUAL,
+        was_equal=operation.action == PlanAction.EQUAL,
         differs=differs or {},
     )

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, Final, Literal, Self
 from urllib.parse import unquote
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from mqdssm.directory.secret import read_password
 from mqdssm.errors import ConfigError
 from mqdssm.model.propids import GUIDS, Variant
+from mqdssm.pipeline.documents import Document
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 
 FETCH_ROWS: Final = 5_000
@@ -25,11 +26,10 @@ _SECRET: Final = re.compile(
     re.IGNORECASE,
 )
 """Property names that suggest a secret, and URLs with user and password before the host."""
-_CONFIG: Final = ConfigDict(frozen=True, extra="forbid")
 _TEXTS: Final = frozenset({Variant.LPWSTR, Variant.LPWSTRS})
 
 
-class ColumnMapping(BaseModel):
+class ColumnMapping(Document):
     """Name and form of one column in a source.
 
     Attributes:
@@ -37,8 +37,6 @@ class ColumnMapping(BaseModel):
         code_page: of texts that the source holds as bytes, a name that Python knows, as ``cp1252``.
         guid_bytes: the order of GUIDs that it holds as 16 bytes: that of Windows, or that of their text.
     """
-
-    model_config = _CONFIG
 
     column: str = Field(min_length=1)
     code_page: str | None = None
@@ -50,7 +48,7 @@ class ColumnMapping(BaseModel):
         return None if name is None else _codec(name)
 
 
-class TableMapping(BaseModel):
+class TableMapping(Document):
     """Name and columns of one table in a source.
 
     Attributes:
@@ -63,8 +61,6 @@ class TableMapping(BaseModel):
             wrote: without a line of names and without quotes; octets are hexadecimal digits, NUL is an empty
             text.
     """
-
-    model_config = _CONFIG
 
     table: str | None = None
     columns: Mapping[str, ColumnMapping] = {}
@@ -89,7 +85,7 @@ class TableMapping(BaseModel):
         return self
 
 
-class JdbcMapping(BaseModel):
+class JdbcMapping(Document):
     """Access to a database. Holds no password, only the place where it can be read.
 
     Attributes:
@@ -101,8 +97,6 @@ class JdbcMapping(BaseModel):
         fetch_rows: rows fetched at a time.
         properties: further options of the driver.
     """
-
-    model_config = _CONFIG
 
     driver: str | None = None
     jars: tuple[Path, ...] = ()
@@ -137,7 +131,7 @@ class JdbcMapping(BaseModel):
         return read_password(self.password_file)
 
 
-class SourceMapping(BaseModel):
+class SourceMapping(Document):
     """A whole mapping file.
 
     Attributes:
@@ -146,8 +140,6 @@ class SourceMapping(BaseModel):
         jdbc: how to reach a database.
         tables: name of MQIS -> how the source holds it.
     """
-
-    model_config = _CONFIG
 
     encoding: str = "utf-8"
     jdbc: JdbcMapping = JdbcMapping()

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from mqdssm.pipeline.validate.rules.graphs import components
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -53,7 +55,7 @@ def placed(widths: Sequence[float], edges: Iterable[tuple[int, int]]) -> Placeme
         near[one].add(other)
         near[other].add(one)
     boxes = []
-    for part in parts(near):
+    for part in components(dict(enumerate(near))):
         room = np.array([widths[node] + GAP for node in part])
         points = _apart(_laid_out(part, near), room)
         low = (points - np.stack([room / 2, np.full(len(part), HEIGHT / 2)], axis=1)).min(axis=0)
@@ -61,25 +63,6 @@ def placed(widths: Sequence[float], edges: Iterable[tuple[int, int]]) -> Placeme
         size = (points + np.stack([room / 2, np.full(len(part), HEIGHT / 2)], axis=1)).max(axis=0)
         boxes.append((part, points, float(size[0]), float(size[1])))
     return _shelved(boxes, len(widths))
-
-
-def parts(near: Sequence[set[int]]) -> list[list[int]]:
-    """Return the connected parts of a graph, the largest first, each in the order of its nodes."""
-    seen: set[int] = set()
-    found: list[list[int]] = []
-    for start in range(len(near)):
-        if start in seen:
-            continue
-        seen.add(start)
-        part, waiting = [], [start]
-        while waiting:
-            node = waiting.pop()
-            part.append(node)
-            fresh = near[node] - seen
-            seen |= fresh
-            waiting += fresh
-        found.append(sorted(part))
-    return sorted(found, key=lambda part: (-len(part), part))
 
 
 def _laid_out(part: Sequence[int], near: Sequence[set[int]]) -> "Points":

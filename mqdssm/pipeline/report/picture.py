@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mqdssm.pipeline.report.layout import HEIGHT, placed
-from mqdssm.pipeline.report.tally import Counts, worst
-from mqdssm.pipeline.report.topology import LinkEdge, SiteNode, Topology
+from mqdssm.pipeline.report.topology import Counts, LinkEdge, SiteNode, Topology, worst
 from mqdssm.pipeline.validate.rules.rule import SEVERITIES
 
 SITES_MAX: Final = 250

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mqdssm.pipeline.report.charts import chart
-from mqdssm.pipeline.report.development import development_of
+from mqdssm.pipeline.report.charts import chart, development_of
 from mqdssm.pipeline.report.page import check_page, dn, shown, write_page
 from mqdssm.pipeline.report.picture import picture_of, words
-from mqdssm.pipeline.report.tally import Counts, FindingTally, added, tally, worst
-from mqdssm.pipeline.report.topology import Topology, topology_of
+from mqdssm.pipeline.report.topology import Counts, FindingTally, Topology, added, tally, topology_of, worst
 from mqdssm.pipeline.validate.rules.rule import SEVERITIES, Finding, Severity
 
 if TYPE_CHECKING:

@@ -12,14 +12,13 @@ from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.frames import columns
-from mqdssm.pipeline.manifest import ExportedFile, Manifest, sha256
+from mqdssm.pipeline.manifest import ExportedFile, Manifest
 from mqdssm.pipeline.runner import Runner
 from mqdssm.pipeline.shared_folder import scratch
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 from mqdssm.pipeline.validate.datasets import Dataset, dataset
 from mqdssm.pipeline.validate.rules.attributes import SCHEMA_DRIFT
-from mqdssm.pipeline.validate.rules.rule import Finding
-from mqdssm.pipeline.validate.rules.vocabulary import DIRECTORY, FRAMES
+from mqdssm.pipeline.validate.rules.rule import DIRECTORY, FRAMES, Finding
 from mqdssm.tables.places import enterprise_dn
 
 if TYPE_CHECKING:
@@ -105,20 +104,10 @@ def check(folder: Path, files: Sequence[ExportedFile]) -> None:
     Raises:
         ConfigError: a file is missing or differs.
     """
-
-    def compare(file: ExportedFile) -> None:
-        path = folder / file.path
-        try:
-            digest = sha256(path)
-        except OSError as error:
-            raise ConfigError(f"{path} of the export cannot be read: {error.strerror}") from error
-        if digest != file.sha256:
-            raise ConfigError(f"{path} is not what was exported (its SHA-256 differs); export again")
-
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        for _ in pool.map(compare, files):
+        for _ in pool.map(lambda file: file.check(folder), files):
             pass
 
 
@@ -164,16 +153,7 @@ def schema_drift(session: "Session") -> Iterator[Finding]:
     place = subschema_dn(session)
     for difference in differences_of(session):
         if difference.serious:
-            yield Finding(
-                rule=SCHEMA_DRIFT.id,
-                severity=SCHEMA_DRIFT.severity,
-                type=DIRECTORY,
-                dn=place,
-                guid=None,
-                attribute=SCHEMA_DRIFT.attribute,
-                message=str(difference),
-                section=SCHEMA_DRIFT.section,
-            )
+            yield SCHEMA_DRIFT.finding(DIRECTORY, str(difference), dn=place)
 
 
 @contextlib.contextmanager

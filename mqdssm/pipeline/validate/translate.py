@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqdssm.pipeline.frames import arrow_functions as functions
-from mqdssm.pipeline.validate.rules.expressions import NOT_SET, SHOWN_CHARS_MAX, template
-from mqdssm.pipeline.validate.rules.trees import Tree, parsed
+from mqdssm.pipeline.validate.rules.trees import NOT_SET, SHOWN_CHARS_MAX, Tree, parsed, template
 
 Columns = Mapping[str, "pa.Array | pa.Scalar"]
 """Columns of a batch by name."""

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from mqdssm.pipeline.runner import Job, StopRequest
 from mqdssm.pipeline.validate.datasets import Dataset, Piece, merged, read, values_of
-from mqdssm.pipeline.validate.duplicate_values import repeated
 from mqdssm.pipeline.validate.finding_files import write_parts
 from mqdssm.pipeline.validate.rules.rule import (
     Judged,
@@ -28,7 +27,7 @@ from mqdssm.pipeline.validate.rules.rule import (
     Unequal,
     Wrong,
 )
-from mqdssm.pipeline.validate.scan import ObjectBatch, Test, columns_of, tests_of
+from mqdssm.pipeline.validate.scan import ObjectBatch, Test, columns_of, repeated, tests_of
 from mqdssm.pipeline.validate.translate import Untranslatable, condition, message, translate
 
 BATCH_ROWS: Final = 16_384  # more rows need more memory and gain nothing

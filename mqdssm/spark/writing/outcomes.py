@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import AwareDatetime, BaseModel, ConfigDict
+from pydantic import AwareDatetime
 
-from mqdssm.directory.loading.items import DONE
-from mqdssm.pipeline.documents import write_document
+from mqdssm.directory.loading.items import DONE, Effect, Outcome
+from mqdssm.pipeline.documents import Document, write_document
 from mqdssm.pipeline.manifest import MANIFEST_NAME, ExportedFile, sha256
 
 OUTCOMES: Final = "outcome"
@@ -85,19 +85,50 @@ class EffectTally:
         self.problems += other.problems[: PROBLEMS_MAX - len(self.problems)]
 
 
+@dataclass(frozen=True, slots=True)
+class SettledRow:
+    """Outcome of a row.
+
+    Attributes:
+        row: number of the row.
+        effect: effect of the row.
+        dn: DN of its object, if it has one.
+        guid: GUID of its object.
+        text: reason, for people.
+        attributes: the wrong or different attributes.
+        code: result code of the server, if it refused the change.
+    """
+
+    row: int
+    effect: str
+    dn: str = ""
+    guid: str | None = None
+    text: str = ""
+    attributes: tuple[str, ...] = ()
+    code: int | None = None
+
+    @classmethod
+    def of(cls, outcome: Outcome, row: int, guid: str | None = None) -> Self:
+        """Return the outcome of a change, with the number of its row and the GUID in it."""
+        attributes = tuple(outcome.attributes)
+        return cls(row, outcome.effect, outcome.dn, guid, outcome.text, attributes, outcome.code)
+
+
 class Outcomes:
     """Collector of the outcomes of one attempt of a task; without a folder it only counts.
 
     Args:
         folder: of this write within the journal; None: there is no journal.
         partition: number of the task.
+        skips_conflicts: conflicts count as skipped.
 
     Attributes:
         tally: counts of the outcomes so far.
     """
 
-    def __init__(self, folder: Path | None, partition: int) -> None:
+    def __init__(self, folder: Path | None, partition: int, *, skips_conflicts: bool = False) -> None:
         self._folder = folder
+        self._skips_conflicts = skips_conflicts
         self._partition = partition
         self._attempt = uuid4().hex[:12]
         self._rows: list[dict[str, Any]] = []
@@ -110,30 +141,22 @@ class Outcomes:
         """True if rows can be deferred until the end of all tasks."""
         return self._folder is not None
 
-    def add(
-        self,
-        row: int,
-        effect: str,
-        *,
-        dn: str = "",
-        guid: str | None = None,
-        code: int | None = None,
-        text: str = "",
-        attributes: Sequence[str] = (),
-    ) -> None:
+    def add(self, outcome: SettledRow) -> None:
         """Record the outcome of a row."""
-        self.tally.add(effect, dn, text)
+        is_skipped = outcome.effect == Effect.CONFLICT and self._skips_conflicts
+        effect = SKIPPED if is_skipped else str(outcome.effect)
+        self.tally.add(effect, outcome.dn, outcome.text)
         if self._folder is not None:
             self._rows.append(
                 {
                     "partition": self._partition,
-                    "row": row,
-                    "guid": guid,
-                    "dn": dn,
+                    "row": outcome.row,
+                    "guid": outcome.guid,
+                    "dn": outcome.dn,
                     "effect": effect,
-                    "code": code,
-                    "text": text,
-                    "attributes": list(attributes),
+                    "code": outcome.code,
+                    "text": outcome.text,
+                    "attributes": list(outcome.attributes),
                 }
             )
             if len(self._rows) >= FILE_ROWS:
@@ -207,7 +230,7 @@ class Outcomes:
             self.close(failed=True)
 
 
-class WriteManifest(BaseModel):
+class WriteManifest(Document):
     """``manifest.json`` of one write: the files of its folder with the outcomes of rows.
 
     Attributes:
@@ -221,8 +244,6 @@ class WriteManifest(BaseModel):
         counts: effect -> rows.
         files: files with the outcomes.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     object: str
     url: str

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
-from mqdssm.directory.loading.items import Action, Effect, Item
+from mqdssm.directory.loading.items import Action, Effect, Item, Values
 from mqdssm.directory.requests import new_entry
 from mqdssm.errors import MqdssmError, ObjectNotFound
 from mqdssm.events.entry_builder import EntryTarget
@@ -24,7 +24,8 @@ from mqdssm.pipeline.frames.columns import ATTRIBUTES, DN_COLUMN, OBJECT_CLASS, 
 from mqdssm.pipeline.migrate.candidates import MANAGER_CLASS, Candidate, Candidates, reason_of
 from mqdssm.pipeline.migrate.shared_lookups import Computer, SharedLookups
 from mqdssm.pipeline.migrate.target import TargetView, computers_there, sites_there
-from mqdssm.spark.writing.options import OnConflict
+from mqdssm.spark.options import OnConflict
+from mqdssm.spark.writing.outcomes import SettledRow
 from mqdssm.tables import TABLES
 from mqdssm.tables.equality import find_differences
 from mqdssm.tables.references import REFERENCES
@@ -34,27 +35,6 @@ if TYPE_CHECKING:
     from mqdssm.directory.session import Session
 
 DESCRIPTOR: Final = "nTSecurityDescriptor"
-
-
-@dataclass(frozen=True, slots=True)
-class SettledRow:
-    """A row without a change, because it is invalid or already stored.
-
-    Attributes:
-        row: its number.
-        effect: its outcome.
-        dn: of its object, if it has one.
-        guid: of its object.
-        text: why.
-        attributes: the wrong or different attributes.
-    """
-
-    row: int
-    effect: str
-    dn: str = ""
-    guid: str | None = None
-    text: str = ""
-    attributes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,14 +199,7 @@ class ChangeMaker:
         if own.is_there:
             return self._changed(number, own, values, there, guid)
         attributes = new_entry((own.made.ldap_class,), values)
-        item = Item(
-            row=number,
-            action=Action.ADD,
-            dn=str(own.made.dn),
-            attributes=attributes,
-            ldap_class=own.made.ldap_class,
-        )
-        return RowChange(item, guid, beside, references)
+        return RowChange(_item(number, Action.ADD, own, attributes), guid, beside, references)
 
     def _changed(
         self,
@@ -249,35 +222,36 @@ class ChangeMaker:
         if against and not self._update:
             text = f"it exists and differs in {', '.join(against)}"
             return SettledRow(number, Effect.CONFLICT, dn, guid, text, against)
-        item = Item(
-            row=number,
-            action=Action.MODIFY,
-            dn=dn,
-            attributes={name: kept[name] for name in differs},
+        item = _item(
+            number,
+            Action.MODIFY,
+            own,
+            {name: kept[name] for name in differs},
             before={name: tuple(there.all(name)) for name in differs},
-            ldap_class=own.made.ldap_class,
         )
         return RowChange(item, guid)
 
 
-def _beside(number: int, one: Candidate) -> Item:
-    """Make the change of an object beside the entry; existing containers may have any form."""
-    made = one.made
-    if one.is_there:
-        return Item(
-            row=number,
-            action=Action.MODIFY,
-            dn=str(made.dn),
-            attributes=made.values,
-            ldap_class=made.ldap_class,
-        )
+def _item(
+    number: int, action: Action, candidate: Candidate, attributes: Values, *, before: Values | None = None
+) -> Item:
+    """Return a change of the entry of a candidate."""
+    made = candidate.made
     return Item(
         row=number,
-        action=Action.ADD,
+        action=action,
         dn=str(made.dn),
-        attributes=made.attributes(),
+        attributes=attributes,
+        before=before,
         ldap_class=made.ldap_class,
     )
+
+
+def _beside(number: int, one: Candidate) -> Item:
+    """Make the change of an object beside the entry; existing containers may have any form."""
+    if one.is_there:
+        return _item(number, Action.MODIFY, one, one.made.values)
+    return _item(number, Action.ADD, one, one.made.attributes())
 
 
 def _computer_name(element: DirectoryObject) -> str:

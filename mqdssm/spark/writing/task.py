@@ -2,19 +2,39 @@
 
 Spark may run a task again, or twice at a time. That does no harm: an equal object that exists counts as
 created.
+
+End of a write after all tasks: deferred rows are written, then the manifest.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 import pyarrow as pa
 
-from mqdssm.directory.loading.items import Effect, LoadOptions, Outcome
-from mqdssm.spark.writing.options import WriteOptions
-from mqdssm.spark.writing.outcomes import NOT_TRIED, SKIPPED, EffectTally, Outcomes
-from mqdssm.spark.writing.rows import ChangeMaker, RowChange, SettledRow
+from mqdssm.directory.loading.existing_entries import guid_of
+from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions, Outcome
+from mqdssm.errors import MqdssmError
+from mqdssm.model.dn import DN
+from mqdssm.pipeline.manifest import utc_seconds
+from mqdssm.pipeline.migrate.target import TargetView
+from mqdssm.spark.options import WriteOptions
+from mqdssm.spark.writing.outcomes import (
+    NOT_TRIED,
+    OUTCOMES,
+    WAITING,
+    EffectTally,
+    Outcomes,
+    SettledRow,
+    WriteManifest,
+    listed,
+    waiting_rows,
+)
+from mqdssm.spark.writing.rows import ChangeMaker, RowChange
+from mqdssm.tables.references import REFERENCES
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
@@ -52,7 +72,7 @@ def write(
         DirectoryError: a look-up failed.
         OSError: the journal cannot be written.
     """
-    outcomes = Outcomes(folder, partition)
+    outcomes = Outcomes(folder, partition, skips_conflicts=options.on_conflict == "skip")
     try:
         with options.access.connect(read_only=False) as directory:
             work = _Work(directory.session, options, outcomes)
@@ -93,14 +113,14 @@ class _Work:
             if isinstance(made, RowChange):
                 wanted[made.item.row] = made
             else:
-                self._refused(made)
+                self._outcomes.add(made)
         self._load(wanted)
 
     def leave(self, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
         """Record rows as not tried: too many have failed, and Spark would run the task again in vain."""
         for number, row in rows:
-            guid = row.get("Identifier")
-            self._outcomes.add(number, NOT_TRIED, guid=guid, text="too many rows failed (option maxerrors)")
+            text = "too many rows failed (option maxerrors)"
+            self._outcomes.add(SettledRow(number, NOT_TRIED, guid=row.get("Identifier"), text=text))
 
     def try_again(self) -> None:
         """Write entries whose parents came after them, repeatedly while there is progress."""
@@ -119,7 +139,7 @@ class _Work:
             self._outcomes.wait(item.row, dn=item.dn, ldap_class="", attributes=item.attributes)
             return
         text = "its parent is not there; with option journal it is tried again when all tasks are done"
-        self._outcomes.add(item.row, Effect.MISSING_PARENT, dn=item.dn, guid=one.guid, text=text)
+        self._outcomes.add(SettledRow(item.row, Effect.MISSING_PARENT, item.dn, one.guid, text))
 
     def _load(self, wanted: Mapping[int, RowChange]) -> None:
         if not wanted:
@@ -148,9 +168,8 @@ class _Work:
         for one, outcome in done:
             problem = problems.get(outcome.row)
             if problem is not None:
-                self._outcomes.add(
-                    outcome.row, Effect.REJECTED, dn=outcome.dn, guid=one.guid, text=f"beside it {problem}"
-                )
+                text = f"beside it {problem}"
+                self._outcomes.add(SettledRow(outcome.row, Effect.REJECTED, outcome.dn, one.guid, text))
                 continue
             self._note(one, outcome)
             if one.references:
@@ -164,33 +183,160 @@ class _Work:
             )
             return
         named = ", ".join(guid for guids in one.references.values() for guid in guids)
-        self._outcomes.add(
-            outcome.row,
-            Effect.REJECTED,
-            dn=outcome.dn,
-            guid=one.guid,
-            text=f"it refers to what is not there ({named}): write again, or give the option journal",
-        )
+        text = f"it refers to what is not there ({named}): write again, or give the option journal"
+        self._outcomes.add(SettledRow(outcome.row, Effect.REJECTED, outcome.dn, one.guid, text))
 
     def _note(self, one: RowChange, outcome: Outcome) -> None:
-        self._add(
-            SettledRow(
-                outcome.row, outcome.effect, outcome.dn, one.guid, outcome.text, tuple(outcome.attributes)
-            ),
-            outcome.code,
+        self._outcomes.add(SettledRow.of(outcome, outcome.row, one.guid))
+
+
+COMMIT_PARTITION: Final = 99_999
+"""Number of the partition in the name of the file with the outcomes of deferred rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One write, determined before it begins and equal in all processes.
+
+    Attributes:
+        options: options of the write.
+        folder: of this write within the journal; None: there is no journal.
+        started: when it began.
+    """
+
+    options: WriteOptions
+    folder: Path | None
+    started: datetime
+
+    def commit(self, written: Sequence[WrittenRows]) -> None:
+        """Finish a write after all tasks have ended.
+
+        Raises:
+            MqdssmError: more rows failed than option maxerrors allows.
+            DirectoryError: the deferred rows could not be written.
+        """
+        tally = EffectTally()
+        for one in written:
+            tally.merge(one.tally)
+        names = [name for one in written for name in one.files]
+        waiting = [name for name in names if name.startswith(f"{WAITING}/")]
+        files = [name for name in names if name.startswith(f"{OUTCOMES}/")]
+        if waiting and self.folder is not None:
+            skips_conflicts = self.options.on_conflict == "skip"
+            outcomes = Outcomes(self.folder, COMMIT_PARTITION, skips_conflicts=skips_conflicts)
+            try:
+                with self.options.access.connect(read_only=False) as directory:
+                    _AtLast(directory.session, self.options, outcomes).write(self.folder, waiting)
+            finally:
+                files += outcomes.close()
+            tally.merge(outcomes.tally)
+            for name in waiting:
+                (self.folder / name).unlink(missing_ok=True)
+        self._tell(tally, files, complete=True)
+        if tally.errors > (self.options.max_errors or 0):
+            raise MqdssmError(self._words(tally))
+
+    def abort(self, written: Sequence[WrittenRows | None]) -> None:
+        """Finish a write after a task has failed: rows that others wrote stay, and are listed."""
+        tally = EffectTally()
+        names = []
+        for one in written:
+            if one is not None:
+                tally.merge(one.tally)
+                names += [name for name in one.files if name.startswith(f"{OUTCOMES}/")]
+        self._tell(tally, names, complete=False)
+
+    def _tell(self, tally: EffectTally, names: Sequence[str], *, complete: bool) -> None:
+        if self.folder is None:
+            return
+        WriteManifest(
+            object=self.options.object,
+            url=" ".join(self.options.access.urls),
+            on_conflict=self.options.on_conflict,
+            complete=complete,
+            started=utc_seconds(self.started),
+            ended=utc_seconds(datetime.now(UTC)),
+            counts=dict(sorted(tally.counts.items())),
+            files=listed(self.folder, names),
+        ).write(self.folder)
+
+    def _words(self, tally: EffectTally) -> str:
+        total = tally.counts.total()
+        where = (
+            f"{self.folder} tells of each row" if self.folder is not None else "option journal tells of all"
+        )
+        return (
+            f"{tally.errors} of {total} rows were not written, the others are: {'; '.join(tally.problems)}; "
+            f"{where}"
         )
 
-    def _refused(self, made: SettledRow) -> None:
-        self._add(made, None)
 
-    def _add(self, one: SettledRow, code: int | None) -> None:
-        skip = one.effect == Effect.CONFLICT and self._options.on_conflict == "skip"
-        self._outcomes.add(
-            one.row,
-            SKIPPED if skip else str(one.effect),
-            dn=one.dn,
-            guid=one.guid,
-            code=code,
-            text=one.text,
-            attributes=one.attributes,
-        )
+class _AtLast:
+    """Writer of deferred rows."""
+
+    def __init__(self, session: "Session", options: WriteOptions, outcomes: Outcomes) -> None:
+        self._session = session
+        self._options = options
+        self._outcomes = outcomes
+        self._view = TargetView(session)
+
+    def write(self, folder: Path, names: Sequence[str]) -> None:
+        """Write deferred entries, parents before children, then deferred references."""
+        rows = list(waiting_rows(folder, names))
+        self._entries([row for row in rows if not row["references"]])
+        self._refer([row for row in rows if row["references"]])
+
+    def _entries(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        ordered = sorted(rows, key=lambda row: len(DN.parse(row["dn"])))
+        items = [
+            Item(
+                row=number,
+                action=Action.ADD,
+                dn=row["dn"],
+                attributes={name: tuple(raws) for name, raws in row["attributes"]},
+            )
+            for number, row in enumerate(ordered)
+        ]
+        load = LoadOptions(update=self._options.on_conflict == "update", max_rate=self._options.max_rate)
+        for outcome in self._session.loader.load(items, load):
+            self._outcomes.add(SettledRow.of(outcome, ordered[outcome.row]["row"]))
+
+    def _refer(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        items = []
+        for number, row in enumerate(rows):
+            values, lost = self._resolved(row)
+            if lost:
+                text = f"it is there, but what it refers to is not: {', '.join(lost)}"
+                rejected = SettledRow(row["row"], Effect.REJECTED, row["dn"], row["guid"], text)
+                self._outcomes.add(rejected)
+            if values:
+                items.append(
+                    Item(
+                        row=number,
+                        action=Action.MODIFY,
+                        dn=row["dn"],
+                        attributes=values,
+                        ldap_class=row["class"],
+                    )
+                )
+        for outcome in self._session.loader.load(items, LoadOptions(max_rate=self._options.max_rate)):
+            if not outcome.is_done:
+                row = rows[outcome.row]
+                text = f"its references could not be set: {outcome.text}"
+                settled = SettledRow.of(outcome, row["row"], row["guid"])
+                self._outcomes.add(replace(settled, effect=Effect.REJECTED, text=text))
+
+    def _resolved(self, row: Mapping[str, Any]) -> tuple[dict[str, tuple[bytes, ...]], list[str]]:
+        """Return the references of an object in stored form, and the GUIDs that do not exist."""
+        known = REFERENCES[row["class"]]
+        values: dict[str, tuple[bytes, ...]] = {}
+        lost: list[str] = []
+        for name, texts in row["references"]:
+            guids = [UUID(text) for text in texts]
+            there = self._view.by_guid(guids, known[name].ldap_class, ())
+            lost += [str(guid) for guid in guids if guid not in there]
+            entries = [there[guid][0] for guid in guids if guid in there]
+            own = ((entry.dn, guid_of(entry.attributes)) for entry in entries)
+            if found := tuple(known[name].stored(dn, guid) for dn, guid in own if guid is not None):
+                values[name] = found
+        return values, lost

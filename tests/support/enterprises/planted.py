@@ -12,7 +12,7 @@ import mqdssm
 from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
-from mqdssm.pipeline.validate.rules.vocabulary import ALL
+from mqdssm.pipeline.validate.rules.rule import ALL
 from mqdssm.samples.entries import BASE_TREE, OBJECTS
 from mqdssm.samples.faults import Truth, compared, read_truth
 from mqdssm.samples.forms import LoadingMode, SampleForm

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 
 from mqdssm.pipeline.validate.datasets import Dataset
 from mqdssm.pipeline.validate.findings import Findings, RuleResult, Skipped, ValidationSummary
-from mqdssm.pipeline.validate.rules import RULES, Finding
+from mqdssm.pipeline.validate.rules import RULES
+from mqdssm.pipeline.validate.rules.rule import Finding
 from mqdssm.pipeline.validate.scan import SCHEMA
 from mqdssm.wire.acl import allow
 from mqdssm.wire.masks import QueueAccess

@@ -16,8 +16,8 @@ from cryptography.x509.oid import NameOID
 from mqdssm.model.queuenames import rdn_of
 from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.validate.datasets import dataset
-from mqdssm.pipeline.validate.rules import RULES, GraphRule, Repeated, Rule
-from mqdssm.pipeline.validate.rules.vocabulary import FRAMES
+from mqdssm.pipeline.validate.rules import RULES
+from mqdssm.pipeline.validate.rules.rule import FRAMES, GraphRule, Repeated, Rule
 from mqdssm.pipeline.validate.run import choose, draw
 from mqdssm.pipeline.validate.sources import ValidationSource
 from mqdssm.pipeline.validate.worker import ValidationPlan, can, here

@@ -12,10 +12,9 @@ from mqdssm.directory.session import Session
 from mqdssm.model.dn import normalize
 from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.local import LocalRunner
-from mqdssm.pipeline.migrate.applying import Applying, ApplyOptions, ApplyRequest, check_target, refuse
-from mqdssm.pipeline.migrate.operations import PlanOperation
+from mqdssm.pipeline.migrate.applying import Applying, ApplyOptions, check_target, refuse
 from mqdssm.pipeline.migrate.plan_check import check_files, check_operations
-from mqdssm.pipeline.migrate.plan_file import MigrationPlan
+from mqdssm.pipeline.migrate.plan_file import MigrationPlan, PlanOperation
 from mqdssm.pipeline.migrate.report import MigrationReport
 from mqdssm.pipeline.runner import Calls, Job, StopRequest
 from mqdssm.samples import elements
@@ -72,7 +71,7 @@ def apply_here(
     access = access or access_for(server, folder)
     with access.connect(read_only=False) as directory:
         check_target(plan, directory.session)
-        return Applying(ApplyRequest(plan, chosen, access, folder), directory.session, Doing(do), watch).run()
+        return Applying(plan, chosen, access, folder, directory.session, Doing(do), watch).run()
 
 
 def operations_in(folder: Path) -> list[PlanOperation]:

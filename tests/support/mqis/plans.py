@@ -3,16 +3,15 @@
 import json
 from collections.abc import Iterable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import mqdssm
 from mqdssm.pipeline.local import LocalRunner
-from mqdssm.pipeline.migrate.collect_keys import resolved
-from mqdssm.pipeline.migrate.jobs import Jobs
-from mqdssm.pipeline.migrate.operations import ADD, DELETE, PlanOperation, read_operations
-from mqdssm.pipeline.migrate.plan_file import MigrationPlan
+from mqdssm.pipeline.migrate.plan_file import MigrationPlan, PlanAction, PlanOperation, read_operations
 from mqdssm.pipeline.migrate.planning import MigrationSource, Planning, PlanRequest, prepared
+from mqdssm.pipeline.migrate.target import resolved
 from mqdssm.testing.openldap import OpenLdapServer
 from support.spark.exports import access_to
 
@@ -24,15 +23,14 @@ def plan_here(
     wanted = MigrationSource.of(PlanRequest(source=str(source), **asked))
     with mqdssm.connect(server.url, **access_to(server)) as directory:
         session = directory.session
-        jobs = Jobs(runner or LocalRunner(1), lambda: nullcontext(session))
-        planning = Planning(wanted, prepared(to), session, jobs)
+        enter = partial(nullcontext, session)
+        planning = Planning(wanted, prepared(to), session, runner or LocalRunner(1), enter)
         return planning.run(resolved(session, wanted.sids))
 
 
 def operations_of(plan: MigrationPlan, folder: Path) -> list[PlanOperation]:
     """All operations, in the order in which they are applied."""
-    files = [file for level in plan.levels for file in level.files]
-    return [operation for file in files for operation in read_operations(folder / file.path)]
+    return [operation for file in plan.changes for operation in read_operations(folder / file.path)]
 
 
 def carry_out(server: OpenLdapServer, plan: MigrationPlan, folder: Path) -> None:
@@ -43,9 +41,9 @@ def carry_out(server: OpenLdapServer, plan: MigrationPlan, folder: Path) -> None
     with mqdssm.connect(server.url, **access_to(server)) as directory:
         session = directory.session
         for one in operations:
-            if one.action == ADD:
+            if one.action == PlanAction.ADD:
                 session.add(one.dn, {"objectClass": (one.ldap_class.encode(),), **one.values})
-            elif one.action == DELETE:
+            elif one.action == PlanAction.DELETE:
                 session.delete(one.dn)
             else:
                 session.modify(one.dn, one.values)

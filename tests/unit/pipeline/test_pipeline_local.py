@@ -14,9 +14,14 @@ from support.project.source_tree import ROOT
 from support.spark.runner_work import MINUTE_S, TestWork, are_gone, begun_pids, job
 
 from mqdssm.errors import ConfigError, DecodeError, GenericDirectoryError
-from mqdssm.pipeline.interrupts import SIGNALS
-from mqdssm.pipeline.local import WORKER_BYTES, LocalRunner, default_workers
-from mqdssm.pipeline.processes import WorkerDiedError, WorkerProcess
+from mqdssm.pipeline.local import (
+    SIGNALS,
+    WORKER_BYTES,
+    LocalRunner,
+    WorkerDiedError,
+    WorkerProcess,
+    default_workers,
+)
 from mqdssm.pipeline.runner import ATTEMPTS, Stopped, StopRequest, WorkerFailed
 from mqdssm.pipeline.worker import GRACE_S
 
@@ -137,10 +142,10 @@ def test_a_piece_that_does_not_stop_is_killed(work) -> None:
 SCRIPT = """
 import sys
 from pathlib import Path
-from mqdssm.pipeline import interrupts
+from mqdssm.pipeline import local
 from mqdssm.pipeline.local import LocalRunner
 from support.spark.runner_work import TestWork, job
-interrupts.GRACE_S = float(sys.argv[4])
+local.GRACE_S = float(sys.argv[4])
 with (Path(sys.argv[1]) / "script").open("a") as file:
     file.write("run\\n")
 try:

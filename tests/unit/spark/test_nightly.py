@@ -17,7 +17,7 @@ from mqdssm.pipeline.validate.nightly.assessment import (
     Thresholds,
     read_thresholds,
 )
-from mqdssm.pipeline.validate.nightly.baseline import Baseline, difference
+from mqdssm.pipeline.validate.nightly.baseline import Baseline, difference, key_of
 from mqdssm.pipeline.validate.nightly.history import (
     LAST_NAME,
     RUNS_NAME,
@@ -25,9 +25,9 @@ from mqdssm.pipeline.validate.nightly.history import (
     HistoryLine,
     count_findings,
     line_of,
+    metrics_of,
+    write_metrics,
 )
-from mqdssm.pipeline.validate.nightly.identity import key_of
-from mqdssm.pipeline.validate.nightly.metrics import metrics_of, write_metrics
 from mqdssm.pipeline.validate.nightly.suppressions import EXPIRED_RULE, expiry_rule, read_suppressions
 from mqdssm.pipeline.validate.rules.rule import Finding
 

@@ -6,7 +6,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mqdssm.pipeline.migrate.applied_rows import left_out, rejects
+from mqdssm.pipeline.migrate.report import left_out, rejects
 
 GUIDS = tuple(str(UUID(int=number)) for number in (1, 2))
 

@@ -12,7 +12,7 @@ from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.failures import SparkFailed
 from mqdssm.pipeline.migrate.apply_journal import LATER, ApplyJournal, JournalLine
-from mqdssm.pipeline.migrate.apply_work import ErrorCount, FileDone, RefusedOperation, disk_errors_told
+from mqdssm.pipeline.migrate.apply_work import ErrorCount, FileDone, disk_errors_told
 from mqdssm.pipeline.migrate.applying import ApplyOptions
 from mqdssm.pipeline.migrate.places import (
     MapRow,
@@ -23,7 +23,7 @@ from mqdssm.pipeline.migrate.places import (
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan, PlanOptions, PlanTarget, TableCounts
 from mqdssm.pipeline.migrate.report import LostRow, MigrationReport, TargetRefusal, tables_of
 from mqdssm.pipeline.migrate.undo import WHOLE_NAME, begin_undo, keep_what_was_done
-from mqdssm.pipeline.migrate.verification import FileVerification, Lost
+from mqdssm.pipeline.migrate.verification import FileVerification
 from mqdssm.tables import compute, places
 
 ROOT = DN.parse("DC=example,DC=com")
@@ -109,7 +109,7 @@ def test_links_are_named_by_the_guids_that_sites_have_now():
 
 def test_a_guid_map_is_read_back(tmp_path):
     rows = [MapRow("queue", SITE, MANAGER, 'CN=a\\, "b",DC=x'), MapRow("site", MANAGER, SITE, "CN=ä")]
-    assert write_guid_map(tmp_path, rows) == 2
+    write_guid_map(tmp_path, rows)
     assert read_guid_map(tmp_path / "guid-map.csv") == rows
 
 
@@ -174,15 +174,16 @@ def plan_of(**tables: TableCounts) -> MigrationPlan:
     )
 
 
-def refused(row: int, role: str = "object") -> RefusedOperation:
-    what = recorded(row, Effect.REJECTED, code=50, text="no", attributes=("a",))
-    return RefusedOperation(table="Queue", source_row=row, type="queue", role=role, dn="CN=q", recorded=what)
+def refused(row: int, role: str = "object") -> TargetRefusal:
+    return TargetRefusal(
+        table="Queue", row=row, type="queue", role=role, dn="CN=q", attributes=("a",), code=50, reason="no"
+    )
 
 
-def lost(row: int, *, was_equal: bool = False) -> Lost:
-    return Lost(
+def lost(row: int, *, was_equal: bool = False) -> LostRow:
+    return LostRow(
         table="Queue",
-        source_row=row,
+        row=row,
         type="queue",
         role="object",
         dn="CN=q",
@@ -235,7 +236,7 @@ def test_a_report_is_written_and_read(tmp_path):
     bad = report.model_copy(
         update={
             "refused_count": 1,
-            "refused": (TargetRefusal.of(refused(1)),),
+            "refused": (refused(1),),
             "lost": (LostRow(table="Queue", row=1, type="queue", role="object", dn="CN=q", reason="gone"),),
         }
     )

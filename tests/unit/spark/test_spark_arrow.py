@@ -8,12 +8,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.spark.element_batches import batches, columns_of
 
 from mqdssm.errors import MappingError
 from mqdssm.model.elements import Queue, QueueManager, User
 from mqdssm.model.enums import PrivacyLevel
-from mqdssm.pipeline.frames.arrow import BATCH_ROWS, arrow_schema, batches
-from mqdssm.pipeline.frames.columns import TYPES, columns_of
+from mqdssm.pipeline.frames.arrow import BATCH_ROWS, arrow_schema
+from mqdssm.pipeline.frames.columns import TYPES
 
 GUIDS = [UUID(int=n) for n in range(1, 5)]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mqdssm.pipeline.frames.arrow_functions import contains, first_of_pairs, matches, without_first_rdn
 from mqdssm.pipeline.validate import scan
 from mqdssm.pipeline.validate.datasets import dataset
-from mqdssm.pipeline.validate.duplicate_values import surely_different
+from mqdssm.pipeline.validate.scan import surely_different
 
 TEXTS = st.lists(st.none() | st.text("aL:0\\\n,é", max_size=6), max_size=8)
 

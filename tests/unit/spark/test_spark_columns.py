@@ -3,18 +3,11 @@
 import pickle
 
 import pytest
+from support.spark.element_batches import columns_of
 
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
 from mqdssm.model.enums import DirectoryServerType, OperatingSystemType, PrivacyLevel
-from mqdssm.pipeline.frames.columns import (
-    FRAME_TYPES,
-    TYPES,
-    UNREADABLE,
-    Column,
-    columns_of,
-    enum_name,
-    frame_type,
-)
+from mqdssm.pipeline.frames.columns import FRAME_TYPES, TYPES, UNREADABLE, Column, enum_name, frame_type
 from mqdssm.tables import TABLES
 from mqdssm.tables.row import Access
 from mqdssm.tables.syntax import Kind

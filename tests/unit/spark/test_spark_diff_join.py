@@ -21,9 +21,8 @@ from typer.testing import CliRunner
 from mqdssm.cli.main import app
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.diff import local_join
-from mqdssm.pipeline.diff.identity import write_map
 from mqdssm.pipeline.diff.local_join import LocalJoin
-from mqdssm.pipeline.diff.run import ComparisonRequest, comparison
+from mqdssm.pipeline.diff.run import ComparisonRequest, comparison, write_map
 from mqdssm.pipeline.diff.sides import GivenSide
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.samples.forms import SampleForm

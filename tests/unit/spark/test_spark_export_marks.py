@@ -7,10 +7,9 @@ import pytest
 
 from mqdssm.errors import ConfigError
 from mqdssm.events.durable_files import locked
-from mqdssm.pipeline.export.file_writer import RowBatch
+from mqdssm.pipeline.export.file_writer import RowBatch, without
 from mqdssm.pipeline.export.objects import KEY_SCHEMA
 from mqdssm.pipeline.export.reconcile import _merged, differences
-from mqdssm.pipeline.export.rows import without
 from mqdssm.pipeline.export.server_position import ChangeCounter, Marks
 from mqdssm.pipeline.manifest import ChangedObject, What
 

@@ -29,8 +29,7 @@ from support.enterprises.rules_world import (
 from mqdssm.errors import ConfigError
 from mqdssm.model.safe_text import visible
 from mqdssm.pipeline.inventory import TABLES, Inventory, json_lines, write_csv, write_inventory_page
-from mqdssm.pipeline.inventory.people import everywhere
-from mqdssm.pipeline.inventory.rights import rights_of
+from mqdssm.pipeline.inventory.rights import everywhere, rights_of
 from mqdssm.pipeline.inventory.writers import cell
 from mqdssm.wire.acl import allow, deny
 from mqdssm.wire.masks import GENERIC_ALL, DescriptorControl, QueueAccess

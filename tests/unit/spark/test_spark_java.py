@@ -7,7 +7,7 @@ import pytest
 
 from mqdssm.errors import ConfigError
 from mqdssm.spark import session
-from mqdssm.spark.java import find_java
+from mqdssm.spark.gateway import find_java
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-ins for java are shell scripts")
 

@@ -2,7 +2,7 @@
 
 from mqdssm.directory.entries import Entry
 from mqdssm.errors import GenericDirectoryError
-from mqdssm.pipeline.frames.matching import Matching
+from mqdssm.spark.pushdown import Matching
 
 SLAPD = [
     "( 2.5.4.41 NAME 'name' EQUALITY caseIgnoreMatch SUBSTR caseIgnoreSubstringsMatch SYNTAX 1.3 )",

@@ -10,18 +10,19 @@ from support.directory.ldif_reader import read_ldif
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.manifest import sha256
 from mqdssm.pipeline.migrate.ldif import write_ldif
-from mqdssm.pipeline.migrate.operations import (
-    ADD,
-    DELETE,
-    EQUAL,
+from mqdssm.pipeline.migrate.plan_file import (
     LEVELS,
-    MODIFY,
+    Level,
+    MigrationPlan,
     OperationsFile,
+    PlanAction,
+    PlanFile,
     PlanOperation,
+    PlanOptions,
+    PlanTarget,
     read_operations,
     row_id,
 )
-from mqdssm.pipeline.migrate.plan_file import Level, MigrationPlan, PlanFile, PlanOptions, PlanTarget
 
 SITE, ONE, TWO = (UUID(int=number) for number in (1, 2, 3))
 ROOT = "DC=example,DC=com"
@@ -33,7 +34,7 @@ def machine(guid, name, **more):
         role="object",
         guid=guid,
         dn=f"CN=msmq,CN={name},CN=Computers,{ROOT}",
-        action=ADD,
+        action=PlanAction.ADD,
         ldap_class="mSMQConfiguration",
         values={"objectGUID": (guid.bytes_le,), "mSMQQuota": (b"7",)},
         **more,
@@ -47,7 +48,7 @@ OPERATIONS = {
             role="object",
             guid=None,
             dn=f"CN=MsmqServices,CN=Services,CN=Configuration,{ROOT}",
-            action=MODIFY,
+            action=PlanAction.MODIFY,
             ldap_class="mSMQEnterpriseSettings",
             values={"mSMQLongLived": (b"60",), "mSMQNameStyle": ()},
             before={"mSMQLongLived": (b"61",), "mSMQNameStyle": (b"TRUE",)},
@@ -63,7 +64,7 @@ OPERATIONS = {
             role="object",
             guid=UUID(int=7),
             dn=f"CN=old,CN=msmq,CN=a,CN=Computers,{ROOT}",
-            action=DELETE,
+            action=PlanAction.DELETE,
             ldap_class="mSMQQueue",
             before={"objectClass": (b"top", b"mSMQQueue")},
         )
@@ -113,7 +114,7 @@ def test_operations_come_back_as_they_were_written(tmp_path):
         (one.guid, one.dn, dict(one.values)) for one in OPERATIONS[2]
     ]
     assert {name: list(guids) for name, guids in found[1].later.items()} == OPERATIONS[2][1].later
-    assert EQUAL not in {one.action for one in found}
+    assert PlanAction.EQUAL not in {one.action for one in found}
 
 
 def test_openldap_takes_references_with_the_adds(tmp_path):

@@ -5,9 +5,9 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 from support.mqis.tables import read_sets
+from support.spark.element_batches import batches, columns_of
 
-from mqdssm.pipeline.frames.arrow import batches
-from mqdssm.pipeline.frames.columns import TYPES, columns_of
+from mqdssm.pipeline.frames.columns import TYPES
 from mqdssm.pipeline.migrate.rows import gates_of, read_row
 from mqdssm.pipeline.mqis.folder import find_files, read_rows, source_table
 from mqdssm.pipeline.mqis.mapping import SourceMapping

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.mqis.tables import read_rows, read_sets, write_jsonl
+from support.spark.element_batches import batches, columns_of
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.frames.arrow import batches
-from mqdssm.pipeline.frames.columns import TYPES, columns_of
+from mqdssm.pipeline.frames.columns import TYPES
 from mqdssm.samples import elements
 from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate

@@ -8,18 +8,18 @@ import pytest
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.manifest import sha256
-from mqdssm.pipeline.migrate.operations import (
-    CONTAINER,
-    DELETE,
-    KEYS,
-    MODIFY,
-    OBJECT,
-    SETTINGS,
-    OperationsFile,
-    PlanOperation,
-)
 from mqdssm.pipeline.migrate.plan_check import check_files, check_operations
-from mqdssm.pipeline.migrate.plan_file import Level, MigrationPlan, PlanFile, PlanOptions, PlanTarget
+from mqdssm.pipeline.migrate.plan_file import (
+    EntryRole,
+    Level,
+    MigrationPlan,
+    OperationsFile,
+    PlanAction,
+    PlanFile,
+    PlanOperation,
+    PlanOptions,
+    PlanTarget,
+)
 
 ROOT = "DC=example,DC=com"
 QUEUE = f"CN=orders,CN=msmq,CN=WEB01,CN=Computers,{ROOT}"
@@ -27,7 +27,12 @@ SETTINGS_DN = f"CN=MSMQ Settings,CN=WEB01,CN=Servers,CN=Berlin,CN=Sites,CN=Confi
 PART = "operations/5-deletes/part-00001.parquet"
 
 
-def operation(dn: str, ldap_class: str, action: str = DELETE, role: str = OBJECT) -> PlanOperation:
+DELETE, MODIFY = PlanAction.DELETE, PlanAction.MODIFY
+
+
+def operation(
+    dn: str, ldap_class: str, action: str = PlanAction.DELETE, role: str = EntryRole.OBJECT
+) -> PlanOperation:
     return PlanOperation(type="queue", role=role, guid=None, dn=dn, action=action, ldap_class=ldap_class)
 
 
@@ -64,8 +69,12 @@ def test_a_plan_that_does_what_it_says(tmp_path) -> None:
     plan = planned(
         tmp_path,
         operation(QUEUE, "mSMQQueue"),
-        operation(SETTINGS_DN, "mSMQSettings", role=SETTINGS),
-        operation(f"CN=MsmqServices,CN=Services,CN=Configuration,{ROOT}", "mSMQEnterpriseSettings", MODIFY),
+        operation(SETTINGS_DN, "mSMQSettings", role=EntryRole.SETTINGS),
+        operation(
+            f"CN=MsmqServices,CN=Services,CN=Configuration,{ROOT}",
+            "mSMQEnterpriseSettings",
+            MODIFY,
+        ),
         object_delete=1,
         settings_delete=1,
         object_modify=1,
@@ -86,7 +95,9 @@ def test_deletions_are_counted_in_the_files(tmp_path) -> None:
         check_operations(plan, tmp_path, allow_deletes=0)
 
 
-@pytest.mark.parametrize("role", [SETTINGS, CONTAINER, KEYS, "server", "", "OBJECT"])
+@pytest.mark.parametrize(
+    "role", [EntryRole.SETTINGS, EntryRole.CONTAINER, EntryRole.KEYS, "server", "", "OBJECT"]
+)
 @pytest.mark.parametrize(
     ("dn", "ldap_class"),
     [
@@ -113,8 +124,16 @@ def test_no_other_role_hides_a_deletion(tmp_path, dn: str, ldap_class: str, role
         (f"CN=Administrator,CN=Users,{ROOT}", "mSMQQueue", DELETE),
         (f"CN=WEB01,CN=Computers,{ROOT}", "mSMQConfiguration", DELETE),
         (f"CN=msmq,CN=WEB01,CN=Configuration,{ROOT}", "mSMQConfiguration", DELETE),
-        (f"CN=WEB01,CN=Servers,CN=Berlin,CN=Sites,CN=Configuration,{ROOT}", "mSMQSettings", DELETE),
-        (f"CN=NTDS,CN=WEB01,CN=Servers,CN=Berlin,CN=Sites,CN=Configuration,{ROOT}", "mSMQSettings", DELETE),
+        (
+            f"CN=WEB01,CN=Servers,CN=Berlin,CN=Sites,CN=Configuration,{ROOT}",
+            "mSMQSettings",
+            PlanAction.DELETE,
+        ),
+        (
+            f"CN=NTDS,CN=WEB01,CN=Servers,CN=Berlin,CN=Sites,CN=Configuration,{ROOT}",
+            "mSMQSettings",
+            PlanAction.DELETE,
+        ),
         (f"CN=a,CN=b,CN=Services,CN=Configuration,{ROOT}", "mSMQEnterpriseSettings", MODIFY),
         ("CN=orders,CN=msmq,CN=WEB01,DC=other,DC=org", "mSMQQueue", MODIFY),
         ("no name at all", "mSMQQueue", DELETE),

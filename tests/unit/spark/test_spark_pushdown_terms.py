@@ -9,8 +9,7 @@ from pyspark.sql import datasource as ds
 from mqdssm.directory.filters import Equal, to_text
 from mqdssm.directory.profiles import PROFILES
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
-from mqdssm.pipeline.frames.matching import Matching
-from mqdssm.spark.pushdown import VALUES_MAX, attributes_of, term_of, to_ldap
+from mqdssm.spark.pushdown import VALUES_MAX, Matching, attributes_of, term_of, to_ldap
 from mqdssm.tables import schema
 
 NEW_YEAR = datetime(2020, 1, 1, tzinfo=UTC)

@@ -19,8 +19,7 @@ from mqdssm.pipeline.report.charts import SHORTEST, WIDTH, chart
 from mqdssm.pipeline.report.layout import HEIGHT, placed
 from mqdssm.pipeline.report.page import CELL_CHARS_MAX, dn, shown
 from mqdssm.pipeline.report.picture import picture_of, words
-from mqdssm.pipeline.report.tally import tally
-from mqdssm.pipeline.report.topology import LinkEdge, SiteNode, Topology, topology_of
+from mqdssm.pipeline.report.topology import LinkEdge, SiteNode, Topology, tally, topology_of
 from mqdssm.pipeline.report.validation import anchor
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>{{ 7*7 }}\u202e\x1b[31m\ud800'

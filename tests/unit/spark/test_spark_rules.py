@@ -8,8 +8,14 @@ from dataclasses import replace
 import pytest
 from support.project.source_tree import ROOT
 
-from mqdssm.pipeline.validate.rules import (
-    RULES,
+from mqdssm.pipeline.validate.rules import RULES
+from mqdssm.pipeline.validate.rules.catalogue import entries, page
+from mqdssm.pipeline.validate.rules.examiners import EXAMINERS
+from mqdssm.pipeline.validate.rules.graphs import DRAWINGS
+from mqdssm.pipeline.validate.rules.rule import (
+    DIRECTORY,
+    FRAMES,
+    Drift,
     Finding,
     GraphRule,
     Judged,
@@ -19,11 +25,6 @@ from mqdssm.pipeline.validate.rules import (
     Unequal,
     Wrong,
 )
-from mqdssm.pipeline.validate.rules.catalogue import entries, page
-from mqdssm.pipeline.validate.rules.examiners import EXAMINERS
-from mqdssm.pipeline.validate.rules.graphs import DRAWINGS
-from mqdssm.pipeline.validate.rules.rule import Drift
-from mqdssm.pipeline.validate.rules.vocabulary import DIRECTORY, FRAMES
 
 ISSUE_ASKS_FOR = 40
 

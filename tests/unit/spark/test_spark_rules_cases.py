@@ -36,7 +36,7 @@ from support.enterprises.rules_world import (
 )
 
 from mqdssm.pipeline.validate.rules import RULES
-from mqdssm.pipeline.validate.rules.vocabulary import FRAMES
+from mqdssm.pipeline.validate.rules.rule import FRAMES
 from mqdssm.tables.access import KINDS, to_directory
 from mqdssm.wire.acl import Ace, AceFlags, AceType, allow, deny
 from mqdssm.wire.certificates import UserSignCert, UserSignCerts

@@ -6,9 +6,10 @@ import pytest
 from support.project.source_tree import ROOT
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.validate.rules import RULES, Wrong
+from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.rules.functions import ALLOWED
 from mqdssm.pipeline.validate.rules.own import RuleFile, load
+from mqdssm.pipeline.validate.rules.rule import Wrong
 
 GOOD = """
 [[rule]]

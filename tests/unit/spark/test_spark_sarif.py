@@ -9,8 +9,7 @@ import pytest
 from support.spark.sarif_model import KINDS, kinds_in
 
 from mqdssm.pipeline.validate.findings import RuleResult, Skipped, ValidationSummary
-from mqdssm.pipeline.validate.rules import Finding
-from mqdssm.pipeline.validate.rules.rule import Severity
+from mqdssm.pipeline.validate.rules.rule import Finding, Severity
 from mqdssm.pipeline.validate.sarif import sarif
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -7,8 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from mqdssm.pipeline.validate.nightly.baseline import NOTHING_KNOWN, Baseline
-from mqdssm.pipeline.validate.nightly.identity import key_of
+from mqdssm.pipeline.validate.nightly.baseline import NOTHING_KNOWN, Baseline, key_of
 from mqdssm.pipeline.validate.nightly.suppressions import Suppression
 from mqdssm.pipeline.validate.rules.rule import SEVERITIES, Finding, Severity
 

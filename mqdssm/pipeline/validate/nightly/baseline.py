@@ -1,22 +1,78 @@
 """Baseline: a file of known findings, with the number of each.
 
 JSON Lines: a head with the version and the moment, then a line for each identity, sorted.
+
+Identity of a finding: equal in two runs for one defect of one object.
+
+It consists of the rule, the type, the object, the attribute and the GUIDs and SIDs that the message names.
+The order of findings, the time and the words and numbers of a message are not part of it. If several findings
+have one identity, as two bad entries of one descriptor, their number counts.
 """
 
 import contextlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mqdssm.errors import ConfigError
 from mqdssm.events.durable_files import write_atomically
-from mqdssm.pipeline.validate.nightly.identity import FindingKey, key_of
+from mqdssm.model.dn import normalize
 from mqdssm.pipeline.validate.rules.rule import SEVERITIES, Finding
+
+_NAMED: Final = re.compile(
+    r"(?<![0-9a-f-])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f-])|\bS-1-\d+(?:-\d+)+",
+    re.IGNORECASE,
+)
+
+
+class FindingKey(NamedTuple):
+    """Identity of a finding.
+
+    Attributes:
+        rule: id of the rule.
+        type: type of the object.
+        object: its GUID, else its DN in normal form; empty for a finding about no object.
+        attribute: the attribute that is wrong.
+        detail: GUIDs and SIDs that the message names, besides the object's own, sorted.
+    """
+
+    rule: str
+    type: str
+    object: str
+    attribute: str
+    detail: str
+
+
+def key_of(finding: Finding) -> FindingKey:
+    """Return the identity of a finding."""
+    own = finding.guid.lower() if finding.guid else ""
+    named = {text.lower() for text in _NAMED.findall(finding.message)} - {own}
+    return FindingKey(
+        finding.rule,
+        finding.type,
+        own or normal_dn(finding.dn or ""),
+        finding.attribute,
+        " ".join(sorted(named)),
+    )
+
+
+@lru_cache(maxsize=65_536)
+def normal_dn(text: str) -> str:
+    """Return a DN in normal form; other text in lower case."""
+    if not text:
+        return ""
+    try:
+        return normalize(text)
+    except ValueError:
+        return text.lower()
+
 
 VERSION: Final = 1
 _FIELDS: Final = (*FindingKey._fields, "severity", "dn")

@@ -16,8 +16,7 @@ from mqdssm.pipeline.validate.nightly.assessment import (
     read_thresholds,
 )
 from mqdssm.pipeline.validate.nightly.baseline import NOTHING_KNOWN, Baseline
-from mqdssm.pipeline.validate.nightly.history import History, HistoryLine, RunChanges, line_of
-from mqdssm.pipeline.validate.nightly.metrics import write_metrics
+from mqdssm.pipeline.validate.nightly.history import History, HistoryLine, RunChanges, line_of, write_metrics
 from mqdssm.pipeline.validate.nightly.suppressions import (
     EXPIRED_RULE,
     Suppression,

@@ -20,9 +20,8 @@ from datetime import date, datetime
 from typing import Any, Final
 from uuid import UUID
 
-from mqdssm.pipeline.validate.nightly.identity import normal_dn
-from mqdssm.pipeline.validate.rules.rule import Finding, Severity, Stated
-from mqdssm.pipeline.validate.rules.vocabulary import DIRECTORY
+from mqdssm.pipeline.validate.nightly.baseline import normal_dn
+from mqdssm.pipeline.validate.rules.rule import DIRECTORY, Finding, Severity, Stated
 
 EXPIRED_RULE: Final = "suppression-expired"
 EXPIRED_SEVERITY: Final[Severity] = "warning"

@@ -2,51 +2,16 @@
 
 from typing import Final
 
-from mqdssm.pipeline.validate.rules import (
-    attributes,
-    identity,
-    link,
-    queue,
-    queue_manager,
-    security,
-    user,
-)
-from mqdssm.pipeline.validate.rules.rule import (
-    SEVERITIES,
-    Finding,
-    GraphRule,
-    Judged,
-    MissingReference,
-    Repeated,
-    Rule,
-    Severity,
-    Undecodable,
-    Unequal,
-    Wrong,
-)
+from mqdssm.pipeline.validate.rules import attributes, identity, link, queue, security
+from mqdssm.pipeline.validate.rules.rule import Rule
 
 RULES: Final[tuple[Rule, ...]] = (
     *identity.RULES,
     *queue.RULES,
-    *queue_manager.RULES,
+    *queue.QUEUE_MANAGER_RULES,
     *link.RULES,
-    *user.RULES,
+    *security.USER_RULES,
     *security.RULES,
     *attributes.RULES,
 )
 """All built-in rules, and parts of rules: see `mqdssm.pipeline.validate.rules.rule`."""
-
-__all__ = [
-    "RULES",
-    "SEVERITIES",
-    "Finding",
-    "GraphRule",
-    "Judged",
-    "MissingReference",
-    "Repeated",
-    "Rule",
-    "Severity",
-    "Undecodable",
-    "Unequal",
-    "Wrong",
-]

@@ -16,9 +16,8 @@ from mqdssm.model.fieldtypes import (
     spec_name,
 )
 from mqdssm.pipeline.frames.columns import TYPES
-from mqdssm.pipeline.validate.rules.expressions import literal
-from mqdssm.pipeline.validate.rules.rule import Drift, Rule, Undecodable, Wrong
-from mqdssm.pipeline.validate.rules.vocabulary import DIRECTORY
+from mqdssm.pipeline.validate.rules.rule import DIRECTORY, Drift, Rule, Undecodable, Wrong
+from mqdssm.pipeline.validate.rules.trees import literal
 from mqdssm.tables import TABLES, schema
 from mqdssm.tables.row import Access, Computed, Missing, Row
 from mqdssm.tables.syntax import DESCRIPTOR, OCTETS16, Kind
@@ -135,7 +134,6 @@ def _rules_of(name: str, row: Row) -> Iterator[Rule]:
 def _wrong(name: str, row: Row, suffix: str, *, what: str, message: str, bad: str) -> Wrong:
     return Wrong(
         id=IDS.get((name, row.adm)) or f"{name}-{_WORD.sub('-', row.adm).lower()}-{suffix}",
-        severity="error",
         types=(name,),
         attribute=row.adm,
         section=_section(name, row),
@@ -215,7 +213,6 @@ def _octets(name: str, row: Row) -> Iterator[Rule]:
 
 SCHEMA_DRIFT: Final = Drift(
     id="schema-drift",
-    severity="error",
     types=(DIRECTORY,),
     attribute="subschemaSubentry",
     section="[MS-MQDSSM] 2.2.2, 2.4",

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from mqdssm.pipeline.validate.rules.rule import (
+    ALL,
     GraphRule,
     Judged,
     MissingReference,
@@ -13,7 +14,6 @@ from mqdssm.pipeline.validate.rules.rule import (
     Unequal,
     Wrong,
 )
-from mqdssm.pipeline.validate.rules.vocabulary import ALL
 
 _HEAD: Final = """# Rules of validation
 

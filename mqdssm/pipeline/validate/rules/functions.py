@@ -14,7 +14,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, UnsupportedError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from mqdssm.pipeline.validate.rules.expressions import DIALECT, parse
+from mqdssm.pipeline.validate.rules.trees import DIALECT, parse
 
 _TEXT: Final = """
 ascii base64 bit_length btrim char char_length character_length chr concat concat_ws contains decode

@@ -8,12 +8,12 @@ Python objects.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from mqdssm.model.dn import DN
 from mqdssm.model.enums import DirectoryServerType
 from mqdssm.model.fieldtypes import spec_name
-from mqdssm.pipeline.validate.rules.vocabulary import SERVICE
+from mqdssm.pipeline.validate.rules.rule import SERVICE
 from mqdssm.tables.dependent_objects import COPIED
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     Tables = Mapping[str, "pa.Table"]
 
+T = TypeVar("T", str, int)
 Row = Mapping[str, Any]
 ROUTING_LISTS: Final = ("OutRoutingServerIdentifierList", "InRoutingServerIdentifierList")
 _PRIMARY: Final = spec_name(DirectoryServerType.PRIMARY_ENTERPRISE_CONTROLLER)
@@ -135,8 +136,17 @@ def _components(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[
         if one in near and other in near:
             near[one].add(other)
             near[other].add(one)
-    parts: list[list[str]] = []
-    seen: set[str] = set()
+    return components(near) or [[]]
+
+
+def components(near: Mapping[T, set[T]]) -> list[list[T]]:
+    """Return the connected parts of a graph, sorted: the largest part first.
+
+    Args:
+        near: node -> its neighbours.
+    """
+    parts: list[list[T]] = []
+    seen: set[T] = set()
     for node in sorted(near):
         if node in seen:
             continue
@@ -147,12 +157,9 @@ def _components(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[
             part.append(current)
             fresh = near[current] - seen
             seen |= fresh
-            waiting += sorted(fresh)
+            waiting += fresh
         parts.append(sorted(part))
-    return sorted(parts, key=lambda part: (-len(part), part)) or [[]]
-
-
-# -- links
+    return sorted(parts, key=lambda part: (-len(part), part))
 
 
 def links(tables: "Tables") -> Iterator[GraphFinding]:

@@ -3,8 +3,7 @@
 from typing import Final
 
 from mqdssm.pipeline.validate.rules.queue import PARENT
-from mqdssm.pipeline.validate.rules.rule import Repeated, Rule, Undecodable, Wrong
-from mqdssm.pipeline.validate.rules.vocabulary import ALL, PLACED
+from mqdssm.pipeline.validate.rules.rule import ALL, PLACED, Repeated, Rule, Undecodable, Wrong
 
 _NULL: Final = "00000000-0000-0000-0000-000000000000"
 
@@ -21,7 +20,6 @@ def _tagged(tag: str) -> str:
 def _name(kind: str, attribute: str, section: str) -> Wrong:
     return Wrong(
         id="name-required",
-        severity="error",
         types=(kind,),
         attribute=attribute,
         section=section,
@@ -34,7 +32,6 @@ def _name(kind: str, attribute: str, section: str) -> Wrong:
 RULES: Final[tuple[Rule, ...]] = (
     Repeated(
         id="guid-unique",
-        severity="error",
         types=ALL,
         attribute="Identifier",
         section="[MS-MQDMPR] 3.1.1",
@@ -45,7 +42,6 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Wrong(
         id="guid-required",
-        severity="error",
         types=ALL,
         attribute="Identifier",
         section="[MS-MQDMPR] 3.1.1",
@@ -59,7 +55,6 @@ RULES: Final[tuple[Rule, ...]] = (
     _name("computer", "Name", "[MS-MQDSSM] 2.2.1"),
     Wrong(
         id="tombstone-name",
-        severity="error",
         types=PLACED,
         attribute="FullPath",
         section="[MS-ADTS] 3.1.1.5.5",
@@ -88,7 +83,6 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Undecodable(
         id="attribute-unreadable",
-        severity="error",
         types=ALL,
         attribute="Unreadable",
         section="[MS-MQDSSM] 3.1.6.11",

@@ -3,6 +3,7 @@
 from typing import Final
 
 from mqdssm.pipeline.validate.rules.rule import (
+    SERVICE,
     GraphRule,
     MissingReference,
     Repeated,
@@ -11,7 +12,6 @@ from mqdssm.pipeline.validate.rules.rule import (
     Unequal,
     Wrong,
 )
-from mqdssm.pipeline.validate.rules.vocabulary import SERVICE
 
 _LINK: Final = ("routing-link",)
 _ADM: Final = "[MS-MQDMPR] 3.1.1.8"
@@ -46,7 +46,6 @@ def _end(number: int) -> tuple[Rule, Rule]:
     what = "both ends of a link are sites that exist"
     missing = MissingReference(
         id="link-sites-exist",
-        severity="error",
         types=_LINK,
         attribute=attribute,
         section=_ADM,
@@ -54,12 +53,10 @@ def _end(number: int) -> tuple[Rule, Rule]:
         message="there is no site {value}",
         value=attribute,
         target="site",
-        key="Identifier",
         decodes=True,
     )
     unset = Wrong(
         id="link-sites-exist",
-        severity="error",
         types=_LINK,
         attribute=attribute,
         section=_ADM,
@@ -112,7 +109,6 @@ def _site(name: str, severity: Severity, attribute: str, what: str) -> GraphRule
 RULES: Final[tuple[Rule, ...]] = (
     GraphRule(
         id="enterprise-single",
-        severity="error",
         types=("enterprise",),
         attribute="Identifier",
         section="[MS-MQDSSM] 2.2.3",
@@ -133,7 +129,6 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Repeated(
         id="site-name-unique",
-        severity="error",
         types=("site",),
         attribute="Name",
         section=_SITE_ADM,
@@ -152,7 +147,6 @@ RULES: Final[tuple[Rule, ...]] = (
     *_end(2),
     Wrong(
         id="link-ends-differ",
-        severity="error",
         types=_LINK,
         attribute="Site2Identifier",
         section=_ADM,
@@ -162,7 +156,6 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     MissingReference(
         id="link-gates-exist",
-        severity="error",
         types=_LINK,
         attribute="SiteGateIdentifierList",
         section=f"{_ADM}, [MS-MQDSSM] 3.1.6.11.5.3",
@@ -170,12 +163,10 @@ RULES: Final[tuple[Rule, ...]] = (
         message="there is no queue manager {value}",
         value="SiteGateIdentifierList",
         target="queue-manager",
-        key="Identifier",
         decodes=True,
     ),
     Unequal(
         id="link-gate-role",
-        severity="error",
         types=_LINK,
         attribute="SiteGateIdentifierList",
         section=_ADM,
@@ -183,7 +174,6 @@ RULES: Final[tuple[Rule, ...]] = (
         message="gate {value} is no routing server",
         value="SiteGateIdentifierList",
         target="queue-manager",
-        key="Identifier",
         bad="not other.RoutingServer",
     ),
     _link("link-duplicate", "warning", "Site1Identifier", "two sites are joined by one link"),

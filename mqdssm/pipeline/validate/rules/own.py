@@ -32,13 +32,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.validate.rules.expressions import columns_in, columns_of_template, template
 from mqdssm.pipeline.validate.rules.functions import checked_sql
-from mqdssm.pipeline.validate.rules.rule import SEVERITIES, Rule, RuleFile, Wrong
-from mqdssm.pipeline.validate.rules.vocabulary import FRAMES
+from mqdssm.pipeline.validate.rules.rule import FRAMES, SEVERITIES, Rule, RuleFile, Wrong
+from mqdssm.pipeline.validate.rules.trees import columns_in, columns_of_template, template
 
 if TYPE_CHECKING:
-    from mqdssm.pipeline.validate.rule_assignment import SqlRunner
+    from mqdssm.pipeline.validate.run import SqlRunner
     from mqdssm.pipeline.validate.sources import ValidationSource
 
 SHOWN_MAX: Final = 15

@@ -16,14 +16,49 @@ express it. Conditions are three-valued as in SQL: NULL is no defect. Every engi
 =================== =========================================================================================
 
 Several rules may share one id, severity and purpose: parts of one rule for different attributes.
+
+Types and columns that rules may use: those of the data source, for every kind of source.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar, Final, Literal, NamedTuple, get_args
 
-from mqdssm.pipeline.validate.rules.expressions import columns_in, columns_of_template
-from mqdssm.pipeline.validate.rules.vocabulary import DIRECTORY, UNREADABLE
+from mqdssm.pipeline.frames import columns as frame_columns
+from mqdssm.pipeline.frames.columns import FRAME_TYPES, NAME_EXTENSION, SERVICE_TYPE, Column
+from mqdssm.pipeline.validate.rules.trees import columns_in, columns_of_template
+
+UNREADABLE: Final = frame_columns.UNREADABLE.name
+"""Column with ``Attribute: reason`` of each value that could not be decoded; NULL if there is none."""
+EXTENSION: Final = NAME_EXTENSION.adm
+"""Column with the stored second part of a long queue name."""
+SERVICE: Final = SERVICE_TYPE.adm
+"""Column with the stored roles of a queue manager."""
+ORIGINAL: Final = frame_columns.ORIGINAL_IDENTIFIER.name
+"""Column with the GUID of a migrated object in its old directory (decision M37)."""
+STORED_SECURITY: Final = frame_columns.STORED_SECURITY.name
+"""Column with the descriptor as Active Directory holds it, if Security is a translation (decision M31)."""
+
+DIRECTORY: Final = "directory"
+"""Type of findings about the server itself; no type of objects."""
+
+FRAMES: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
+    {name: frame.columns for name, frame in FRAME_TYPES.items() if frame.ldap_class is not None}
+)
+"""Columns that a rule may use, by the type's name on the command line; without raw entries."""
+
+
+def _having(column: str) -> tuple[str, ...]:
+    return tuple(name for name, found in FRAMES.items() if any(one.name == column for one in found))
+
+
+ALL: Final = tuple(FRAMES)
+"""All types of objects."""
+PLACED: Final = _having("FullPath")
+"""Types whose objects have a DN."""
+SECURED: Final = _having("Security")
+"""Types whose objects have a security descriptor for access checks."""
 
 Severity = Literal["info", "warning", "error"]
 SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
@@ -91,7 +126,7 @@ class Rule:
     kind: ClassVar[str] = "rule"
 
     id: str
-    severity: Severity
+    severity: Severity = "error"
     types: tuple[str, ...]
     attribute: str
     section: str
@@ -103,6 +138,12 @@ class Rule:
     def __post_init__(self) -> None:
         if self.severity not in SEVERITIES:
             raise ValueError(f"rule {self.id}: {self.severity!r} is no severity: {', '.join(SEVERITIES)}")
+
+    def finding(
+        self, type_name: str, message: str, *, dn: str | None = None, guid: str | None = None
+    ) -> Finding:
+        """Return a finding of the rule about an object of a type."""
+        return Finding(self.id, self.severity, type_name, dn, guid, self.attribute, message, self.section)
 
     def columns(self) -> frozenset[str]:
         """Return the columns without which the rule cannot judge a type."""
@@ -207,7 +248,7 @@ class MissingReference(Rule):
 
     value: str
     target: str
-    key: str
+    key: str = "Identifier"
     where: str = "true"
 
     def columns(self) -> frozenset[str]:

@@ -1,9 +1,19 @@
-"""Rules about security descriptors."""
+"""Rules about security descriptors.
+
+Rules about users and certificates.
+"""
 
 from typing import Final
 
-from mqdssm.pipeline.validate.rules.rule import Judged, Rule, Severity, Wrong
-from mqdssm.pipeline.validate.rules.vocabulary import SECURED, STORED_SECURITY
+from mqdssm.pipeline.validate.rules.rule import (
+    SECURED,
+    STORED_SECURITY,
+    Judged,
+    Repeated,
+    Rule,
+    Severity,
+    Wrong,
+)
 
 _MASKS: Final = "[MS-MQMQ] 2.2.23, 2.2.24, 2.2.25, 2.2.26"
 
@@ -26,7 +36,6 @@ def _descriptor(name: str, severity: Severity, section: str, what: str, *, decod
 RULES: Final[tuple[Rule, ...]] = (
     Wrong(
         id="security-required",
-        severity="error",
         types=SECURED,
         attribute="Security",
         section="[MS-MQDSSM] 3.1.6.1.1.8, 3.1.6.1.3.4, 3.1.6.11",
@@ -77,7 +86,6 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Judged(
         id="security-masks-untranslated",
-        severity="error",
         types=SECURED,
         attribute="Security",
         section=f"[MS-ADTS] 5.1.3.2, {_MASKS}",
@@ -86,4 +94,71 @@ RULES: Final[tuple[Rule, ...]] = (
         looks_at=(STORED_SECURITY,),
         where=f"length({STORED_SECURITY}) > 0",
     ),
+)
+
+_USER: Final = ("user",)
+_HOLDERS: Final = ("user", "computer")
+"""Types whose entries hold certificates."""
+_ADM: Final = "[MS-MQDMPR] 3.1.1.15"
+_SID: Final = r"^S-1-(?:0|[1-9][0-9]{0,14}|0x[0-9A-Fa-f]{12})(?:-(?:0|[1-9][0-9]{0,9})){0,15}\z"
+
+
+def _certificate(name: str, severity: Severity, what: str, *, decodes: bool = False) -> Judged:
+    return Judged(
+        id=name,
+        severity=severity,
+        types=_USER,
+        attribute="Certificates",
+        section="[MS-MQMQ] 2.2.21, 2.2.22",
+        what=what,
+        examiner="certificates",
+        looks_at=("Certificates",),
+        where="length(Certificates) > 0",
+        decodes=decodes,
+    )
+
+
+USER_RULES: Final[tuple[Rule, ...]] = (
+    Wrong(
+        id="user-sid-form",
+        types=_USER,
+        attribute="SecurityIdentifier",
+        section=f"{_ADM}, [MS-DTYP] 2.4.2.1",
+        what="a user has a security identifier",
+        message="SecurityIdentifier is {SecurityIdentifier}",
+        bad=f"SecurityIdentifier is null or not (SecurityIdentifier rlike r'{_SID}')",
+        decodes=True,
+    ),
+    Repeated(
+        id="user-sid-unique",
+        types=_USER,
+        attribute="SecurityIdentifier",
+        section=_ADM,
+        what="a security identifier belongs to one user",
+        message="SecurityIdentifier {value} belongs to {count} users",
+        key="SecurityIdentifier",
+    ),
+    Repeated(
+        id="digest-unique",
+        severity="warning",
+        types=_USER,
+        attribute="CertificateDigestList",
+        section=_ADM,
+        what="a certificate is registered for one user: a message names its sender by the digest alone",
+        message="digest {value} belongs to {count} users",
+        key="CertificateDigestList",
+    ),
+    Judged(
+        id="digests-match",
+        types=_HOLDERS,
+        attribute="CertificateDigestList",
+        section=f"{_ADM}, [MS-MQMQ] 2.2.22, [MS-MQDSSM] 3.1.6.1.1.9, 3.1.6.7.1.8, 3.1.6.7.6.4",
+        what="the digests are the MD5 of the certificates, no more and no fewer",
+        examiner="digests",
+        looks_at=("Certificates", "CertificateDigestList"),
+        where="length(Certificates) > 0 or size(CertificateDigestList) > 0",
+    ),
+    _certificate("certificate-parses", "error", "certificates can be decoded", decodes=True),
+    _certificate("certificate-expired", "warning", "no certificate has expired"),
+    _certificate("certificate-not-yet-valid", "info", "every certificate is valid already"),
 )

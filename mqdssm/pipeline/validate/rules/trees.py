@@ -2,9 +2,12 @@
 
 sqlglot parses users' rules, at 0.3 s of processor time. The trees of built-in rules are kept in
 ``trees.json`` (`mqdssm.pipeline.validate.rules.trees`).
+
+Texts of rules: Spark SQL expressions, their columns, and messages with expressions.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from importlib.resources import files
@@ -12,6 +15,76 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expression
+
+DIALECT: Final = "spark"
+SHOWN_CHARS_MAX: Final = 200
+"""Limit of the characters of a value in a message."""
+NOT_SET: Final = "not set"
+
+_PART: Final = re.compile(r"\{([^{}]+)\}")
+
+
+class MessagePart(NamedTuple):
+    """A piece of a message.
+
+    Attributes:
+        text: the piece itself, or the Spark SQL expression.
+        is_expression: True for an expression.
+    """
+
+    text: str
+    is_expression: bool
+
+
+@lru_cache(maxsize=1024)
+def parse(text: str) -> "Expression":
+    """Parse a Spark SQL expression.
+
+    Raises:
+        ValueError: it is no expression; the text names the fault.
+    """
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    try:
+        found: Any = sqlglot.parse_one(text, dialect=DIALECT)
+    except SqlglotError as error:
+        first = getattr(error, "errors", None) or [{}]
+        words = first[0].get("description") or str(error).splitlines()[0]
+        raise ValueError(f"{words} in {text!r}") from None
+    return found  # type: ignore[no-any-return]
+
+
+def columns_in(text: str) -> frozenset[str]:
+    """Return the columns that an expression uses; those of another object as ``other.Name``.
+
+    Raises:
+        ValueError: the expression cannot be parsed.
+    """
+    return parsed(text).columns
+
+
+@lru_cache(maxsize=1024)
+def template(text: str) -> tuple[MessagePart, ...]:
+    """Divide a message into pieces of text and expressions."""
+    parts = [MessagePart(piece, bool(number % 2)) for number, piece in enumerate(_PART.split(text))]
+    return tuple(part for part in parts if part.text)
+
+
+def columns_of_template(text: str) -> frozenset[str]:
+    """Return the columns that a message uses.
+
+    Raises:
+        ValueError: an expression in it cannot be parsed.
+    """
+    return frozenset().union(*(columns_in(part.text) for part in template(text) if part.is_expression))
+
+
+def literal(value: str) -> str:
+    """Return a string literal of Spark SQL."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
 
 Tree = tuple[Any, ...]
 """Kind of an expression, and its parts: trees, names, texts, numbers, truth values.
@@ -48,7 +121,7 @@ def parsed(text: str) -> Parsed:
 
 def parsed_anew(text: str) -> Parsed:
     """Parse an expression with sqlglot, even if its tree is kept."""
-    from mqdssm.pipeline.validate.rules.expressions import parse
+    from mqdssm.pipeline.validate.rules.trees import parse
 
     found = parse(text)
     return Parsed(frozenset(_columns(found)), _tree(found))
@@ -301,7 +374,7 @@ _TWO: Final = {
 def texts_of_rules() -> Iterator[str]:
     """Return the expressions of all built-in rules."""
     from mqdssm.pipeline.validate.rules import RULES  # they use these trees
-    from mqdssm.pipeline.validate.rules.expressions import template
+    from mqdssm.pipeline.validate.rules.trees import template
 
     for rule in RULES:
         for part in ("bad", "value", "where", "key"):
