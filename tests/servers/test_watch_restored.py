@@ -63,9 +63,15 @@ class Kept:
         self.server.start()
 
     def restore(self, copy: Path) -> None:
-        """Put a copy in the place of what there is, as somebody with a backup does."""
+        """Put a copy in the place of the database; the CA file stays, which a watch reads to reconnect."""
         self.server.stop()
-        shutil.rmtree(self.folder)
+        for path in self.folder.iterdir():
+            if path.name == "tls":
+                continue
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
         _copy(copy, self.folder)
         self.server.start()
 
@@ -75,7 +81,8 @@ class Kept:
 
 
 def _copy(source: Path, target: Path) -> None:
-    subprocess.run(["cp", "-a", "--sparse=always", str(source), str(target)], check=True)
+    """Copy the contents of a folder into another one, which is made where it does not exist."""
+    subprocess.run(["cp", "-a", "--sparse=always", f"{source}/.", str(target)], check=True)
 
 
 @pytest.fixture
