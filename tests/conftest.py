@@ -33,10 +33,10 @@ gc.disable()
 # No deadline: the machines that run this have two busy cores, and a slow example is no wrong one.
 _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 settings.register_profile(
-    "default", deadline=None, max_examples=60, suppress_health_check=_SLOW_IS_FINE, database=None
+    "default", deadline=None, max_examples=30, suppress_health_check=_SLOW_IS_FINE, database=None
 )
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, print_blob=True)
-# For `make test-fast`; `make test` tries sixty
+# For `make test-fast`; `make test` tries thirty, `make soak` thousands
 settings.register_profile("fast", settings.get_profile("ci"), max_examples=10)
 settings.register_profile("soak", settings.get_profile("default"), max_examples=5000, print_blob=True)
 settings.load_profile(os.environ.get("MQDSSM_TEST_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
@@ -76,6 +76,13 @@ def _runs_without_java(item: pytest.Item) -> bool:
     return "local" in chosen and "spark" not in _fixtures(item)
 
 
+def _shares_with_its_module(item: pytest.Item) -> bool:
+    """True if a fixture of the item's module serves several of its tests: one worker then makes it once."""
+    info = getattr(item, "_fixtureinfo", None)
+    used = info.name2fixturedefs.values() if info is not None else ()
+    return any(made[-1].scope == "module" for made in used)
+
+
 def _fixtures(item: pytest.Item) -> frozenset[str]:
     return frozenset(getattr(item, "fixturenames", ()))
 
@@ -97,13 +104,39 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         group = "spark" if item.get_closest_marker("spark") else place
         if group in GROUPS and not _runs_without_java(item):
             item.add_marker(pytest.mark.xdist_group(GROUPS[group]))
+        elif _shares_with_its_module(item) and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Look for garbage from now on, but not among the tests, which stay until the end."""
+    _check_groups(session)
     gc.freeze()
     gc.enable()
+
+
+def _check_groups(session: pytest.Session) -> None:
+    """Refuse versions of pytest and pytest-xdist that do not keep groups of tests together."""
+    if not getattr(session.config.option, "loadgroup", False):
+        return
+    grouped = [item.nodeid for item in session.items if item.get_closest_marker("xdist_group")]
+    lost = [nodeid for nodeid in grouped if _without_group(nodeid) == nodeid]
+    if lost:
+        raise pytest.UsageError(f"pytest-xdist ignores the group of {lost[0]} and {len(lost) - 1} others")
+
+
+def _without_group(nodeid: str) -> str:
+    """The name of a test without ``@group``, which pytest-xdist adds."""
+    place = nodeid.rfind("@")
+    return nodeid[:place] if place > nodeid.rfind("]") else nodeid
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Name tests as they are named without workers: `--last-failed` finds them then, whatever their group."""
+    if hasattr(report, "node"):  # the report of a worker
+        report.nodeid = _without_group(report.nodeid)
 
 
 def pytest_unconfigure() -> None:

@@ -140,6 +140,7 @@ def group(domain: Domain) -> Iterator[Group]:
     domain.directory.session.delete(made.dn)
 
 
+@pytest.mark.soak
 @pytest.mark.spec("MS-MQDSSM 3.1.6.9")
 @pytest.mark.parametrize("count", [RANGE - 1, RANGE + 1, MEMBERS])
 def test_members_around_the_ranges(domain: Domain, group: Group, tmp_path: Path, count: int) -> None:
@@ -178,6 +179,7 @@ def changing(proxy: LimitsProxy, change: list[range], group: Group) -> Iterator[
         thread.join(60)
 
 
+@pytest.mark.soak
 def test_members_that_change_in_between(domain: Domain, group: Group, tmp_path: Path) -> None:
     """What is in the group all the time is found; nothing is found that was never in it; nothing twice."""
     stays = range(500, MEMBERS - 500)

@@ -23,6 +23,7 @@ from mqdssm.events.watching.watch import Watch
 from mqdssm.model.watching import ObjectChange
 
 BOTH = ["openldap", pytest.param("samba", marks=pytest.mark.samba)]
+IN_SOAK = [pytest.mark.samba, pytest.mark.soak]  # a state of a domain is long, and so is its journal
 
 
 @dataclass
@@ -332,6 +333,7 @@ def test_what_is_written_follows_from_what_is_told(machine: Machine, tmp_path: P
     assert '"place"' in journal.read_text()
 
 
+@pytest.mark.parametrize("machine", ["openldap", pytest.param("samba", marks=IN_SOAK)], indirect=True)
 def test_a_long_journal_becomes_a_state(machine: Machine, tmp_path: Path, monkeypatch):
     monkeypatch.setattr("mqdssm.events.watching.state_file.JOURNAL_BYTES_MIN", 2000)
     state, journal = tmp_path / "state", tmp_path / "state.journal"
