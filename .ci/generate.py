@@ -3,10 +3,11 @@
 import sys
 from pathlib import Path
 
+from generated_files import generated_files
+
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.rules.catalogue import page
 from mqdssm.pipeline.validate.rules.trees import TREES_NAME, trees_text
-from mqdssm.tables.generated import generated_files
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("ldif", "docs/tables")

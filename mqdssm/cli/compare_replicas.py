@@ -8,12 +8,10 @@ import typer
 
 from mqdssm.cli.diff import CONNECTION_PREFIX
 from mqdssm.cli.exits import ExitCode, UsageProblem
-from mqdssm.cli.run import CommandRun, add_command, usage_problems
+from mqdssm.cli.run import CommandRun, command_app, usage_problems
 
 if TYPE_CHECKING:
     from mqdssm.store.ldap.replicas import Replica, ReplicaDifference
-
-app = typer.Typer(add_completion=False)
 
 COLUMNS: Final = ("difference", "replicas", "numbers", "type", "object", "name", "properties")
 SHOWN_MAX: Final = 1000
@@ -23,7 +21,6 @@ Named = Annotated[
     typer.Argument(
         metavar="A B…",
         help="LDAP URLs, or connection:NAME of the profile file. All others are compared with A.",
-        show_default=False,
     ),
 ]
 
@@ -102,9 +99,7 @@ def _row(one: "ReplicaDifference") -> tuple[str, ...]:
     return one.kind.value, replicas, numbers, told["type"] or "", told["object"] or "", one.name, properties
 
 
-add_command(
-    app,
-    "compare-replicas",
+app = command_app(
     compare_replicas,
     examples=(
         "mqdssm compare-replicas ldap://pec.example.com ldap://psc1.example.com",

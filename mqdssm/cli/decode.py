@@ -10,13 +10,10 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mqdssm.cli import exits
-from mqdssm.cli.output import say
-from mqdssm.cli.run import CommandRun, add_command
+from mqdssm.cli.run import CommandRun, command_app, print_error
 
 if TYPE_CHECKING:
     from mqdssm.wire.show import Shown
-
-app = typer.Typer(add_completion=False)
 
 SHOWN_BYTES_MAX: Final = 48
 """Maximum bytes of a value in a table; JSON has all of them."""
@@ -46,7 +43,7 @@ def decode(
     topology: datagram of a client that looks for directory servers, or the reply (\[MS-MQSD]).
     Of a damaged message the fields before the damage are shown.
     """
-    largest, show = _KINDS[kind]()
+    largest, show = _decoder_of(kind)
     with _opened(file) as stream:
         data = stream.read(largest + 1)
     shown = show(data)
@@ -58,11 +55,8 @@ def decode(
         run.output.pairs(_pairs("", shown.fields))
     if shown.error is None:
         return exits.ExitCode.FINE
-    code = exits.ExitCode.FINDINGS
     sys.stdout.flush()  # what could be read comes before the error
-    words = exits.words_of(shown.error)
-    say(exits.as_json(shown.error, code) if run.output.is_json else f"error: {words}")
-    return code
+    return print_error(shown.error, exits.ExitCode.FINDINGS, is_json=run.output.is_json)
 
 
 def _opened(file: Path) -> AbstractContextManager[IO[bytes]]:
@@ -73,30 +67,17 @@ def _opened(file: Path) -> AbstractContextManager[IO[bytes]]:
     return nullcontext(sys.stdin.buffer)
 
 
-def _replication() -> "tuple[int, Callable[[bytes], Shown]]":
-    from mqdssm.wire.mqdsrp import MESSAGE_BYTES_MAX, show_message
+def _decoder_of(kind: MessageKind) -> "tuple[int, Callable[[bytes], Shown]]":
+    """Return maximum length and decoder of a kind of message."""
+    from mqdssm.wire import mqcn, mqdsrp, mqsd
 
-    return MESSAGE_BYTES_MAX, show_message
-
-
-def _notification() -> "tuple[int, Callable[[bytes], Shown]]":
-    from mqdssm.wire.mqcn import MESSAGE_BYTES_MAX, show_message
-
-    return MESSAGE_BYTES_MAX, show_message
-
-
-def _topology() -> "tuple[int, Callable[[bytes], Shown]]":
-    from mqdssm.wire.mqsd import PACKET_BYTES_MAX, show_message
-
-    return PACKET_BYTES_MAX, show_message
-
-
-_KINDS: "Final[Mapping[MessageKind, Callable[[], tuple[int, Callable[[bytes], Shown]]]]]" = {
-    MessageKind.REPLICATION: _replication,
-    MessageKind.NOTIFICATION: _notification,
-    MessageKind.TOPOLOGY: _topology,
-}
-"""Maximum length and decoder for each kind of message."""
+    match kind:
+        case MessageKind.REPLICATION:
+            return mqdsrp.MESSAGE_BYTES_MAX, mqdsrp.show_message
+        case MessageKind.NOTIFICATION:
+            return mqcn.MESSAGE_BYTES_MAX, mqcn.show_message
+        case MessageKind.TOPOLOGY:
+            return mqsd.PACKET_BYTES_MAX, mqsd.show_message
 
 
 def _pairs(path: str, value: Any) -> Iterator[tuple[str, str]]:
@@ -133,9 +114,7 @@ def _text(path: str, value: Any) -> str:
     return str(int(value)) if isinstance(value, int) else value
 
 
-add_command(
-    app,
-    "decode",
+app = command_app(
     decode,
     connects=False,
     examples=(

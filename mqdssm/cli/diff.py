@@ -14,14 +14,12 @@ from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.export import OBJECTS
 from mqdssm.cli.migrate.plan import Mapping, SidMapFile
 from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of, login_of
-from mqdssm.cli.run import CommandRun, add_command, usage_problems
+from mqdssm.cli.run import CommandRun, command_app, usage_problems
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.diff.fields import ObjectDifference
     from mqdssm.pipeline.diff.run import Comparison
     from mqdssm.pipeline.diff.sides import GivenSide
-
-app = typer.Typer(add_completion=False)
 
 CONNECTION_PREFIX: Final = "connection:"
 COLUMNS: Final = ("difference", "type", "object", "attribute", "A", "B")
@@ -46,22 +44,21 @@ _SIDE: Final = (
 )
 
 
-def _option(name: str, text: str, **more: Any) -> Any:
-    return typer.Option(name, help=text, show_default=False, **more)
-
-
 Types = Annotated[
-    list[DiffType] | None, _option("--type", "Types to compare. Repeatable. Default: all.", metavar="TYPE")
+    list[DiffType] | None,
+    typer.Option("--type", help="Types to compare. Repeatable. Default: all.", metavar="TYPE"),
 ]
 Ignored = Annotated[
     list[str] | None,
-    _option("--ignore", "Attribute to leave out, such as Label or queue.Label. Repeatable.", metavar="NAME"),
+    typer.Option(
+        "--ignore", help="Attribute to leave out, such as Label or queue.Label. Repeatable.", metavar="NAME"
+    ),
 ]
 GuidMap = Annotated[
     Path | None,
-    _option(
+    typer.Option(
         "--guid-map",
-        "Map of old to new GUIDs, CSV with the columns old and new: the guid-map.csv of a migration.",
+        help="Map of old to new GUIDs, CSV with the columns old and new: the guid-map.csv of a migration.",
         metavar="FILE",
     ),
 ]
@@ -76,10 +73,8 @@ Recheck = Annotated[
 def diff(
     run: CommandRun,
     *,
-    a: Annotated[str, typer.Argument(metavar="A", help=_SIDE, show_default=False)],
-    b: Annotated[
-        str, typer.Argument(metavar="B", help="The other side, in the same forms.", show_default=False)
-    ],
+    a: Annotated[str, typer.Argument(metavar="A", help=_SIDE)],
+    b: Annotated[str, typer.Argument(metavar="B", help="The other side, in the same forms.")],
     types: Types = None,
     ignored: Ignored = None,
     guid_map: GuidMap = None,
@@ -251,9 +246,7 @@ def _not_compared(found: "Comparison") -> Iterator[str]:
         yield f"not compared ({reason}): {named}"
 
 
-add_command(
-    app,
-    "diff",
+app = command_app(
     diff,
     spark=True,
     formats=DiffFormat,

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mqdssm.cli.exits import ExitCode, in_command_words, words_of
-from mqdssm.cli.run import CommandRun, add_command
+from mqdssm.cli.run import CommandRun, command_app
 from mqdssm.diagnostics.findings import OPERATION_LIMIT_S, CheckFinding, CheckState
 
 if TYPE_CHECKING:
     from mqdssm.diagnostics.examination import Examination
-
-app = typer.Typer(add_completion=False)
 
 
 def _examination(run: CommandRun, at: str | None = None) -> "Examination":
@@ -83,9 +81,7 @@ def _rows(found: Iterable[CheckFinding]) -> Iterator[tuple[str, str, str]]:
             yield "", "", f"→ {one.advice}"
 
 
-add_command(
-    app,
-    "doctor",
+app = command_app(
     doctor,
     examples=(
         "mqdssm doctor --url ldap://ldap.example.com --user cn=ann,dc=example,dc=com",

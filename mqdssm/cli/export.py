@@ -4,20 +4,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects.arguments import CommandType
 from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of, login_of
-from mqdssm.cli.run import CommandRun, add_command
+from mqdssm.cli.run import CommandRun, command_app
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.export.run import Progress
     from mqdssm.pipeline.manifest import Manifest
-
-app = typer.Typer(add_completion=False)
 
 ALL: Final = "all"
 OBJECTS: Final = (*(one.value for one in CommandType), "settings", "computer")
@@ -50,46 +48,39 @@ class Compression(StrEnum):
     SNAPPY = "snappy"
 
 
-def _option(name: str, text: str, **more: Any) -> Any:
-    return typer.Option(name, help=text, **more)
-
-
 _TYPES: Final = (
     f"Types to export. Repeatable. Default: all. One of {', '.join(one.value for one in ExportType)}"
 )
 To = Annotated[
-    Path, _option("--to", "Folder of the export: new or empty, or the one to resume.", metavar="DIR")
+    Path,
+    typer.Option("--to", help="Folder of the export: new or empty, or the one to resume.", metavar="DIR"),
 ]
-Types = Annotated[list[ExportType] | None, _option("--type", _TYPES, metavar="TYPE", show_default=False)]
+Types = Annotated[list[ExportType] | None, typer.Option("--type", help=_TYPES, metavar="TYPE")]
 Format = Annotated[
     FileFormat,
-    _option(
+    typer.Option(
         "--format",
-        "Format of the files: columns (parquet), lossless text (csv, jsonl) or LDAP entries (ldif).",
+        help="Format of the files: columns (parquet), lossless text (csv, jsonl) or LDAP entries (ldif).",
     ),
 ]
 Dialect = Annotated[
     LdifDialect | None,
-    _option(
-        "--dialect", "Dialect of LDIF: openldap for ldapadd and slapadd, ad for ldifde.", show_default=False
-    ),
+    typer.Option("--dialect", help="Dialect of LDIF: openldap for ldapadd and slapadd, ad for ldifde."),
 ]
-Compressed = Annotated[Compression, _option("--compression", "Compression of Parquet files.")]
+Compressed = Annotated[Compression, typer.Option("--compression", help="Compression of Parquet files.")]
 FileRows = Annotated[
     int | None,
-    _option(
-        "--file-rows", "Maximum objects in a file. Default: 100,000.", metavar="N", min=1, show_default=False
-    ),
+    typer.Option("--file-rows", help="Maximum objects in a file. Default: 100,000.", metavar="N", min=1),
 ]
 Partitions = Annotated[
-    int, _option("--partitions", "Number of parallel searches for each type.", metavar="N", min=1)
+    int, typer.Option("--partitions", help="Number of parallel searches for each type.", metavar="N", min=1)
 ]
-Resume = Annotated[bool, _option("--resume", "Continue an interrupted export.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted export.")]
 Readable = Annotated[
     bool,
-    _option(
+    typer.Option(
         "--readable",
-        "Create the files with the permissions of the umask. Default: only the owner can read them.",
+        help="Create the files with the permissions of the umask. Default: only the owner can read them.",
     ),
 ]
 
@@ -191,9 +182,7 @@ def _tell_changes(run: CommandRun, manifest: "Manifest") -> None:
         run.output.note("objects may have changed once more since: the files show no single moment")
 
 
-add_command(
-    app,
-    "export",
+app = command_app(
     export,
     spark=True,
     examples=(

@@ -7,19 +7,17 @@ import typer
 
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.output import Output
-from mqdssm.cli.run import CommandRun, add_command, usage_problems
+from mqdssm.cli.run import CommandRun, command_app, usage_problems
 from mqdssm.samples.forms import FAULTS_NAME, LoadingMode, SampleForm, TableForm
 
 if TYPE_CHECKING:
     from mqdssm.samples.generate import WrittenSample
 
-app = typer.Typer(add_completion=False)
-
 USERS_A_MACHINE = 4
 
 Tables = Annotated[
     TableForm | None,
-    typer.Option("--tables", help="File format of the MQIS tables. Default: parquet.", show_default=False),
+    typer.Option("--tables", help="File format of the MQIS tables. Default: parquet."),
 ]
 LoadedBy = Annotated[
     LoadingMode | None,
@@ -27,7 +25,6 @@ LoadedBy = Annotated[
         "--loader",
         help="Program that will load the LDIF. With slapadd the files have times and more kinds "
         "of defects. Default: ldapadd.",
-        show_default=False,
     ),
 ]
 
@@ -113,9 +110,7 @@ def _tell(output: Output, written: "WrittenSample", to: Path, form: SampleForm, 
     output.note(f"written to {to}: {', '.join(written.files)}")
 
 
-add_command(
-    app,
-    "generate",
+app = command_app(
     generate,
     connects=False,
     examples=(

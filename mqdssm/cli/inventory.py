@@ -1,38 +1,29 @@
 """``mqdssm inventory``: list MSMQ's objects, owners, rights and orphans."""
 
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from mqdssm.cli.output import SAMPLE_MAX
 from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of
-from mqdssm.cli.run import CommandRun, add_command, usage_problems
-from mqdssm.cli.validate.command import MappingOption, source_of
+from mqdssm.cli.run import CommandRun, command_app, usage_problems
+from mqdssm.cli.validate.command import FolderArgument, MappingOption, MqisOption, source_of
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.inventory import Inventory
 
-app = typer.Typer(add_completion=False)
-
 SITES: Final = ("site", "machines", "queues", "routing servers")
 ACCOUNTS: Final = ("account", "owns queues", "owns machines", "may send to", "may receive from")
 PROBLEMS: Final = ("problem", "type", "object", "what is wrong")
-SHOWN_MAX: Final = 20
-"""Maximum lines of each table; the other outputs have all."""
 
 
 def inventory(
     run: CommandRun,
     *,
-    folder: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="Folder of an export.", show_default=False)
-    ] = None,
-    mqis: Annotated[
-        Path | None,
-        typer.Option("--mqis", metavar="DIR", help="Folder of MQIS tables, in place of an export."),
-    ] = None,
+    folder: FolderArgument = None,
+    mqis: MqisOption = None,
     mapping: MappingOption = None,
     html: Annotated[
         Path | None,
@@ -80,12 +71,8 @@ def _print(run: CommandRun, found: "Inventory") -> None:
         return
     output.pairs((name, str(count)) for name, count in found.counts.items())
     for columns, rows in ((SITES, _sites(found)), (ACCOUNTS, _accounts(found)), (PROBLEMS, _problems(found))):
-        shown = list(islice(rows, SHOWN_MAX))
-        if shown:
-            output.line("")
-            output.rows(columns, shown)
-            if next(rows, None) is not None:
-                output.note(f"more than {SHOWN_MAX}: --html, --csv and --output json have more")
+        if output.sample(columns, rows):
+            output.note(f"more than {SAMPLE_MAX}: --html, --csv and --output json have more")
     for name, reason in found.not_looked_for.items():
         output.note(f"not looked for: {name}: {reason}")
     if found.unreadable:
@@ -118,9 +105,7 @@ def _problems(found: "Inventory") -> Iterator[tuple[str, ...]]:
         yield one.rule, one.type, one.dn or one.guid or "", one.message
 
 
-add_command(
-    app,
-    "inventory",
+app = command_app(
     inventory,
     spark=True,
     examples=(

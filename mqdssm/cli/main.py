@@ -3,10 +3,10 @@
 import atexit
 import gc
 import importlib
-import inspect
 import os
 import sys
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -15,8 +15,8 @@ from typer.core import TyperGroup
 
 import mqdssm
 from mqdssm.cli import exits
-from mqdssm.cli.options import CONNECTION, DEFAULTS, GENERAL, GivenOptions
-from mqdssm.cli.run import report, silence
+from mqdssm.cli.options import CONNECTION, GENERAL, GivenOptions
+from mqdssm.cli.run import report, set_parameters, silence
 from mqdssm.model.safe_text import visible
 from mqdssm.pipeline.without_pandas import hide_pandas
 
@@ -59,40 +59,25 @@ EXIT_CODES: Final = (
 _START: Final = "[b]Start with[/]: mqdssm demo · mqdssm sandbox start DIR · mqdssm doctor"
 
 
-class Commands(MutableMapping[str, Any]):
-    """Commands by name, each imported on first use."""
-
-    def __init__(self) -> None:
-        self._loaded: dict[str, Any] = {}
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._loaded:
-            module, _, attribute = MODULES[name].partition(":")
-            app = getattr(importlib.import_module(module), attribute or "app")
-            command = typer.main.get_command(app)
-            command.name = name
-            self._loaded[name] = command
-        return self._loaded[name]
-
-    def __setitem__(self, name: str, command: Any) -> None:
-        self._loaded[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._loaded[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(MODULES)
-
-    def __len__(self) -> int:
-        return len(MODULES)
+@cache
+def _command_of(name: str) -> Any:
+    """Import a command."""
+    module, _, attribute = MODULES[name].partition(":")
+    command = typer.main.get_command(getattr(importlib.import_module(module), attribute or "app"))
+    command.name = name
+    return command
 
 
 class Root(TyperGroup):
-    """Group of all commands, which also reports usage errors."""
+    """Group of all commands, each imported on first use, which also reports usage errors."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**{**settings, "commands": None})
-        self.commands = Commands()
+        super().__init__(**{**settings, "commands": dict.fromkeys(MODULES)})
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command by name, None if there is none."""
+        del ctx
+        return _command_of(cmd_name) if cmd_name in MODULES else None
 
     def main(
         self,
@@ -153,24 +138,10 @@ def _shared(ctx: typer.Context, **values: Any) -> None:
     ctx.obj = GivenOptions(**values)
 
 
-def _declare_shared() -> None:
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    version = Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
-    ]
-    options = {**CONNECTION, **GENERAL, "version": version}
-    parameters = [
-        inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
-        *(
-            inspect.Parameter(name, keyword, default=DEFAULTS.get(name, False), annotation=kind)
-            for name, kind in options.items()
-        ),
-    ]
-    _shared.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer looks at
-    _shared.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-
-
-_declare_shared()
+_VERSION: Final = Annotated[
+    bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+]
+set_parameters(_shared, (), {**CONNECTION, **GENERAL, "version": _VERSION})
 app = typer.Typer(
     cls=Root,
     no_args_is_help=True,

@@ -26,9 +26,7 @@ class Format(StrEnum):
 def _option(
     name: str, help_text: str, metavar: str | None = None, *more: str, panel: str = _CONNECTION
 ) -> Any:
-    return typer.Option(
-        name, *more, help=help_text, metavar=metavar, rich_help_panel=panel, show_default=False
-    )
+    return typer.Option(name, *more, help=help_text, metavar=metavar, rich_help_panel=panel)
 
 
 def output_option(formats: type[StrEnum]) -> Any:
@@ -180,6 +178,11 @@ class GivenOptions:
             panel=_SPARK,
         ),
     ] = None
+
+    @property
+    def is_for_programs(self) -> bool:
+        """True if programs read the output; formats of one command only are for programs, too."""
+        return self.output not in {None, Format.TABLE}
 
     def overridden(self, later: "GivenOptions") -> "GivenOptions":
         """Merge two sets of options; given options of `later` have precedence."""

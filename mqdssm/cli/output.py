@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 CHUNK_ROWS: Final = 500
 """Number of rows of a long table that are measured and printed together."""
+SAMPLE_MAX: Final = 20
+"""Maximum rows of a table that only gives examples."""
 PIPE_COLUMNS: Final = 110
 """Width of rich's output without a terminal (plain tables have none)."""
 GAP: Final = "  "
@@ -64,6 +66,14 @@ class Output:
         return self._console
 
     # -- answers
+
+    def answer(self, data: Any, *lines: str) -> None:
+        """Print an answer: a JSON document for programs, lines for people."""
+        if self.is_json:
+            self.document(data)
+            return
+        for text in lines:
+            self.line(text)
 
     def document(self, data: Any) -> None:
         """Print a JSON document."""
@@ -130,6 +140,19 @@ class Output:
         if layout is not None and layout.left_out:
             self.note(f"no room for {', '.join(layout.left_out)}: name what to show with --attributes")
         return count
+
+    def sample(self, columns: Row, rows: Iterable[Row]) -> bool:
+        """Print the first `SAMPLE_MAX` rows of a table below a blank line, nothing without rows.
+
+        Returns:
+            True if there are more.
+        """
+        remaining = iter(rows)
+        first = list(itertools.islice(remaining, SAMPLE_MAX))
+        if first:
+            self.line("")
+            self.rows(columns, first)
+        return next(remaining, None) is not None
 
     def pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Print names and values, one below the other."""

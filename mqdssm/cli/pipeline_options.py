@@ -36,7 +36,6 @@ WorkersOption = Annotated[
         help="Number of processes of the local engine. Default: one for each core.",
         metavar="N",
         min=1,
-        show_default=False,
     ),
 ]
 

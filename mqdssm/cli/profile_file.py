@@ -47,7 +47,7 @@ def read_profile(
     Raises:
         UsageProblem: the file cannot be used, or has no such connection or setting.
     """
-    named = config or _from_environment("MQDSSM_CONFIG")
+    named = config or os.environ.get("MQDSSM_CONFIG")
     connection = connection or os.environ.get("MQDSSM_CONNECTION") or None
     file = Path(named).expanduser() if named else default_file()
     try:
@@ -63,11 +63,6 @@ def read_profile(
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageProblem(f"the profile file {file} is no TOML: {error}") from None
     return file, _chosen(file, content, connection, names)
-
-
-def _from_environment(variable: str) -> Path | None:
-    value = os.environ.get(variable)
-    return Path(value) if value else None
 
 
 def _chosen(

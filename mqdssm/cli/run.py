@@ -3,10 +3,11 @@
 import contextlib
 import inspect
 import logging
+import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
@@ -41,8 +42,7 @@ class CommandRun:
 
     def __init__(self, given: GivenOptions) -> None:
         self.given = given
-        # formats of one command only are for programs, too
-        self.output = Output(is_json=given.output not in {None, Format.TABLE})
+        self.output = Output(is_json=given.is_for_programs)
         self._loaded: Loaded | None = None
         self._password: str | None = None
 
@@ -230,23 +230,23 @@ def usage_problems() -> Iterator[None]:
         raise exits.UsageProblem(str(error)) from error
 
 
-def add_command(
-    app: typer.Typer,
-    name: str,
+def command_app(
     function: Command,
     *,
+    group: typer.Typer | None = None,
+    name: str | None = None,
     connects: bool = True,
     spark: bool = False,
     formats: type[StrEnum] = Format,
     examples: tuple[str, ...] = (),
-) -> None:
-    """Declare a command with its own parameters and the shared options.
+) -> typer.Typer:
+    """Declare a command with its own parameters and the shared options; return its application.
 
     Args:
-        app: of the module.
-        name: of the command.
         function: takes the `CommandRun` and what typer makes of its parameters; returns an exit code, None
             is 0. Its docstring is the help text.
+        group: commands to which it is added; None: it is a command by itself.
+        name: in the group; None: that of the function.
         connects: it takes the options of a connection.
         spark: it takes the options of Spark.
         formats: what ``--output`` may be; `Format` and perhaps more.
@@ -265,19 +265,34 @@ def add_command(
         execute(ctx.command_path, given.overridden(shared), function, values)
 
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    set_parameters(command, own, options)
+    command.__doc__ = function.__doc__
+    app = typer.Typer(add_completion=False) if group is None else group
+    app.command(name or function.__name__, epilog=epilog_of(examples))(command)
+    return app
+
+
+def set_parameters(
+    function: Callable[..., None], own: Sequence[inspect.Parameter], options: Mapping[str, Any]
+) -> None:
+    """Set the parameters from which typer declares a command.
+
+    Args:
+        function: takes the context and all parameters by keyword.
+        own: parameters of this command alone.
+        options: shared options: name -> annotated type.
+    """
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [
         inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
         *(parameter.replace(kind=keyword) for parameter in own),
         *(
-            inspect.Parameter(key, keyword, default=DEFAULTS[key], annotation=kind)
-            for key, kind in options.items()
+            inspect.Parameter(name, keyword, default=DEFAULTS.get(name, False), annotation=kind)
+            for name, kind in options.items()
         ),
     ]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer looks at
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    command.__doc__ = function.__doc__
-    app.command(name, epilog=epilog_of(examples))(command)
+    function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer looks at
+    function.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
 
 
 def epilog_of(examples: tuple[str, ...]) -> str | None:
@@ -322,16 +337,19 @@ def report(error: BaseException, given: GivenOptions) -> int:
         sys.stderr.write(visible_lines(redact("".join(traceback.format_exception(error)))))
     with contextlib.suppress(OSError):  # what was printed so far comes before the error
         sys.stdout.flush()
-    is_json = given.output not in {None, Format.TABLE}
     with contextlib.suppress(OSError):  # the terminal may be gone
-        say(exits.as_json(error, code) if is_json else f"error: {exits.words_of(error)}")
+        print_error(error, code, is_json=given.is_for_programs)
+    return code
+
+
+def print_error(error: BaseException, code: int, *, is_json: bool) -> int:
+    """Print an error to the standard error output; return the exit code."""
+    say(exits.as_json(error, code) if is_json else f"error: {exits.words_of(error)}")
     return code
 
 
 def silence(stream: Any) -> None:
     """Redirect a closed stream to the null device, so that Python prints no error at exit."""
-    import os
-
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mqdssm.cli.exits import ExitCode
-from mqdssm.cli.run import CommandRun, add_command
+from mqdssm.cli.run import CommandRun, command_app
 from mqdssm.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -70,10 +70,10 @@ def start(
 def stop(run: CommandRun, *, folder: Folder) -> None:
     """Stop the sandbox. Its folder stays, so it can be started again."""
     was_running = testing_module("sandbox").stop_sandbox(folder)
-    if run.output.is_json:
-        run.output.document({"folder": str(folder), "was_running": was_running})
-    else:
-        run.output.line(f"{folder}: {'stopped' if was_running else 'was not running'}")
+    run.output.answer(
+        {"folder": str(folder), "was_running": was_running},
+        f"{folder}: {'stopped' if was_running else 'was not running'}",
+    )
 
 
 def status(run: CommandRun, *, folder: Folder) -> int:
@@ -120,12 +120,11 @@ def testing_module(name: str) -> ModuleType:
         ) from error
 
 
-add_command(
-    app,
-    "start",
+command_app(
     start,
+    group=app,
     connects=False,
     examples=("mqdssm sandbox start ~/msmq --computer web01 --computer web02",),
 )
-add_command(app, "stop", stop, connects=False, examples=("mqdssm sandbox stop ~/msmq",))
-add_command(app, "status", status, connects=False, examples=("mqdssm sandbox status ~/msmq -o json",))
+command_app(stop, group=app, connects=False, examples=("mqdssm sandbox stop ~/msmq",))
+command_app(status, group=app, connects=False, examples=("mqdssm sandbox status ~/msmq -o json",))

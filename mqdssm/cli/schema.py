@@ -9,7 +9,7 @@ import typer
 
 from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.objects.arguments import CommandType
-from mqdssm.cli.run import CommandRun, add_command, usage_problems
+from mqdssm.cli.run import CommandRun, command_app, usage_problems
 
 if TYPE_CHECKING:
     from mqdssm.tables.row import Row
@@ -44,7 +44,7 @@ def show(
     *,
     kind: Annotated[
         CommandType | None,
-        typer.Argument(metavar="[TYPE]", help="Type of object. Default: all types.", show_default=False),
+        typer.Argument(metavar="[TYPE]", help="Type of object. Default: all types."),
     ] = None,
 ) -> None:
     """Show the LDAP attributes that hold the attributes of a type.
@@ -70,6 +70,8 @@ def show(
 
 
 def _described(row: "Row") -> dict[str, Any]:
+    from mqdssm.tables.row import LETTERS
+
     return {
         "attribute": row.adm,
         "ldap": list(row.ldap),
@@ -78,16 +80,10 @@ def _described(row: "Row") -> dict[str, Any]:
         "unit": row.unit,
         "computed": None if row.computed is None else row.computed.value,
         "unset": _default(row) if row.has_default else row.missing.value,
-        "events": "".join(letter for letter in "RCWFSN" if _allows(row, letter)),
+        "events": "".join(letter for letter, access in LETTERS.items() if access in row.access),
         "propid": row.propid,
         "sections": list(row.sections),
     }
-
-
-def _allows(row: "Row", letter: str) -> bool:
-    from mqdssm.tables.row import Access
-
-    return any(flag in row.access for flag in Access if flag.name and flag.name[0] == letter)
 
 
 def _default(row: "Row") -> str:
@@ -174,17 +170,15 @@ def _difference_rows(differences: "Iterable[SchemaDifference]") -> Iterable[tupl
     return (("error" if one.serious else "minor", one.subject, one.problem) for one in differences)
 
 
-add_command(
-    app,
-    "show",
+command_app(
     show,
+    group=app,
     connects=False,
     examples=("mqdssm schema show queue", "mqdssm schema show -o json"),
 )
-add_command(
-    app,
-    "ldif",
+command_app(
     ldif,
+    group=app,
     connects=False,
     examples=(
         "mqdssm schema ldif | sudo ldapadd -Y EXTERNAL -H ldapi:///",
@@ -193,10 +187,9 @@ add_command(
         "mqdssm schema ldif --format base-tree --root dc=example,dc=org | ldapadd -D cn=admin,… -W",
     ),
 )
-add_command(
-    app,
-    "check",
+command_app(
     check,
+    group=app,
     examples=(
         "mqdssm schema check --url ldap://ldap.example.com",
         "mqdssm schema check --replication --url ldap://ldap.example.com",

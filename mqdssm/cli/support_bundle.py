@@ -16,10 +16,8 @@ import typer
 
 from mqdssm.cli import logs
 from mqdssm.cli.exits import UsageProblem, words_of
-from mqdssm.cli.run import CommandRun, add_command
+from mqdssm.cli.run import CommandRun, command_app
 from mqdssm.model.safe_text import REMOVED, is_secret_setting, redact_strictly
-
-app = typer.Typer(add_completion=False)
 
 PACKAGES: Final = (
     "mqdssm",
@@ -52,9 +50,7 @@ Passwords were removed. Names of servers, users and objects were not: look befor
 def support_bundle(
     run: CommandRun,
     *,
-    to: Annotated[
-        Path | None, typer.Option("--to", metavar="FILE", help="Zip file to write.", show_default=False)
-    ] = None,
+    to: Annotated[Path | None, typer.Option("--to", metavar="FILE", help="Zip file to write.")] = None,
 ) -> None:
     """Collect versions, settings, findings of doctor and the recent log in a zip file, without passwords."""
     target = to or Path(time.strftime("mqdssm-support-%Y%m%dT%H%M%SZ.zip", time.gmtime()))
@@ -69,13 +65,9 @@ def support_bundle(
     with _private(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as bundle:
         for name, text in clean.items():
             bundle.writestr(name, text)
-    if run.output.is_json:
-        run.output.document({"file": str(target), "contents": list(clean)})
-    else:
-        run.output.line(f"written {target}: {', '.join(clean)}")
-        run.output.note(
-            "passwords were removed; names of servers and objects were not: look before you send it"
-        )
+    document = {"file": str(target), "contents": list(clean)}
+    run.output.answer(document, f"written {target}: {', '.join(clean)}")
+    run.output.note("passwords were removed; names of servers and objects were not: look before you send it")
 
 
 def _private(target: Path) -> Any:
@@ -214,9 +206,7 @@ def _forms(secret: str) -> Iterable[str]:
     )
 
 
-add_command(
-    app,
-    "support-bundle",
+app = command_app(
     support_bundle,
     examples=("mqdssm support-bundle", "mqdssm support-bundle --connection lab --to lab.zip"),
 )

@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,13 +50,7 @@ class CheckFinding:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the finding in its JSON form."""
-        return {
-            "name": self.name,
-            "state": self.state.value,
-            "text": self.text,
-            "advice": self.advice,
-            "seconds": round(self.seconds, 3),
-        }
+        return asdict(self) | {"state": self.state.value, "seconds": round(self.seconds, 3)}
 
 
 def ok(name: str, text: str) -> CheckFinding:

@@ -96,9 +96,7 @@ class Samples:
         computer = self.of_class("computer")
         if computer is None:
             return None
-        sites = self._session.naming.configuration.child("CN", "Sites")
-        named = And((Equal("objectClass", b"server"), Equal("cn", computer.name.encode())))
-        for server in self._all(sites, named):
+        for server in self._servers_of(computer):
             found = self._first("mSMQSettings", server)
             if found is not None:
                 return found
@@ -110,9 +108,12 @@ class Samples:
             return settings.parent
         if computer is None:
             return None
+        return next(iter(self._servers_of(computer)), None)
+
+    def _servers_of(self, computer: DN) -> list[DN]:
         sites = self._session.naming.configuration.child("CN", "Sites")
         named = And((Equal("objectClass", b"server"), Equal("cn", computer.name.encode())))
-        return next(iter(self._all(sites, named)), None)
+        return self._all(sites, named)
 
     def _servers(self) -> DN | None:
         site = self.of_class("site")

@@ -4,10 +4,11 @@ A channel serves one caller at a time (a pool lends it). After an interrupted wa
 still arrive, so the channel is never used again.
 """
 
+import contextlib
 import ssl
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, Protocol
 
 from mqdssm.directory.requests import MESSAGE_ID_MAX, encode_unbind
@@ -159,6 +160,22 @@ class Channel:
             raise
         self._counter.add()
 
+    @contextlib.contextmanager
+    def _receiving(self) -> Iterator[None]:
+        """Mark the channel as broken if the block fails.
+
+        Raises:
+            ConnectionBroken: the block could not decode an answer.
+        """
+        try:
+            yield
+        except DecodeError as error:
+            self.broken = True
+            raise self._make_confused_error(str(error)) from error
+        except BaseException:
+            self.broken = True
+            raise
+
     def receive(self, message_id: int, deadline: float, expected: int = SEARCH_DONE) -> Page:
         """Wait for the whole answer to a request.
 
@@ -171,103 +188,9 @@ class Channel:
             ConnectionBroken: the connection ended, or the time was up; of a search some entries may
                 have come, which counts for nothing without the result at its end.
         """
-        try:
-            return self._receive(message_id, deadline, expected)
-        except BaseException:
-            self.broken = True
-            raise
-
-    def request(self, message_id: int, request: bytes, expected: int, deadline: float) -> LdapResult:
-        """Send a request other than a search, and wait for its result, which has the tag `expected`.
-
-        Raises:
-            ConnectionBroken: as `send` and `receive`.
-        """
-        self.send(request, deadline)
-        return self.receive(message_id, deadline, expected).result
-
-    def answers(self, waiting: Mapping[int, int], deadline: float) -> list[tuple[int, LdapResult]]:
-        """Wait for some of the results of several requests other than searches.
-
-        Args:
-            waiting: the message ids of all requests that are not answered yet -> the tags of their results.
-            deadline: when to give up.
-
-        Returns:
-            Message id and result of those that came, at least one; in the server's order.
-
-        Raises:
-            ConnectionBroken: as `receive`; what came before it was returned by earlier calls.
-        """
-        try:
-            return self._read_answers(waiting, deadline)
-        except BaseException:
-            self.broken = True
-            raise
-
-    def some(self, message_id: int, deadline: float) -> tuple[bytes, list[MessageBounds]]:
-        """Wait for some answers to a search that continues.
-
-        Args:
-            message_id: of the request.
-            deadline: how long to wait for the first.
-
-        Returns:
-            A buffer and what lies in it; nothing where nothing came in time, which is no failure.
-
-        Raises:
-            ConnectionBroken: the connection ended.
-        """
-        try:
-            return self._wait_for_some(message_id, deadline)
-        except BaseException:
-            self.broken = True
-            raise
-
-    def _wait_for_some(self, message_id: int, deadline: float) -> tuple[bytes, list[MessageBounds]]:
-        try:
-            data = self._receive_more(deadline)
-        except ConnectionBroken as broken:
-            if broken.timed_out:
-                return b"", []
-            raise
-        try:
-            buffer, messages = self._splitter.feed(data)
-            for message in messages:
-                if message.id == 0 and message.tag in RESULT_TAGS:
-                    raise self._make_goodbye_error(decode_result(buffer, message))
-                if message.id != message_id:
-                    raise self._make_confused_error(f"an answer to message {message.id}, not to {message_id}")
-        except DecodeError as error:
-            raise self._make_confused_error(str(error)) from error
-        return buffer, messages
-
-    def _read_answers(self, waiting: Mapping[int, int], deadline: float) -> list[tuple[int, LdapResult]]:
-        results: dict[int, LdapResult] = {}
-        try:
-            while not results:
-                buffer, messages = self._splitter.feed(self._receive_more(deadline))
-                for message in messages:
-                    if message.id in results or message.id not in waiting:
-                        if message.id == 0 and message.tag in RESULT_TAGS:
-                            raise self._make_goodbye_error(decode_result(buffer, message))
-                        raise self._make_confused_error(
-                            f"an answer to message {message.id}, which nobody sent"
-                        )
-                    if message.tag != waiting[message.id]:
-                        expected = waiting[message.id]
-                        raise self._make_confused_error(
-                            f"an answer of the kind 0x{message.tag:02x} instead of 0x{expected:02x}"
-                        )
-                    results[message.id] = decode_result(buffer, message)
-        except DecodeError as error:
-            raise self._make_confused_error(str(error)) from error
-        return list(results.items())
-
-    def _receive(self, message_id: int, deadline: float, expected: int) -> Page:
         parts: list[tuple[bytes, list[MessageBounds]]] = []
         received = references = count = 0
-        try:
+        with self._receiving():
             while True:
                 data = self._receive_more(deadline)
                 received += len(data)
@@ -294,8 +217,75 @@ class Channel:
                         return Page(parts, self._finish_search(result, last, message_id), references)
                 if last.id not in {message_id, 0}:
                     raise self._make_confused_error(f"an answer to message {last.id}, not to {message_id}")
-        except DecodeError as error:
-            raise self._make_confused_error(str(error)) from error
+
+    def request(self, message_id: int, request: bytes, expected: int, deadline: float) -> LdapResult:
+        """Send a request other than a search, and wait for its result, which has the tag `expected`.
+
+        Raises:
+            ConnectionBroken: as `send` and `receive`.
+        """
+        self.send(request, deadline)
+        return self.receive(message_id, deadline, expected).result
+
+    def answers(self, waiting: Mapping[int, int], deadline: float) -> list[tuple[int, LdapResult]]:
+        """Wait for some of the results of several requests other than searches.
+
+        Args:
+            waiting: the message ids of all requests that are not answered yet -> the tags of their results.
+            deadline: when to give up.
+
+        Returns:
+            Message id and result of those that came, at least one; in the server's order.
+
+        Raises:
+            ConnectionBroken: as `receive`; what came before it was returned by earlier calls.
+        """
+        results: dict[int, LdapResult] = {}
+        with self._receiving():
+            while not results:
+                buffer, messages = self._splitter.feed(self._receive_more(deadline))
+                for message in messages:
+                    if message.id in results or message.id not in waiting:
+                        if message.id == 0 and message.tag in RESULT_TAGS:
+                            raise self._make_goodbye_error(decode_result(buffer, message))
+                        raise self._make_confused_error(
+                            f"an answer to message {message.id}, which nobody sent"
+                        )
+                    if message.tag != waiting[message.id]:
+                        expected = waiting[message.id]
+                        raise self._make_confused_error(
+                            f"an answer of the kind 0x{message.tag:02x} instead of 0x{expected:02x}"
+                        )
+                    results[message.id] = decode_result(buffer, message)
+        return list(results.items())
+
+    def some(self, message_id: int, deadline: float) -> tuple[bytes, list[MessageBounds]]:
+        """Wait for some answers to a search that continues.
+
+        Args:
+            message_id: of the request.
+            deadline: how long to wait for the first.
+
+        Returns:
+            A buffer and what lies in it; nothing where nothing came in time, which is no failure.
+
+        Raises:
+            ConnectionBroken: the connection ended.
+        """
+        with self._receiving():
+            try:
+                data = self._receive_more(deadline)
+            except ConnectionBroken as broken:
+                if broken.timed_out:
+                    return b"", []
+                raise
+            buffer, messages = self._splitter.feed(data)
+            for message in messages:
+                if message.id == 0 and message.tag in RESULT_TAGS:
+                    raise self._make_goodbye_error(decode_result(buffer, message))
+                if message.id != message_id:
+                    raise self._make_confused_error(f"an answer to message {message.id}, not to {message_id}")
+        return buffer, messages
 
     def _look_at_others(
         self, buffer: bytes, messages: list[MessageBounds], message_id: int, expected: int

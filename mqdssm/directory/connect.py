@@ -18,12 +18,12 @@ from ldap3.core.exceptions import LDAPException, LDAPOperationResult
 from mqdssm.directory import failures
 from mqdssm.directory.channel import Channel, ThreadSafeCounter
 from mqdssm.directory.options import ConnectionOptions, Endpoint, is_loopback
-from mqdssm.directory.sasl import LEGS_MAX, Layer, SaslLogIn, SealedTransport
+from mqdssm.directory.sasl import LEGS_MAX, SaslLogIn, SealedTransport, SecurityLayer
 from mqdssm.directory.secret import remove_frames
 from mqdssm.errors import ConfigError, DirectoryNotConnected, MqdssmError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
 BIND_ANSWER_BYTES_MAX: Final = 1 << 20
 """Maximum bytes received before the bind is done: hundreds of times those of StartTLS and bind answers."""
@@ -106,27 +106,17 @@ class _VerifiedTls(ldap3.Tls):  # type: ignore[misc]  # ldap3 is untyped
             raise
 
 
-@dataclass(frozen=True, slots=True)
-class _Address:
-    """Network address of an endpoint."""
-
-    text: str
-    loopback: bool
-
-
-def _resolve_addresses(endpoint: Endpoint) -> "Iterator[_Address]":
+def _resolve_addresses(endpoint: Endpoint) -> "Iterable[str]":
+    """Return the network addresses of an endpoint, or the path of its socket."""
     if endpoint.host is None:
-        yield _Address(endpoint.path or "", loopback=True)
-        return
+        return [endpoint.path or ""]
     if endpoint.address is not None:
-        yield _Address(endpoint.address, loopback=is_loopback(endpoint.address) is True)
-        return
+        return [endpoint.address]
     try:
         addresses = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise failures.make_not_resolved(endpoint, error) from error
-    for text in dict.fromkeys(str(entry[4][0]) for entry in addresses):
-        yield _Address(text, loopback=is_loopback(text) is True)
+    return dict.fromkeys(str(entry[4][0]) for entry in addresses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +149,7 @@ def open_channel(attempt: Attempt, counter: ThreadSafeCounter) -> Channel:
     """
     failure: DirectoryNotConnected | None = None
     for address in _resolve_addresses(attempt.endpoint):
-        if not address.loopback:
+        if attempt.endpoint.host is not None and is_loopback(address) is not True:
             attempt.options.refuse_clear_text(attempt.endpoint)
         if time.monotonic() >= attempt.deadline:
             break
@@ -170,12 +160,12 @@ def open_channel(attempt: Attempt, counter: ThreadSafeCounter) -> Channel:
                 raise  # the server answered: another address of it would say the same
             failure = error
         else:
-            channel.address = address.text
+            channel.address = address
             return channel
     raise failure or failures.make_out_of_time(attempt.endpoint)
 
 
-def _open(attempt: Attempt, address: _Address, counter: ThreadSafeCounter) -> Channel:
+def _open(attempt: Attempt, address: str, counter: ThreadSafeCounter) -> Channel:
     endpoint, deadline = attempt.endpoint, attempt.deadline
     tls = _VerifiedTls(attempt.context, endpoint.host or "", deadline)
     try:
@@ -195,31 +185,28 @@ def _open(attempt: Attempt, address: _Address, counter: ThreadSafeCounter) -> Ch
             return _log_in(attempt, connection, counter)
         bound = connection.bind(read_server_info=False, controls=None)
     except MqdssmError:
-        _close_abandoned_socket(connection)
         raise
     except LDAPOperationResult as error:
-        _close_abandoned_socket(connection)
         raise failures.make_refusal(endpoint, attempt.options, error) from remove_frames(error)
     except (LDAPException, OSError) as error:
-        _close_abandoned_socket(connection)
         raise failures.make_not_connected(endpoint, tls.failure or error) from remove_frames(error)
     except Exception as error:  # noqa: BLE001  ldap3's decoder lets KeyError and more out of odd answers
-        _close_abandoned_socket(connection)
         raise failures.make_not_understood(endpoint, error) from remove_frames(error)
-    except BaseException:
-        _close_abandoned_socket(connection)
-        raise
-    if not bound:
-        _close_abandoned_socket(connection)
-        raise failures.bind_refused(endpoint, attempt.options, connection.result)
-    return _take_over(connection, endpoint, counter)
+    else:
+        if bound:
+            return _take_over(connection, endpoint, counter)
+        answer = connection.result or {}  # of SASL's next step, or a referral
+        code, text = int(answer.get("result", 0)), str(answer.get("message", ""))
+        raise failures.bind_refused(endpoint, attempt.options, code, text)
+    finally:
+        _close_abandoned_socket(connection)  # a socket that a channel has taken over is not ldap3's any more
 
 
-def _ldap3_connection(attempt: Attempt, address: _Address, tls: _VerifiedTls) -> ldap3.Connection:
+def _ldap3_connection(attempt: Attempt, address: str, tls: _VerifiedTls) -> ldap3.Connection:
     options, endpoint = attempt.options, attempt.endpoint
     external = endpoint.is_local_socket and options.user is None
     server = ldap3.Server(
-        host=f"ldapi://{quote(address.text, safe='')}" if endpoint.is_local_socket else address.text,
+        host=f"ldapi://{quote(address, safe='')}" if endpoint.is_local_socket else address,
         port=None if endpoint.is_local_socket else endpoint.port,
         use_ssl=endpoint.tls == "ldaps",
         allowed_referral_hosts=[],  # a referral is never followed: it would carry the password elsewhere
@@ -275,7 +262,10 @@ def _log_in(attempt: Attempt, connection: ldap3.Connection, counter: ThreadSafeC
 
 
 def _take_over(
-    connection: ldap3.Connection, endpoint: Endpoint, counter: ThreadSafeCounter, layer: Layer | None = None
+    connection: ldap3.Connection,
+    endpoint: Endpoint,
+    counter: ThreadSafeCounter,
+    layer: SecurityLayer | None = None,
 ) -> Channel:
     """Take the bound socket from ldap3 and return a channel for it."""
     bound = connection.socket.raw

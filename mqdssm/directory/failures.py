@@ -7,7 +7,7 @@ next where we know it.
 import re
 import ssl
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from mqdssm.errors import (
     AttributeNotFound,
@@ -32,17 +32,12 @@ _CHECK_BOTH: Final = (
     "servers do not tell which of the two: check the user's name (user@domain, DOMAIN\\user or, "
     "in a simple bind, a DN) and the password"
 )
+_NOT_KNOWN: Final = ("unknown user or wrong password", _CHECK_BOTH)
 
 LOG_IN: Final[Mapping[int, tuple[str, str]]] = {
     0x525: ("there is no such user", "check the name: user@domain, DOMAIN\\user or a DN"),
-    0x52E: (
-        "unknown user or wrong password",
-        _CHECK_BOTH,
-    ),
-    0x490: (
-        "unknown user or wrong password",
-        _CHECK_BOTH,
-    ),
+    0x52E: _NOT_KNOWN,
+    0x490: _NOT_KNOWN,
     0x52F: ("the account is restricted", "may it log in here, and with a password?"),
     0x530: ("the account may not log in at this hour", "see the account's log-on hours"),
     0x531: ("the account may not log in from this machine", "see the account's workstations"),
@@ -129,32 +124,20 @@ def make_refusal(
 ) -> DirectoryNotConnected:
     """Return the error for a refused StartTLS or bind."""
     code, text = int(error.result or 0), str(error.message or "")
-    starttls = endpoint.tls == "starttls" and error.type == "extendedResp"
-    if starttls:
-        return _make_no_starttls(endpoint, code, text)
-    return _bind_error(endpoint, options, code, text)
+    if endpoint.tls == "starttls" and error.type == "extendedResp":
+        return DirectoryNotConnected(
+            f"{endpoint.url} refuses StartTLS",
+            ldap_code=code,
+            server_text=text,
+            hint="does it have a certificate? use ldaps:// if it offers LDAPS; the password was not sent",
+        )
+    return bind_refused(endpoint, options, code, text)
 
 
 def bind_refused(
-    endpoint: "Endpoint", options: "ConnectionOptions", result: Mapping[str, Any] | None
-) -> DirectoryNotConnected:
-    """Return the error for a bind that failed without an exception of ldap3 (SASL's next step, referral)."""
-    answer = result or {}
-    return _bind_error(endpoint, options, int(answer.get("result", 0)), str(answer.get("message", "")))
-
-
-def _make_no_starttls(endpoint: "Endpoint", code: int, text: str) -> DirectoryNotConnected:
-    return DirectoryNotConnected(
-        f"{endpoint.url} refuses StartTLS",
-        ldap_code=code,
-        server_text=text,
-        hint="does it have a certificate? use ldaps:// if it offers LDAPS; the password was not sent",
-    )
-
-
-def _bind_error(
     endpoint: "Endpoint", options: "ConnectionOptions", code: int, text: str
 ) -> DirectoryNotConnected:
+    """Return the error for a bind that the server refused."""
     user = f"user {options.user!r}" if options.user is not None else "an anonymous user"
     if options.user is None and options.seals:
         user = "the user of this process"

@@ -34,35 +34,31 @@ _OID: Final = re.compile(rf"{_KEYSTRING}|{_NUMERIC_OID}")
 
 
 @dataclass(frozen=True, slots=True)
-class Equal:
+class _Comparison:
+    """Comparison of an attribute with a value."""
+
+    attribute: str
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Equal(_Comparison):
     """``(attribute=value)``."""
 
-    attribute: str
-    value: bytes
-
 
 @dataclass(frozen=True, slots=True)
-class GreaterOrEqual:
+class GreaterOrEqual(_Comparison):
     """``(attribute>=value)``, by the attribute's ordering rule."""
 
-    attribute: str
-    value: bytes
-
 
 @dataclass(frozen=True, slots=True)
-class LessOrEqual:
+class LessOrEqual(_Comparison):
     """``(attribute<=value)``, by the attribute's ordering rule."""
 
-    attribute: str
-    value: bytes
-
 
 @dataclass(frozen=True, slots=True)
-class Approx:
+class Approx(_Comparison):
     """``(attribute~=value)``, by the server's approximate matching rule."""
-
-    attribute: str
-    value: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,31 +113,32 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class And:
+class _Set:
+    """Set of filters."""
+
+    operands: tuple["LdapFilter", ...]
+
+    def __post_init__(self) -> None:
+        if not self.operands:
+            raise ValueError("a set of filters needs at least one operand: see all_of and any_of")
+
+
+@dataclass(frozen=True, slots=True)
+class And(_Set):
     """``(&(filter)(filter)…)``; use `all_of` where there may be none.
 
     Raises:
         ValueError: no operand. Not every server knows the empty set of [RFC4526].
     """
 
-    operands: tuple["LdapFilter", ...]
-
-    def __post_init__(self) -> None:
-        _need_operands(self.operands)
-
 
 @dataclass(frozen=True, slots=True)
-class Or:
+class Or(_Set):
     """``(|(filter)(filter)…)``; use `any_of` where there may be none.
 
     Raises:
         ValueError: no operand. Not every server knows the empty set of [RFC4526].
     """
-
-    operands: tuple["LdapFilter", ...]
-
-    def __post_init__(self) -> None:
-        _need_operands(self.operands)
 
 
 LdapFilter: TypeAlias = (
@@ -186,11 +183,6 @@ def any_of(*operands: LdapFilter) -> LdapFilter:
     return operands[0] if len(operands) == 1 else Or(operands)
 
 
-def _need_operands(operands: tuple[LdapFilter, ...]) -> None:
-    if not operands:
-        raise ValueError("a set of filters needs at least one operand: see all_of and any_of")
-
-
 @lru_cache(maxsize=4096)
 def attribute_description(name: str) -> bytes:
     """Check an attribute description and encode it as UTF-8 ([RFC4512] 2.5).
@@ -217,16 +209,18 @@ def _encode(node: LdapFilter, depth: int) -> bytes:
     if isinstance(node, Equal):  # most of all: ranges of numbers have dozens
         return _assertion(_EQUAL_TAG, node.attribute, node.value)
     match node:
-        case GreaterOrEqual(attribute, value) | LessOrEqual(attribute, value) | Approx(attribute, value):
-            return _assertion(TAGS[type(node)], attribute, value)
+        case GreaterOrEqual() | LessOrEqual() | Approx():
+            return _assertion(TAGS[type(node)], node.attribute, node.value)
         case Present(attribute):
             return tlv(PRESENT_TAG, attribute_description(attribute))
         case And(operands) | Or(operands):
             return tlv(TAGS[type(node)], b"".join([_encode(operand, depth + 1) for operand in operands]))
         case Not(operand):
             return tlv(NOT_TAG, _encode(operand, depth + 1))
-        case Substrings() | Extensible():
-            return _encode_parts(node)
+        case Substrings():
+            return _encode_substrings(node)
+        case Extensible():
+            return _encode_extensible(node)
         case _:
             assert_never(node)
 
@@ -238,10 +232,6 @@ def _assertion(tag: int, attribute: str, value: bytes) -> bytes:
 @lru_cache(maxsize=4096)
 def _encoded_attribute(attribute: str) -> bytes:
     return tlv(OCTET_STRING, attribute_description(attribute))
-
-
-def _encode_parts(node: Substrings | Extensible) -> bytes:
-    return _encode_substrings(node) if isinstance(node, Substrings) else _encode_extensible(node)
 
 
 def _encode_substrings(node: Substrings) -> bytes:
@@ -301,10 +291,8 @@ def _text(node: LdapFilter, depth: int) -> str:
             return _text_of_parts(node)
         case Present(attribute):
             return f"({_name(attribute)}=*)"
-        case Equal(attribute, value) | GreaterOrEqual(attribute, value):
-            return f"({_name(attribute)}{_SIGNS[type(node)]}{escape(value)})"
-        case LessOrEqual(attribute, value) | Approx(attribute, value):
-            return f"({_name(attribute)}{_SIGNS[type(node)]}{escape(value)})"
+        case Equal() | GreaterOrEqual() | LessOrEqual() | Approx():
+            return f"({_name(node.attribute)}{_SIGNS[type(node)]}{escape(node.value)})"
         case _:
             assert_never(node)
 

@@ -5,9 +5,9 @@ class here, with the same methods.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID, uuid4
 
 from mqdssm.directory.filters import And, Equal, any_of
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mqdssm.directory.filters import LdapFilter
     from mqdssm.directory.requests import LdapControl, SearchScope
     from mqdssm.directory.responses import LdapResult, MessageBounds
+    from mqdssm.directory.session import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,25 +191,6 @@ class Guard:
     shows_change: "Callable[[LdapResult], bool]" = never_shows_change
 
 
-class Identity(Protocol):
-    """Operations of a session by which a profile determines the bound identity."""
-
-    def bound_name(self) -> str | None:
-        """Return the DN that the connection is bound as; None if it is unknown."""
-
-    @property
-    def naming(self) -> Naming:
-        """Naming contexts of the server."""
-
-    def get(self, target: str | DN | UUID, attributes: Sequence[str]) -> "Entry":
-        """Read one object."""
-
-    def find(
-        self, base: str | DN, search_filter: "LdapFilter", attributes: Sequence[str]
-    ) -> "Iterator[Entry]":
-        """Search below an object."""
-
-
 class Profile(ABC):
     """Kind of directory server.
 
@@ -365,7 +347,7 @@ class Profile(ABC):
             ValueError: such a name.
         """
 
-    def keeps_guids(self, session: Identity) -> bool:  # noqa: ARG002  a hook
+    def keeps_guids(self, session: "Session") -> bool:  # noqa: ARG002  a hook
         """Return True if the server keeps an objectGUID that is sent with an add (decision M37)."""
         return self.makes_guid
 
@@ -429,7 +411,7 @@ class Profile(ABC):
         """Return the error for a result with a special meaning on this server; None for any other result."""
 
     @abstractmethod
-    def bound_sid(self, session: Identity) -> str | None:
+    def bound_sid(self, session: "Session") -> str | None:
         """Return the SID of the bound identity; None if it has none (decision M22)."""
 
 

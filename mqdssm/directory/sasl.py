@@ -42,20 +42,6 @@ class Wire(Protocol):
         """Receive some octets; none at the end of the stream."""
 
 
-class Layer(Protocol):
-    """Security layer that seals and opens buffers, as a security context of pyspnego does."""
-
-    def seal(self, data: bytes) -> bytes:
-        """Seal one buffer."""
-
-    def open(self, data: bytes) -> bytes:
-        """Open one buffer.
-
-        Raises:
-            OSError: the buffer was changed in transit.
-        """
-
-
 @dataclass(frozen=True, slots=True)
 class SaslLogIn:
     """Options, server and certificate of a log-in.
@@ -70,7 +56,7 @@ class SaslLogIn:
     endpoint: "Endpoint"
     certificate: bytes | None
 
-    def run(self, wire: Wire, first_id: int) -> Layer | None:
+    def run(self, wire: Wire, first_id: int) -> "SecurityLayer | None":
         """Log in.
 
         Args:
@@ -93,9 +79,7 @@ class SaslLogIn:
             wire.sendall(encode_sasl_bind(number, MECHANISM, token))
             result = _bind_result(wire, splitter, number)
             if result.code not in {0, IN_PROGRESS}:
-                raise failures.bind_refused(
-                    self.endpoint, self.options, {"result": result.code, "message": result.text}
-                )
+                raise failures.bind_refused(self.endpoint, self.options, result.code, result.text)
             answer = result.response_value
             if result.code == 0:
                 if answer:
@@ -147,7 +131,7 @@ class SaslLogIn:
         except Exception as error:  # noqa: BLE001  as above
             raise failures.make_no_ticket(self.endpoint, self.options, error) from remove_frames(error)
 
-    def _layer(self, context: Any) -> Layer | None:
+    def _layer(self, context: Any) -> "SecurityLayer | None":
         if self.certificate is not None:
             return None
         from spnego import ContextReq  # noqa: PLC0415  an extra
@@ -158,7 +142,7 @@ class SaslLogIn:
                 f"{self.endpoint.url}: the server let us in without signing and sealing what follows",
                 hint="nothing was sent over it; use LDAPS or StartTLS",
             )
-        return _ContextLayer(context)
+        return SecurityLayer(context)
 
 
 def _no_kerberos(error: ImportError) -> ConfigError:
@@ -187,13 +171,19 @@ def _bind_result(wire: Wire, splitter: MessageSplitter, number: int) -> LdapResu
         raise OSError(f"the server broke the LDAP protocol during the log-in: {error}") from error
 
 
-class _ContextLayer:
+class SecurityLayer:
     """Security layer of a pyspnego context."""
 
     def __init__(self, context: Any) -> None:
+        """Initialize with a context that is complete."""
         self._context = context
 
     def seal(self, data: bytes) -> bytes:
+        """Seal one buffer.
+
+        Raises:
+            OSError: it cannot be sealed.
+        """
         try:
             sealed: bytes = self._context.wrap(data, encrypt=True).data
         except Exception as error:  # as a broken connection: the ticket may have ended
@@ -201,6 +191,11 @@ class _ContextLayer:
         return sealed
 
     def open(self, data: bytes) -> bytes:
+        """Open one buffer.
+
+        Raises:
+            OSError: the buffer was changed in transit, or is not sealed.
+        """
         try:
             unwrapped = self._context.unwrap(data)
         except Exception as error:
@@ -214,7 +209,7 @@ class _ContextLayer:
 class SealedTransport:
     """Socket with a security layer: each buffer follows its length, 4 octets big-endian ([RFC4422] 3.7)."""
 
-    def __init__(self, raw: Any, layer: Layer) -> None:
+    def __init__(self, raw: Any, layer: SecurityLayer) -> None:
         """Take over a connected socket after the log-in."""
         self._raw = raw
         self._layer = layer

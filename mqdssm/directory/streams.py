@@ -15,6 +15,7 @@ from mqdssm.directory.searching import PagedSearch
 from mqdssm.directory.seen_entries import IDENTITY, add_identity
 from mqdssm.errors import DecodeError
 
+Rows = list[tuple[Any, ...]]
 Begin = Callable[[tuple[str, ...]], PagedSearch]
 """Makes the search for these attributes without sending it."""
 
@@ -84,11 +85,9 @@ class RowOptions:
 
         def rows() -> Iterator[tuple[Any, ...]]:
             for page in search.pages():
-                for decoded in self._decode_page(decoder, page, added=added):
+                for with_identity, decoded in self._decode_page(decoder, page, added=added):
                     new = search.delivered.new(
-                        decoded.rows,
-                        (row[0] for row in decoded.rows_with_identity),
-                        [row[place] for row in decoded.rows_with_identity],
+                        decoded, (row[0] for row in with_identity), [row[place] for row in with_identity]
                     )
                     if self.multi:
                         yield from self.ranges().complete_rows(new, self.columns, self.multi)
@@ -97,7 +96,8 @@ class RowOptions:
 
         return rows()
 
-    def _decode_page(self, decoder: RowDecoder, page: Page, *, added: bool) -> Iterator["_Part"]:
+    def _decode_page(self, decoder: RowDecoder, page: Page, *, added: bool) -> Iterator[tuple[Rows, Rows]]:
+        """Yield for each buffer of a page its rows as decoded, and as the caller gets them."""
         for buffer, messages in page.parts:
             try:
                 all_columns = decoder.rows(buffer, [(message.start, message.end) for message in messages])
@@ -108,20 +108,7 @@ class RowOptions:
                     rows = [(*row, None) for row in rows]
             except DecodeError as error:
                 raise make_unreadable(error) from error
-            yield _Part(all_columns, rows)
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Part of a page.
-
-    Attributes:
-        rows_with_identity: its rows as they were decoded.
-        rows: these rows as the caller gets them.
-    """
-
-    rows_with_identity: list[tuple[Any, ...]]
-    rows: list[tuple[Any, ...]]
+            yield all_columns, rows
 
 
 class Portion(Protocol):

@@ -104,18 +104,6 @@ def _make_of_computer(row: Row, source: EntrySource) -> Any:
     return row.decode(values) if values else UNSET
 
 
-def _make_computer_name(_: Row, source: EntrySource) -> str:
-    return compute.computer_name(source.dn)
-
-
-def _make_full_path(_: Row, source: EntrySource) -> str:
-    return source.dn
-
-
-def _make_directory_path(_: Row, source: EntrySource) -> str:
-    return compute.directory_path(source.dn)
-
-
 def _make_name_of_site(_: Row, source: EntrySource) -> str:
     # the RDN, not any value of cn: a hand-made entry may have two of these
     return first_values(source.dn, 1)[0]
@@ -161,10 +149,6 @@ def _make_directory_server_type(_: Row, source: EntrySource) -> Any:
     return UNSET if server_type is None else server_type
 
 
-def _make_remote_access_server(_: Row, source: EntrySource) -> bool:
-    return compute.remote_access_server(_read_service_bits(source))
-
-
 def _make_queue_managers(row: Row, source: EntrySource) -> tuple[UUID, ...]:
     # gates and routing servers that are gone are skipped (3.1.6.11.1.3, decision M40)
     of_class = REFERRED_CLASSES[Computed.QUEUE_MANAGERS]
@@ -193,23 +177,19 @@ def _make_clustered(row: Row, source: EntrySource) -> Any:
     return compute.clustered(text_of(name) for name in names) if names else UNSET
 
 
-def _make_enterprise_name(_: Row, source: EntrySource) -> str:
-    return str(source.session.naming.forest)
-
-
 _MAKERS: Final[Mapping[Computed, ValueMaker]] = {
-    Computed.COMPUTER_NAME: _make_computer_name,
-    Computed.FULL_PATH: _make_full_path,
-    Computed.DIRECTORY_PATH: _make_directory_path,
+    Computed.COMPUTER_NAME: lambda _, source: compute.computer_name(source.dn),
+    Computed.FULL_PATH: lambda _, source: source.dn,
+    Computed.DIRECTORY_PATH: lambda _, source: compute.directory_path(source.dn),
     Computed.PATHNAME: _make_pathname,
     Computed.QUALIFIED_PATHNAME: _make_qualified_pathname,
     Computed.DIRECTORY_SERVER_TYPE: _make_directory_server_type,
-    Computed.REMOTE_ACCESS_SERVER: _make_remote_access_server,
+    Computed.REMOTE_ACCESS_SERVER: lambda _, source: compute.remote_access_server(_read_service_bits(source)),
     Computed.QUEUE_MANAGERS: _make_queue_managers,
     Computed.SITE: _make_site,
     Computed.CLUSTERED: _make_clustered,
     Computed.SIGNING_KEYS: _make_of_computer,
-    Computed.ENTERPRISE_NAME: _make_enterprise_name,
+    Computed.ENTERPRISE_NAME: lambda _, source: str(source.session.naming.forest),
 }
 _ABSTRACT: Final = frozenset(("distinguishedName",))
 

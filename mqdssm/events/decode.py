@@ -1,13 +1,13 @@
 """Decoder that makes elements from LDAP values ([MS-MQDSSM] 3.1.6.11)."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.session import Session
 from mqdssm.errors import DecodeError, GenericDirectoryError, MappingError
-from mqdssm.events.attribute_plan import AttributePlan, Found
+from mqdssm.events.attribute_plan import AttributePlan
 from mqdssm.events.computed_attributes import UNSET, EntrySource, Value, computer_of, guid_of
 from mqdssm.events.references import References
 from mqdssm.model.base import DirectoryObject
@@ -29,6 +29,9 @@ class ElementDecoder:
         asked: attributes that the caller asked for by name: these must be there (decisions M26, M41).
         strict: a value that cannot be made is a GenericError; else the attribute stays unpopulated and
             a warning is logged, so that one object cannot stop a list (M40).
+
+    Attributes:
+        plan: LDAP attributes to request, in the order in which `element` takes their values.
     """
 
     def __init__(
@@ -47,7 +50,7 @@ class ElementDecoder:
         self._original: int | None = None
         self._unknown: list[Row] = []
         self._told = False
-        self._needs = AttributePlan(table, session)
+        self.plan = AttributePlan(table, session)
         for name in names:
             row = table.row(name)
             if session.is_part_only and not row.in_catalog:
@@ -56,10 +59,10 @@ class ElementDecoder:
                 self._add(row)
 
     def _add(self, row: Row) -> None:
-        self._needs.add(row)
+        self.plan.add(row)
         profile = self._session.profile
         if row.adm == "Identifier" and self._table.ldap_class in profile.original_guid_classes:
-            self._original = self._needs.place_of(str(profile.original_guid))
+            self._original = self.plan.place_of(str(profile.original_guid))
 
     @property
     def session(self) -> Session:
@@ -67,32 +70,9 @@ class ElementDecoder:
         return self._session
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """LDAP attributes to request, in the order in which `element` takes their values."""
-        return self._needs.columns
-
-    @property
     def unknown(self) -> frozenset[str]:
         """Attributes that a global catalog does not hold, so that their values are unknown (M73)."""
         return frozenset(row.adm for row in self._unknown)
-
-    @property
-    def multi(self) -> frozenset[str]:
-        """Columns whose values are lists."""
-        return self._needs.multi
-
-    @property
-    def referring(self) -> Mapping[str, Sequence[str]]:
-        """Columns that refer to other objects, with the attributes to read of these."""
-        return self._needs.referring
-
-    def references(self) -> References:
-        """Return a cache of references for one operation."""
-        return self._needs.references()
-
-    def prefetch(self, entries: Sequence[Found], references: References) -> None:
-        """Resolve the references of a batch of entries in few round trips (decision M29)."""
-        self._needs.prefetch(entries, references)
 
     def from_entry(self, entry: Entry) -> DirectoryObject:
         """Make the element of one entry, and resolve its references.
@@ -100,9 +80,9 @@ class ElementDecoder:
         Raises:
             GenericDirectoryError: as `element`.
         """
-        values = [entry.all(column) or None for column in self.columns]
-        references = self.references()
-        self.prefetch([(entry.dn, values, None)], references)
+        values = [entry.all(column) or None for column in self.plan.columns]
+        references = self.plan.references()
+        self.plan.prefetch([(entry.dn, values, None)], references)
         return self.element(entry.dn, values, references)
 
     def element(self, dn: str, values: Sequence[Value], references: References) -> DirectoryObject:
@@ -110,7 +90,7 @@ class ElementDecoder:
 
         Args:
             dn: as the server wrote it.
-            values: of the `columns`, in their order.
+            values: of the columns of the plan, in their order.
             references: the memory of this operation.
 
         Raises:
@@ -119,7 +99,7 @@ class ElementDecoder:
         values_by_field: dict[str, Any] = {}
         if self._unknown:
             self._leave_out(dn)
-        for row, column in self._needs.plain:
+        for row, column in self.plan.plain:
             raw = values[column]
             try:
                 value = (
@@ -133,14 +113,14 @@ class ElementDecoder:
                 value = self._value_if_refused(row, dn, error)
             if value is not UNSET:
                 values_by_field[row.field] = value
-        if self._needs.made:
-            self._compute(values_by_field, dn, self._needs.source(dn, values, references))
+        if self.plan.made:
+            self._compute(values_by_field, dn, self.plan.source(dn, values, references))
         if self._original is None or values[self._original] is None:
             return self._table.element.from_directory(values_by_field)
         return self._table.element.from_directory(values_by_field, guid_of(values[self._original]))
 
     def _compute(self, values_by_field: dict[str, Any], dn: str, source: EntrySource) -> None:
-        for row, make in self._needs.made:
+        for row, make in self.plan.made:
             try:
                 value = make(row, source)
                 if value is UNSET:
@@ -179,7 +159,7 @@ class ElementDecoder:
             holder = "its computer" if on_computer else "the object"
             raise GenericDirectoryError(
                 f"{self._table.name}.{row.adm} cannot be read: {holder} has no {' or '.join(row.ldap)}",
-                dn=str(computer_of(dn, self._needs.above)) if on_computer else dn,
+                dn=str(computer_of(dn, self.plan.above)) if on_computer else dn,
                 hint=self._session.profile.hidden_hint,
             )
         if row.missing is Missing.ERROR:

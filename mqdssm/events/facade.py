@@ -3,7 +3,6 @@
 from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack, cast
 from uuid import UUID
 
@@ -329,9 +328,7 @@ class Directory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

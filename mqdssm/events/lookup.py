@@ -174,7 +174,7 @@ def _read_elements(
         own: of the domain controller, which holds all of the objects of its domain.
     """
     if criteria.place is not None:
-        columns = tuple(dict.fromkeys((*own.decoder.columns, *view.decoder.columns)))
+        columns = tuple(dict.fromkeys((*own.decoder.plan.columns, *view.decoder.plan.columns)))
         try:
             entry = _entry_of(ctx, table, criteria, criteria.place, columns)
         except ObjectNotFound:
@@ -182,7 +182,7 @@ def _read_elements(
         if criteria.below is not None and not entry.name.is_at_or_below(criteria.below):
             return
         view_of_entry = view if forest.is_elsewhere(ctx, entry.dn) else own
-        values = [entry.all(column) or None for column in view_of_entry.decoder.columns]
+        values = [entry.all(column) or None for column in view_of_entry.decoder.plan.columns]
         yield from view_of_entry.elements([(entry.dn, values, None)], criteria.residuals)
         return
     size = min(BATCH_ENTRIES, ctx.session.options.page_size)
@@ -196,11 +196,9 @@ def _read_elements(
 
 
 def _read_entries(table: ElementTable, criteria: Criteria, view: ServerView) -> Iterator[Found]:
-    session, decoder = view.decoder.session, view.decoder
+    session, plan = view.decoder.session, view.decoder.plan
     base = criteria.below or search_base(table.ldap_class, session.naming.root, session.naming.configuration)
-    rows = session.rows(
-        base, criteria.wanted, decoder.columns, multi=decoder.multi, references=decoder.referring
-    )
+    rows = session.rows(base, criteria.wanted, plan.columns, multi=plan.multi, references=plan.referring)
     try:
         for dn, *values, brought in rows:
             yield dn, values, brought
@@ -212,7 +210,7 @@ def _split_by_domain(
     ctx: Context, batch: Sequence[Found], view: ServerView
 ) -> tuple[list[UUID], list[Found]]:
     """Split a batch into the GUIDs of objects of the own domain, and the other entries."""
-    place = view.decoder.columns.index("objectGUID")
+    place = view.decoder.plan.columns.index("objectGUID")
     own: list[UUID] = []
     others: list[Found] = []
     for found in batch:
@@ -226,15 +224,9 @@ def _split_by_domain(
 
 def _read_again(ctx: Context, criteria: Criteria, own: ServerView, guids: Sequence[UUID]) -> list[Found]:
     """Read objects that the catalog found from the domain controller, which is authoritative."""
-    decoder = own.decoder
+    base, plan = ctx.session.naming.default, own.decoder.plan
     search_filter = all_of(criteria.wanted, any_of(*(Equal("objectGUID", guid.bytes_le) for guid in guids)))
-    rows = ctx.session.rows(
-        ctx.session.naming.default,
-        search_filter,
-        decoder.columns,
-        multi=decoder.multi,
-        references=decoder.referring,
-    )
+    rows = ctx.session.rows(base, search_filter, plan.columns, multi=plan.multi, references=plan.referring)
     return [(dn, values, brought) for dn, *values, brought in rows]
 
 
@@ -320,7 +312,7 @@ def read(
     names = names_to_read(table, attributes)
     requested = frozenset(attributes or ())
     decoder = ElementDecoder(table, names, ctx.session, requested=requested, strict=True)
-    entry = forest.get(ctx, target, decoder.columns, class_filter(ctx, table))
+    entry = forest.get(ctx, target, decoder.plan.columns, class_filter(ctx, table))
     if (session := forest.session_for_object(ctx, entry.dn)) is not ctx.session:
         decoder = ElementDecoder(table, names, session, requested=requested, strict=True)
     return decoder.from_entry(entry)

@@ -52,11 +52,11 @@ class ServerView:
         names = tuple(names)
         decoder = ElementDecoder(table, names, session, requested=requested, strict=False)
         severe = ElementDecoder(table, names, session, requested=requested, strict=True) if strict else None
-        return cls(table, decoder, severe, decoder.references())
+        return cls(table, decoder, severe, decoder.plan.references())
 
     def elements(self, entries: Sequence[Found], residuals: Sequence[Residual]) -> Iterator[DirectoryObject]:
         """Yield the elements of entries that pass all tests."""
-        self.decoder.prefetch(entries, self.references)
+        self.decoder.plan.prefetch(entries, self.references)
         for dn, values, _ in entries:
             element = self.decoder.element(dn, values, self.references)
             if not self._has_passed(element, dn, residuals):

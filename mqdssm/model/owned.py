@@ -3,7 +3,7 @@
 The values are frozen: a change replaces a value, so that an event can hold the old and the new one.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Final, Self, TypeAlias
 from uuid import UUID
@@ -100,24 +100,8 @@ class OwnedQueue:
         if queue.identifier is None or queue.pathname is None:
             raise ValueError(f"a queue without Identifier or Pathname: {queue!r}")
         _place(queue.pathname)
-        return cls(
-            identifier=queue.identifier,
-            pathname=queue.pathname,
-            type=queue.type,
-            label=queue.label,
-            journaling=queue.journaling,
-            quota=queue.quota,
-            journal_quota=queue.journal_quota,
-            base_priority=queue.base_priority,
-            authentication=queue.authentication,
-            privacy_level=queue.privacy_level,
-            transactional=queue.transactional,
-            multicast_address=queue.multicast_address,
-            security=queue.security,
-            create_time=queue.create_time,
-            modify_time=queue.modify_time,
-            directory_path=queue.directory_path,
-        )
+        # the model has no Scope: it keeps its default
+        return cls(**{one.name: getattr(queue, one.name) for one in fields(cls) if one.name != "scope"})
 
     @property
     def key(self) -> str:

@@ -10,19 +10,6 @@ from typing import Final
 from mqdssm.model.base import DirectoryObject
 from mqdssm.tables import enterprise, queue, queue_manager, routing_link, site, user
 from mqdssm.tables.element_table import ElementTable
-from mqdssm.tables.row import NO_DEFAULT, Access, Computed, Holder, Missing, Row
-
-__all__ = [
-    "NO_DEFAULT",
-    "TABLES",
-    "Access",
-    "Computed",
-    "ElementTable",
-    "Holder",
-    "Missing",
-    "Row",
-    "table_of",
-]
 
 _MODULES: Final = (queue_manager, queue, enterprise, site, routing_link, user)
 

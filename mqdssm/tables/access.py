@@ -7,10 +7,10 @@ Directory; receiving, peeking and sending have the extended rights of its schema
 Directory without a meaning in MSMQ (rights on single attributes, other extended rights) pass unchanged.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntFlag
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from mqdssm.wire.acl import Ace, AceFlags, AceType
@@ -29,6 +29,13 @@ from mqdssm.wire.masks import (
     map_generic,
 )
 from mqdssm.wire.sid import Sid
+
+_KEPT_CONTROL: Final = (
+    DescriptorControl.DACL_PRESENT
+    | DescriptorControl.SACL_PRESENT
+    | DescriptorControl.DACL_PROTECTED
+    | DescriptorControl.SACL_PROTECTED
+)
 
 
 class AdRight(IntFlag):
@@ -59,7 +66,7 @@ _GET_IN_AD: Final = int(AdRight.READ_PROPERTY | AdRight.LIST_CHILDREN | AdRight.
 # The right to list, beside that to write, grants nothing, and makes the mask differ from MSMQ's own masks.
 _SET_IN_AD: Final = int(AdRight.WRITE_PROPERTY | AdRight.LIST_OBJECT)
 
-_ALLOW: Final = frozenset({AceType.ACCESS_ALLOWED, AceType.ACCESS_ALLOWED_OBJECT})
+_ALLOWED: Final = frozenset({AceType.ACCESS_ALLOWED, AceType.ACCESS_ALLOWED_OBJECT})
 _REFUSALS: Final = frozenset(
     {
         AceType.ACCESS_DENIED,
@@ -185,18 +192,6 @@ KINDS: Final[Mapping[str, AccessKind]] = {
 """Kinds of objects with MSMQ's masks, by their class in the directory ([MS-MQMQ] 2.2.23-2.2.27)."""
 
 
-class FromDirectory(NamedTuple):
-    """A descriptor of Active Directory in MSMQ's terms.
-
-    Attributes:
-        descriptor: owner, group and the object's own entries, with MSMQ's masks.
-        inherited: inherited entries, unchanged: they are not the object's own and are never written back.
-    """
-
-    descriptor: SecurityDescriptor
-    inherited: tuple[Ace, ...]
-
-
 def to_directory(descriptor: SecurityDescriptor, kind: AccessKind) -> SecurityDescriptor:
     """Translate a descriptor with MSMQ's masks for Active Directory.
 
@@ -205,30 +200,16 @@ def to_directory(descriptor: SecurityDescriptor, kind: AccessKind) -> SecurityDe
     Raises:
         ValueError: a translated list is too long.
     """
-    keep = DescriptorControl.DACL_PROTECTED | DescriptorControl.SACL_PROTECTED
-    return _rebuild(
-        descriptor,
-        dacl=None if descriptor.dacl is None else _aces_to_directory(descriptor.dacl.aces, kind),
-        sacl=None if descriptor.sacl is None else _aces_to_directory(descriptor.sacl.aces, kind),
-        keep=keep,
-    )
+    return _rebuild(descriptor, lambda aces: _aces_to_directory(aces, kind))
 
 
-def from_directory(descriptor: SecurityDescriptor, kind: AccessKind) -> FromDirectory:
-    """Translate a descriptor of Active Directory to MSMQ's masks; inherited entries are returned separately.
+def from_directory(descriptor: SecurityDescriptor, kind: AccessKind) -> SecurityDescriptor:
+    """Translate a descriptor of Active Directory to MSMQ's masks, without inherited entries.
 
-    Masks that a program stored without translation are read with MSMQ's meaning.
+    Inherited entries are not the object's own, and are never written back. Masks that a program stored
+    without translation are read with MSMQ's meaning.
     """
-    inherited: tuple[Ace, ...] = ()
-    if descriptor.dacl is not None:
-        inherited = tuple(ace for ace in descriptor.dacl.aces if ace.inherited)
-    own = _rebuild(
-        descriptor,
-        dacl=None if descriptor.dacl is None else _aces_from_directory(descriptor.dacl.aces, kind),
-        sacl=None if descriptor.sacl is None else _aces_from_directory(descriptor.sacl.aces, kind),
-        keep=DescriptorControl.DACL_PROTECTED | DescriptorControl.SACL_PROTECTED,
-    )
-    return FromDirectory(own, inherited)
+    return _rebuild(descriptor, lambda aces: _aces_from_directory(aces, kind))
 
 
 def is_raw(ace: Ace, kind: AccessKind) -> bool:
@@ -239,17 +220,19 @@ def is_raw(ace: Ace, kind: AccessKind) -> bool:
     if ace.type not in _OBJECT_OF or ace.mask not in kind.raw:
         return False
     # our own deny entry may look like the shortest of these masks: without listing, see `ace_to_directory`
-    return ace.type in _ALLOW or bool(ace.mask & ~(STANDARD_RIGHTS | _GET | _SET))
+    return ace.type in _ALLOWED or bool(ace.mask & ~(STANDARD_RIGHTS | _GET | _SET))
 
 
 def _rebuild(
-    descriptor: SecurityDescriptor, *, dacl: list[Ace] | None, sacl: list[Ace] | None, keep: int
+    descriptor: SecurityDescriptor, translate: Callable[[Iterable[Ace]], list[Ace]]
 ) -> SecurityDescriptor:
-    """Return a copy of the descriptor with other lists; an absent list stays absent, a NULL one NULL."""
-    present = descriptor.control & (DescriptorControl.DACL_PRESENT | DescriptorControl.SACL_PRESENT)
-    control = present | (descriptor.control & keep)
+    """Return a copy of the descriptor with translated lists; an absent list stays absent, a NULL one NULL."""
     return SecurityDescriptor.build(
-        owner=descriptor.owner, group=descriptor.group, sacl=sacl, dacl=dacl, control=control
+        owner=descriptor.owner,
+        group=descriptor.group,
+        sacl=None if descriptor.sacl is None else translate(descriptor.sacl.aces),
+        dacl=None if descriptor.dacl is None else translate(descriptor.dacl.aces),
+        control=descriptor.control & _KEPT_CONTROL,
     )
 
 
@@ -270,16 +253,16 @@ def ace_to_directory(ace: Ace, kind: AccessKind) -> list[Ace]:
     if mask & kind.all == kind.all:
         return [Ace(ace.type, ace.flags, AdRight.GENERIC_ALL | standard, ace.sid)]
     plain = standard
-    plain |= _GET_IN_AD if mask & _GET and ace.type in _ALLOW else 0
-    plain |= _SET_IN_AD if mask & _SET and ace.type in _ALLOW else 0
-    if ace.type not in _ALLOW:  # deny and audit only the right itself, not listing
+    plain |= _GET_IN_AD if mask & _GET and ace.type in _ALLOWED else 0
+    plain |= _SET_IN_AD if mask & _SET and ace.type in _ALLOWED else 0
+    if ace.type not in _ALLOWED:  # deny and audit only the right itself, not listing
         plain |= int(AdRight.READ_PROPERTY) if mask & _GET else 0
         plain |= int(AdRight.WRITE_PROPERTY) if mask & _SET else 0
     translated = [Ace(ace.type, ace.flags, plain, ace.sid)] if plain else []
     for carrier in kind.carriers:
         if mask & carrier.bit:
             right = int(carrier.right)
-            if ace.type in _ALLOW and carrier.brings & ~mask:
+            if ace.type in _ALLOWED and carrier.brings & ~mask:
                 right |= int(AdRight.SELF)  # no meaning there: marks this bit without the implied ones
             translated.append(Ace(object_form, ace.flags, right, ace.sid, carrier.object_type))
     return translated
@@ -336,7 +319,7 @@ def ace_from_directory(ace: Ace, kind: AccessKind) -> Ace | None:
         return Ace(plain_form, ace.flags, mask, ace.sid) if mask else None
     for carrier in kind.carriers:
         if ace.object_type == carrier.object_type and ace.mask & carrier.right:
-            whole = ace.type in _ALLOW and not ace.mask & AdRight.SELF
+            whole = ace.type in _ALLOWED and not ace.mask & AdRight.SELF
             return Ace(plain_form, ace.flags, carrier.whole if whole else carrier.bit, ace.sid)
     return ace
 
@@ -365,7 +348,6 @@ def flags_of_parts(descriptor: SecurityDescriptor) -> int:
     return flags
 
 
-_ALLOWED: Final = frozenset({AceType.ACCESS_ALLOWED, AceType.ACCESS_ALLOWED_OBJECT})
 _DENIED: Final = frozenset({AceType.ACCESS_DENIED, AceType.ACCESS_DENIED_OBJECT})
 
 

@@ -21,30 +21,9 @@ from mqdssm.model.safe_text import visible
 from mqdssm.tables import adsyntax, places, schema, schema_attributes, schema_classes, schema_mqis
 from mqdssm.tables.schema_attributes import AttributeType
 from mqdssm.tables.schema_classes import ObjectClass
-from mqdssm.tables.schema_compare import SchemaDifference, compare
 from mqdssm.wire.dtyp import EVERYONE, SecurityDescriptor, allow
 from mqdssm.wire.masks import EnterpriseAccess
 from mqdssm.wire.sid import BUILTIN_ADMINISTRATORS
-
-__all__ = [
-    "MSMQ",
-    "REPLICATION",
-    "SchemaDifference",
-    "SchemaPart",
-    "attribute_definition",
-    "base_tree_entries",
-    "base_tree_ldif",
-    "base_tree_sample",
-    "checked_description",
-    "class_definition",
-    "comment",
-    "compare",
-    "entry_ldif",
-    "fold",
-    "openldap_config_ldif",
-    "openldap_schema_text",
-    "root_dse_ldif",
-]
 
 LDIF_LINE_BYTES_MAX: Final = 76  # RFC 2849 sets no limit; other programs fold here
 ENTERPRISE_VERSION: Final = "200"  # MSMQ 3.0 and later

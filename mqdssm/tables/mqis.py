@@ -27,7 +27,8 @@ from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, 
 from mqdssm.model.enums import OperatingSystemType, PrivacyLevel
 from mqdssm.model.fieldtypes import spec_name
 from mqdssm.model.propids import Propid, Variant
-from mqdssm.tables import TABLES, Row
+from mqdssm.tables import TABLES
+from mqdssm.tables.row import Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,14 +74,8 @@ NO_DEFAULT: Final = object()
 """Marker in ``Row.default`` for a row without a default."""
 
 
-_LETTERS: Final = {
-    "R": Access.READ,
-    "C": Access.CREATE,
-    "W": Access.WRITE,
-    "F": Access.FILTER,
-    "S": Access.SORT,
-    "N": Access.NAME,
-}
+LETTERS: Final = {str(access.name)[0]: access for access in Access}
+"""First letter of its name -> access, as in the rows of the tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,7 +237,7 @@ class RowMaker:
         """
         access = Access(0)
         for letter in events:
-            access |= _LETTERS[letter]
+            access |= LETTERS[letter]
         missing = unset if isinstance(unset, Missing) else Missing.DEFAULT
         return Row(
             adm=adm,

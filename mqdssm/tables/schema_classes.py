@@ -51,9 +51,35 @@ def _split_names(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-_PRINCIPAL_FILLED_IN: Final = _split_names("objectSid sAMAccountName")
-_CERTIFICATES: Final = _split_names("mSMQSignCertificates mSMQDigests mSMQSignCertificatesMig mSMQDigestsMig")
+def _define(
+    number: str,
+    name: str,
+    parents: str,
+    may: str = "",
+    *,
+    must: str = "cn",
+    filled_in: str = "",
+    superior: str = TOP,
+    ad_superior: str = "top",
+) -> ObjectClass:
+    """Make one of Microsoft's classes; names are separated by blanks, the first of `must` is the RDN's."""
+    return ObjectClass(
+        name=name,
+        oid=f"{MICROSOFT_ARC}.{number}",
+        superior=superior,
+        ad_superior=ad_superior,
+        must=_split_names(must),
+        filled_in=_split_names(filled_in),
+        may=_split_names(may),
+        parents=_split_names(parents),
+        rdn=must.partition(" ")[0],
+    )
 
+
+_CERTIFICATES: Final = "mSMQSignCertificates mSMQDigests mSMQSignCertificatesMig mSMQDigestsMig"
+_ACCOUNT_PARENTS: Final = "container organizationalUnit domainDNS"
+
+# fmt: off
 _TREE: Final = (
     ObjectClass(  # Active Directory's top has optional attributes, LDAP's has none
         name=TOP,
@@ -68,133 +94,50 @@ _TREE: Final = (
         ),
         own=True,
     ),
-    ObjectClass(
-        name="domainDNS",
-        oid=f"{MICROSOFT_ARC}.5.67",
-        ad_superior="domain",
-        must=("dc",),
-        may=("objectSid",),
-        parents=("domainDNS",),
-        rdn="dc",
-    ),
-    ObjectClass(
-        name="container",
-        oid=f"{MICROSOFT_ARC}.3.23",
-        parents=_split_names("container domainDNS configuration organizationalUnit server"),
-    ),
-    ObjectClass(name="configuration", oid=f"{MICROSOFT_ARC}.5.12", parents=("domainDNS",)),
-    ObjectClass(name="sitesContainer", oid=f"{MICROSOFT_ARC}.5.107", parents=("configuration",)),
-    ObjectClass(
-        name="site",
-        oid=f"{MICROSOFT_ARC}.5.31",
-        may=_split_names("mSMQInterval1 mSMQInterval2 mSMQSiteForeign mSMQNt4Stub mSMQSiteID location"),
-        parents=("sitesContainer",),
-    ),
-    ObjectClass(name="serversContainer", oid=f"{MICROSOFT_ARC}.5.7000.48", parents=("site",)),
-    ObjectClass(
-        name="server",
-        oid=f"{MICROSOFT_ARC}.5.17",
-        may=_split_names("dNSHostName serverReference serialNumber"),
-        parents=("serversContainer",),
-    ),
+    _define("5.67", "domainDNS", "domainDNS", "objectSid", must="dc", ad_superior="domain"),
+    _define("3.23", "container", "container domainDNS configuration organizationalUnit server"),
+    _define("5.12", "configuration", "domainDNS"),
+    _define("5.107", "sitesContainer", "configuration"),
+    _define("5.31", "site", "sitesContainer",
+            "mSMQInterval1 mSMQInterval2 mSMQSiteForeign mSMQNt4Stub mSMQSiteID location"),
+    _define("5.7000.48", "serversContainer", "site"),
+    _define("5.17", "server", "serversContainer", "dNSHostName serverReference serialNumber"),
 )
-
 _PRINCIPALS: Final = (
-    ObjectClass(  # not below core.schema's person, which requires sn
-        name="user",
-        oid=f"{MICROSOFT_ARC}.5.9",
-        ad_superior="organizationalPerson",
-        filled_in=_PRINCIPAL_FILLED_IN,
-        may=(
-            *_CERTIFICATES,
-            *_split_names(
-                "servicePrincipalName sAMAccountType userAccountControl primaryGroupID userPrincipalName "
-                "pwdLastSet accountExpires userPassword uid sn givenName mail telephoneNumber seeAlso ou"
-            ),
-        ),
-        parents=_split_names("container organizationalUnit domainDNS"),
-    ),
-    ObjectClass(
-        name="computer",
-        oid=f"{MICROSOFT_ARC}.3.30",
-        superior="user",
-        ad_superior="user",
-        may=_split_names(
-            "dNSHostName operatingSystem operatingSystemVersion operatingSystemServicePack location"
-        ),
-        parents=_split_names("container organizationalUnit domainDNS"),
-    ),
-    ObjectClass(
-        name="group",
-        oid=f"{MICROSOFT_ARC}.5.8",
-        filled_in=(*_PRINCIPAL_FILLED_IN, "groupType"),
-        may=_split_names("member sAMAccountType mail"),
-        parents=_split_names("container organizationalUnit domainDNS"),
-    ),
+    _define("5.9", "user", _ACCOUNT_PARENTS,  # not below core.schema's person, which requires sn
+            f"{_CERTIFICATES} servicePrincipalName sAMAccountType userAccountControl primaryGroupID "
+            "userPrincipalName pwdLastSet accountExpires userPassword uid sn givenName mail telephoneNumber "
+            "seeAlso ou",
+            filled_in="objectSid sAMAccountName", ad_superior="organizationalPerson"),
+    _define("3.30", "computer", _ACCOUNT_PARENTS,
+            "dNSHostName operatingSystem operatingSystemVersion operatingSystemServicePack location",
+            superior="user", ad_superior="user"),
+    _define("5.8", "group", _ACCOUNT_PARENTS, "member sAMAccountType mail",
+            filled_in="objectSid sAMAccountName groupType"),
 )
-
 _MSMQ: Final = (
-    ObjectClass(
-        name="mSMQQueue",
-        oid=f"{MICROSOFT_ARC}.5.161",
-        may=_split_names(
+    _define("5.161", "mSMQQueue", "mSMQConfiguration",
             "mSMQLabelEx mSMQQueueType mSMQJournal mSMQQueueQuota mSMQQueueJournalQuota mSMQAuthenticate "
             "mSMQPrivacyLevel mSMQTransactional MSMQ-MulticastAddress mSMQBasePriority mSMQQueueNameExt "
-            "mSMQOwnerID MSMQ-SecuredSource mSMQLabel"
-        ),
-        parents=("mSMQConfiguration",),
-    ),
-    ObjectClass(
-        name="mSMQConfiguration",
-        oid=f"{MICROSOFT_ARC}.5.162",
-        may=_split_names(
-            "mSMQComputerTypeEx mSMQOSType mSMQServiceType mSMQQuota mSMQJournalQuota mSMQForeign mSMQSites "
-            "mSMQOutRoutingServers mSMQInRoutingServers mSMQRoutingServices mSMQDsServices "
-            "mSMQDependentClientServices mSMQEncryptKey mSMQSignKey mSMQOwnerID mSMQComputerType"
-        ),
-        parents=("computer",),
-    ),
-    ObjectClass(
-        name="mSMQEnterpriseSettings",
-        oid=f"{MICROSOFT_ARC}.5.163",
-        may=_split_names("mSMQNameStyle mSMQCSPName mSMQLongLived mSMQVersion mSMQInterval1 mSMQInterval2"),
-        parents=("container",),
-    ),
-    ObjectClass(
-        name="mSMQSiteLink",
-        oid=f"{MICROSOFT_ARC}.5.164",
-        must=_split_names("cn mSMQSite1 mSMQSite2 mSMQCost"),
-        # [MS-MQDSSM] 2.2.4 has mSMQPrevSiteGates in the schema; no class of Microsoft's allows it
-        may=_split_names("mSMQSiteGates mSMQSiteGatesMig"),
-        parents=("mSMQEnterpriseSettings",),
-    ),
-    ObjectClass(
-        name="mSMQSettings",
-        oid=f"{MICROSOFT_ARC}.5.165",
-        may=_split_names(
-            "mSMQQMID mSMQServices mSMQRoutingService mSMQDsService mSMQDependentClientService mSMQMigrated "
-            "mSMQNt4Flags mSMQOwnerID mSMQSiteName mSMQSiteNameEx"
-        ),
-        parents=("server",),
-    ),
-    ObjectClass(
-        name="mSMQMigratedUser",
-        oid=f"{MICROSOFT_ARC}.5.179",
-        may=(*_CERTIFICATES, "mSMQUserSid", "objectSid"),
-        parents=_split_names("organizationalUnit domainDNS"),
-    ),
-    ObjectClass(
-        name="msMQ-Custom-Recipient",
-        oid=f"{MICROSOFT_ARC}.5.218",
-        may=("msMQ-Recipient-FormatName",),
-        parents=_split_names("organizationalUnit domainDNS container"),
-    ),
-    ObjectClass(
-        name="msMQ-Group",
-        oid=f"{MICROSOFT_ARC}.5.219",
-        must=_split_names("cn member"),
-        parents=("organizationalUnit",),
-    ),
+            "mSMQOwnerID MSMQ-SecuredSource mSMQLabel"),
+    _define("5.162", "mSMQConfiguration", "computer",
+            "mSMQComputerTypeEx mSMQOSType mSMQServiceType mSMQQuota mSMQJournalQuota mSMQForeign "
+            "mSMQSites mSMQOutRoutingServers mSMQInRoutingServers mSMQRoutingServices mSMQDsServices "
+            "mSMQDependentClientServices mSMQEncryptKey mSMQSignKey mSMQOwnerID mSMQComputerType"),
+    _define("5.163", "mSMQEnterpriseSettings", "container",
+            "mSMQNameStyle mSMQCSPName mSMQLongLived mSMQVersion mSMQInterval1 mSMQInterval2"),
+    # [MS-MQDSSM] 2.2.4 has mSMQPrevSiteGates in the schema; no class of Microsoft's allows it
+    _define("5.164", "mSMQSiteLink", "mSMQEnterpriseSettings", "mSMQSiteGates mSMQSiteGatesMig",
+            must="cn mSMQSite1 mSMQSite2 mSMQCost"),
+    _define("5.165", "mSMQSettings", "server",
+            "mSMQQMID mSMQServices mSMQRoutingService mSMQDsService mSMQDependentClientService "
+            "mSMQMigrated mSMQNt4Flags mSMQOwnerID mSMQSiteName mSMQSiteNameEx"),
+    _define("5.179", "mSMQMigratedUser", "organizationalUnit domainDNS",
+            f"{_CERTIFICATES} mSMQUserSid objectSid"),
+    _define("5.218", "msMQ-Custom-Recipient", "organizationalUnit domainDNS container",
+            "msMQ-Recipient-FormatName"),
+    _define("5.219", "msMQ-Group", "organizationalUnit", must="cn member"),
 )
+# fmt: on
 
 ALL: Final[tuple[ObjectClass, ...]] = (*_TREE, *_PRINCIPALS, *_MSMQ)

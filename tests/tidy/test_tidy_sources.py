@@ -18,7 +18,7 @@ MACHINERY = frozenset(
     {
         *(f"mqdssm/wire/{module}.py" for module in ("codecs", "fields", "layout")),
         *(f"mqdssm/wire/{module}.py" for module in ("plan", "source", "walk")),
-        *(f"mqdssm/tables/{module}.py" for module in ("generated", "ldif", "markdown", "row")),
+        *(f"mqdssm/tables/{module}.py" for module in ("ldif", "row")),
         "mqdssm/events/durable_files.py",
     }
 )

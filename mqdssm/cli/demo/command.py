@@ -8,22 +8,20 @@ import contextlib
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from mqdssm.cli.demo import objects as demo_objects
-from mqdssm.cli.demo.stage import DemoStage
+from mqdssm.cli.demo.stage import DemoStage, login_of
 from mqdssm.cli.exits import ExitCode
-from mqdssm.cli.run import CommandRun, add_command, usage_problems
+from mqdssm.cli.run import CommandRun, command_app, usage_problems
 from mqdssm.cli.sandbox import testing_module
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
     from mqdssm.samples.plan import EnterprisePlan
     from mqdssm.testing.openldap import OpenLdapServer
-
-app = typer.Typer(add_completion=False)
 
 SEED: Final = 1
 USERS_A_MACHINE: Final = 4
@@ -44,7 +42,6 @@ def demo(
         typer.Option(
             "--spark/--no-spark",
             help="Export and validate a second time on Spark. Default: if Java is installed.",
-            show_default=False,
         ),
     ] = None,
     keep: Annotated[
@@ -53,7 +50,6 @@ def demo(
             "--keep",
             metavar="DIR",
             help="Keep the directory, the export and the report in this folder.",
-            show_default=False,
         ),
     ] = None,
 ) -> int:
@@ -186,8 +182,7 @@ def _connect(stage: DemoStage, stack: contextlib.ExitStack, server: "OpenLdapSer
         stage.call(
             "directory = mqdssm.connect(server.url, user=server.user, password=…, ca_file=server.ca_file)"
         )
-        access: dict[str, Any] = {"user": server.user, "password": server.password, "ca_file": server.ca_file}
-        directory = stack.enter_context(mqdssm.connect(server.url, **access))
+        directory = stack.enter_context(mqdssm.connect(server.url, **login_of(server)))
         session = directory.session
         stage.result(f"{session.profile.title}, certificate verified, root {session.naming.root}")
     return directory
@@ -209,9 +204,7 @@ def _next(stage: DemoStage, keep: Path | None) -> None:
         stage.result("docs/README.md says what to read; in Python: import mqdssm; help(mqdssm.Directory)")
 
 
-add_command(
-    app,
-    "demo",
+app = command_app(
     demo,
     connects=False,
     examples=("mqdssm demo", "mqdssm demo --no-spark", "mqdssm demo --keep ~/msmq-demo"),

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mqdssm.cli.demo.stage import DemoStage
+from mqdssm.cli.demo.stage import DemoStage, login_of
 from mqdssm.cli.migrate.apply import COUNTS, count_rows
 from mqdssm.cli.pipeline_options import EngineName
 
@@ -67,8 +67,7 @@ def migrate(stage: DemoStage, server: "OpenLdapServer", folder: Path, tables: Pa
     with stage.step("Migrate the tables into the directory, and verify"):
         stage.command(f"mqdssm migrate {tables.name} --to {PLAN} --create-computers --sid-map {SID_MAP}")
         asked = PlanRequest(source=str(tables), create_computers=True, sid_map=folder / SID_MAP)
-        login: dict[str, Any] = {"user": server.user, "password": server.password, "ca_file": server.ca_file}
-        done = carry_over(asked, server.url, folder / PLAN, engine=EngineName.LOCAL, **login)
+        done = carry_over(asked, server.url, folder / PLAN, engine=EngineName.LOCAL, **login_of(server))
         if done.report is None:
             raise ConfigError(f"the plan cannot be applied: {done.plan.refused}")
         stage.table(COUNTS, count_rows(done.report))

@@ -2,9 +2,9 @@
 
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from mqdssm.cli.demo.stage import DemoStage
+from mqdssm.cli.demo.stage import DemoStage, login_of
 from mqdssm.cli.export import OBJECTS
 from mqdssm.cli.pipeline_options import EngineName
 
@@ -60,7 +60,7 @@ def export(stage: DemoStage, server: "OpenLdapServer", folder: Path) -> None:
 
     with stage.step("Export all of it to Parquet"):
         stage.command(f"mqdssm export --type all --to {folder.name}")
-        manifest = write(server.url, OBJECTS, folder, engine=EngineName.LOCAL, **_login(server))
+        manifest = write(server.url, OBJECTS, folder, engine=EngineName.LOCAL, **login_of(server))
         rows = sum(exported.rows for exported in manifest.types.values())
         files = sum(len(exported.files) for exported in manifest.types.values())
         stage.result(
@@ -115,7 +115,7 @@ def is_same_on_spark(stage: DemoStage, server: "OpenLdapServer", folder: Path, f
     with stage.step("The same export and validation on Spark"):
         stage.command(f"mqdssm export --type all --to {again.name} --engine spark")
         with spark_session("mqdssm demo", brief=True, conf=RETRIES):  # one for both
-            write(server.url, OBJECTS, again, engine=EngineName.SPARK, **_login(server))
+            write(server.url, OBJECTS, again, engine=EngineName.SPARK, **login_of(server))
             mine, theirs = (_digests(Manifest.load(one)) for one in (folder, again))
             stage.command(f"mqdssm validate {again.name} --engine spark")
             with validation(again, engine=EngineName.SPARK) as other:
@@ -130,10 +130,6 @@ def is_same_on_spark(stage: DemoStage, server: "OpenLdapServer", folder: Path, f
 def _digests(manifest: "Manifest") -> dict[str, str]:
     """Return the digest of each file of an export."""
     return {file.path: file.sha256 for exported in manifest.types.values() for file in exported.files}
-
-
-def _login(server: "OpenLdapServer") -> dict[str, Any]:
-    return {"user": server.user, "password": server.password, "ca_file": server.ca_file}
 
 
 def _samples(found: "Validation") -> "Iterator[tuple[str, str, str]]":

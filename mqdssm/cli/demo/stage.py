@@ -11,6 +11,7 @@ from mqdssm.model.safe_text import visible
 
 if TYPE_CHECKING:
     from mqdssm.cli.output import Output
+    from mqdssm.testing.openldap import OpenLdapServer
 
 INDENT_COLUMNS: Final = 5
 """Columns of the terminal to the left of a table."""
@@ -98,3 +99,8 @@ class DemoStage:
             from rich.text import Text
 
             self._output.show(Text(text, style=style))
+
+
+def login_of(server: "OpenLdapServer") -> dict[str, Any]:
+    """Return the log-in of the private directory as keyword arguments."""
+    return {"user": server.user, "password": server.password, "ca_file": server.ca_file}

@@ -6,8 +6,8 @@ import typer
 
 from mqdssm.cli import exits
 from mqdssm.cli.discovery.endpoints import endpoint, guid
-from mqdssm.cli.output import ProgressBar, say
-from mqdssm.cli.run import CommandRun, add_command
+from mqdssm.cli.output import ProgressBar
+from mqdssm.cli.run import CommandRun, command_app, print_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from mqdssm.engines.discovery.client import Broadcast
     from mqdssm.engines.discovery.values import DiscoveryResult, Network
     from mqdssm.errors import MqdssmError
-
-app = typer.Typer(add_completion=False)
 
 WAIT_MAX_S: Final = 3600.0
 Broadcasts = Annotated[
@@ -80,12 +78,13 @@ def discover(
         driver = DiscoveryDriver(client, asking=lambda action: _asking(run, bar, action))
         result = asyncio.run(driver.discover(networks))
     if result is not None:
-        _tell(run, result)
+        if run.output.is_json:
+            run.output.document(_document(result))
+        else:
+            run.output.pairs(_pairs(result))
         return exits.ExitCode.FINE
-    code = exits.ExitCode.FINDINGS
     error = _nobody(networks, wait, unsent=driver.counts.seen().get("request not sent", 0))
-    say(exits.as_json(error, code) if run.output.is_json else f"error: {exits.words_of(error)}")
-    return code
+    return print_error(error, exits.ExitCode.FINDINGS, is_json=run.output.is_json)
 
 
 def _networks(broadcast: "Sequence[str] | None") -> "tuple[Network, ...]":
@@ -126,13 +125,6 @@ def _nobody(networks: "Sequence[Network]", wait: float, *, unsent: int) -> "Mqds
     )
 
 
-def _tell(run: CommandRun, result: "DiscoveryResult") -> None:
-    if run.output.is_json:
-        run.output.document(_document(result))
-    else:
-        run.output.pairs(_pairs(result))
-
-
 def _document(result: "DiscoveryResult") -> dict[str, Any]:
     return {
         "answered_by": result.answered_by,
@@ -157,9 +149,7 @@ def _pairs(result: "DiscoveryResult") -> "Iterator[tuple[str, str]]":
         yield "connected network", str(network)
 
 
-add_command(
-    app,
-    "discover",
+app = command_app(
     discover,
     connects=False,
     examples=(

@@ -9,7 +9,7 @@ from mqdssm.cli.discovery.endpoints import endpoint, guid
 from mqdssm.cli.discovery.endpoints import network as ip_network
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.output import say
-from mqdssm.cli.run import CommandRun, add_command, usage_problems
+from mqdssm.cli.run import CommandRun, command_app, usage_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from mqdssm.drivers.discovery_watching import KnowledgeWatch
     from mqdssm.engines.discovery.answers import Answers
     from mqdssm.engines.discovery.values import Knowledge
-
-app = typer.Typer(add_completion=False)
 
 REFRESH_MAX_S: Final = 86_400.0
 EVERYWHERE: Final = ("0.0.0.0:1801",)
@@ -155,20 +153,21 @@ def _tell(
     left_out: int,
 ) -> None:
     where = [f"{address}:{port}" for address, port in service.addresses]
-    if run.output.is_json:
-        run.output.document(
-            {
-                "listening": where,
-                "answering": [str(one) for one in service.sources.networks],
-                "site": str(knowledge.site),
-                "servers": [{"name": one.name, "ip": one.ip, "ipx": one.ipx} for one in knowledge.servers],
-                "connected_networks": [str(one) for one in knowledge.networks],
-            }
-        )
-    else:
-        servers = ", ".join(one.name for one in knowledge.servers) or "none"
-        run.output.line(f"listening on {', '.join(where)}; directory servers of the site: {servers}")
-        run.output.line(f"answering computers of {service.sources}")
+    document = {
+        "listening": where,
+        "answering": [str(network) for network in service.sources.networks],
+        "site": str(knowledge.site),
+        "servers": [
+            {"name": server.name, "ip": server.ip, "ipx": server.ipx} for server in knowledge.servers
+        ],
+        "connected_networks": [str(network) for network in knowledge.networks],
+    }
+    servers = ", ".join(server.name for server in knowledge.servers) or "none"
+    run.output.answer(
+        document,
+        f"listening on {', '.join(where)}; directory servers of the site: {servers}",
+        f"answering computers of {service.sources}",
+    )
     sys.stdout.flush()
     if not knowledge.servers:
         run.output.note("no queue manager of the site is a directory server: other sites get no answer")
@@ -180,9 +179,7 @@ def _tell(
         run.output.note(f"{left_out} directory servers do not fit into an answer and are left out")
 
 
-add_command(
-    app,
-    "discovery-server",
+app = command_app(
     discovery_server,
     examples=(
         "mqdssm discovery-server --listen 0.0.0.0:1801 --site Berlin --computer DC1",

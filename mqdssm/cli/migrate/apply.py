@@ -3,47 +3,43 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.migrate.plan import tell_left_out, watched
+from mqdssm.cli.output import SAMPLE_MAX
 from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of, login_of
-from mqdssm.cli.run import CommandRun, add_command
+from mqdssm.cli.run import CommandRun, command_app
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.migrate.report import MigrationReport
 
-app = typer.Typer(add_completion=False)
-
 COUNTS: Final = ("table", "read", "written", "equal", "skipped", "rejected", "lost")
 REFUSED: Final = ("object", "attribute", "reason")
 LOST: Final = ("object", "what is wrong")
-SHOWN_MAX: Final = 20
-"""Maximum lines of each table; the report has more, its counts include all."""
-
-
-def _option(name: str, text: str, **more: Any) -> Any:
-    return typer.Option(name, help=text, show_default=False, **more)
 
 
 Plan = Annotated[Path, typer.Argument(metavar="PLAN", help="Folder of a plan ('mqdssm plan').")]
 MaxRate = Annotated[
     float | None,
-    _option("--max-rate", "Maximum changes per second. Default: no limit.", metavar="N", min=0.1),
+    typer.Option("--max-rate", help="Maximum changes per second. Default: no limit.", metavar="N", min=0.1),
 ]
 MaxErrors = Annotated[
     int | None,
-    _option(
-        "--max-errors", "Stop when more than N changes have failed. Default: no limit.", metavar="N", min=0
+    typer.Option(
+        "--max-errors",
+        help="Stop when more than N changes have failed. Default: no limit.",
+        metavar="N",
+        min=0,
     ),
 ]
 Deletes = Annotated[
     int | None,
-    _option(
+    typer.Option(
         "--allow-deletes",
-        "Refuse a plan that deletes more than N objects. Default: the number in the plan.",
+        help="Refuse a plan that deletes more than N objects. Default: the number in the plan.",
         metavar="N",
         min=0,
     ),
@@ -139,12 +135,8 @@ def tell_report(run: CommandRun, report: "MigrationReport", folder: Path) -> Non
         (REFUSED, _refused(report), report.refused_count, folder / "rejects" / "applied.jsonl"),
         (LOST, _lost(report), report.lost_count, folder / "report.json"),
     ):
-        shown = list(rows)[:SHOWN_MAX]
-        if shown:
-            output.line("")
-            output.rows(columns, shown)
-            if count > len(shown):
-                output.note(f"{count} in all: see {where}")
+        if output.sample(columns, rows) or count > SAMPLE_MAX:
+            output.note(f"{count} in all: see {where}")
     if report.resumed:
         output.note(f"it was broken off {report.resumed} times, and went on")
     if report.guid_map:
@@ -176,9 +168,7 @@ def _lost(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
         yield (one.dn, one.reason)
 
 
-add_command(
-    app,
-    "apply",
+app = command_app(
     apply,
     spark=True,
     examples=(

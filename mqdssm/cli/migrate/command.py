@@ -1,7 +1,5 @@
 """``mqdssm migrate``: make a plan and apply it."""
 
-import typer
-
 from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.migrate.apply import MaxErrors, MaxRate, Transactions, Verify, going_on, tell_report
 from mqdssm.cli.migrate.plan import (
@@ -20,9 +18,7 @@ from mqdssm.cli.migrate.plan import (
     watched,
 )
 from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of, login_of
-from mqdssm.cli.run import CommandRun, add_command
-
-app = typer.Typer(add_completion=False)
+from mqdssm.cli.run import CommandRun, command_app
 
 
 def migrate(
@@ -81,9 +77,7 @@ def migrate(
     return ExitCode.FINE if report.is_fine else ExitCode.FINDINGS
 
 
-add_command(
-    app,
-    "migrate",
+app = command_app(
     migrate,
     spark=True,
     examples=(

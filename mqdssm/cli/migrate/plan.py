@@ -5,23 +5,22 @@ import json
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from enum import StrEnum
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from mqdssm.cli.exits import ExitCode, UsageProblem
+from mqdssm.cli.output import SAMPLE_MAX
 from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of, login_of
-from mqdssm.cli.run import CommandRun, add_command, usage_problems
+from mqdssm.cli.run import CommandRun, command_app, usage_problems
+from mqdssm.cli.table_layout import Row
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.engines import JobEngine
     from mqdssm.pipeline.migrate.plan_file import MigrationPlan
     from mqdssm.pipeline.migrate.planning import PlanRequest
     from mqdssm.pipeline.migrate.progress import Watch
-
-app = typer.Typer(add_completion=False)
 
 AUTO: Final = "auto"
 """Profile setting for detection by the server."""
@@ -32,8 +31,6 @@ CONFLICTS: Final = ("object", "attribute", "in the table", "in the directory")
 LOST: Final = ("not carried", "column", "rows")
 REJECTS_FOLDER: Final = "rejects"
 APPLIED: Final = "applied.jsonl"
-SHOWN_MAX: Final = 20
-"""Maximum lines of each table; the plan's files have all."""
 SHOWN_CHARS_MAX: Final = 60
 
 
@@ -45,62 +42,55 @@ class OnConflict(StrEnum):
     FAIL = "fail"
 
 
-def _option(name: str, text: str, **more: Any) -> Any:
-    return typer.Option(name, help=text, **more)
-
-
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help="Folder of MQIS tables, or a database: jdbc:…")]
 To = Annotated[
     Path | None,
-    _option(
+    typer.Option(
         "--to",
-        "Folder of the plan: new or empty. Default: a folder named by the time, in the current one.",
+        help="Folder of the plan: new or empty. Default: a folder named by the time, in the current one.",
         metavar="PLAN",
-        show_default=False,
     ),
 ]
 Conflict = Annotated[
     OnConflict,
-    _option("--on-conflict", "What to do with an object that exists in the directory and differs."),
+    typer.Option("--on-conflict", help="What to do with an object that exists in the directory and differs."),
 ]
 Deletes = Annotated[
     int,
-    _option(
+    typer.Option(
         "--allow-deletes",
-        "Delete up to N queues, machines and links that are not in the tables.",
+        help="Delete up to N queues, machines and links that are not in the tables.",
         metavar="N",
         min=0,
     ),
 ]
 Computers = Annotated[
-    bool, _option("--create-computers", "Create computer objects for machines without one in the directory.")
+    bool,
+    typer.Option(
+        "--create-computers", help="Create computer objects for machines without one in the directory."
+    ),
 ]
 SidMapFile = Annotated[
     Path | None,
-    _option(
-        "--sid-map",
-        "Map of old SIDs to new SIDs or names of accounts, TOML or CSV.",
-        metavar="FILE",
-        show_default=False,
+    typer.Option(
+        "--sid-map", help="Map of old SIDs to new SIDs or names of accounts, TOML or CSV.", metavar="FILE"
     ),
 ]
 Mapping = Annotated[
     Path | None,
-    _option(
+    typer.Option(
         "--mapping",
-        "Names of tables and columns, code pages and database of the MQIS tables, TOML.",
+        help="Names of tables and columns, code pages and database of the MQIS tables, TOML.",
         metavar="FILE",
-        show_default=False,
     ),
 ]
 ToLdif = Annotated[
     Path | None,
-    _option(
+    typer.Option(
         "--to-ldif",
-        "Also write the changes as LDIF to this folder. Without a server (--naming-context, "
+        help="Also write the changes as LDIF to this folder. Without a server (--naming-context, "
         "--profile): for an empty directory.",
         metavar="DIR",
-        show_default=False,
     ),
 ]
 
@@ -246,15 +236,9 @@ def tell_left_out(run: CommandRun, not_carried: Iterable[tuple[str, str, int]], 
         run.output.note(f"what no directory keeps is in {folder / 'not-carried'}")
 
 
-def _tell_some(
-    run: CommandRun, columns: tuple[str, ...], rows: Iterator[tuple[str, ...]], where: Path
-) -> None:
-    shown = list(islice(rows, SHOWN_MAX))
-    if shown:
-        run.output.line("")
-        run.output.rows(columns, shown)
-        if next(rows, None) is not None:
-            run.output.note(f"more than {SHOWN_MAX}: all of them are in {where}")
+def _tell_some(run: CommandRun, columns: Row, rows: Iterable[Row], where: Path) -> None:
+    if run.output.sample(columns, rows):
+        run.output.note(f"more than {SAMPLE_MAX}: all of them are in {where}")
 
 
 def last_line(made: "MigrationPlan") -> str:
@@ -303,9 +287,7 @@ def _cut(values: list[str]) -> str:
     return text if len(text) <= SHOWN_CHARS_MAX else f"{text[: SHOWN_CHARS_MAX - 1]}…"
 
 
-add_command(
-    app,
-    "plan",
+app = command_app(
     plan,
     spark=True,
     examples=(

@@ -115,9 +115,7 @@ def _known_values(row: "Row | None") -> Sequence[str]:
     return [spec_name(member) for member in enumerations[row.adm]]
 
 
-TypeArgument = Annotated[
-    CommandType, typer.Argument(metavar="TYPE", help="Type of object.", show_default=False)
-]
+TypeArgument = Annotated[CommandType, typer.Argument(metavar="TYPE", help="Type of object.")]
 Assignments = Annotated[
     list[str] | None,
     typer.Argument(
@@ -126,7 +124,6 @@ Assignments = Annotated[
         "them. Write lists with commas, or repeat the attribute; write bytes as base64 or "
         "@FILE, Security also as SDDL.",
         autocompletion=complete_assignment,
-        show_default=False,
     ),
 ]
 AttributesOption = Annotated[

@@ -8,15 +8,13 @@ import typer
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects.arguments import Assignments, CommandType, TypeArgument, assignments_of, object_of
 from mqdssm.cli.output import say
-from mqdssm.cli.run import CommandRun, add_command
+from mqdssm.cli.run import CommandRun, command_app
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from mqdssm.events.facade import Directory
     from mqdssm.model.base import DirectoryObject
-
-create_app = typer.Typer(add_completion=False)
 
 
 def create(run: CommandRun, *, kind: TypeArgument, values: Assignments = None) -> None:
@@ -42,10 +40,7 @@ def create(run: CommandRun, *, kind: TypeArgument, values: Assignments = None) -
     identifier = str(made)
     if kept:
         say(f"warning: {kept}")
-    if run.output.is_json:
-        run.output.document({"Identifier": identifier})
-    else:
-        run.output.line(f"created {kind.value} {identifier}")
+    run.output.answer({"Identifier": identifier}, f"created {kind.value} {identifier}")
 
 
 def _fate_of_guid(obj: "DirectoryObject", wanted: "UUID | None") -> str:
@@ -58,9 +53,7 @@ def _fate_of_guid(obj: "DirectoryObject", wanted: "UUID | None") -> str:
     return ""
 
 
-add_command(
-    create_app,
-    "create",
+create_app = command_app(
     create,
     examples=(
         "mqdssm create site Name=Berlin",
@@ -97,9 +90,6 @@ def identify(directory: "Directory", kind: CommandType, obj: "DirectoryObject") 
         obj.identifier = directory.read(kind.element, [], attributes=["Identifier"]).identifier
 
 
-write_app = typer.Typer(add_completion=False)
-
-
 def write(run: CommandRun, *, kind: TypeArgument, values: Assignments = None) -> None:
     """Change attributes of one object.
 
@@ -114,15 +104,10 @@ def write(run: CommandRun, *, kind: TypeArgument, values: Assignments = None) ->
     with run.connect() as directory:
         identify(directory, kind, obj)
         directory.write(obj, attributes=tuple(changes))
-    if run.output.is_json:
-        run.output.document({"written": list(changes)})
-    else:
-        run.output.line(f"written {kind.value}: {', '.join(changes)}")
+    run.output.answer({"written": list(changes)}, f"written {kind.value}: {', '.join(changes)}")
 
 
-add_command(
-    write_app,
-    "write",
+write_app = command_app(
     write,
     examples=(
         r"mqdssm write queue 'Pathname=web01\orders' 'Label=Paid orders' Quota=20000",
@@ -131,8 +116,6 @@ add_command(
     ),
 )
 
-
-delete_app = typer.Typer(add_completion=False)
 
 Recursive = Annotated[bool, typer.Option("--recursive", help="Also delete the queues of a queue manager.")]
 
@@ -159,15 +142,10 @@ def delete(
     with run.connect() as directory, run.output.bar("deleting queues") as show:
         directory.delete(obj, recursive=recursive, on_progress=show)
     name = "=".join((*given, *next(iter(given.values()))))
-    if run.output.is_json:
-        run.output.document({"deleted": name})
-    else:
-        run.output.line(f"deleted {kind.value} {name}")
+    run.output.answer({"deleted": name}, f"deleted {kind.value} {name}")
 
 
-add_command(
-    delete_app,
-    "delete",
+delete_app = command_app(
     delete,
     examples=(
         r"mqdssm delete queue 'Pathname=web01\orders'",

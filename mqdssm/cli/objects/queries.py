@@ -22,12 +22,10 @@ from mqdssm.cli.objects.arguments import (
     names_of,
     sort_of,
 )
-from mqdssm.cli.run import CommandRun, add_command
+from mqdssm.cli.run import CommandRun, command_app
 
 if TYPE_CHECKING:
     from mqdssm.model.base import DirectoryObject
-
-read_app = typer.Typer(add_completion=False)
 
 
 def read(
@@ -49,9 +47,7 @@ def read(
         run.output.pairs(display.pairs(obj, kind.table))
 
 
-add_command(
-    read_app,
-    "read",
+read_app = command_app(
     read,
     examples=(
         "mqdssm read enterprise",
@@ -60,8 +56,6 @@ add_command(
     ),
 )
 
-
-list_app = typer.Typer(add_completion=False)
 
 Filters = Annotated[
     list[str] | None,
@@ -129,9 +123,7 @@ def _counted(
         yield obj
 
 
-add_command(
-    list_app,
-    "list",
+list_app = command_app(
     listing,
     examples=(
         'mqdssm list queue --filter "Label==Orders" --output json',
@@ -156,10 +148,7 @@ def alias(
     DN.parse(full_path)  # refused before anybody connects
     with run.connect() as directory:
         found = directory.resolve_queue_alias(full_path)
-    if run.output.is_json:
-        run.output.document({"format_name": found})
-    else:
-        run.output.line(found)
+    run.output.answer({"format_name": found}, found)
 
 
 def distribution_list(
@@ -184,12 +173,12 @@ def distribution_list(
     run.output.note(f"{len(found)} queue{'' if len(found) == 1 else 's'}")
 
 
-add_command(
-    resolve_app, "alias", alias, examples=('mqdssm resolve alias "CN=alias,CN=Users,DC=example,DC=com"',)
+command_app(
+    alias, group=resolve_app, examples=('mqdssm resolve alias "CN=alias,CN=Users,DC=example,DC=com"',)
 )
-add_command(
-    resolve_app,
-    "list",
+command_app(
     distribution_list,
+    group=resolve_app,
+    name="list",
     examples=("mqdssm resolve list DL=5EEFD5C9-5F3A-4BA5-8D4D-0A1A1B5E6E07",),
 )

@@ -13,7 +13,7 @@ from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.options import CONNECTION
 from mqdssm.cli.output import say
 from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of, login_of
-from mqdssm.cli.run import CommandRun, add_command, usage_problems
+from mqdssm.cli.run import CommandRun, command_app, usage_problems
 from mqdssm.cli.validate.nightly import (
     BaselineOption,
     HistoryOption,
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from mqdssm.pipeline.validate.nightly.run import RunOutcome
     from mqdssm.pipeline.validate.rules.rule import Finding, Rule, RuleFile
     from mqdssm.pipeline.validate.run import Validation
-
-app = typer.Typer(add_completion=False)
 
 COLUMNS: Final = ("severity", "rule", "type", "object", "attribute", "what is wrong")
 SHOWN_MAX: Final = 50
@@ -57,9 +55,7 @@ class FindingsFormat(StrEnum):
     SARIF = "sarif"
 
 
-FolderArgument = Annotated[
-    Path | None, typer.Argument(metavar="[DIR]", help="Folder of an export.", show_default=False)
-]
+FolderArgument = Annotated[Path | None, typer.Argument(metavar="[DIR]", help="Folder of an export.")]
 MqisOption = Annotated[
     Path | None, typer.Option("--mqis", metavar="DIR", help="Folder of MQIS tables, in place of an export.")
 ]
@@ -77,11 +73,7 @@ ReportOption = Annotated[
 ]
 FailOnOption = Annotated[
     Severity | None,
-    typer.Option(
-        "--fail-on",
-        help="Lowest severity for which the exit code is 1. Default: error.",
-        show_default=False,
-    ),
+    typer.Option("--fail-on", help="Lowest severity for which the exit code is 1. Default: error."),
 ]
 ListRulesOption = Annotated[bool, typer.Option("--list-rules", help="Print the rules and exit.")]
 
@@ -291,9 +283,7 @@ def _list(run: CommandRun, rules: "list[Rule]") -> int:
     return ExitCode.FINE
 
 
-add_command(
-    app,
-    "validate",
+app = command_app(
     validate,
     spark=True,
     formats=FindingsFormat,

@@ -13,7 +13,7 @@ from mqdssm.cli import exits
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects.arguments import CommandType
 from mqdssm.cli.output import say
-from mqdssm.cli.run import CommandRun, add_command, usage_problems
+from mqdssm.cli.run import CommandRun, command_app, usage_problems
 from mqdssm.cli.watch.ending import ending
 from mqdssm.cli.watch.lines import json_of, status_json, text_of
 from mqdssm.cli.watch.outlets import CommandRunner, LinePrinter
@@ -22,8 +22,6 @@ from mqdssm.model.safe_text import visible
 if TYPE_CHECKING:
     from mqdssm.errors import DirectoryError
     from mqdssm.events.watching.watch import Watch
-
-app = typer.Typer(add_completion=False)
 
 
 class WatchEvent(StrEnum):
@@ -37,7 +35,7 @@ class WatchEvent(StrEnum):
 
 Kinds = Annotated[
     list[CommandType] | None,
-    typer.Argument(metavar="[TYPE]...", help="Types of objects. Default: all.", show_default=False),
+    typer.Argument(metavar="[TYPE]...", help="Types of objects. Default: all."),
 ]
 StateOption = Annotated[
     Path | None,
@@ -55,7 +53,7 @@ Ignore = Annotated[
 ]
 Events = Annotated[
     list[WatchEvent] | None,
-    typer.Option("--event", help="Report only these events. Repeatable.", show_default=False),
+    typer.Option("--event", help="Report only these events. Repeatable."),
 ]
 Computers = Annotated[
     list[str] | None,
@@ -238,9 +236,7 @@ def _say_trouble(error: "DirectoryError", pause_s: float) -> None:
     say(f"warning: {exits.words_of(error)}; trying again in {pause_s:.1f} s")
 
 
-add_command(
-    app,
-    "watch",
+app = command_app(
     watch,
     examples=(
         "mqdssm watch",

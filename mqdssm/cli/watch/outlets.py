@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from types import TracebackType
 from typing import Final, Self, TextIO
 
 from mqdssm.cli.exits import UsageProblem
@@ -59,9 +58,7 @@ class LinePrinter:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._closed.set()
 
 

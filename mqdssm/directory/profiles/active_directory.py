@@ -9,7 +9,6 @@ from mqdssm.directory.filters import And, Equal, LdapFilter, any_of
 from mqdssm.directory.profile import (
     Guard,
     GuidTarget,
-    Identity,
     Naming,
     Profile,
     ServerFacts,
@@ -30,6 +29,7 @@ from mqdssm.wire.dtyp import SecurityDescriptor, Sid
 if TYPE_CHECKING:
     from mqdssm.directory.entries import Entry
     from mqdssm.directory.responses import LdapResult, MessageBounds
+    from mqdssm.directory.session import Session
 
 CAPABILITY_OID: Final = b"1.2.840.113556.1.4.800"
 """LDAP_CAP_ACTIVE_DIRECTORY_OID ([MS-ADTS] 3.1.1.3.4.3.1)."""
@@ -196,7 +196,7 @@ class ActiveDirectory(Profile):
         kind = KINDS.get(ldap_class)
         if kind is None:
             return image
-        return bytes(from_directory(SecurityDescriptor.from_bytes(image), kind).descriptor)
+        return bytes(from_directory(SecurityDescriptor.from_bytes(image), kind))
 
     def check_name(self, dn: str) -> None:  # noqa: D102  see Profile
         value = DN.parse(dn).name
@@ -206,7 +206,7 @@ class ActiveDirectory(Profile):
                 f"{value[:20]!r}… is {units} UTF-16 units long: Active Directory allows {RDN_UNITS_MAX}"
             )
 
-    def keeps_guids(self, session: Identity) -> bool:  # noqa: D102  see Profile
+    def keeps_guids(self, session: "Session") -> bool:  # noqa: D102  see Profile
         services = session.naming.configuration.child("CN", "Services").child("CN", "Windows NT")
         try:
             entry = session.get(services.child("CN", "Directory Service"), ["dSHeuristics"])
@@ -231,7 +231,7 @@ class ActiveDirectory(Profile):
     def explain(self, result: "LdapResult", operation: str, dn: str | None) -> DirectoryError | None:  # noqa: D102  see Profile
         return ad_errors.explain(result, operation, dn)
 
-    def bound_sid(self, session: Identity) -> str | None:  # noqa: D102  see Profile
+    def bound_sid(self, session: "Session") -> str | None:  # noqa: D102  see Profile
         # the token has the user's own SID among those of its groups, in no order that can be relied on
         token = [Sid.from_bytes(value) for value in session.get("", ["tokenGroups"]).all("tokenGroups")]
         accounts = [sid for sid in token if sid.domain is not None]

@@ -10,7 +10,6 @@ from mqdssm.directory.filters import And, Equal, LdapFilter, Not, Present
 from mqdssm.directory.profile import (
     Guard,
     GuidTarget,
-    Identity,
     Naming,
     Profile,
     ServerFacts,
@@ -33,6 +32,7 @@ from mqdssm.wire.dtyp import Sid
 if TYPE_CHECKING:
     from mqdssm.directory.entries import Entry
     from mqdssm.directory.responses import LdapResult
+    from mqdssm.directory.session import Session
 
 log = logging.getLogger(__name__)
 
@@ -136,49 +136,29 @@ class OpenLdap(Profile):
 
     def explain(self, result: "LdapResult", operation: str, dn: str | None) -> DirectoryError | None:  # noqa: D102  see Profile
         code, text = result.code, result.text
+        kind: type[DirectoryError] = GenericDirectoryError
+        hint = ""
         if code == 53 and text == "no global superior knowledge":
-            return ObjectNotFound(
-                f"{operation} failed: that is outside this directory",
-                dn=dn,
-                ldap_code=code,
-                server_text=text,
-                hint="does the name end in the directory's naming context?",
+            kind, problem = ObjectNotFound, "that is outside this directory"
+            hint = "does the name end in the directory's naming context?"
+        elif code == 19 and text.startswith("non-unique attributes found"):
+            kind, problem = ObjectAlreadyExists, "another object has the same objectGUID"
+            text = "non-unique attributes found"  # it goes on with the value, garbled where it is binary
+        elif code == 21 and text.startswith("objectClass:"):
+            problem, hint = "the server does not know the object's class", SCHEMA_HINT
+        elif code == 80 and not text and dn is not None and _rdn_bytes(dn) > RDN_VALUE_BYTES_MAX:
+            problem = (
+                f"the name is too long for this server "
+                f"({_rdn_bytes(dn)} bytes, at most {RDN_VALUE_BYTES_MAX})"
             )
-        if code == 19 and text.startswith("non-unique attributes found"):
-            # the text goes on with the value, garbled where it is binary
-            return ObjectAlreadyExists(
-                f"{operation} failed: another object has the same objectGUID",
-                dn=dn,
-                ldap_code=code,
-                server_text="non-unique attributes found",
-            )
-        if code == 21 and text.startswith("objectClass:"):
-            return GenericDirectoryError(
-                f"{operation} failed: the server does not know the object's class",
-                dn=dn,
-                ldap_code=code,
-                server_text=text,
-                hint=SCHEMA_HINT,
-            )
-        if code == 80 and not text and dn is not None and _rdn_bytes(dn) > RDN_VALUE_BYTES_MAX:
-            return GenericDirectoryError(
-                f"{operation} failed: the name is too long for this server "
-                f"({_rdn_bytes(dn)} bytes, at most {RDN_VALUE_BYTES_MAX})",
-                dn=dn,
-                ldap_code=code,
-                server_text=text,
-            )
-        if code == OTHER and is_full(code, text):
-            return GenericDirectoryError(
-                f"{operation} failed: the server's database is full",
-                dn=dn,
-                ldap_code=code,
-                server_text=text,
-                hint="raise 'maxsize' in its configuration",
-            )
-        return None
+        elif code == OTHER and is_full(code, text):
+            problem, hint = "the server's database is full", "raise 'maxsize' in its configuration"
+        else:
+            return None
+        message = f"{operation} failed: {problem}"
+        return kind(message, dn=dn, ldap_code=code, server_text=text, hint=hint)
 
-    def bound_sid(self, session: Identity) -> str | None:  # noqa: D102  see Profile
+    def bound_sid(self, session: "Session") -> str | None:  # noqa: D102  see Profile
         name = session.bound_name()
         if name is None:
             return None

@@ -114,9 +114,9 @@ class WatchedObjectReader:
 
     def _read(self, kind: _Kind, base: DN, search_filter: LdapFilter) -> Iterator[Seen]:
         decoder = kind.view.decoder
-        references = decoder.references()  # anew: computers change, too
+        references = decoder.plan.references()  # anew: computers change, too
         rows = self._session.rows(
-            base, search_filter, kind.columns, multi=kind.multi, references=decoder.referring
+            base, search_filter, kind.columns, multi=kind.multi, references=decoder.plan.referring
         )
         try:
             for batch in split_into_batches(rows, min(BATCH_ENTRIES, self._session.options.page_size)):
@@ -129,8 +129,8 @@ class WatchedObjectReader:
     ) -> Iterator[Seen]:
         """Make objects from rows of DN, columns and referenced objects."""
         decoder = kind.view.decoder
-        own = len(decoder.columns) + 1
-        decoder.prefetch([(row[0], row[1:own], row[-1]) for row in rows], references)
+        own = len(decoder.plan.columns) + 1
+        decoder.plan.prefetch([(row[0], row[1:own], row[-1]) for row in rows], references)
         for row in rows:
             key = _key_of(self._session.profile.watch_key, row[kind.key])
             if key is None:
@@ -158,7 +158,7 @@ class WatchedObjectReader:
         table = table_of(WATCHED_TYPES[name])
         view = ServerView.of(table, table.names(Access.READ), session, frozenset(), strict=False)
         decoder = view.decoder
-        requested = {column.lower() for column in decoder.columns}
+        requested = {column.lower() for column in decoder.plan.columns}
         others = tuple(
             sorted(
                 attribute
@@ -169,7 +169,7 @@ class WatchedObjectReader:
         key, versions = session.profile.watch_key, session.profile.watch_versions
         # a column may be named once: objectGUID, the key of some servers, is among the decoder's anyway
         own = [name for name in (key, *versions) if name.lower() not in requested]
-        columns = (*decoder.columns, *others, *own)
+        columns = (*decoder.plan.columns, *others, *own)
         places = [column.lower() for column in columns]
         return _Kind(
             name=name,
@@ -179,7 +179,7 @@ class WatchedObjectReader:
             columns=columns,
             key=1 + places.index(key.lower()),
             versions=tuple(1 + places.index(name.lower()) for name in versions),
-            multi=decoder.multi | frozenset(others),
+            multi=decoder.plan.multi | frozenset(others),
             wanted=_class_filter(session, table.ldap_class),
             base=search_base(table.ldap_class, session.naming.root, session.naming.configuration),
         )

@@ -350,7 +350,7 @@ class TestLayer:
             def wrap(self, data: bytes, encrypt: bool) -> None:
                 raise RuntimeError("the ticket has ended")
 
-        layer = sasl._ContextLayer(Open())
+        layer = sasl.SecurityLayer(Open())
         with pytest.raises(OSError, match="not sealed"):
             layer.open(b"x")
         with pytest.raises(OSError, match="cannot be sealed"):

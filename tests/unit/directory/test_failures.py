@@ -74,8 +74,8 @@ class TestConnecting:
 
     def test_who_was_not_let_in(self) -> None:
         anonymous = ConnectionOptions.of("ldap://server:389")
-        assert "anonymous" in str(failures.bind_refused(ENDPOINT, anonymous, {"result": 14, "message": ""}))
-        assert "SASL EXTERNAL" in str(failures.bind_refused(LOCAL, anonymous, None))
+        assert "anonymous" in str(failures.bind_refused(ENDPOINT, anonymous, 14, ""))
+        assert "SASL EXTERNAL" in str(failures.bind_refused(LOCAL, anonymous, 0, ""))
 
     def test_starttls_is_refused(self) -> None:
         error = refused(2, kind="extendedResp")

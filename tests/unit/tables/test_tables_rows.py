@@ -8,8 +8,9 @@ from support.wire.vector_files import read_vectors
 
 from mqdssm.model.elements import ConnectedNetwork, Queue, QueueManager, Site
 from mqdssm.model.enums import OperatingSystemType, PrivacyLevel
-from mqdssm.tables import NO_DEFAULT, TABLES, Access, Computed, ElementTable, Holder, Missing, Row, table_of
-from mqdssm.tables.row import snake_case
+from mqdssm.tables import TABLES, table_of
+from mqdssm.tables.element_table import ElementTable
+from mqdssm.tables.row import NO_DEFAULT, Access, Computed, Holder, Missing, Row, snake_case
 from mqdssm.tables.syntax import BOOLEAN, UNICODE
 
 EVENTS = read_vectors("mqdssm-event-tables.csv")

@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from mqdssm.tables import ldif, markdown, numbering, schema_attributes, schema_mqis
+import table_pages
+from table_pages import HEAD, grid
+
+from mqdssm.tables import ldif, numbering, schema_attributes, schema_mqis
 from mqdssm.tables.access import AdRight
-from mqdssm.tables.markdown import HEAD, grid
 from mqdssm.tables.properties import EXACT, PROPERTY_TABLES, PropertyTable
 from mqdssm.tables.property_facts import CHANGED
 from mqdssm.tables.property_rows import PropertyRole, PropertyRow
@@ -28,7 +30,7 @@ def generated_files() -> Mapping[str, str]:
             )
         },
         "ldif/base-tree.ldif": ldif.base_tree_sample(),
-        **{f"docs/tables/{name}": text for name, text in markdown.pages().items()},
+        **{f"docs/tables/{name}": text for name, text in table_pages.pages().items()},
         "docs/tables/rights.md": _write_rights_page(),
         "docs/tables/replication.md": _write_replication_page(),
     }
