@@ -50,4 +50,5 @@ REGRESSIONS = {
     700_381: "no defect of a server: the store in memory found a machine by an empty name",
     340_005: "a change of another program was lost for its owner by one read that failed",
     702_224: "no defect of a server: its start had failed and was not repeated yet when clients asked",
+    702_442: "a predecessor that lost its disk after a handover owned the site again, beside its successor",
 }

@@ -79,7 +79,7 @@ REACHED = (
     "admin restores a PSC",
     "admin reinstalls a PSC",
     "admin has a BSC take over from a PSC that lost its directory",
-    "note asks a BSC for what it owned",
+    "note asks another server for what it owned",
     "admin does two things together",
     "note somebody knows more of our partition than we do",
     "note asks others for what it owned",

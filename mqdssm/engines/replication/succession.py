@@ -251,8 +251,7 @@ def handle_no_news(server: ReplicaState, partition: Partition, sender: str) -> J
     It is whole if the sender is the authority or, for a BSC, its PSC: other servers may lack changes
     themselves.
     """
-    names = {key_of(server.psc_name or partition.record.authority_name)}
-    is_confirmed = key_of(sender) in names
+    is_confirmed = key_of(sender) == _confirming_key(server, partition)
     partition.is_whole = partition.is_whole or is_confirmed
     naming = None if partition.is_settled else (yield from find_naming_object(server, partition))
     if naming is not None and not partition.is_doubted:
@@ -263,7 +262,7 @@ def handle_no_news(server: ReplicaState, partition: Partition, sender: str) -> J
         else:
             partition.is_whole = False  # until the predecessor has answered
             return
-    if partition.is_doubted and (yield from _ask_bsc(server, partition, sender)):
+    if partition.is_doubted and (yield from _ask_others(server, partition, sender)):
         yield from _confirm_whole(server, partition, is_confirmed=is_confirmed)
         return
     adopts = partition.id == server.settings.site_id and is_adopting(server, partition)
@@ -274,6 +273,11 @@ def handle_no_news(server: ReplicaState, partition: Partition, sender: str) -> J
     yield from _confirm_whole(server, partition, is_confirmed=is_confirmed)
 
 
+def _confirming_key(server: ReplicaState, partition: Partition) -> str:
+    """Return the key of the server whose answers make our copy whole: the authority, or a BSC's PSC."""
+    return key_of(server.psc_name or partition.record.authority_name)
+
+
 def _confirm_whole(server: ReplicaState, partition: Partition, *, is_confirmed: bool) -> Job[None]:
     """Record that the authority confirmed the partition as whole; a new copy then counts as complete."""
     partition.is_settled = partition.is_settled or is_confirmed
@@ -281,14 +285,14 @@ def _confirm_whole(server: ReplicaState, partition: Partition, *, is_confirmed: 
         yield from server.save(partition, is_new=False)
 
 
-def _ask_bsc(server: ReplicaState, partition: Partition, sender: str) -> Job[bool]:
-    """Ask a BSC of our site for its changes of a partition that was ours (decision R104).
+def _ask_others(server: ReplicaState, partition: Partition, sender: str) -> Job[bool]:
+    """Ask a BSC of our site, or the PEC, for its changes of a partition that was ours (decision R104).
 
     BSCs receive our changes first. Changes that only a BSC has are lost once we continue with a gap of
-    numbers.
+    numbers. The PEC may have a handover that our PSC has not received (decision R170).
 
     Returns:
-        True if a BSC was asked, and its answer has to be awaited.
+        True if a server was asked, and its answer has to be awaited.
     """
     consulted = partition.consulted
     if key_of(sender) in consulted:
@@ -301,12 +305,16 @@ def _ask_bsc(server: ReplicaState, partition: Partition, sender: str) -> Job[boo
         if one.identifier != server.settings.machine_id
         and (name := get_text(one.properties or (), Propid.QM_PATHNAME))
     }
+    pec_name = server.partitions[PEC_PARTITION_ID].record.authority_name
+    is_asked_first = key_of(pec_name) == _confirming_key(server, partition)
+    if pec_name and not is_asked_first and not server.is_me(pec_name):
+        names[key_of(pec_name)] = pec_name
     waiting = [key for key in sorted(names) if consulted.get(key, 0) < CONSULTED_MAX]
     if not waiting:
         return False
     key = min(waiting, key=lambda one: consulted.get(one, 0))
     consulted[key] = consulted.get(key, 0) + 1
-    server.note("asks a BSC for what it owned", f"partition {partition.id}, {names[key]}")
+    server.note("asks another server for what it owned", f"partition {partition.id}, {names[key]}")
     partition.hint = names[key]
     sync_requests.send(server, partition)
     return True
