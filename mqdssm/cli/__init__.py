@@ -14,10 +14,10 @@ from pathlib import Path
 def _end_early() -> None:
     """Let a signal end ``mqdssm watch`` with exit code 0 already while libraries are imported."""
     is_program = sys.argv[0] == "-m" or Path(sys.argv[0]).stem == "mqdssm"
-    command = next((one for one in sys.argv[1:] if not one.startswith("-")), "")
+    command = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
     if is_program and command == "watch" and threading.current_thread() is threading.main_thread():
-        for one in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(one, lambda *_: os._exit(0))
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(signal_number, lambda *_: os._exit(0))
 
 
 _end_early()

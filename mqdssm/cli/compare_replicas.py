@@ -79,24 +79,32 @@ def _opened(run: CommandRun, named: str, stack: contextlib.ExitStack) -> "Replic
         return Replica(session)
 
 
-def _as_json(one: "ReplicaDifference") -> dict[str, Any]:
+def _as_json(difference: "ReplicaDifference") -> dict[str, Any]:
     return {
-        "kind": one.kind.value,
-        "replicas": one.replicas,
-        "numbers": one.numbers,
-        "partition": None if one.partition_id is None else str(one.partition_id),
-        "type": None if one.object_type is None else one.object_type.spec_name,
-        "object": None if one.identifier is None else str(one.identifier),
-        "name": one.name,
-        "properties": one.properties,
+        "kind": difference.kind.value,
+        "replicas": difference.replicas,
+        "numbers": difference.numbers,
+        "partition": None if difference.partition_id is None else str(difference.partition_id),
+        "type": None if difference.object_type is None else difference.object_type.spec_name,
+        "object": None if difference.identifier is None else str(difference.identifier),
+        "name": difference.name,
+        "properties": difference.properties,
     }
 
 
-def _row(one: "ReplicaDifference") -> tuple[str, ...]:
-    told = _as_json(one)
-    numbers = " ".join("-" if number is None else str(number) for number in one.numbers)
-    replicas, properties = " ".join(one.replicas), ", ".join(one.properties)
-    return one.kind.value, replicas, numbers, told["type"] or "", told["object"] or "", one.name, properties
+def _row(difference: "ReplicaDifference") -> tuple[str, ...]:
+    document = _as_json(difference)
+    numbers = " ".join("-" if number is None else str(number) for number in difference.numbers)
+    replicas, properties = " ".join(difference.replicas), ", ".join(difference.properties)
+    return (
+        difference.kind.value,
+        replicas,
+        numbers,
+        document["type"] or "",
+        document["object"] or "",
+        difference.name,
+        properties,
+    )
 
 
 app = command_app(

@@ -83,14 +83,14 @@ def _decoder_of(kind: MessageKind) -> "tuple[int, Callable[[bytes], Shown]]":
 def _pairs(path: str, value: Any) -> Iterator[tuple[str, str]]:
     """Flatten a tree to names and values: ``DirectoryChanges[0].PropertyValue.PROPID_Q_LABEL``."""
     if isinstance(value, Mapping):
-        for name, one in value.items():
-            yield from _pairs(f"{path}.{name}" if path else name, one)
+        for name, item in value.items():
+            yield from _pairs(f"{path}.{name}" if path else name, item)
     elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        if not any(isinstance(one, Mapping) for one in value):
-            yield path, ", ".join(_text(path, one) for one in value)
+        if not any(isinstance(element, Mapping) for element in value):
+            yield path, ", ".join(_text(path, element) for element in value)
             return
-        for number, one in enumerate(value):
-            yield from _pairs(f"{path}[{number}]", one)
+        for number, item in enumerate(value):
+            yield from _pairs(f"{path}[{number}]", item)
     else:
         yield path, _text(path, value)
 

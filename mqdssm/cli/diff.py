@@ -92,7 +92,7 @@ def diff(
     """
     from mqdssm.pipeline.mqis.mapping import is_jdbc
 
-    database = next((one for one in (a, b) if is_jdbc(one)), "")
+    database = next((side for side in (a, b) if is_jdbc(side)), "")
     chosen = engine_of(run, engine, workers, database)
     from mqdssm.pipeline.diff.comparable_columns import check_ignored
     from mqdssm.pipeline.diff.run import ComparisonRequest, check_tables, comparison
@@ -100,8 +100,8 @@ def diff(
     with usage_problems():
         check_ignored(ignored or ())
     sides = side_of(run, a), side_of(run, b)
-    asked = ComparisonRequest(
-        None if not types else frozenset(one.value for one in types),
+    request = ComparisonRequest(
+        None if not types else frozenset(object_type.value for object_type in types),
         tuple(ignored or ()),
         guid_map,
         recheck,
@@ -110,13 +110,13 @@ def diff(
         mapping=mapping,
     )
     with usage_problems():
-        check_tables(sides, asked)
+        check_tables(sides, request)
     with (
         run.output.progress("comparing", counted=False),
-        comparison(*sides, asked, **chosen.arguments()) as found,
+        comparison(*sides, request, **chosen.arguments()) as result,
     ):
-        _print(run, found)
-        differs = found.differences.count > 0
+        _print(run, result)
+        differs = result.differences.count > 0
     return ExitCode.FINDINGS if differs else ExitCode.FINE
 
 
@@ -151,79 +151,81 @@ def _directory(run: CommandRun, name: str = "") -> "GivenSide":
     return GivenSide(urls=run.loaded.settings.url, login=login_of(run), name=name)
 
 
-def _print(run: CommandRun, found: "Comparison") -> None:
+def _print(run: CommandRun, result: "Comparison") -> None:
     match run.given.output:
         case DiffFormat.LDIF:
             from mqdssm.pipeline.diff.changes import changes
 
-            for record in changes(found):
+            for record in changes(result):
                 run.output.raw(record)
         case DiffFormat.JSON:
-            for one in found.differences:
-                run.output.json_line(json.dumps(_as_json(one), ensure_ascii=False))
-            run.output.json_line(json.dumps(_summary(found), ensure_ascii=False))
+            for difference in result.differences:
+                run.output.json_line(json.dumps(_as_json(difference), ensure_ascii=False))
+            run.output.json_line(json.dumps(_summary(result), ensure_ascii=False))
         case _:
-            _table(run, found)
+            _table(run, result)
 
 
-def _as_json(one: "ObjectDifference") -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "what": one.what.value,
-        "type": one.type,
-        "name": one.name,
-        "key": one.key,
+def _as_json(difference: "ObjectDifference") -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "what": difference.what.value,
+        "type": difference.type,
+        "name": difference.name,
+        "key": difference.key,
     }
-    if one.a is not None and one.b is not None:
-        values = {name: {"a": one.a.get(name), "b": one.b.get(name)} for name in one.attributes}
-        return told | {"attributes": values}
-    return told | {"object": one.a or one.b}
+    if difference.a is not None and difference.b is not None:
+        values = {
+            name: {"a": difference.a.get(name), "b": difference.b.get(name)} for name in difference.attributes
+        }
+        return document | {"attributes": values}
+    return document | {"object": difference.a or difference.b}
 
 
-def _summary(found: "Comparison") -> dict[str, Any]:
+def _summary(result: "Comparison") -> dict[str, Any]:
     from mqdssm.pipeline.diff.fields import What
 
-    counts = found.differences.counted()
-    objects = found.objects
+    counts = result.differences.counted()
+    objects = result.objects
     return {
         "what": "summary",
-        "a": {"name": found.a.name, "objects": objects[0]},
-        "b": {"name": found.b.name, "objects": objects[1]},
-        **{what.value: sum(n for (_, one), n in counts.items() if one is what) for what in What},
-        "settled": found.settled,
-        "engine": found.engine,
-        "not_compared": [asdict(one) for one in found.left_out],
+        "a": {"name": result.a.name, "objects": objects[0]},
+        "b": {"name": result.b.name, "objects": objects[1]},
+        **{kind.value: sum(n for (_, row_kind), n in counts.items() if row_kind is kind) for kind in What},
+        "settled": result.settled,
+        "engine": result.engine,
+        "not_compared": [asdict(item) for item in result.left_out],
     }
 
 
-def _table(run: CommandRun, found: "Comparison") -> None:
-    count = found.differences.count
+def _table(run: CommandRun, result: "Comparison") -> None:
+    count = result.differences.count
     if count:
-        run.output.rows(COLUMNS, _rows(islice(found.differences, SHOWN_MAX)))
+        run.output.rows(COLUMNS, _rows(islice(result.differences, SHOWN_MAX)))
         if count > SHOWN_MAX:
             run.output.note(f"{count - SHOWN_MAX} more objects differ: --output json has all of them")
     else:
         run.output.line("no differences")
-    for line in _not_compared(found):
+    for line in _not_compared(result):
         run.output.note(line)
-    if found.settled:
-        run.output.note(f"{found.settled} differences were none any more when the objects were read again")
-    summary = _summary(found)
-    counts = ", ".join(f"{summary[what]} {what}" for what in ("missing", "extra", "different"))
+    if result.settled:
+        run.output.note(f"{result.settled} differences were none any more when the objects were read again")
+    summary = _summary(result)
+    counts = ", ".join(f"{summary[kind]} {kind}" for kind in ("missing", "extra", "different"))
     run.output.note(
-        f"{count} differences ({counts}) between {summary['a']['objects']} objects of {found.a.label} and "
-        f"{summary['b']['objects']} of {found.b.label} (engine {found.engine})"
+        f"{count} differences ({counts}) between {summary['a']['objects']} objects of {result.a.label} and "
+        f"{summary['b']['objects']} of {result.b.label} (engine {result.engine})"
     )
 
 
 def _rows(differences: "Iterator[ObjectDifference]") -> Iterator[tuple[str, ...]]:
-    for one in differences:
-        name = one.name or one.key
-        if one.a is None or one.b is None:
-            yield one.what.value, one.type, name, "", "", ""
+    for difference in differences:
+        name = difference.name or difference.key
+        if difference.a is None or difference.b is None:
+            yield difference.what.value, difference.type, name, "", "", ""
             continue
-        for attribute in one.attributes:
-            a, b = (_shown(attribute, side.get(attribute)) for side in (one.a, one.b))
-            yield one.what.value, one.type, name, attribute, a, b
+        for attribute in difference.attributes:
+            a, b = (_shown(attribute, side.get(attribute)) for side in (difference.a, difference.b))
+            yield difference.what.value, difference.type, name, attribute, a, b
 
 
 def _shown(attribute: str, value: Any) -> str:
@@ -236,11 +238,11 @@ def _shown(attribute: str, value: Any) -> str:
     return text if len(text) <= VALUE_CHARS_MAX else f"{text[: VALUE_CHARS_MAX - 1]}…"
 
 
-def _not_compared(found: "Comparison") -> Iterator[str]:
+def _not_compared(result: "Comparison") -> Iterator[str]:
     """Yield a line for each reason why columns were not compared."""
     reasons: dict[str, dict[str, list[str]]] = {}
-    for one in found.left_out:
-        reasons.setdefault(one.reason, {}).setdefault(one.type, []).append(one.column)
+    for item in result.left_out:
+        reasons.setdefault(item.reason, {}).setdefault(item.type, []).append(item.column)
     for reason, types in reasons.items():
         named = "; ".join(f"{name} {', '.join(columns)}".strip() for name, columns in types.items())
         yield f"not compared ({reason}): {named}"

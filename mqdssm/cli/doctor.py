@@ -57,28 +57,28 @@ def doctor(
     """
     examination = _examination(run, at)
     found: list[CheckFinding] = []
-    with run.output.progress("examining") as done:
+    with run.output.progress("examining") as advance:
         for finding in examination.findings():
             text, advice = in_command_words(finding.text), in_command_words(finding.advice)
             found.append(replace(finding, text=text, advice=advice))
-            done(1)
+            advance(1)
     if run.output.is_json:
-        findings = [one.as_dict() for one in found]
+        findings = [item.as_dict() for item in found]
         run.output.document({"connected": examination.connected, "findings": findings})
     else:
         run.output.rows(("state", "check", "what was found"), _rows(found))
-        counts = [(state, sum(one.state is state for one in found)) for state in reversed(CheckState)]
+        counts = [(state, sum(item.state is state for item in found)) for state in reversed(CheckState)]
         run.output.note(", ".join(f"{count} {state.value}" for state, count in counts))
     if not examination.connected:
         return ExitCode.NOT_CONNECTED
-    return ExitCode.FINDINGS if any(one.state is CheckState.PROBLEM for one in found) else ExitCode.FINE
+    return ExitCode.FINDINGS if any(item.state is CheckState.PROBLEM for item in found) else ExitCode.FINE
 
 
-def _rows(found: Iterable[CheckFinding]) -> Iterator[tuple[str, str, str]]:
-    for one in found:
-        yield one.state.value, one.name, one.text
-        if one.advice:
-            yield "", "", f"→ {one.advice}"
+def _rows(check_findings: Iterable[CheckFinding]) -> Iterator[tuple[str, str, str]]:
+    for finding in check_findings:
+        yield finding.state.value, finding.name, finding.text
+        if finding.advice:
+            yield "", "", f"→ {finding.advice}"
 
 
 app = command_app(

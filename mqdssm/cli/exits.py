@@ -42,19 +42,19 @@ def termination() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # where no signal arrives
         return
-    ours = [number for number in SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
+    numbers = [number for number in SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
 
     def end(number: int, _: FrameType | None) -> Never:
-        for one in ours:
-            signal.signal(one, signal.SIG_IGN)
+        for signal_number in numbers:
+            signal.signal(signal_number, signal.SIG_IGN)
         raise Terminated(number)
 
-    for number in ours:
+    for number in numbers:
         signal.signal(number, end)
     try:
         yield
     finally:
-        for number in ours:
+        for number in numbers:
             signal.signal(number, signal.SIG_DFL)
 
 
@@ -143,7 +143,7 @@ def _message_of(error: BaseException) -> str:
         return str(error) or "interrupted"
     problems = getattr(error, "errors", None)
     if callable(problems) and isinstance(error, ValueError):  # pydantic's, whose text takes several lines
-        return "; ".join(str(one["msg"]) for one in problems(include_url=False))
+        return "; ".join(str(problem["msg"]) for problem in problems(include_url=False))
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, errors.MqdssmError | ValueError):

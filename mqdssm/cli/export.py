@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mqdssm.pipeline.manifest import Manifest
 
 ALL: Final = "all"
-OBJECTS: Final = (*(one.value for one in CommandType), "settings", "computer")
+OBJECTS: Final = (*(member.value for member in CommandType), "settings", "computer")
 """Types in ``all``: every type of objects; ``ldap`` would export the entries a second time."""
 ExportType = StrEnum("ExportType", {name.upper().replace("-", "_"): name for name in (ALL, *OBJECTS, "ldap")})  # type: ignore[misc]  # made from another one
 SHOWN_CHANGES_MAX: Final = 3
@@ -135,11 +135,11 @@ def _check_format(file_format: FileFormat, dialect: LdifDialect | None, compress
     Raises:
         UsageProblem: it is given.
     """
-    for option, given, of in (
+    for option, value, of in (
         ("--dialect", dialect is not None, FileFormat.LDIF),
         ("--compression", compression is not Compression.NONE, FileFormat.PARQUET),
     ):
-        if given and file_format is not of:
+        if value and file_format is not of:
             raise UsageProblem(f"{option} is for --format {of} alone, not for {file_format}: leave it out")
 
 
@@ -156,10 +156,10 @@ def _tell(run: CommandRun, manifest: "Manifest", to: Path) -> None:
 
 def wanted_types(types: list[ExportType]) -> list[str]:
     """Return the named types without duplicates; ``all`` means all types of objects."""
-    found: dict[str, None] = {}
-    for one in types or [ExportType(ALL)]:
-        found.update(dict.fromkeys(OBJECTS if one.value == ALL else (one.value,)))
-    return list(found)
+    names: dict[str, None] = {}
+    for export_type in types or [ExportType(ALL)]:
+        names.update(dict.fromkeys(OBJECTS if export_type.value == ALL else (export_type.value,)))
+    return list(names)
 
 
 @contextmanager
@@ -172,7 +172,7 @@ def _shown(run: CommandRun, to: Path) -> "Iterator[Callable[[Progress], None] | 
 def _tell_changes(run: CommandRun, manifest: "Manifest") -> None:
     changed = manifest.changed
     if changed:
-        named = ", ".join(one.dn or one.guid or one.type for one in changed[:SHOWN_CHANGES_MAX])
+        named = ", ".join(change.dn or change.guid or change.type for change in changed[:SHOWN_CHANGES_MAX])
         more = ", …" if len(changed) > SHOWN_CHANGES_MAX else ""
         run.output.note(
             f"{len(changed)} objects changed while it ran, and were read again: {named}{more}; "

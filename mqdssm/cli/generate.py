@@ -92,8 +92,8 @@ def _refuse_idle(form: SampleForm, tables: TableForm | None, loader: LoadingMode
     Raises:
         UsageProblem: it is of the other form.
     """
-    for option, given, of in (("--tables", tables, SampleForm.MQIS), ("--loader", loader, SampleForm.LDIF)):
-        if given is not None and form is not of:
+    for option, value, of in (("--tables", tables, SampleForm.MQIS), ("--loader", loader, SampleForm.LDIF)):
+        if value is not None and form is not of:
             raise UsageProblem(f"{option} is for --format {of.value} alone: leave it out")
 
 

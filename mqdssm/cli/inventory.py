@@ -53,12 +53,12 @@ def inventory(
             check_folder(csv)
     source = source_of(run, folder, mqis, mapping, doing="list")
     with run.output.progress("taking the inventory", counted=False), opened(**source, **chosen) as where:
-        found = Inventory(where, **chosen)
+        inventory = Inventory(where, **chosen)
         if html is not None:
-            write_inventory_page(html, found)
+            write_inventory_page(html, inventory)
         if csv is not None:
-            write_csv(found, csv)
-        _print(run, found)
+            write_csv(inventory, csv)
+        _print(run, inventory)
 
 
 def _print(run: CommandRun, found: "Inventory") -> None:
@@ -84,8 +84,8 @@ def _print(run: CommandRun, found: "Inventory") -> None:
     output.note(f"{len(found.problems)} orphans and clones (engine {found.engine})")
 
 
-def _sites(found: "Inventory") -> Iterator[tuple[str, ...]]:
-    for one in found.sites():
+def _sites(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
+    for one in inventory.sites():
         yield (
             str(one["Name"] or one["Identifier"]),
             str(one["Machines"]),
@@ -94,15 +94,15 @@ def _sites(found: "Inventory") -> Iterator[tuple[str, ...]]:
         )
 
 
-def _accounts(found: "Inventory") -> Iterator[tuple[str, ...]]:
-    for one in found.people():
-        counts = (str(one[name]) for name in ("OwnsQueues", "OwnsMachines", "Send", "Receive"))
-        yield (found.person(one["Sid"]), *counts)
+def _accounts(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
+    for person in inventory.people():
+        counts = (str(person[name]) for name in ("OwnsQueues", "OwnsMachines", "Send", "Receive"))
+        yield (inventory.person(person["Sid"]), *counts)
 
 
-def _problems(found: "Inventory") -> Iterator[tuple[str, ...]]:
-    for one in found.problems:
-        yield one.rule, one.type, one.dn or one.guid or "", one.message
+def _problems(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
+    for problem in inventory.problems:
+        yield problem.rule, problem.type, problem.dn or problem.guid or "", problem.message
 
 
 app = command_app(

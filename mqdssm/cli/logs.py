@@ -107,23 +107,23 @@ _kept.setFormatter(_FORMAT)
 def recording(*, debug: bool) -> Iterator[None]:
     """Record the log while the block runs; with `debug` print it, too."""
     logger = logging.getLogger(_ROOT)
-    told: logging.Handler = _Told()
+    console_handler: logging.Handler = _Told()
     if debug:
-        told = logging.StreamHandler(sys.stderr)
-        told.setFormatter(_FORMAT)
+        console_handler = logging.StreamHandler(sys.stderr)
+        console_handler.setFormatter(_FORMAT)
     before = (logger.level, logger.propagate, list(logger.handlers))
     logger.setLevel(logging.DEBUG if debug else logging.INFO)
     logger.propagate = False
-    for handler in (_kept, told):
+    for handler in (_kept, console_handler):
         logger.addHandler(handler)
     try:
         yield
     finally:
-        if isinstance(told, _Told):
-            told.tell_rest()
+        if isinstance(console_handler, _Told):
+            console_handler.tell_rest()
         level, logger.propagate, handlers = before
         logger.setLevel(level)
-        for handler in [one for one in logger.handlers if one not in handlers]:
+        for handler in [handler for handler in logger.handlers if handler not in handlers]:
             logger.removeHandler(handler)
             handler.close()
 

@@ -123,8 +123,8 @@ def _usage(error: Exception) -> int:
     return int(getattr(error, "exit_code", exits.ExitCode.USAGE))
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(value: bool) -> None:
+    if value:
         print(f"mqdssm {mqdssm.__version__}")  # noqa: T201  the whole answer
         raise typer.Exit
 

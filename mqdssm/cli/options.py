@@ -35,7 +35,9 @@ def output_option(formats: type[StrEnum]) -> Any:
     Args:
         formats: what it may be; those that only one command has are for programs.
     """
-    programs = " or ".join(f"[b]{one.value}[/]" for one in formats if one.value != Format.TABLE)
+    programs = " or ".join(
+        f"[b]{output_format.value}[/]" for output_format in formats if output_format.value != Format.TABLE
+    )
     words = f"[b]table[/] for people (default), {programs} for programs."
     return Annotated[formats | None, _option("--output", words, None, "-o", panel=_GENERAL)]
 
@@ -187,15 +189,18 @@ class GivenOptions:
     def overridden(self, later: "GivenOptions") -> "GivenOptions":
         """Merge two sets of options; given options of `later` have precedence."""
         return GivenOptions(
-            **{one.name: getattr(later, one.name) or getattr(self, one.name) for one in fields(GivenOptions)}
+            **{
+                field.name: getattr(later, field.name) or getattr(self, field.name)
+                for field in fields(GivenOptions)
+            }
         )
 
     def settings(self) -> dict[str, Any]:
         """Return the options that are settings; those not given are None."""
         return {
-            one.name: _setting_of(getattr(self, one.name))
-            for one in fields(self)
-            if one.name not in _NO_SETTINGS
+            field.name: _setting_of(getattr(self, field.name))
+            for field in fields(self)
+            if field.name not in _NO_SETTINGS
         }
 
 
@@ -208,7 +213,9 @@ def _setting_of(value: Any) -> Any:
 
 def _panel(name: str) -> dict[str, Any]:
     """Return the options of a panel of the help: name -> annotated type."""
-    rows: dict[str, Any] = {one.name: one.type for one in fields(GivenOptions) if one.name != "output"}
+    rows: dict[str, Any] = {
+        field.name: field.type for field in fields(GivenOptions) if field.name != "output"
+    }
     return {key: kind for key, kind in rows.items() if kind.__metadata__[0].rich_help_panel == name}
 
 
@@ -218,5 +225,5 @@ CONNECTION: Final[Mapping[str, Any]] = _panel(_CONNECTION)
 """Options of the commands that connect: name -> annotated type."""
 SPARK: Final[Mapping[str, Any]] = _panel(_SPARK)
 """Options of the commands that run on Spark: name -> annotated type."""
-DEFAULTS: Final[Mapping[str, Any]] = {one.name: one.default for one in fields(GivenOptions)}
+DEFAULTS: Final[Mapping[str, Any]] = {field.name: field.default for field in fields(GivenOptions)}
 _NO_SETTINGS: Final = frozenset({*GENERAL, "connection"})

@@ -34,11 +34,11 @@ GAP: Final = "  "
 class ProgressBar(Protocol):
     """Callback that updates a progress bar."""
 
-    def __call__(self, done: int, total: int | None, doing: str = ...) -> None:
+    def __call__(self, completed: int, total: int | None, doing: str = ...) -> None:
         """Update the bar.
 
         Args:
-            done: how many.
+            completed: how many.
             total: how many there will be, if that is known.
             doing: what is done now.
         """
@@ -92,10 +92,10 @@ class Output:
         self._clear_progress()
         sys.stdout.write(text)
 
-    def show(self, shown: "RenderableType") -> None:
+    def show(self, renderable: "RenderableType") -> None:
         """Print a renderable of rich; a plain string is printed without markup."""
         self._clear_progress()
-        self.console.print(plain(shown) if isinstance(shown, str) else shown)
+        self.console.print(plain(renderable) if isinstance(renderable, str) else renderable)
 
     def json_array(self, items: Iterable[str]) -> int:
         """Print JSON texts as one array, element by element, so that memory does not grow.
@@ -156,12 +156,12 @@ class Output:
 
     def pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Print names and values, one below the other."""
-        known = [(name, visible(value)) for name, value in pairs]
-        width = max((len(name) for name, _ in known), default=0)
+        visible_pairs = [(name, visible(value)) for name, value in pairs]
+        width = max((len(name) for name, _ in visible_pairs), default=0)
         if sys.stdout.isatty():
-            self.show(rendered_records([known], self.console.width))
+            self.show(rendered_records([visible_pairs], self.console.width))
             return
-        for name, value in known:
+        for name, value in visible_pairs:
             self.raw(f"{name:{width}}{GAP}{value}".rstrip() + "\n")
 
     # -- notes and progress
@@ -188,9 +188,9 @@ class Output:
         from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
         words = "{task.description} {task.completed:,.0f}" if counted else "{task.description}"
-        with self._shown_progress(SpinnerColumn(), TextColumn(words), TimeElapsedColumn()) as shown:
-            task = shown.add_task(doing, total=None)
-            yield lambda more: shown.advance(task, more)
+        with self._shown_progress(SpinnerColumn(), TextColumn(words), TimeElapsedColumn()) as progress:
+            task = progress.add_task(doing, total=None)
+            yield lambda more: progress.advance(task, more)
 
     @contextlib.contextmanager
     def bar(self, doing: str) -> Iterator["ProgressBar | None"]:
@@ -216,15 +216,15 @@ class Output:
             TimeElapsedColumn(),
             TimeRemainingColumn(),
         )
-        with self._shown_progress(*columns) as shown:
-            task = shown.add_task(doing, total=None, rate="")
+        with self._shown_progress(*columns) as progress:
+            task = progress.add_task(doing, total=None, rate="")
 
-            def show(done: int, total: int | None, doing: str = doing) -> None:
-                if doing != shown.tasks[0].description:  # another rate, too
-                    shown.reset(task, description=doing, completed=done, total=total, rate="")
-                shown.update(task, completed=done, total=total)
-                speed = shown.tasks[0].speed
-                shown.update(task, rate=f"{speed:,.0f}/s" if speed else "")
+            def show(completed: int, total: int | None, doing: str = doing) -> None:
+                if doing != progress.tasks[0].description:  # another rate, too
+                    progress.reset(task, description=doing, completed=completed, total=total, rate="")
+                progress.update(task, completed=completed, total=total)
+                speed = progress.tasks[0].speed
+                progress.update(task, rate=f"{speed:,.0f}/s" if speed else "")
 
             yield show
 
@@ -232,11 +232,11 @@ class Output:
     def _shown_progress(self, *columns: "ProgressColumn") -> "Iterator[Progress]":
         from rich.progress import Progress
 
-        shown = Progress(*columns, console=console_on(sys.stderr), transient=True, redirect_stdout=False)
-        self._progress = shown
+        progress = Progress(*columns, console=console_on(sys.stderr), transient=True, redirect_stdout=False)
+        self._progress = progress
         try:
-            with shown:
-                yield shown
+            with progress:
+                yield progress
         finally:
             self._progress = None
 

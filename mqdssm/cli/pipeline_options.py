@@ -58,8 +58,10 @@ def engine_of(run: CommandRun, name: EngineName, workers: int | None, source: st
     from mqdssm.pipeline.engines import JobEngine
     from mqdssm.pipeline.spark_options import HERE
 
-    given = run.given
-    if name is EngineName.LOCAL and (given.spark_master or given.spark_conf or given.spark_shared):
+    given_options = run.given
+    if name is EngineName.LOCAL and (
+        given_options.spark_master or given_options.spark_conf or given_options.spark_shared
+    ):
         raise UsageProblem(
             "--engine local needs no Spark: leave --spark-master, --spark-conf and --spark-shared out"
         )

@@ -71,23 +71,23 @@ def _chosen(
     _check_names(str(file), content, (*_BESIDE, *names))
     connections: Any = content.pop("connections", {})
     default: Any = content.pop("default", None)
-    wanted = connection or default
+    connection_name = connection or default
     chosen: Any = content
     if not isinstance(connections, dict):
         raise UsageProblem(f"{file}: connections must be tables, as [connections.lab]")
-    if wanted is not None:
-        chosen = connections.get(wanted) if isinstance(wanted, str) else None
+    if connection_name is not None:
+        chosen = connections.get(connection_name) if isinstance(connection_name, str) else None
         if not isinstance(chosen, dict):
             raise UsageProblem(
-                f"{file} has no connection {wanted!r}; it has {', '.join(connections) or 'none'}"
+                f"{file} has no connection {connection_name!r}; it has {', '.join(connections) or 'none'}"
             )
-        _check_names(f"{file}: connection {wanted!r}", chosen, names)
+        _check_names(f"{file}: connection {connection_name!r}", chosen, names)
         # only settings that do not concern the log-in are inherited
         chosen = {name: value for name, value in content.items() if name in _OF_ALL} | chosen
     return {name: _relative_to(file, name, value) for name, value in chosen.items()}
 
 
-def _check_names(where: str, content: Mapping[str, Any], known: Collection[str]) -> None:
+def _check_names(where: str, content: Mapping[str, Any], names: Collection[str]) -> None:
     """Raise UsageProblem for unknown keys, since a misspelt one would have no effect.
 
     Raises:
@@ -96,9 +96,9 @@ def _check_names(where: str, content: Mapping[str, Any], known: Collection[str])
     if "password" in content:
         raise UsageProblem(f"{where} holds a password: {_NO_PASSWORD}")
     for name in content:
-        if name not in known:
-            close = get_close_matches(name.lower(), known, 1)
-            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(known))}"
+        if name not in names:
+            close = get_close_matches(name.lower(), names, 1)
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(names))}"
             raise UsageProblem(f"{where} has {name!r}, which is no setting: {hint}")
 
 

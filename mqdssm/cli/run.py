@@ -56,8 +56,10 @@ class CommandRun:
         if self._loaded is None:
             from mqdssm.cli.settings import load
 
-            given = self.given
-            self._loaded = load(given.settings(), config=given.config, connection=given.connection)
+            given_options = self.given
+            self._loaded = load(
+                given_options.settings(), config=given_options.config, connection=given_options.connection
+            )
             logs.to_file(self._loaded.settings.log_file)
         return self._loaded
 
@@ -73,12 +75,17 @@ class CommandRun:
         """
         from mqdssm.cli.settings import load
 
-        given = self.given
-        spark = {name: value for name, value in given.settings().items() if name in SPARK}
+        given_options = self.given
+        spark = {name: value for name, value in given_options.settings().items() if name in SPARK}
         other = CommandRun(
-            replace(GivenOptions(), output=given.output, config=given.config, debug=given.debug)
+            replace(
+                GivenOptions(),
+                output=given_options.output,
+                config=given_options.config,
+                debug=given_options.debug,
+            )
         )
-        other._loaded = load(spark, config=given.config, connection=connection, environment=False)
+        other._loaded = load(spark, config=given_options.config, connection=connection, environment=False)
         return other
 
     def password(self) -> str | None:
@@ -109,7 +116,7 @@ class CommandRun:
 
         settings = self.loaded.settings
         with usage_problems():
-            found = SparkOptions.of(settings.spark_master, settings.spark_conf, settings.spark_shared)
+            options = SparkOptions.of(settings.spark_master, settings.spark_conf, settings.spark_shared)
         for word in self.given.spark_conf or ():
             name = word.partition("=")[0].strip()
             if is_secret_setting(name):
@@ -117,9 +124,9 @@ class CommandRun:
                     f"--spark-conf {name} would show its value to everybody on this machine: give it with "
                     "MQDSSM_SPARK_CONF, or better in a credential provider of Hadoop's"
                 )
-        if self.given.spark_shared is not None and not found.is_cluster:
+        if self.given.spark_shared is not None and not options.is_cluster:
             raise exits.UsageProblem("--spark-shared is for a cluster: name it with --spark-master")
-        return found
+        return options
 
     def connection_options(self, **more: Any) -> "ConnectionOptions":
         """Return the settings as connection options.
@@ -209,11 +216,13 @@ def _check_context(session: "Session") -> None:
     try:
         session.get(session.naming.root, ["objectClass"])
     except ObjectNotFound as error:
-        known = ", ".join(value.decode(errors="replace") for value in session.root_dse.all("namingContexts"))
+        contexts = ", ".join(
+            value.decode(errors="replace") for value in session.root_dse.all("namingContexts")
+        )
         raise ObjectNotFound(
             "there is no such naming context",
             dn=str(session.naming.root),
-            hint=f"the server has {known or 'none that this user may see'}",
+            hint=f"the server has {contexts or 'none that this user may see'}",
         ) from error
 
 
@@ -299,25 +308,25 @@ def epilog_of(examples: tuple[str, ...]) -> str | None:
     """Format examples for the end of a help text."""
     if not examples:
         return None
-    shown = (example.replace("[", "\\[") for example in examples)
-    return "[b]Examples[/]\n\n" + "\n\n".join(f"  [cyan]{example}[/]" for example in shown)
+    lines = (example.replace("[", "\\[") for example in examples)
+    return "[b]Examples[/]\n\n" + "\n\n".join(f"  [cyan]{example}[/]" for example in lines)
 
 
-def execute(name: str, given: GivenOptions, function: Command, values: dict[str, Any]) -> None:
+def execute(name: str, given_options: GivenOptions, function: Command, values: dict[str, Any]) -> None:
     """Run a command, and exit with its code or that of its error.
 
     Raises:
         typer.Exit: always, unless the code is 0.
     """
     started = time.monotonic()
-    with logs.recording(debug=given.debug), termination():
+    with logs.recording(debug=given_options.debug), termination():
         try:
-            code = function(CommandRun(given), **values) or exits.ExitCode.FINE
+            code = function(CommandRun(given_options), **values) or exits.ExitCode.FINE
             sys.stdout.flush()
         except (Exception, KeyboardInterrupt) as error:
             if isinstance(error, typer.Exit | typer.Abort):
                 raise
-            code = report(error, given)
+            code = report(error, given_options)
         log.info("%s ended with %d after %.2f s", name, code, time.monotonic() - started)
     if code:
         raise typer.Exit(int(code))

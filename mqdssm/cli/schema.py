@@ -53,19 +53,25 @@ def show(
     sorting, N part of the object's name.
     """
     kinds = tuple(CommandType) if kind is None else (kind,)
-    tables = {one: [_described(row) for row in one.table.rows] for one in kinds}
+    tables = {kind: [_described(row) for row in kind.table.rows] for kind in kinds}
     if run.output.is_json:
         run.output.document(
             {
-                one.element_name: {"type": one.value, "ldap_class": one.table.ldap_class, "attributes": rows}
-                for one, rows in tables.items()
+                kind.element_name: {
+                    "type": kind.value,
+                    "ldap_class": kind.table.ldap_class,
+                    "attributes": rows,
+                }
+                for kind, rows in tables.items()
             }
         )
         return
-    for number, (one, rows) in enumerate(tables.items()):
+    for number, (command, rows) in enumerate(tables.items()):
         if number:
             run.output.line("")
-        run.output.line(f"{one.element_name} ({one.value}), in entries of class {one.table.ldap_class}")
+        run.output.line(
+            f"{command.element_name} ({command.value}), in entries of class {command.table.ldap_class}"
+        )
         run.output.rows(_COLUMNS, (_cells(row) for row in rows))
 
 
@@ -123,21 +129,21 @@ def ldif(
 
     match form:
         case SchemaFormat.CONFIG:
-            made = text.openldap_config_ldif()
+            content = text.openldap_config_ldif()
         case SchemaFormat.SCHEMA:
-            made = text.openldap_schema_text()
+            content = text.openldap_schema_text()
         case SchemaFormat.BASE_TREE:
-            made = text.base_tree_ldif(str(DN.parse(root)))
+            content = text.base_tree_ldif(str(DN.parse(root)))
         case SchemaFormat.ROOT_DSE:
-            made = text.root_dse_ldif(str(DN.parse(root)))
+            content = text.root_dse_ldif(str(DN.parse(root)))
         case SchemaFormat.REPLICATION_CONFIG:
-            made = text.openldap_config_ldif(text.REPLICATION)
+            content = text.openldap_config_ldif(text.REPLICATION)
         case SchemaFormat.REPLICATION_SCHEMA:
-            made = text.openldap_schema_text(text.REPLICATION)
+            content = text.openldap_schema_text(text.REPLICATION)
     if run.output.is_json:
-        run.output.document({"format": form.value, "text": made})
+        run.output.document({"format": form.value, "text": content})
     else:
-        run.output.raw(made)
+        run.output.raw(content)
 
 
 def check(
@@ -157,7 +163,9 @@ def check(
             hint = hint if differences else _REPLICATION_HINT
             differences += replication_differences_of(session)
     if run.output.is_json:
-        run.output.document({"server": url, "differences": [asdict(one) for one in differences]})
+        run.output.document(
+            {"server": url, "differences": [asdict(difference) for difference in differences]}
+        )
     elif not differences:
         run.output.line(f"{url}: the schema is as it must be")
     else:
@@ -167,7 +175,10 @@ def check(
 
 
 def _difference_rows(differences: "Iterable[SchemaDifference]") -> Iterable[tuple[str, str, str]]:
-    return (("error" if one.serious else "minor", one.subject, one.problem) for one in differences)
+    return (
+        ("error" if difference.serious else "minor", difference.subject, difference.problem)
+        for difference in differences
+    )
 
 
 command_app(

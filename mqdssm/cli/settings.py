@@ -171,7 +171,7 @@ def load(
     Raises:
         UsageProblem: a setting that cannot be, a file that cannot be used.
     """
-    given = {name: value for name, value in options.items() if value is not None}
+    values = {name: value for name, value in options.items() if value is not None}
     names = set(CommandSettings.model_fields) - {"password"}
     file, profile = read_profile(config, connection, names)
 
@@ -195,16 +195,16 @@ def load(
     if environment:
         _warn_of_misspelt({*variables.values(), *_NO_SETTINGS})
     sources |= {name: variable for name, variable in variables.items() if os.environ.get(variable)}
-    sources |= {name: f"--{name.replace('_', '-')}" for name in given}
+    sources |= {name: f"--{name.replace('_', '-')}" for name in values}
     try:
-        found = _Sourced(**given)
+        settings = _Sourced(**values)
     except ValidationError as error:
         problems = [
             f"{_place_of(str(one['loc'][0]), sources, file)}: {_WORDS.get(one['type'], one['msg'])}"
             for one in error.errors(include_url=False, include_input=False)
         ]
         raise UsageProblem("; ".join(problems)) from None
-    return Loaded(found, sources)
+    return Loaded(settings, sources)
 
 
 def read_password(file: Path) -> str:
@@ -227,10 +227,10 @@ def _place_of(name: str, sources: Mapping[str, str], file: Path) -> str:
     return f"{file}: {name}" if source == str(file) else source
 
 
-def _warn_of_misspelt(known: Collection[str]) -> None:
+def _warn_of_misspelt(names: Collection[str]) -> None:
     """Log a warning for variables whose names are probably misspelt."""
     for name in sorted(os.environ):
-        if name.startswith(ENVIRONMENT_PREFIX) and name not in known:
-            nearest = get_close_matches(name, known, 1, NEARLY)
+        if name.startswith(ENVIRONMENT_PREFIX) and name not in names:
+            nearest = get_close_matches(name, names, 1, NEARLY)
             if nearest:
                 log.warning("the variable %s means nothing: did you mean %s?", name, nearest[0])

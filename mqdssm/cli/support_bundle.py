@@ -124,10 +124,10 @@ def _doctor(run: CommandRun) -> Mapping[str, Any]:
     from mqdssm.errors import MqdssmError
 
     try:
-        found, connected = examine(run)
+        findings, connected = examine(run)
     except (MqdssmError, ValueError) as error:  # without settings nothing can be examined
         return {"problem": words_of(error)}
-    return {"connected": connected, "findings": [one.as_dict() for one in found]}
+    return {"connected": connected, "findings": [finding.as_dict() for finding in findings]}
 
 
 def _log(run: CommandRun) -> str:
@@ -147,16 +147,16 @@ def _end_of(file: Path) -> str:
 
 def _secrets(run: CommandRun) -> set[str]:
     """Return all known passwords."""
-    found = {os.environ.get("MQDSSM_PASSWORD", "")}
+    secrets = {os.environ.get("MQDSSM_PASSWORD", "")}
     with contextlib.suppress(UsageProblem):
         loaded = run.loaded
         if loaded.settings.password is not None:
-            found.add(loaded.settings.password.get_secret_value())
+            secrets.add(loaded.settings.password.get_secret_value())
         with contextlib.suppress(UsageProblem):
-            found.add(loaded.stored_password() or "")
+            secrets.add(loaded.stored_password() or "")
         with contextlib.suppress(UsageProblem):
-            found.add(run.password() or "")
-    return found
+            secrets.add(run.password() or "")
+    return secrets
 
 
 def cleaned(text: str, secrets: Iterable[str]) -> str:

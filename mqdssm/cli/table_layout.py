@@ -52,12 +52,12 @@ class TableLayout:
             rows: cells in the order of `columns`.
             head: the first rows: the names of the columns come before them.
         """
-        kept = ([row[number] for number in self.shown] for row in rows)
+        shown_rows = ([row[number] for number in self.shown] for row in rows)
         names = [self.columns[number] for number in self.shown]
         if self.widths is None:
-            records = (zip(names, row, strict=True) for row in kept)
+            records = (zip(names, row, strict=True) for row in shown_rows)
             return rendered_records(records, self.width, first=head)
-        return _table(names, kept, self.widths, head=head)
+        return _table(names, shown_rows, self.widths, head=head)
 
 
 def layout_of(columns: Row, rows: Sequence[Row], width: int, optional: Collection[str] = ()) -> TableLayout:
@@ -76,11 +76,11 @@ def layout_of(columns: Row, rows: Sequence[Row], width: int, optional: Collectio
     removable = [number for number in everything if columns[number] in optional]
     for count in range(len(removable) + 1):
         removed = removable[len(removable) - count :]
-        shown = [number for number in everything if number not in removed]
-        cells = [[row[number] for number in shown] for row in rows]
-        widths = _widths([columns[number] for number in shown], cells, width)
+        numbers = [number for number in everything if number not in removed]
+        cells = [[row[number] for number in numbers] for row in rows]
+        widths = _widths([columns[number] for number in numbers], cells, width)
         if widths is not None:
-            return TableLayout(columns, shown, width, widths)
+            return TableLayout(columns, numbers, width, widths)
     return TableLayout(columns, everything, width, None)
 
 
@@ -93,13 +93,13 @@ def _widths(columns: Row, rows: Sequence[Row], width: int) -> list[int] | None:
         max([*map(cell_len, _HEADER_PART.findall(name)), *map(_least_width, cells)])
         for name, cells in zip(columns, by_column, strict=True)
     ]
-    wanted = [max(map(cell_len, (name, *cells))) for name, cells in zip(columns, by_column, strict=True)]
+    full_widths = [max(map(cell_len, (name, *cells))) for name, cells in zip(columns, by_column, strict=True)]
     spare = width - sum(widths) - GAP_COLUMNS * (len(columns) - 1)
     if spare < 0:
         return None
-    by_need = sorted(range(len(columns)), key=lambda number: wanted[number] - widths[number])
-    for done, number in enumerate(by_need):
-        more = min(wanted[number] - widths[number], spare // (len(columns) - done))
+    by_need = sorted(range(len(columns)), key=lambda number: full_widths[number] - widths[number])
+    for index, number in enumerate(by_need):
+        more = min(full_widths[number] - widths[number], spare // (len(columns) - index))
         widths[number] += more
         spare -= more
     return widths
@@ -117,12 +117,12 @@ def _table(names: Row, rows: Iterable[Row], widths: Sequence[int], *, head: bool
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(box=box.SIMPLE_HEAD, show_header=head, show_edge=False, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, show_header=head, show_edge=False, pad_edge=False)
     for name, width in zip(names, widths, strict=True):
-        made.add_column("\n".join(_folded(name, width)), width=width, overflow="fold")
+        table.add_column("\n".join(_folded(name, width)), width=width, overflow="fold")
     for row in rows:
-        made.add_row(*map(Text, row))
-    return made
+        table.add_row(*map(Text, row))
+    return table
 
 
 def _folded(name: str, width: int) -> Iterator[str]:
@@ -150,13 +150,13 @@ def rendered_records(
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    made.add_column(style="bold")
-    made.add_column(overflow="fold")
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
     name_width = max(width - WHOLE_COLUMNS_MAX, WORD_COLUMNS_MAX)
     for number, record in enumerate(records):
         if number or not first:
-            made.add_row()
+            table.add_row()
         for name, value in record:
-            made.add_row(Text("\n".join(_folded(name, name_width))), Text(value))
-    return made
+            table.add_row(Text("\n".join(_folded(name, name_width))), Text(value))
+    return table

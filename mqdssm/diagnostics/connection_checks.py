@@ -59,11 +59,11 @@ def connection(options: ConnectionOptions, endpoint: Endpoint) -> Iterator[Check
     with bound(options, endpoint):
         took = time.monotonic() - started
     how = {"ldaps": "LDAPS", "starttls": "StartTLS", "none": "no TLS"}[endpoint.tls]
-    said = f"connected with {'a local socket' if endpoint.is_local_socket else how} in {took * 1000:.0f} ms"
+    text = f"connected with {'a local socket' if endpoint.is_local_socket else how} in {took * 1000:.0f} ms"
     if took > SLOW_CONNECTION_S:
-        yield warning(name, f"{said}, which is slow", "does the name resolve quickly? is the server busy?")
+        yield warning(name, f"{text}, which is slow", "does the name resolve quickly? is the server busy?")
     else:
-        yield ok(name, said)
+        yield ok(name, text)
 
 
 @contextlib.contextmanager
@@ -88,15 +88,15 @@ def certificate(options: ConnectionOptions, endpoint: Endpoint) -> Iterator[Chec
             yield warning(name, words, "take --tls none out: StartTLS is what ldap:// means here")
         return
     with _secured(options, endpoint) as channel:
-        shown = channel.getpeercert() or {}
+        peer_certificate = channel.getpeercert() or {}
         version, cipher = channel.version(), (channel.cipher() or ("?",))[0]
-    until = str(shown.get("notAfter", ""))
+    until = str(peer_certificate.get("notAfter", ""))
     days = int((ssl.cert_time_to_seconds(until) - time.time()) // _DAY_S) if until else 0
-    said = f"trusted, valid for {endpoint.host} until {until}; {version}, {cipher}"
+    text = f"trusted, valid for {endpoint.host} until {until}; {version}, {cipher}"
     if days < DAYS_LEFT_MIN:
-        yield warning(name, f"{said}: {days} days left", "renew the server's certificate")
+        yield warning(name, f"{text}: {days} days left", "renew the server's certificate")
     else:
-        yield ok(name, said)
+        yield ok(name, text)
 
 
 @contextlib.contextmanager

@@ -37,29 +37,31 @@ def profile(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     yield ok("profile", f"{title} ({session.profile.name}, {how})")
     naming = session.naming
     published = session.root_dse.first("rootDomainNamingContext") is not None
-    said = f"root {naming.root}, configuration {naming.configuration}"
+    text = f"root {naming.root}, configuration {naming.configuration}"
     if published:
-        yield ok("naming contexts", said)
+        yield ok("naming contexts", text)
     else:
-        words = f"{said}, guessed: the root DSE does not name them"
+        words = f"{text}, guessed: the root DSE does not name them"
         yield warning("naming contexts", words, session.profile.facts.naming_hint)
 
 
 def schema(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Check that the server's schema has what the mapping needs."""
     differences = differences_of(checked.session)
-    serious = [one for one in differences if one.serious]
+    serious = [difference for difference in differences if difference.serious]
     if not differences:
         yield ok("schema", "all classes and attributes are there, as Microsoft defines them")
         return
-    shown = "; ".join(str(one) for one in differences[:SHOWN_MAX])
+    examples = "; ".join(str(difference) for difference in differences[:SHOWN_MAX])
     more = f"; {len(differences) - SHOWN_MAX} more" if len(differences) > SHOWN_MAX else ""
     if not serious:
-        yield warning("schema", f"{shown}{more}", "nothing that is needed; 'mqdssm schema check' lists all")
-    elif any("no equality rule" in one.problem for one in serious):
-        yield problem("schema", f"{shown}{more}", "take msuser.schema out and load ours instead")
+        yield warning(
+            "schema", f"{examples}{more}", "nothing that is needed; 'mqdssm schema check' lists all"
+        )
+    elif any("no equality rule" in difference.problem for difference in serious):
+        yield problem("schema", f"{examples}{more}", "take msuser.schema out and load ours instead")
     else:
-        yield problem("schema", f"{shown}{more}", checked.session.profile.facts.schema_hint)
+        yield problem("schema", f"{examples}{more}", checked.session.profile.facts.schema_hint)
 
 
 def tree(checked: CheckedDirectory) -> Iterator[CheckFinding]:
@@ -127,7 +129,7 @@ def rights(checked: CheckedDirectory) -> Iterator[CheckFinding]:
         yield ok(name, "read only: nothing is ever written, so the right to was not tried")
         return
     samples = Samples(session, checked.at)
-    for what, ldap_class, attribute in (
+    for subject, ldap_class, attribute in (
         ("the enterprise", "mSMQEnterpriseSettings", "mSMQLongLived"),
         ("queue managers", "mSMQConfiguration", "mSMQQuota"),
         ("queues", "mSMQQueue", "mSMQQueueQuota"),
@@ -135,25 +137,25 @@ def rights(checked: CheckedDirectory) -> Iterator[CheckFinding]:
         target = samples.of_class(ldap_class)
         if target is not None and _exists(session, str(target)):
             values = session.get(target, [attribute]).all(attribute)
-            yield _may_write(checked, what, attribute, str(target), values)
+            yield _may_write(checked, subject, attribute, str(target), values)
         elif ldap_class != "mSMQEnterpriseSettings":
-            yield ok(name, f"no {what} to be seen yet: whether they may be changed was not tried")
+            yield ok(name, f"no {subject} to be seen yet: whether they may be changed was not tried")
 
 
 def _may_write(
-    checked: CheckedDirectory, what: str, attribute: str, dn: str, values: list[bytes]
+    checked: CheckedDirectory, subject: str, attribute: str, dn: str, values: list[bytes]
 ) -> CheckFinding:
     """Try to delete a value that the object does not have: the result code shows the rights."""
     absent = next(value for value in (b"-2147483648", b"-2147483647") if value not in values)
     result = _without(checked, dn, attribute, absent)
     name = "rights"
     if result.code == NO_SUCH_ATTRIBUTE:
-        return ok(name, f"may change {what} (tried on {dn}, nothing changed)")
+        return ok(name, f"may change {subject} (tried on {dn}, nothing changed)")
     if result.code == INSUFFICIENT_ACCESS:
         advice = "reading is all that works; let the server's administrator grant more if that is not enough"
-        return warning(name, f"may not change {what} (tried on {dn})", advice)
-    said = f"LDAP result {result.code} {result.text!r}"
-    words = f"whether {what} may be changed cannot be told: {said}"
+        return warning(name, f"may not change {subject} (tried on {dn})", advice)
+    text = f"LDAP result {result.code} {result.text!r}"
+    words = f"whether {subject} may be changed cannot be told: {text}"
     return warning(name, words, "try it on an object that does not matter")
 
 

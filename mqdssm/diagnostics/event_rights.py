@@ -79,7 +79,7 @@ class RightsChecker:
                 yield self._verdict((need,))
             elif need.either not in seen:
                 seen.add(need.either)
-                yield self._verdict(tuple(one for one in needs if one.either == need.either))
+                yield self._verdict(tuple(other for other in needs if other.either == need.either))
 
     def _verdict(self, needs: tuple[Need, ...]) -> Verdict:
         words, looked_at, unseen, unknown = [], [], [], False
@@ -104,8 +104,8 @@ class RightsChecker:
         if entry is None:  # hidden
             return rights.READ.name
         if need.right == rights.CREATE_CHILD:
-            there = need.object_class.lower() in _words(entry, CHILDREN)
-            return "" if there else f"{need.right.name} for {need.object_class}"
+            is_allowed = need.object_class.lower() in _words(entry, CHILDREN)
+            return "" if is_allowed else f"{need.right.name} for {need.object_class}"
         if need.right == rights.WRITE_DAC:
             return "" if int(entry.first(PARTS) or b"0") & _DACL else need.right.name
         if need.right == rights.WRITE:
@@ -137,8 +137,8 @@ class RightsChecker:
         self, entry: Entry, descriptor: SecurityDescriptor, right: int, kinds: Collection[UUID]
     ) -> bool:
 
-        own = entry.first("objectSid")
-        is_self = own is not None and str(Sid.from_bytes(own)) == self._session.bound_sid()
+        raw_sid = entry.first("objectSid")
+        is_self = raw_sid is not None and str(Sid.from_bytes(raw_sid)) == self._session.bound_sid()
         return is_granted(
             descriptor, self.token | {Sid.parse(_SELF)} if is_self else self.token, right, kinds
         )
@@ -157,9 +157,9 @@ class RightsChecker:
 
     def _entry(self, dn: DN) -> Entry | None:
         if dn not in self._entries:
-            wanted = [CHILDREN, ATTRIBUTES, PARTS, _DESCRIPTOR, "objectSid"]
+            attributes = [CHILDREN, ATTRIBUTES, PARTS, _DESCRIPTOR, "objectSid"]
             try:
-                self._entries[dn] = self._session.get(dn, wanted)
+                self._entries[dn] = self._session.get(dn, attributes)
             except ObjectNotFound:
                 self._entries[dn] = None
         return self._entries[dn]
@@ -168,17 +168,17 @@ class RightsChecker:
     def _property_guids(self) -> Mapping[str, frozenset[UUID]]:
         """Lower-case attribute -> GUIDs of the attribute and its property set, as in ACEs."""
         names = sorted({name for need in rights.NEEDS for name in read_by(need)})
-        wanted = any_of(*(Equal("lDAPDisplayName", name.encode()) for name in names))
+        search_filter = any_of(*(Equal("lDAPDisplayName", name.encode()) for name in names))
         columns = ["lDAPDisplayName", "schemaIDGUID", "attributeSecurityGUID"]
-        found: dict[str, frozenset[UUID]] = {}
+        by_name: dict[str, frozenset[UUID]] = {}
         try:
-            for entry in self._session.find(self._session.naming.schema, wanted, columns):
+            for entry in self._session.find(self._session.naming.schema, search_filter, columns):
                 guids = (entry.first(column) for column in columns[1:])
                 name = (entry.first(columns[0]) or b"").decode().lower()
-                found[name] = frozenset(UUID(bytes_le=guid) for guid in guids if guid)
+                by_name[name] = frozenset(UUID(bytes_le=guid) for guid in guids if guid)
         except ObjectNotFound:
             return {}  # hidden: only rights on all attributes count
-        return found
+        return by_name
 
 
 def token_of(groups: Iterable[bytes]) -> frozenset[Sid]:
@@ -224,9 +224,9 @@ def _words(entry: Entry, attribute: str) -> set[str]:
 def _incomplete(need: Need, absent: list[str]) -> str:
     if not absent:
         return ""
-    shown = ", ".join(absent[:_NAMES_SHOWN_MAX])
+    examples = ", ".join(absent[:_NAMES_SHOWN_MAX])
     more = f" and {len(absent) - _NAMES_SHOWN_MAX} more" if len(absent) > _NAMES_SHOWN_MAX else ""
-    return f"{need.right.name} (for {shown}{more})"
+    return f"{need.right.name} (for {examples}{more})"
 
 
 def events(checked: CheckedDirectory) -> Iterator[CheckFinding]:
@@ -236,7 +236,7 @@ def events(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     for element in dict.fromkeys(need.element for need in rights.NEEDS):
         judged = {event: list(judge.verdicts(element, event)) for event in rights.Event}
         for event, verdicts in judged.items():
-            lacking = [one for one in verdicts if one.missing]
+            lacking = [verdict for verdict in verdicts if verdict.missing]
             if lacking:
                 yield warning(NAME, f"{element}: {_lacking(event, verdicts, lacking)}", ADVICE)
         fine = {event: verdicts for event, verdicts in judged.items() if not _is_lacking(verdicts)}
@@ -246,15 +246,17 @@ def events(checked: CheckedDirectory) -> Iterator[CheckFinding]:
 
 
 def _is_lacking(verdicts: list[Verdict]) -> bool:
-    return any(one.missing for one in verdicts)
+    return any(verdict.missing for verdict in verdicts)
 
 
 def _lacking(event: rights.Event, verdicts: list[Verdict], lacking: list[Verdict]) -> str:
     """Describe one event for which rights are missing."""
-    conditions = dict.fromkeys(one.needs[0].condition for one in lacking)
+    conditions = dict.fromkeys(verdict.needs[0].condition for verdict in lacking)
     parts = []
     for condition in conditions:
-        words = ", ".join(str(one.missing) for one in lacking if one.needs[0].condition == condition)
+        words = ", ".join(
+            str(verdict.missing) for verdict in lacking if verdict.needs[0].condition == condition
+        )
         parts.append(f"if {condition}: {words}" if condition else words)
     start = "may not" if "" in conditions else "may" if _is_allowed(verdicts) else "perhaps may"
     return f"{start} {event.value}; missing: {'; '.join(parts)}"
@@ -262,21 +264,21 @@ def _lacking(event: rights.Event, verdicts: list[Verdict], lacking: list[Verdict
 
 def _is_allowed(verdicts: list[Verdict]) -> bool:
     """Return True if the event works, apart from conditions of the table that need more rights."""
-    return all(one.missing == "" for one in verdicts if not one.needs[0].condition)
+    return all(verdict.missing == "" for verdict in verdicts if not verdict.needs[0].condition)
 
 
 def _known(judged: Mapping[rights.Event, list[Verdict]]) -> Iterator[str]:
     """Describe the allowed events with the objects checked, and the unknown ones for lack of an object."""
     may = [event.value for event, verdicts in judged.items() if verdicts and _is_allowed(verdicts)]
-    every = [one for verdicts in judged.values() for one in verdicts]
-    where = dict.fromkeys(str(dn) for one in every if one.missing == "" for dn in one.looked_at)
+    every = [verdict for verdicts in judged.values() for verdict in verdicts]
+    where = dict.fromkeys(str(dn) for verdict in every if verdict.missing == "" for dn in verdict.looked_at)
     if may:
         yield f"may {', '.join(may)} (by the rights on {'; '.join(where)})"
-    untold = [one for one in every if one.missing is None]
-    for unseen in dict.fromkeys(one.unseen for one in untold):
-        what = dict.fromkeys(one.what for one in untold if one.unseen == unseen)
+    untold = [verdict for verdict in every if verdict.missing is None]
+    for unseen in dict.fromkeys(verdict.unseen for verdict in untold):
+        subjects = dict.fromkeys(verdict.what for verdict in untold if verdict.unseen == unseen)
         why = f"no {' or '.join(unseen)}" if unseen else "no descriptor"
-        yield f"{why} to be seen: cannot tell of {', '.join(what)}"
+        yield f"{why} to be seen: cannot tell of {', '.join(subjects)}"
 
 
 def _identifiers(session: Session, judge: RightsChecker) -> CheckFinding:

@@ -65,9 +65,9 @@ class Examination:
         )
         reached: list[Endpoint] = []
         for endpoint in options.endpoints:
-            found = list(self._server(endpoint))
-            yield from found
-            if found[0].state is not CheckState.PROBLEM:
+            findings = list(self._server(endpoint))
+            yield from findings
+            if findings[0].state is not CheckState.PROBLEM:
                 reached.append(endpoint)
         if not reached:
             yield connection_checks.nobody_home(len(options.endpoints))
@@ -79,9 +79,9 @@ class Examination:
         session = Session(options)
         try:
             # an unknown kind of server is a finding of the first check; without it there are no others
-            found = list(self._limited("profile", lambda: _opened(session)))
-            yield from found
-            if found:
+            findings = list(self._limited("profile", lambda: _opened(session)))
+            yield from findings
+            if findings:
                 return
             checked = CheckedDirectory(options, session, options.endpoints, self._at)
             for name, check in CHECKS:
@@ -91,9 +91,9 @@ class Examination:
 
     def _server(self, endpoint: Endpoint) -> Iterator[CheckFinding]:
         name, options = f"connection {endpoint.url}", self._options
-        found = list(self._limited(name, lambda: connection_checks.connection(options, endpoint)))
-        yield from found
-        if found[0].state is not CheckState.PROBLEM:
+        findings = list(self._limited(name, lambda: connection_checks.connection(options, endpoint)))
+        yield from findings
+        if findings[0].state is not CheckState.PROBLEM:
             name = f"certificate {endpoint.url}"
             yield from self._limited(name, lambda: connection_checks.certificate(options, endpoint))
 

@@ -89,9 +89,9 @@ def failed(name: str, error: BaseException, describe: Callable[[BaseException], 
     """Make a finding from an error; `describe` returns the message of what is no DirectoryError."""
     if isinstance(error, DirectoryError):
         code = error.ldap_code
-        said = f" (LDAP result {code} {error.server_text!r})" if code is not None else ""
+        text = f" (LDAP result {code} {error.server_text!r})" if code is not None else ""
         place = f": {error.dn}" if error.dn else ""
-        return problem(name, f"{error.message}{place}{said}", error.hint)
+        return problem(name, f"{error.message}{place}{text}", error.hint)
     return problem(name, describe(error))
 
 
@@ -105,13 +105,13 @@ def limited(
 
     A check that hangs is abandoned; its daemon thread does not keep the program alive.
     """
-    found: list[CheckFinding] = []
+    findings: list[CheckFinding] = []
 
     def examine() -> None:
         try:
-            found.extend(check())
+            findings.extend(check())
         except Exception as error:  # noqa: BLE001  whatever it is: the other checks go on
-            found.append(failed(name, error, describe))
+            findings.append(failed(name, error, describe))
 
     started = time.monotonic()
     thread = threading.Thread(target=examine, name=f"doctor {name}", daemon=True)
@@ -123,6 +123,6 @@ def limited(
         yield replace(problem(name, words, "is the server busy, or the network slow?"), seconds=limit_s)
         return
     took = time.monotonic() - started
-    for one in found:
-        log.info("doctor: %s: %s: %s", one.name, one.state.value, one.text)
-        yield replace(one, seconds=took)
+    for finding in findings:
+        log.info("doctor: %s: %s: %s", finding.name, finding.state.value, finding.text)
+        yield replace(finding, seconds=took)

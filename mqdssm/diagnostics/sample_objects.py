@@ -74,10 +74,10 @@ class Samples:
         return None if manager is None else self._first("mSMQQueue", manager)
 
     def _wanted_queue(self, path: str) -> DN:
-        found = Directory(self._session).read(
+        queue = Directory(self._session).read(
             Queue, Filter("Pathname", "==", path), attributes=["Identifier", "FullPath"]
         )
-        return DN.parse(found.full_path or "")
+        return DN.parse(queue.full_path or "")
 
     def _manager(self) -> DN | None:
         if self._at is not None and QUEUE_SEPARATOR not in self._at:
@@ -97,9 +97,9 @@ class Samples:
         if computer is None:
             return None
         for server in self._servers_of(computer):
-            found = self._first("mSMQSettings", server)
-            if found is not None:
-                return found
+            dn = self._first("mSMQSettings", server)
+            if dn is not None:
+                return dn
         return None
 
     def _server(self) -> DN | None:
@@ -131,9 +131,9 @@ class Samples:
         sid, users = self._session.bound_sid(), self._session.profile.class_filter("user")
         if sid is None:
             return self._first("user")
-        own = And((users, Equal("objectSid", bytes(Sid.parse(sid)))))
-        found = self._all(self._session.naming.default, own)
-        return found[0] if found else self._first("user")
+        search_filter = And((users, Equal("objectSid", bytes(Sid.parse(sid)))))
+        dns = self._all(self._session.naming.default, search_filter)
+        return dns[0] if dns else self._first("user")
 
     # -- the directory
 
@@ -141,21 +141,21 @@ class Samples:
         naming = self._session.naming
         if base is None and ldap_class in {"mSMQSiteLink", "site"}:
             base = search_base(ldap_class, naming.forest, naming.configuration)
-        wanted = self._session.profile.class_filter(ldap_class)
-        return next(iter(self._all(base or naming.root, wanted, at_most=1)), None)
+        search_filter = self._session.profile.class_filter(ldap_class)
+        return next(iter(self._all(base or naming.root, search_filter, at_most=1)), None)
 
-    def _all(self, base: DN, wanted: LdapFilter, at_most: int = 100) -> list[DN]:
+    def _all(self, base: DN, search_filter: LdapFilter, at_most: int = 100) -> list[DN]:
         names: list[DN] = []
-        found = self._session.find(base, wanted, ["cn"], page_size=min(at_most, 100))
+        entries = self._session.find(base, search_filter, ["cn"], page_size=min(at_most, 100))
         try:
-            for entry in found:
+            for entry in entries:
                 names.append(entry.name)
                 if len(names) == at_most:
                     break
         except ObjectNotFound:  # the base is hidden, or missing
             return []
         finally:
-            getattr(found, "close", lambda: None)()
+            getattr(entries, "close", lambda: None)()
         return names
 
     def _if_there(self, dn: DN) -> DN | None:

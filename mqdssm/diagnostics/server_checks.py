@@ -51,18 +51,18 @@ def limits(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     finally:
         getattr(rows, "close", lambda: None)()
     pages = f"pages of {checked.options.page_size}"
-    said = f"read {'all' if whole else 'the first'} {count} objects in {pages}: no size limit met"
+    text = f"read {'all' if whole else 'the first'} {count} objects in {pages}: no size limit met"
     usual = session.profile.facts.size_limit
     if whole and count < usual:
-        said += f" (a limit of {usual}, which is usual, would not show yet)"
-    yield ok(name, said)
+        text += f" (a limit of {usual}, which is usual, would not show yet)"
+    yield ok(name, text)
 
 
 def controls(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Check that the server has the required and the useful controls."""
     name, root_dse, facts = "controls", checked.session.root_dse, checked.session.profile.facts
-    known = {value.decode() for value in root_dse.all("supportedControl")}
-    if PAGED_RESULTS_OID not in known:
+    oids = {value.decode() for value in root_dse.all("supportedControl")}
+    if PAGED_RESULTS_OID not in oids:
         yield problem(name, "no paged results (RFC 2696): long searches will fail", "use another server")
         return
     if checked.session.brings_references:
@@ -72,7 +72,7 @@ def controls(checked: CheckedDirectory) -> Iterator[CheckFinding]:
         yield warning(name, words, facts.references_hint)
     extensions = {value.decode() for value in root_dse.all("supportedExtension")}
     has = [word for oid, word in EXTENSIONS.items() if oid in extensions] or ["none named"]
-    ways = [word for oid, word in facts.watched_by.items() if oid in known]
+    ways = [word for oid, word in facts.watched_by.items() if oid in oids]
     watch = f"can be watched ({', '.join(ways)})" if ways else f"cannot be watched ({facts.watch_hint})"
     yield ok(name, f"extended operations: {', '.join(has)}; changes {watch}")
 
@@ -87,13 +87,13 @@ def indexes(checked: CheckedDirectory) -> Iterator[CheckFinding]:
         return
     times = [_lookup_s(session) for _ in range(LOOKUPS)]
     took = statistics.median(times)
-    said = f"a look-up by GUID takes {took * 1000:.1f} ms"
+    text = f"a look-up by GUID takes {took * 1000:.1f} ms"
     if seen is None and facts.index_place is not None:
-        said += "; the configuration is not shown to this user"
+        text += "; the configuration is not shown to this user"
     if took > SLOW_LOOKUP_S:
-        yield warning(name, f"{said}, which is slow", facts.index_hint)
+        yield warning(name, f"{text}, which is slow", facts.index_hint)
     else:
-        yield ok(name, said)
+        yield ok(name, text)
 
 
 def _lookup_s(session: Session) -> float:
@@ -106,10 +106,10 @@ def _lookup_s(session: Session) -> float:
 def _configured_indexes(session: Session, place: str, attribute: str) -> set[str] | None:
     """Return the indexed attributes in lower case; None if the configuration is not readable."""
     try:
-        found = list(session.find(place, Present(attribute), [attribute]))
+        entries = list(session.find(place, Present(attribute), [attribute]))
     except DirectoryError:
         return None
-    values = [value.decode(errors="replace") for entry in found for value in entry.all(attribute)]
+    values = [value.decode(errors="replace") for entry in entries for value in entry.all(attribute)]
     if not values:
         return None
     return {name.strip().lower() for value in values for name in value.partition(" ")[0].split(",")}
@@ -118,17 +118,17 @@ def _configured_indexes(session: Session, place: str, attribute: str) -> set[str
 def clock(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Check that the server's clock agrees with the local one, if the server shows its time."""
     session, name = checked.session, "clock"
-    told = _server_time(session)
+    server_time = _server_time(session)
     now = datetime.now(UTC)
-    if told is not None:
-        moment, source = told
+    if server_time is not None:
+        moment, source = server_time
         difference = (moment - now).total_seconds()
         side = "ahead" if difference > 0 else "behind"
-        said = f"the server's clock is {abs(difference):.0f} s {side} ({source})"
+        text = f"the server's clock is {abs(difference):.0f} s {side} ({source})"
         if abs(difference) > CLOCK_DIFFERENCE_MAX_S:
-            yield warning(name, said, "set both clocks by NTP: CreateTime and ModifyTime are the server's")
+            yield warning(name, text, "set both clocks by NTP: CreateTime and ModifyTime are the server's")
         else:
-            yield ok(name, said)
+            yield ok(name, text)
         return
     last = _last_change(session)
     if last is not None and (last - now).total_seconds() > CLOCK_DIFFERENCE_MAX_S:
@@ -184,8 +184,8 @@ def others(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     seen: dict[str, tuple[object, ...]] = {}
     for endpoint in checked.endpoints:
         with Session.open(replace(checked.options, endpoints=(endpoint,))) as session:
-            known = (str(session.naming.forest), session.profile.name)
-            seen[endpoint.url] = (*known, tuple(sorted(_change_numbers(session))))
+            identity = (str(session.naming.forest), session.profile.name)
+            seen[endpoint.url] = (*identity, tuple(sorted(_change_numbers(session))))
     directories = {state[:2] for state in seen.values()}
     if len(directories) > 1:
         words = "; ".join(f"{url}: {state[1]} {state[0]}" for url, state in seen.items())
@@ -196,8 +196,8 @@ def others(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     elif all(state[2] for state in seen.values()):
         yield ok(name, f"{len(seen)} servers of the same directory, in the same state")
     else:
-        said = f"{len(seen)} servers of the same directory"
-        yield ok(name, f"{said}; they do not tell this user whether they are in the same state")
+        text = f"{len(seen)} servers of the same directory"
+        yield ok(name, f"{text}; they do not tell this user whether they are in the same state")
 
 
 def catalog(checked: CheckedDirectory) -> Iterator[CheckFinding]:
@@ -216,20 +216,22 @@ def catalog(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     if not options.catalogs:
         yield ok(name, "a local socket leads to none: --catalog would name one")
         return
-    asked = ", ".join(one.url for one in options.catalogs)
+    urls = ", ".join(endpoint.url for endpoint in options.catalogs)
     with Session(replace(options, forest=True)) as session:
         try:
-            found = session.catalog or session
-            ready = found.get("", ["isGlobalCatalogReady"]).first("isGlobalCatalogReady")
+            catalog_session = session.catalog or session
+            ready = catalog_session.get("", ["isGlobalCatalogReady"]).first("isGlobalCatalogReady")
         except DirectoryError as error:
-            words = f"none answers at {asked}: {error.message}"
+            words = f"none answers at {urls}: {error.message}"
             if options.forest:
                 yield problem(name, words, error.hint or "name one that does: --catalog")
             else:
                 yield ok(name, f"{words} (needed for --forest only)")
             return
         if ready == b"FALSE":
-            words = f"{found.server_url} answers, but does not hold all domains yet"
+            words = f"{catalog_session.server_url} answers, but does not hold all domains yet"
             yield warning(name, words, "wait until its replication is done")
         else:
-            yield ok(name, f"{found.server_url} answers: --forest would find objects of all domains")
+            yield ok(
+                name, f"{catalog_session.server_url} answers: --forest would find objects of all domains"
+            )

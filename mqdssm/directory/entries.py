@@ -251,13 +251,13 @@ def attribute_key(description: bytes) -> tuple[str, int]:
         raise DecodeError(_SECTION, "type", 0, f"{description[:40]!r} is no attribute description")
     name, *options = description.decode("ascii").lower().split(";")
     next_index = 0
-    kept = [name]
+    parts = [name]
     for option in options:
         if match := _RANGE.fullmatch(option):
             next_index = 0 if match.group(2) == "*" else int(match.group(2)[:10]) + 1
         elif option != "binary":
-            kept.append(option)
-    key = (";".join(kept), next_index)
+            parts.append(option)
+    key = (";".join(parts), next_index)
     if len(description) <= KEY_BYTES_MAX:
         if len(_keys) >= KEYS_MAX:
             _keys.clear()

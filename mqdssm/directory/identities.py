@@ -90,11 +90,11 @@ class Identities:
     def _refuse_taken(self, dn: str, identifier: UUID) -> None:
         """Raise ObjectAlreadyExists if a GUID finds an object; the server checks objectGUID itself."""
         session = self._session
-        own = session.profile.guid_target(session.naming, identifier)
-        if own.otherwise is None:
+        target = session.profile.guid_target(session.naming, identifier)
+        if target.otherwise is None:
             return
-        search_filter = any_of(own.filter, own.otherwise.filter)
-        for base in own.otherwise.bases:
+        search_filter = any_of(target.filter, target.otherwise.filter)
+        for base in target.otherwise.bases:
             for entry in session.find(base, search_filter, ["1.1"]):
                 raise ObjectAlreadyExists(
                     f"add failed: another object has, or had, the GUID {identifier}",

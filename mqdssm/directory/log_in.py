@@ -63,13 +63,13 @@ class LogIn:
     kerberos_host: str | None = None
 
     @classmethod
-    def of(cls, **given: Unpack[LogInArguments]) -> Self:
+    def of(cls, **arguments: Unpack[LogInArguments]) -> Self:
         """Make the options of a log-in; paths become texts.
 
         Raises:
             TypeError: there is no such option.
         """
-        values: dict[str, Any] = {**given}
+        values: dict[str, Any] = {**arguments}
         for name in FILES:
             if values.get(name) is not None:
                 values[name] = os.fspath(values[name])
@@ -80,4 +80,4 @@ class LogIn:
         return {name: getattr(self, name) for name in LOG_IN_NAMES}
 
 
-LOG_IN_NAMES: Final = tuple(one.name for one in fields(LogIn))
+LOG_IN_NAMES: Final = tuple(field.name for field in fields(LogIn))

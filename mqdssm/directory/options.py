@@ -183,12 +183,12 @@ class ConnectionOptions(LogIn):
         """
         # first: tracebacks that show variables must not show the password
         password = Secret(password) if isinstance(password, str) else password
-        given = LogIn.of(**login)
-        _check_words(given.tls, given.authentication)
-        plain: TlsMode = "none" if given.authentication in SEALING else "starttls"
-        endpoints = _parse_endpoints(urls, given.tls, plain)
+        log_in = LogIn.of(**login)
+        _check_words(log_in.tls, log_in.authentication)
+        plain: TlsMode = "none" if log_in.authentication in SEALING else "starttls"
+        endpoints = _parse_endpoints(urls, log_in.tls, plain)
         options = cls(
-            **{**given.arguments(), "user": given.user or None},
+            **{**log_in.arguments(), "user": log_in.user or None},
             endpoints=endpoints,
             password=password,
             connect_timeout_s=connect_timeout_s,
@@ -196,7 +196,7 @@ class ConnectionOptions(LogIn):
             page_size=page_size,
             read_only=read_only,
             forest=forest,
-            catalogs=_list_catalogs(catalog, endpoints, given.tls, plain),
+            catalogs=_list_catalogs(catalog, endpoints, log_in.tls, plain),
             part_only=any(endpoint.is_catalog for endpoint in endpoints),
         )
         options._check()
@@ -295,8 +295,8 @@ def _check_words(tls: str | None, authentication: str | None) -> None:
     if tls is not None and tls not in get_args(TlsMode):
         raise ConfigError(f"tls={tls!r}: use 'ldaps', 'starttls' or 'none'")
     if authentication is not None and authentication not in get_args(Authentication):
-        known = ", ".join(map(repr, get_args(Authentication)))
-        raise ConfigError(f"authentication={authentication!r}: use one of {known}")
+        choices = ", ".join(map(repr, get_args(Authentication)))
+        raise ConfigError(f"authentication={authentication!r}: use one of {choices}")
 
 
 def _list_catalogs(

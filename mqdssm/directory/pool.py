@@ -254,9 +254,9 @@ class Pool:
     def _drop_idle_of_others(self) -> None:
         """Close idle connections to other servers than the current one: reads must see earlier changes."""
         with self._changed:
-            others = [idle for idle in self._idle if idle[0] != self._current]
+            other_channels = [idle for idle in self._idle if idle[0] != self._current]
             self._idle = [idle for idle in self._idle if idle[0] == self._current]
-        for _, channel in others:
+        for _, channel in other_channels:
             channel.close()
 
     def _order_endpoints(self) -> list[Endpoint]:

@@ -272,10 +272,10 @@ class Profile(ABC):
 
     def identifier_filter(self, ldap_class: str, guid: UUID) -> "LdapFilter":
         """Return a filter for the object of a class that has a GUID, or had it elsewhere (decision M37)."""
-        own = Equal("objectGUID", guid.bytes_le)
+        guid_filter = Equal("objectGUID", guid.bytes_le)
         if self.original_guid is None or ldap_class not in self.original_guid_classes:
-            return own
-        return any_of(own, Equal(self.original_guid, guid.bytes_le))
+            return guid_filter
+        return any_of(guid_filter, Equal(self.original_guid, guid.bytes_le))
 
     @abstractmethod
     def dn_filter(self, dn: str) -> "LdapFilter":
@@ -427,8 +427,8 @@ def choose(root_dse: "Entry", profile_name: str, profiles: Mapping[str, Profile]
         try:
             chosen = profiles[profile_name.lower()]
         except KeyError:
-            known = ", ".join(repr(name) for name in (AUTO, *profiles))
-            raise ConfigError(f"profile={profile_name!r} is unknown: use one of {known}") from None
+            choices = ", ".join(repr(name) for name in (AUTO, *profiles))
+            raise ConfigError(f"profile={profile_name!r} is unknown: use one of {choices}") from None
         if recognised is not None and not chosen.recognises(root_dse):
             # with the names of another kind of server every list would be empty
             raise ConfigError(

@@ -78,5 +78,5 @@ def read_raw_entries(
 
 
 def _remove_range(description: str) -> str:
-    kept = [part for part in description.split(";") if not part.lower().startswith(_RANGE_OPTION)]
-    return ";".join(kept)
+    parts = [part for part in description.split(";") if not part.lower().startswith(_RANGE_OPTION)]
+    return ";".join(parts)

@@ -110,10 +110,10 @@ class ReadOperations:
         place: GuidTarget | None = profile.guid_target(self._knowledge.naming, target)
         entries: list[Entry] = []
         while place is not None and not entries:
-            wanted = place.filter if object_filter == TRUE else all_of(place.filter, object_filter)
+            combined_filter = place.filter if object_filter == TRUE else all_of(place.filter, object_filter)
             for base in place.bases:
                 try:
-                    entries += read(base, place.scope, wanted)
+                    entries += read(base, place.scope, combined_filter)
                 except ObjectNotFound:
                     continue  # there is no such base, so nothing is below it
             place = None if only_own else place.otherwise

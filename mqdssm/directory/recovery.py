@@ -111,15 +111,17 @@ def is_as_sent(stored: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequenc
 
 
 def _is_completed(name: str) -> bool:
-    known = ATTRIBUTES.get(name)
-    return name == "objectclass" or (known is not None and known.syntax is adsyntax.SECURITY_DESCRIPTOR)
+    attribute = ATTRIBUTES.get(name)
+    return name == "objectclass" or (
+        attribute is not None and attribute.syntax is adsyntax.SECURITY_DESCRIPTOR
+    )
 
 
 def _are_same_values(name: str, stored: Sequence[bytes], sent: Sequence[bytes]) -> bool:
     if sorted(stored) == sorted(sent):
         return True
-    known = ATTRIBUTES.get(name)
-    if known is None or known.syntax is not adsyntax.DN:
+    attribute = ATTRIBUTES.get(name)
+    if attribute is None or attribute.syntax is not adsyntax.DN:
         return False
     # servers respell distinguished names: CN=a becomes cn=a
     return sorted(map(_dn_key, stored)) == sorted(map(_dn_key, sent))

@@ -165,11 +165,11 @@ class RowDecoder:
         shapes = self._shapes
         for number in range(1, min(len(shapes), SHAPES_TRIED_MAX)):
             _, match, make = shapes[number]
-            found = match(buffer, start, end)
-            if found is None:
+            shape_match = match(buffer, start, end)
+            if shape_match is None:
                 continue
             try:
-                row = make(found.groups(), end - start)
+                row = make(shape_match.groups(), end - start)
             except (ValueError, IndexError):
                 continue
             if row is not None:
@@ -208,13 +208,13 @@ class RowDecoder:
         seen = self._candidates[shape] = self._candidates.get(shape, 0) + 1
         if seen < SHAPE_SEEN_MIN or not _is_plain(shape):
             return
-        known = next((entry for entry in self._shapes if entry[0] == shape), None)
-        if known is not None:
-            self._shapes.remove(known)
+        known_shape = next((entry for entry in self._shapes if entry[0] == shape), None)
+        if known_shape is not None:
+            self._shapes.remove(known_shape)
         elif len(self._shapes) >= SHAPES_MAX:
             forgotten, _, _ = self._shapes.pop()
             self._candidates.pop(forgotten, None)
-        self._shapes.insert(0, known or self._compile_shape(shape))
+        self._shapes.insert(0, known_shape or self._compile_shape(shape))
 
     def _compile_shape(self, shape: _Shape) -> tuple[_Shape, _Match, _Make]:
         return shape, re.compile(_pattern(shape), re.DOTALL).match, self._function(shape)

@@ -135,13 +135,13 @@ class PagedSearch:
         """
         failures, deadline = 0, self._deadline()
         while True:
-            known = self.delivered.count
+            old_count = self.delivered.count
             try:
                 yield from self._from_the_beginning(deadline)
             except ConnectionBroken as broken:
                 if broken.timed_out:
                     self._pool.suspect(self._url)
-                if self.delivered.count > known:
+                if self.delivered.count > old_count:
                     failures, deadline = 0, self._deadline()
                 failures += 1
                 if broken.is_final or not self._may_begin_again(failures, deadline):

@@ -92,14 +92,17 @@ class ServerInfo:
             naming = naming.of_catalog
         directory = _Directory(profile, naming, root_dse)
         with self._lock:
-            known = self._directory
-            if known is None:
+            old_directory = self._directory
+            if old_directory is None:
                 self._directory = directory
-        if known is not None and (known.profile, known.naming) != (directory.profile, directory.naming):
+        if old_directory is not None and (old_directory.profile, old_directory.naming) != (
+            directory.profile,
+            directory.naming,
+        ):
             raise GenericDirectoryError(
                 f"{endpoint.url} holds another directory than the other servers of the list: "
                 f"{directory.profile.title} {directory.naming.forest} instead of "
-                f"{known.profile.title} {known.naming.forest}",
+                f"{old_directory.profile.title} {old_directory.naming.forest}",
                 hint="one session is for the servers of one directory",
             )
 

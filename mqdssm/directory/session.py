@@ -452,10 +452,10 @@ class Session:
 
     def bound_sid(self) -> str | None:
         """Return the SID of the bound identity, read once a session; None if it has none (decision M22)."""
-        known = self._sid
-        if known is None:
-            known = self._sid = (self.profile.bound_sid(self),)
-        return known[0]
+        cached = self._sid
+        if cached is None:
+            cached = self._sid = (self.profile.bound_sid(self),)
+        return cached[0]
 
     def check_msmq(self) -> None:
         """Check that this directory can hold MSMQ's objects: schema and enterprise object.
@@ -527,10 +527,10 @@ class Forest:
                 if self._closed:
                     self._catalog.close()
             catalog = self._catalog
-        ours, theirs = self._session.naming.configuration, catalog.naming.configuration
-        if ours != theirs:
+        own_dn, other = self._session.naming.configuration, catalog.naming.configuration
+        if own_dn != other:
             raise GenericDirectoryError(
-                f"{catalog.server_url} is the global catalog of another forest: it has {theirs}, not {ours}",
+                f"{catalog.server_url} is the global catalog of another forest: it has {other}, not {own_dn}",
                 hint="name a global catalog of this forest with catalog=",
             )
         return catalog

@@ -252,14 +252,14 @@ class WriteOperations:
         def look_here_then_there(deadline: float) -> bool:
             nonlocal asked_others
             try:
-                found = look(deadline, url)
+                result = look(deadline, url)
                 asked_others = False
             except DirectoryNotConnected:
                 if len(self._options.endpoints) == 1:
                     raise
-                found = look(deadline, None)
+                result = look(deadline, None)
                 asked_others = True
-            return found
+            return result
 
         fate, problem = self.read_back.find_out(look_here_then_there)
         if fate is Fate.MADE:

@@ -98,7 +98,7 @@ class DiscoveryReader:
             ) from None
         if site.identifier is None:
             raise ObjectNotFound(f"site {self._site!r} has no GUID that can be read")
-        machines = sorted(self._machines(), key=lambda one: (not self._is_own(one), _key(one)))
+        machines = sorted(self._machines(), key=lambda machine: (not self._is_own(machine), _key(machine)))
         beside = self._beside()
         servers: list[DirectoryServiceServer] = []
         for machine in machines:
@@ -117,29 +117,29 @@ class DiscoveryReader:
 
     def _machines(self) -> Iterator[QueueManager]:
         """Search the queue managers that are directory servers."""
-        wanted = [Filter("DirectoryServer", "==", True)]
+        filters = [Filter("DirectoryServer", "==", True)]
         attributes = ["ComputerName", "FullPath", "SiteIdentifierList"]
-        return self._directory.search(QueueManager, wanted, attributes=attributes)
+        return self._directory.search(QueueManager, filters, attributes=attributes)
 
     def _beside(self) -> dict[str, tuple[bytes, tuple[Guid, ...]]]:
         """Return attributes of machines that only MQIS has: DN -> addresses, connected networks."""
         session = self._directory.session
         of_class = And((Equal("objectClass", b"mSMQConfiguration"), Equal("mSMQDsServices", b"TRUE")))
-        found = {}
+        by_dn = {}
         for entry in session.find(session.naming.root, of_class, [_ADDRESSES, _NETWORKS]):
             addresses = entry.attributes.get(_ADDRESSES.lower(), [b""])[0]
             networks: tuple[Guid, ...] = ()
             if raws := entry.attributes.get(_NETWORKS.lower()):
                 with suppress(ValueError):  # no list of GUIDs
                     networks = GUIDS.load(raws)
-            found[key_of(entry.dn)] = addresses, networks
-        return found
+            by_dn[key_of(entry.dn)] = addresses, networks
+        return by_dn
 
     def _own_networks(
         self, machines: Sequence[QueueManager], beside: dict[str, tuple[bytes, tuple[Guid, ...]]]
     ) -> tuple[Guid, ...]:
-        own = (key_of(one.full_path or "") for one in machines if self._is_own(one))
-        return next((beside[dn][1] for dn in own if dn in beside), ())
+        own_dns = (key_of(machine.full_path or "") for machine in machines if self._is_own(machine))
+        return next((beside[dn][1] for dn in own_dns if dn in beside), ())
 
     def _all_networks(self) -> Iterator[Guid]:
         """Yield the GUIDs of all connected networks; only MQIS has such objects (decisions M44, S6)."""
@@ -149,7 +149,7 @@ class DiscoveryReader:
             entries = list(session.find(DirectoryPlaces(session).networks, of_class, _NETWORK_ATTRIBUTES))
         except ObjectNotFound:  # a directory without MQIS
             return
-        for entry in sorted(entries, key=lambda one: one.dn.casefold()):
+        for entry in sorted(entries, key=lambda item: item.dn.casefold()):
             with suppress(MappingError):
                 identifier = held_of(entry).identifier
                 if identifier is not None:

@@ -206,9 +206,9 @@ class DiscoveryListener:
 
 def _why(error: OSError) -> str:
     """Return the reason why an address cannot be listened on, with a remedy."""
-    said = error.strerror or str(error)
+    reason = error.strerror or str(error)
     todo = _TODO.get(error.errno or 0)
-    return said if todo is None else f"{said}; {todo}"
+    return reason if todo is None else f"{reason}; {todo}"
 
 
 class DiscoveryService:
@@ -253,27 +253,29 @@ class DiscoveryService:
     @property
     def addresses(self) -> list[do.Address]:
         """The addresses and ports on which the servers listen."""
-        return [one.address for one in self._listeners]
+        return [listener.address for listener in self._listeners]
 
     @property
     def sources(self) -> SourceNetworks:
         """Networks whose computers are answered, at one of the addresses at least."""
-        return SourceNetworks(network for one in self._listeners for network in one.sources.networks)
+        return SourceNetworks(
+            network for listener in self._listeners for network in listener.sources.networks
+        )
 
     @property
     def is_listening(self) -> bool:
         """True if the service listens on all addresses."""
-        return all(one.is_listening for one in self._listeners)
+        return all(listener.is_listening for listener in self._listeners)
 
     def start(self) -> None:
         """Begin to listen on all addresses."""
-        for one in self._listeners:
-            one.start()
+        for listener in self._listeners:
+            listener.start()
 
     def stop(self) -> None:
         """Stop all listeners."""
-        for one in self._listeners:
-            one.stop()
+        for listener in self._listeners:
+            listener.stop()
 
     async def run(self) -> None:
         """Run all listeners until `stop`, or until one of them fails.
@@ -286,7 +288,7 @@ class DiscoveryService:
             asyncio.create_task(_repeat(REPORT_S, self._report)),
         ]
         try:
-            await asyncio.gather(*(one.wait() for one in self._listeners))
+            await asyncio.gather(*(listener.wait() for listener in self._listeners))
         finally:
             for task in tasks:
                 task.cancel()
@@ -301,20 +303,20 @@ class DiscoveryService:
         except OSError as error:
             log.warning("the networks of this computer cannot be read, they stay as they were: %s", error)
             return
-        for one in self._listeners:
-            one.allow(sources_of(one.address[0], on_link, self._allow_from))
+        for listener in self._listeners:
+            listener.allow(sources_of(listener.address[0], on_link, self._allow_from))
 
     def seen(self) -> Mapping[str, int]:
         """Return all counts, including datagrams dropped by the operating system."""
-        dropped = sum(one.dropped() for one in self._listeners)
+        dropped = sum(listener.dropped() for listener in self._listeners)
         return {**self.counts.seen(), **({DROPPED: dropped} if dropped else {})}
 
     def _report(self) -> None:
         """Report the counts since the last report, if there are any."""
         seen = self.seen()
-        new = {what: count - self._reported.get(what, 0) for what, count in seen.items()}
+        new = {name: count - self._reported.get(name, 0) for name, count in seen.items()}
         self._reported = seen
-        if words := ", ".join(f"{what}: {count}" for what, count in new.items() if count > 0):
+        if words := ", ".join(f"{name}: {count}" for name, count in new.items() if count > 0):
             line = f"in the last {REPORT_S:g} s: {words}"
             log.info(line)
             self._on_report(line)

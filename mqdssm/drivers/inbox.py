@@ -48,17 +48,17 @@ class LocalInbox:
         while not self._closed:
             with self._changed:
                 expired = self._waiting.expired(self._clock())
-                taken = self._waiting.take()
-                left = until - time.monotonic()
-                if not expired and taken is None:
-                    if left <= 0:
+                item = self._waiting.take()
+                remaining = until - time.monotonic()
+                if not expired and item is None:
+                    if remaining <= 0:
                         return None
                     if not self._closed:
-                        self._changed.wait(left)
+                        self._changed.wait(remaining)
             self._late(expired)
-            if taken is not None:
-                self._acknowledge(taken[1].message, MessageClass.ACK_RECEIVE)
-                return taken[1]
+            if item is not None:
+                self._acknowledge(item[1].message, MessageClass.ACK_RECEIVE)
+                return item[1]
         return None
 
     def purge(self) -> None:
@@ -109,5 +109,5 @@ class LocalInbox:
         """Remove all messages and send acknowledgements of the given class to senders that asked for it."""
         with self._changed:
             gone = self._waiting.clear()
-        for one in gone:
-            self._acknowledge(one.message, reason)
+        for item in gone:
+            self._acknowledge(item.message, reason)

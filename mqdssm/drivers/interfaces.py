@@ -50,9 +50,9 @@ def connected_networks(port: int = IP_PORT) -> tuple[Network, ...]:
     """
     if sys.platform != "linux":
         raise ConfigError(f"{_UNKNOWN}: name them, as 10.0.0.255")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         # several addresses on one network are one network
-        return tuple({one.address: one for one in _networks(asked, port)}.values())
+        return tuple({network.address: network for network in _networks(sock, port)}.values())
 
 
 def on_link_networks() -> tuple[ipaddress.IPv4Network, ...]:
@@ -63,16 +63,16 @@ def on_link_networks() -> tuple[ipaddress.IPv4Network, ...]:
     """
     if sys.platform != "linux":
         raise ConfigError(f"{_UNKNOWN}: name them, as 10.0.0.0/24")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        return tuple(dict.fromkeys(_on_link(asked)))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        return tuple(dict.fromkeys(_on_link(sock)))
 
 
-def _on_link(asked: socket.socket) -> Iterator[ipaddress.IPv4Network]:
-    for request in _addresses(asked):
+def _on_link(sock: socket.socket) -> Iterator[ipaddress.IPv4Network]:
+    for request in _addresses(sock):
         try:
-            flags = _flags(asked, request)
-            mask = _text_of(_ioctl(asked, _SIOCGIFNETMASK, request))
-            others_end = _text_of(_ioctl(asked, _SIOCGIFDSTADDR, request)) if flags & _POINT_TO_POINT else ""
+            flags = _flags(sock, request)
+            mask = _text_of(_ioctl(sock, _SIOCGIFNETMASK, request))
+            others_end = _text_of(_ioctl(sock, _SIOCGIFDSTADDR, request)) if flags & _POINT_TO_POINT else ""
         except OSError:
             continue  # as in _networks
         network = ipaddress.IPv4Interface(f"{_text_of(request)}/{mask}").network
@@ -83,38 +83,38 @@ def _on_link(asked: socket.socket) -> Iterator[ipaddress.IPv4Network]:
             yield ipaddress.IPv4Network(others_end)
 
 
-def _networks(asked: socket.socket, port: int) -> Iterator[Network]:
-    for request in _addresses(asked):
+def _networks(sock: socket.socket, port: int) -> Iterator[Network]:
+    for request in _addresses(sock):
         try:
-            found = _network(asked, request, port)
+            network = _network(sock, request, port)
         except OSError:
             continue  # the interface or its address was removed meanwhile
-        if found is not None:
-            yield found
+        if network is not None:
+            yield network
 
 
-def _network(asked: socket.socket, request: bytes, port: int) -> Network | None:
+def _network(sock: socket.socket, request: bytes, port: int) -> Network | None:
     """Return the network of an interface address; None if no server can be asked on it.
 
     Raises:
         OSError: the address is not there any more.
     """
-    flags = _flags(asked, request)
+    flags = _flags(sock, request)
     if flags & _LOOPBACK or not flags & _UP:
         return None
     local = _text_of(request)
     if flags & _POINT_TO_POINT:
-        told = _text_of(_ioctl(asked, _SIOCGIFDSTADDR, request))
+        address = _text_of(_ioctl(sock, _SIOCGIFDSTADDR, request))
     elif flags & _BROADCAST:
-        told = _text_of(_ioctl(asked, _SIOCGIFBRDADDR, request))
+        address = _text_of(_ioctl(sock, _SIOCGIFBRDADDR, request))
     else:
         return None
-    others: str | None = told
-    if told in _NOBODY or told == local:  # as of a tunnel into a whole network
-        others = _others(local, _text_of(_ioctl(asked, _SIOCGIFNETMASK, request)))
-    if others is None:
+    remote: str | None = address
+    if address in _NOBODY or address == local:  # as of a tunnel into a whole network
+        remote = _others(local, _text_of(_ioctl(sock, _SIOCGIFNETMASK, request)))
+    if remote is None:
         return None
-    return Network(others, port, remote_access=bool(flags & _POINT_TO_POINT), local=local)
+    return Network(remote, port, remote_access=bool(flags & _POINT_TO_POINT), local=local)
 
 
 def _others(local: str, mask: str) -> str | None:
@@ -122,22 +122,24 @@ def _others(local: str, mask: str) -> str | None:
     network = ipaddress.IPv4Interface(f"{local}/{mask}").network
     if network.num_addresses > _PAIR:
         return str(network.broadcast_address)
-    return next((str(one) for one in network if str(one) != local), None)  # of two the other, [RFC3021]
+    return next(
+        (str(address) for address in network if str(address) != local), None
+    )  # of two the other, [RFC3021]
 
 
-def _addresses(asked: socket.socket) -> Iterator[bytes]:
+def _addresses(sock: socket.socket) -> Iterator[bytes]:
     """Yield the interface's name and the address of each struct ifreq."""
     room = array.array("B", bytes(ADDRESSES_MAX * _IFREQ_BYTES))
     address, size = room.buffer_info()
-    answer = fcntl.ioctl(asked, _SIOCGIFCONF, struct.pack("iP", size, address))
+    answer = fcntl.ioctl(sock, _SIOCGIFCONF, struct.pack("iP", size, address))
     (filled,) = struct.unpack_from("i", answer)
     data = room.tobytes()[:filled]
     for at in range(0, filled, _IFREQ_BYTES):
         yield data[at : at + _IFREQ_BYTES]
 
 
-def _flags(asked: socket.socket, request: bytes) -> int:
-    (flags,) = struct.unpack_from("=H", _ioctl(asked, _SIOCGIFFLAGS, request), _NAME_BYTES)
+def _flags(sock: socket.socket, request: bytes) -> int:
+    (flags,) = struct.unpack_from("=H", _ioctl(sock, _SIOCGIFFLAGS, request), _NAME_BYTES)
     return int(flags)
 
 
@@ -145,6 +147,6 @@ def _text_of(request: bytes) -> str:
     return socket.inet_ntoa(request[_ADDRESS])
 
 
-def _ioctl(asked: socket.socket, what: int, request: bytes) -> bytes:
-    answer: bytes = fcntl.ioctl(asked, what, request)
+def _ioctl(sock: socket.socket, command: int, request: bytes) -> bytes:
+    answer: bytes = fcntl.ioctl(sock, command, request)
     return answer

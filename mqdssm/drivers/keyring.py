@@ -111,18 +111,18 @@ class KeyRings:
 def _renamed(sender: TrustedSender, rings: Iterable[KeyRing], queue_manager: Guid) -> TrustedSender:
     """Return a sender, renamed if one of the key rings has another name for its identifier and key."""
     try:
-        found = [
-            one
+        senders = [
+            candidate
             for ring in rings
-            for one in ring.senders(queue_manager)
-            if one.machine_id == queue_manager and set(one.keys) & set(sender.keys)
+            for candidate in ring.senders(queue_manager)
+            if candidate.machine_id == queue_manager and set(candidate.keys) & set(sender.keys)
         ]
     except (DirectoryError, MappingError) as error:  # an entry of another machine may be damaged
         log.debug("nobody can say whether %s has another name: %s", sender.machine_name, error)
         return sender
-    if len({one.machine_name.casefold() for one in found}) != 1:
+    if len({candidate.machine_name.casefold() for candidate in senders}) != 1:
         return sender  # no other name, or another PSC claims the identifier and the key, which is public
-    return replace(sender, machine_name=found[0].machine_name, site_id=found[0].site_id)
+    return replace(sender, machine_name=senders[0].machine_name, site_id=senders[0].site_id)
 
 
 class DirectoryKeys:
@@ -157,10 +157,10 @@ class DirectoryKeys:
         sites = self._sites.get(None, self._read_sites)
         is_psc = False
         for site in sites:
-            (own,) = self._own.get(site.identifier, partial(self._psc_of, site))
-            if own is not None and own.machine_id == queue_manager:
+            (psc,) = self._own.get(site.identifier, partial(self._psc_of, site))
+            if psc is not None and psc.machine_id == queue_manager:
                 is_psc = True
-                yield from site.as_machine(own)  # of more than one site: all but one of the PSCs lie
+                yield from site.as_machine(psc)  # of more than one site: all but one of the PSCs lie
         if is_psc:
             return
         machine = self._machines.get(queue_manager, lambda: self._machine(queue_manager))
@@ -181,8 +181,11 @@ class DirectoryKeys:
     def _read_sites(self) -> tuple["_Site", ...]:
         listed = self._perform(ops.ListObjects(object_type=ObjectType.SITE, partition_id=PEC_PARTITION_ID))
         found = listed.objects if isinstance(listed, ops.ObjectsListed) else ()
-        made = ((one.identifier, _controller(_values(one), one.identifier)) for one in found)
-        return tuple(_Site(site, psc) for site, psc in made if site is not None and psc.machine_name)
+        pairs = (
+            (site_object.identifier, _controller(_values(site_object), site_object.identifier))
+            for site_object in found
+        )
+        return tuple(_Site(site, psc) for site, psc in pairs if site is not None and psc.machine_name)
 
     def _psc_of(self, site: "_Site") -> tuple[TrustedSender | None]:
         """Return the machine of a site's PSC from the site's own partition, or None (kept in outages)."""
@@ -191,7 +194,11 @@ class DirectoryKeys:
             ops.ListObjects(object_type=ObjectType.MACHINE, partition_id=site.identifier, service=role)
         )
         machines = map(_sender, listed.objects if isinstance(listed, ops.ObjectsListed) else ())
-        named = (one for one in machines if one is not None and site.controller.is_called(one.machine_name))
+        named = (
+            machine
+            for machine in machines
+            if machine is not None and site.controller.is_called(machine.machine_name)
+        )
         return (next(named, None),)
 
 
@@ -238,18 +245,18 @@ class _Answers(Generic[_K, _V]):
     def get(self, key: _K, ask: Callable[[], _V]) -> _V:
         now = self._clock()
         with self._lock:
-            kept = self._kept.get(key)
-            if kept is not None and now < kept.ask_at:
+            cached = self._kept.get(key)
+            if cached is not None and now < cached.ask_at:
                 self._kept.move_to_end(key)
-                return kept.value
+                return cached.value
         try:
             answer = ask()  # two may ask at once: no harm
         except DirectoryError:
-            if kept is None or not kept.value or now >= kept.at + OUTAGE_S:
+            if cached is None or not cached.value or now >= cached.at + OUTAGE_S:
                 raise
             # each attempt may take seconds, and messages wait for it
-            kept.ask_at = min(now + UNKNOWN_S, kept.at + OUTAGE_S)
-            return kept.value
+            cached.ask_at = min(now + UNKNOWN_S, cached.at + OUTAGE_S)
+            return cached.value
         with self._lock:
             is_known = any(answer) if isinstance(answer, tuple) else answer is not None
             self._kept[key] = _Answer(now, now + (BELIEVED_S if is_known else UNKNOWN_S), answer)

@@ -94,9 +94,9 @@ class MessageQueue(Generic[T]):
         _, _, message = self._held.pop(number)
         self._bytes -= self._size(message)
         if len(self._deadlines) > 2 * len(self._held) + _SLACK:
-            self._deadlines = [(due, one) for one, (_, due, _) in self._held.items() if due < math.inf]
+            self._deadlines = [(due, key) for key, (_, due, _) in self._held.items() if due < math.inf]
             heapq.heapify(self._deadlines)
         if len(self._order) > 2 * len(self._held) + _SLACK:
-            self._order = [(-priority, one) for one, (priority, _, _) in self._held.items()]
+            self._order = [(-priority, key) for key, (priority, _, _) in self._held.items()]
             heapq.heapify(self._order)
         return message

@@ -56,11 +56,11 @@ class Notifier:
             ValueError: as `__call__`; those before it are sent.
             TransportError: as `__call__`.
         """
-        for made in messages_of(notices, self._settings):
+        for notification in messages_of(notices, self._settings):
             try:
-                self._transport.send(made.message, made.destination)
+                self._transport.send(notification.message, notification.destination)
             except TransportError:
                 self.counts.add("not sent")
                 raise
             self.counts.add("sent")
-            log.debug("notification sent to %s", made.destination)
+            log.debug("notification sent to %s", notification.destination)

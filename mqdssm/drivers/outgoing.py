@@ -90,10 +90,10 @@ class Outgoing:
     def take(self, address: Address, now: float) -> tuple[list[Message], tuple[int, Message] | None]:
         """Remove and return expired messages (now: seconds since 1970), and the next one with its number."""
         queue = self._queues[address]
-        late, taken = queue.expired(now), queue.take()
-        if taken is not None:
-            self._octets -= self._acknowledgements.pop((address, taken[0]), 0)
-        return late, taken
+        late, item = queue.expired(now), queue.take()
+        if item is not None:
+            self._octets -= self._acknowledgements.pop((address, item[0]), 0)
+        return late, item
 
     def put_back(self, address: Address, number: int, message: Message) -> None:
         """Put back a message that `take` returned and that could not be sent."""
@@ -105,7 +105,7 @@ class Outgoing:
     def purge(self, address: Address) -> list[Message]:
         """Remove and return all messages for a machine."""
         queue = self._queues.get(address)
-        for key in [one for one in self._acknowledgements if one[0] == address]:
+        for key in [entry for entry in self._acknowledgements if entry[0] == address]:
             self._octets -= self._acknowledgements.pop(key)
         return [] if queue is None else queue.clear()
 

@@ -40,7 +40,7 @@ class OwnedReader:
     ) -> None:
         self._directory = directory
         self._identifier = identifier
-        self._servers = {name.casefold(): one for name, one in servers.items()}
+        self._servers = {name.casefold(): server for name, server in servers.items()}
         self.counts: Final = EventCounts()
 
     @property
@@ -78,8 +78,8 @@ class OwnedReader:
 
     def _manager(self, directory: Directory) -> tuple[owned.OwnedQueueManager | None, str | None]:
         """Return the own queue manager and its DN; None for both if it is not found."""
-        wanted = Filter("Identifier", "==", self._identifier)
-        for found in directory.search(QueueManager, wanted, attributes=_MANAGER):
+        search_filter = Filter("Identifier", "==", self._identifier)
+        for found in directory.search(QueueManager, search_filter, attributes=_MANAGER):
             return owned.OwnedQueueManager.of(found, found.computer_name or ""), found.full_path
         return None, None
 

@@ -68,10 +68,10 @@ def program(muted: Collection[str] = (), sources: SourceNetworks = EVERYWHERE) -
         (_LOAD_LENGTH, 0, _NEXT, _NEXT),
         (_IF_EQUAL_X, 0, _NEXT, _DROP),
     ]
-    addresses = [int(ipaddress.IPv4Address(one)) for one in list(muted)[:SOURCES_MAX]]
+    addresses = [int(ipaddress.IPv4Address(address)) for address in list(muted)[:SOURCES_MAX]]
     of_source: list[_Row] = [
         (_LOAD_WORD, _SOURCE_AT, _NEXT, _NEXT),
-        *((_IF_EQUAL, one, _DROP, _NEXT) for one in addresses),
+        *((_IF_EQUAL, address, _DROP, _NEXT) for address in addresses),
     ]
     if len(sources.networks) <= NETWORKS_MAX:
         for network in sources.networks:
@@ -110,8 +110,8 @@ def attach(
     if sys.platform != "linux":
         return False
     instructions = program(muted, sources)
-    kept = ctypes.create_string_buffer(instructions, len(instructions))
-    fprog = struct.pack("HP", len(instructions) // 8, ctypes.addressof(kept))
+    buffer = ctypes.create_string_buffer(instructions, len(instructions))
+    fprog = struct.pack("HP", len(instructions) // 8, ctypes.addressof(buffer))
     try:
         filtered.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, fprog)
     except OSError as error:
@@ -128,7 +128,7 @@ def dropped(filtered: socket.socket) -> int:
     if sys.platform != "linux":
         return 0
     try:
-        told = filtered.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _DROPS_AT + 4)
+        counters = filtered.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _DROPS_AT + 4)
     except OSError:
         return 0
-    return int.from_bytes(told[_DROPS_AT : _DROPS_AT + 4], sys.byteorder)
+    return int.from_bytes(counters[_DROPS_AT : _DROPS_AT + 4], sys.byteorder)

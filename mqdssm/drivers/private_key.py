@@ -82,9 +82,9 @@ class PrivateKey:
         """
         if file.exists():
             return cls.load(file)
-        made = cls.generate()
-        made.save(file)
-        return made
+        key = cls.generate()
+        key.save(file)
+        return key
 
     def save(self, file: Path) -> None:
         """Write the key durably to a new file of mode 0600; an existing file is never replaced.

@@ -146,9 +146,11 @@ class LocalQueueManager:
                 same_name = inbox.queue.name.casefold() == queue.name.casefold()
                 if same_name is not (inbox.queue.number == queue.number):
                     raise ValueError(f"queue {queue.name}, {queue.number}: name or number is another queue's")
-            found = self._inboxes.setdefault(queue.number, LocalInbox(queue, self._clock, self.acknowledge))
-            found.reopen()
-        return found
+            queue_inbox = self._inboxes.setdefault(
+                queue.number, LocalInbox(queue, self._clock, self.acknowledge)
+            )
+            queue_inbox.reopen()
+        return queue_inbox
 
     def delete(self, queue: LocalQueue) -> None:
         """Remove a queue; senders receive NackQueueDeleted if they asked for it ([MS-MQDMPR] 3.1.7.1.4)."""
@@ -208,14 +210,14 @@ class LocalQueueManager:
 
     def acknowledge(self, message: Message, message_class: MessageClass) -> None:
         """Send the acknowledgement that a message asked for, if it did ([MS-MQQB] 3.1.7.15)."""
-        made = acknowledgement(message, message_class)
+        ack = acknowledgement(message, message_class)
         target = message.administration_queue
-        if made is None or target is None or not self._may_send(message_class):
+        if ack is None or target is None or not self._may_send(message_class):
             return
         with self._lock:
             number = next(self._numbers)
         sent = replace(
-            made,
+            ack,
             identifier=MessageId(self._identifier, number),
             sent_at=int(self._clock()),
             destination=target,
@@ -236,10 +238,10 @@ class LocalQueueManager:
         with self._lock:
             if self._closed:
                 return False
-            taken = self._outgoing.put(address, message)
+            is_accepted = self._outgoing.put(address, message)
             self._awake = True
             self._notify()
-        return taken
+        return is_accepted
 
     # --- its thread
 
@@ -299,12 +301,12 @@ class LocalQueueManager:
         """Send the messages for one machine; return True if some have to wait."""
         while True:
             with self._lock:
-                late, taken = self._outgoing.take(address, self._clock())
+                late, item = self._outgoing.take(address, self._clock())
             for message in late:
                 self.acknowledge(message, MessageClass.NACK_REACH_QUEUE_TIMEOUT)
-            if taken is None:
+            if item is None:
                 return False
-            number, message = taken
+            number, message = item
             if not self._carrier.deliver(self, address, message):
                 with self._lock:
                     self._outgoing.put_back(address, number, message)

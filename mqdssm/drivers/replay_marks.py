@@ -41,8 +41,10 @@ class ReplayMarks:
         self._lock: Final = Lock()
         self._held: Final = ExitStack()
         try:
-            taken = f"{file}: another server has this file: name another one"
-            self._held.enter_context(locked(file.with_name(f"{file.name}.lock"), wait_s=0, taken=taken))
+            lock_message = f"{file}: another server has this file: name another one"
+            self._held.enter_context(
+                locked(file.with_name(f"{file.name}.lock"), wait_s=0, taken=lock_message)
+            )
             self.is_new: Final = not file.exists()
             self.floor, self._before = (0, {}) if self.is_new else _read(file)
         except OSError as error:
@@ -78,7 +80,11 @@ class ReplayMarks:
             if date > self._marks.get(sender, -1):
                 # senders whose dates are almost reached share a write
                 dates = {**self._latest, sender: latest}.items()
-                due = {one: at + LEAD_S for one, at in dates if at > self._marks.get(one, -1) - LEAD_S // 2}
+                due = {
+                    sender: at + LEAD_S
+                    for sender, at in dates
+                    if at > self._marks.get(sender, -1) - LEAD_S // 2
+                }
                 self._write({**self._marks, **due}, max(self._others, floor if self.is_new else 0))
             self._latest[sender] = latest
 
@@ -101,17 +107,17 @@ class ReplayMarks:
     ) -> None:
         self.close()
 
-    def _write(self, marks: Mapping[str, int], others: int) -> None:
-        newest = sorted(marks.items(), key=lambda one: one[1], reverse=True)
-        kept = dict(newest[:MARKS_MAX])
+    def _write(self, marks: Mapping[str, int], floor: int) -> None:
+        newest = sorted(marks.items(), key=lambda item: item[1], reverse=True)
+        latest_marks = dict(newest[:MARKS_MAX])
         if len(newest) > MARKS_MAX:
             # a date ahead of the clock is no reason to refuse others: one machine could silence all (R98)
-            others = max(others, min(newest[MARKS_MAX][1], self._now + LEAD_S) + 1)
+            floor = max(floor, min(newest[MARKS_MAX][1], self._now + LEAD_S) + 1)
         write_atomically(
-            self._file, [json.dumps({"format": _FORMAT, "floor": others, "senders": kept}), "\n"]
+            self._file, [json.dumps({"format": _FORMAT, "floor": floor, "senders": latest_marks}), "\n"]
         )
-        self._marks, self._others = kept, others
-        self._latest = {one: at for one, at in self._latest.items() if one in kept}
+        self._marks, self._others = latest_marks, floor
+        self._latest = {sender: at for sender, at in self._latest.items() if sender in latest_marks}
 
 
 def _read(file: Path) -> tuple[int, dict[str, int]]:
@@ -122,9 +128,11 @@ def _read(file: Path) -> tuple[int, dict[str, int]]:
         ConfigError: the file is damaged.
     """
     try:
-        said: Any = json.loads(file.read_bytes())
-        floor, senders = said["floor"], said["senders"]
-        is_good = said["format"] == _FORMAT and all(type(one) is int for one in (floor, *senders.values()))
+        content: Any = json.loads(file.read_bytes())
+        floor, senders = content["floor"], content["senders"]
+        is_good = content["format"] == _FORMAT and all(
+            type(value) is int for value in (floor, *senders.values())
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         is_good = False
     if not is_good:

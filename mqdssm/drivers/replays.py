@@ -163,7 +163,7 @@ class ReplayDetector:
         return min(self._started_at, int(now - (self._monotonic() - self._started)))
 
     def _make_room(self, now: float) -> None:
-        for sender in [one for one, known in self._of.items() if known.forget(now)]:
+        for sender in [name for name, record in self._of.items() if record.forget(now)]:
             self._floor = max(self._floor, self._of.pop(sender).floor)  # the clock may be set back
         self._total = sum(map(len, self._of.values()))
         if self._total >= self._seen_max:

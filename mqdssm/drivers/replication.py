@@ -167,7 +167,7 @@ class ReplicationDriver(EngineDriver[do.Event]):
 
     def _send(self, action: do.Send) -> None:
         """Send Replication Message ([MC-MQDSRP] 3.1.7.2.1); on an error, log and count it as not sent."""
-        own = own_replication_queue(self._transport.identifier) if action.ack_requested else None
+        own_queue = own_replication_queue(self._transport.identifier) if action.ack_requested else None
         try:
             body = encode(action.message)
             message = Message(
@@ -175,14 +175,14 @@ class ReplicationDriver(EngineDriver[do.Event]):
                 time_to_reach_queue_s=action.timeout_s,
                 time_to_be_received_s=action.timeout_s,
                 priority=min(action.priority, PRIORITY_MAX),  # 3.2.7.6 says 8 (decision R56)
-                acknowledgements=Acknowledgements.NACK_REACH_QUEUE if own else Acknowledgements.NONE,
-                administration_queue=own,
-                response_queue=own,
+                acknowledgements=Acknowledgements.NACK_REACH_QUEUE if own_queue else Acknowledgements.NONE,
+                administration_queue=own_queue,
+                response_queue=own_queue,
                 authentication_level=self._policy.level,
                 hash_algorithm=self._policy.hash_algorithm,
             )
             to = replication_queue(action.destination)
-            if own is None:
+            if own_queue is None:
                 self._transport.send(message, to)
                 return
             sent = SentMessage(message=action.message, destination=action.destination)

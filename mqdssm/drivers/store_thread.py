@@ -76,16 +76,16 @@ class StoreThread:
         self._thread.start()
 
     def submit(
-        self, operation: Operation, done: Callable[[Result], None], failed: Callable[[Exception], None]
+        self, operation: Operation, on_done: Callable[[Result], None], failed: Callable[[Exception], None]
     ) -> None:
-        """Perform an operation, repeated if necessary, then call `done` or `failed` in the store's thread.
+        """Perform an operation, repeated if necessary, then call `on_done` or `failed` in the store's thread.
 
         Args:
             operation: what to perform.
-            done: takes the result; `Failed` where the directory is damaged (decision R83).
+            on_done: takes the result; `Failed` where the directory is damaged (decision R83).
             failed: takes an error that is no DirectoryError: a defect, nothing that waiting mends.
         """
-        self._jobs.put(_Job(operation=operation, done=done, failed=failed))
+        self._jobs.put(_Job(operation=operation, done=on_done, failed=failed))
 
     def lookup(self, operation: Operation) -> Result:
         """Perform a reading operation once and return its result within `LOOKUP_S`; for other threads.

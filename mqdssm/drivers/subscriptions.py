@@ -101,9 +101,9 @@ class Subscription(AsyncIterator[Told]):
         """Return the next event; `Missed` takes the place of lost events."""
         while True:
             with self._lock:
-                told = self._take()
-                if told is not None:
-                    return told
+                event = self._take()
+                if event is not None:
+                    return event
                 if self._ended:
                     raise StopAsyncIteration
                 if self._waiter is not None:
@@ -217,10 +217,12 @@ class Subscriptions:
         Raises:
             ValueError: no function, or one that would have to be awaited: for these there is `events`.
         """
-        wanted: tuple[object, ...] = (queue_created, queue_changed, queue_deleted, queue_manager_changed)
-        for one in wanted:
-            if one is not None and (not callable(one) or iscoroutinefunction(one)):
-                raise ValueError(f"{one!r} cannot be called by the driver's thread: give a plain function")
+        functions: tuple[object, ...] = (queue_created, queue_changed, queue_deleted, queue_manager_changed)
+        for function in functions:
+            if function is not None and (not callable(function) or iscoroutinefunction(function)):
+                raise ValueError(
+                    f"{function!r} cannot be called by the driver's thread: give a plain function"
+                )
         callbacks = Callbacks(queue_created, queue_changed, queue_deleted, queue_manager_changed)
         with self._lock:
             self._callbacks.append(callbacks)
@@ -237,13 +239,13 @@ class Subscriptions:
         Args:
             buffer: events that may wait.
         """
-        made = Subscription(buffer, self._leave)
+        subscription = Subscription(buffer, self._leave)
         with self._lock:
             if self._ended:
-                made.end()
+                subscription.end()
             else:
-                self._streams.append(made)
-        return made
+                self._streams.append(subscription)
+        return subscription
 
     def publish(self, events: Iterable[StateEvent]) -> None:
         """Pass events to all subscribers."""
@@ -252,9 +254,9 @@ class Subscriptions:
         for event in events:
             for stream in streams:
                 stream.put(event)
-            for one in callbacks:
+            for callback in callbacks:
                 try:
-                    one.call(event)
+                    callback.call(event)
                 except Exception:
                     self._counts.add("a subscriber failed")
                     log.exception("a subscriber failed at %s", type(event).__name__)

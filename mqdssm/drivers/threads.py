@@ -62,10 +62,10 @@ class EventCounts:
         self._counter: Final[Counter[str]] = Counter()
         self._lock: Final = Lock()
 
-    def add(self, what: str) -> None:
+    def add(self, name: str) -> None:
         """Count one occurrence."""
         with self._lock:
-            self._counter[what] += 1
+            self._counter[name] += 1
 
     def seen(self) -> Mapping[str, int]:
         """Return a copy of all counts, without events that never happened."""

@@ -89,10 +89,10 @@ class WatchFeed:
 
     def _notify(self, notifier: Notifier, change: ObjectChange, rest: Callable[[float], bool]) -> bool:
         """Notify the owners of a change; return False if the watch was stopped before all were notified."""
-        left = _left(change)
-        for told in (change,) if left is None else (left, change):
+        removal = _left(change)
+        for item in (change,) if removal is None else (removal, change):
             failures = 0
-            while not self._tried(notifier, told):
+            while not self._tried(notifier, item):
                 failures += 1
                 self.counts.add("directory away")
                 if not rest(self._pauses.after(failures)):

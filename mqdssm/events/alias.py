@@ -94,10 +94,10 @@ def _read_members(ctx: Context, group: Entry) -> Iterator[Entry]:
     names = [value.decode(errors="replace") for value in group.all(GROUP_MEMBER)]
     entries_by_name = _read_dereferenced(ctx, group) if names else {}
     for batch in split_into_batches(names, BATCH_TERMS):
-        others = _find_members(ctx, [name for name in batch if key_of(name) not in entries_by_name])
+        other_entries = _find_members(ctx, [name for name in batch if key_of(name) not in entries_by_name])
         for name in batch:
             key = key_of(name)
-            entry = entries_by_name.get(key) or others.get(key)
+            entry = entries_by_name.get(key) or other_entries.get(key)
             if entry is None:
                 log.warning("%s: member %s does not exist any more", group.dn, name)
             else:
@@ -124,8 +124,8 @@ def _find_members(ctx: Context, names: Sequence[str]) -> dict[str, Entry]:
         return {}
     entries: dict[str, Entry] = {}
     elsewhere = [name for name in names if forest.is_elsewhere(ctx, name)]
-    own = [name for name in names if name not in elsewhere]
-    for session, listed in ((ctx.session, own), (ctx.session.catalog, elsewhere)):
+    local_names = [name for name in names if name not in elsewhere]
+    for session, listed in ((ctx.session, local_names), (ctx.session.catalog, elsewhere)):
         if session is None or not listed:
             continue
         search_filter = any_of(*(session.profile.dn_filter(name) for name in listed))

@@ -56,17 +56,17 @@ def change_located(
 
 
 @contextmanager
-def explain_half_done(done: Callable[[], str], next_step: str) -> Iterator[None]:
+def explain_half_done(describe: Callable[[], str], next_step: str) -> Iterator[None]:
     """Add the completed steps and the next step to an error (decision M93).
 
     Args:
-        done: returns the changes that were made, as a sentence; empty for none.
+        describe: returns the changes that were made, as a sentence; empty for none.
         next_step: what to do then.
     """
     try:
         yield
     except DirectoryError as error:
-        if not (words := done()):
+        if not (words := describe()):
             raise
         error.message = f"{words}, then: {error.message}"
         error.hint = f"{error.hint}; {next_step}" if error.hint else next_step

@@ -142,11 +142,11 @@ def to_ldap(
     if expression.operator in {"==", "!="}:
         if expression.operator == "!=" and (_is_one_of_several(row) or _is_whole_list(row, expression)):
             return None
-        known = (
+        matches = (
             session.profile.identifier_filter(table.ldap_class, value) if row.adm == "Identifier" else None
         )
         raws = list(row.encode(value))
-        return _equality(row, expression.operator, raws, session, value=value, matches=known)
+        return _equality(row, expression.operator, raws, session, value=value, matches=matches)
     if row.syntax is INT32:
         return _order_filter(row, expression.operator, row.encode(value)[0], value)
     return None

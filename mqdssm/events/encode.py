@@ -42,13 +42,13 @@ DnsOf: TypeAlias = Callable[[Sequence[UUID], str], Mapping[UUID, str]]
 
 def look_up(ctx: Context) -> DnsOf:
     """Return a function for cached look-ups in the directory, for one operation."""
-    known: dict[tuple[UUID, str], str | None] = {}
+    cache: dict[tuple[UUID, str], str | None] = {}
 
     def dns_of(identifiers: Sequence[UUID], ldap_class: str) -> Mapping[UUID, str]:
-        if unknown := [guid for guid in identifiers if (guid, ldap_class) not in known]:
+        if unknown := [guid for guid in identifiers if (guid, ldap_class) not in cache]:
             known_dns = References(ctx.session).dns_of(unknown, ldap_class)
-            known.update({(guid, ldap_class): known_dns.get(guid) for guid in unknown})
-        dns = ((guid, known[guid, ldap_class]) for guid in identifiers)
+            cache.update({(guid, ldap_class): known_dns.get(guid) for guid in unknown})
+        dns = ((guid, cache[guid, ldap_class]) for guid in identifiers)
         return {guid: dn for guid, dn in dns if dn is not None}
 
     return dns_of

@@ -310,19 +310,19 @@ class EntryBuilder:
             values: attribute -> its value; None: it has none.
         """
         keeps_guids = self._target.keeps_guids
-        made: Values = {}
+        attributes: Values = {}
         if keeps_guids and values.get(KEY):
-            made["objectGUID"] = (GUID.dump(UUID(values[KEY])),)
+            attributes["objectGUID"] = (GUID.dump(UUID(values[KEY])),)
         for name, row in rows.items():
             value = values.get(name)
             is_plain = row.computed is None and name not in {KEY, NAME}
             if not is_plain or value is None or (name == "Sid" and not keeps_guids):
                 continue
             if raws := row.encode(UUID(value) if row.kind == "GUID" else value):
-                made[row.ldap[0]] = raws
+                attributes[row.ldap[0]] = raws
         if type_name == "computer":
-            made["userAccountControl"] = (WORKSTATION_ACCOUNT,)
-        return MadeEntry(type_name, self._target.root, ldap_class, made)
+            attributes["userAccountControl"] = (WORKSTATION_ACCOUNT,)
+        return MadeEntry(type_name, self._target.root, ldap_class, attributes)
 
     # -- parts
 
@@ -332,12 +332,12 @@ class EntryBuilder:
         table = TABLES[type(obj)]
         self._target.profile.check_name(str(dn))
         values = values_of(table, obj, obj.populated if names is None else names, STORED, self._dns_of)
-        own: Values = {}
+        system_values: Values = {}
         if self._from_elsewhere:
-            own = self._identity(table.ldap_class, dn, obj.identifier, derived=self._complete)
-            own |= self._times(obj)
+            system_values = self._identity(table.ldap_class, dn, obj.identifier, derived=self._complete)
+            system_values |= self._times(obj)
         stored = {name: raws for name, raws in values.items() if raws}
-        values = own | translate_values(self._target.profile, table.ldap_class, stored)
+        values = system_values | translate_values(self._target.profile, table.ldap_class, stored)
         entry = MadeEntry(type_name, dn, table.ldap_class, values, original=obj.identifier)
         for reference in REFERENCES.get(table.ldap_class, {}).values():
             if self._from_elsewhere or (reference.form is ReferenceForm.DN and reference.attribute in values):
@@ -359,24 +359,24 @@ class EntryBuilder:
 
     def _times(self, obj: DirectoryObject) -> Values:
         """Return the creation and modification times that a client can write."""
-        table, own = TABLES[type(obj)], {}
+        table, system_values = TABLES[type(obj)], {}
         if "CreateTime" in obj.populated and self._target.profile.create_time_written is not None:
             row = table.row("CreateTime")
-            own[self._target.profile.create_time_written] = row.encode(getattr(obj, row.field))
+            system_values[self._target.profile.create_time_written] = row.encode(getattr(obj, row.field))
         if "ModifyTime" in obj.populated and self._operational:
             row = table.row("ModifyTime")
             (raw,) = row.encode(getattr(obj, row.field))
             # operational attributes are written without a fraction
-            own["modifyTimestamp"] = (raw.replace(b".0Z", b"Z"),)
-        return own
+            system_values["modifyTimestamp"] = (raw.replace(b".0Z", b"Z"),)
+        return system_values
 
     def _identity(self, ldap_class: str, dn: DN, guid: UUID | None, *, derived: bool = False) -> Values:
         """Return the objectGUID, or the attribute that keeps an earlier GUID (decision M37)."""
         if guid is not None and not guid.int:
             raise ValueError(f"{dn}: the null GUID identifies nothing")
         if self._target.keeps_guids:
-            own = derived_guid(dn) if guid is None and derived else guid
-            return {} if own is None else {"objectGUID": (GUID.dump(own),)}
+            new_guid = derived_guid(dn) if guid is None and derived else guid
+            return {} if new_guid is None else {"objectGUID": (GUID.dump(new_guid),)}
         return self._target.profile.identity(ldap_class, guid, keeps_guids=False)
 
     def _container(self, dn: DN, ldap_class: str, guid: UUID | None) -> MadeEntry:
@@ -420,6 +420,6 @@ def service_values(manager: QueueManager, names: frozenset[str]) -> Values:
     return {"mSMQServiceType": service_type(manager, manager.populated, {})}
 
 
-def dns_in(known: Mapping[UUID, str]) -> DnsOf:
+def dns_in(dns: Mapping[UUID, str]) -> DnsOf:
     """Return a look-up function for a map of all referenced objects, of any class."""
-    return lambda guids, _: {guid: known[guid] for guid in guids if guid in known}
+    return lambda guids, _: {guid: dns[guid] for guid in guids if guid in dns}

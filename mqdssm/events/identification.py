@@ -66,13 +66,13 @@ def locate(ctx: Context, table: ElementTable, obj: DirectoryObject, attributes: 
         raise GenericDirectoryError(
             f"this {table.name} does not say which object it stands for: set one of {names}"
         )
-    first, *others = keys
-    needed = dict.fromkeys(name for key in others for name in key.needs)
+    first, *other_keys = keys
+    needed = dict.fromkeys(name for key in other_keys for name in key.needs)
     entry = first.find(
         [*(name for name in attributes if name not in NO_ATTRIBUTES), *needed] or NO_ATTRIBUTES
     )
     ctx.session.refuse_elsewhere("change", entry.dn)
-    against = [problem for key in others if (problem := _describe_disagreement(key, entry))]
+    against = [problem for key in other_keys if (problem := _describe_disagreement(key, entry))]
     if against:
         raise GenericDirectoryError(
             f"this {table.name} does not say which object it stands for: {first.name} {first.value} is "

@@ -94,13 +94,13 @@ def search(
         needed["Identifier"] = None  # for reading the objects again in their own domain
     requested = frozenset(attributes or ())
     view = ServerView.of(table, needed, searched, requested, strict=strict)
-    own = (
+    own_view = (
         view
         if searched is ctx.session
         else ServerView.of(table, needed, ctx.session, requested, strict=strict)
     )
     extra = tuple(name for name in needed if name not in names)
-    objects = _read_elements(ctx, table, criteria, view, own)
+    objects = _read_elements(ctx, table, criteria, view, own_view)
     if keys:
         objects = iter(_sort_objects(table, objects, keys))
     return _unset_extra_attributes(objects, extra)
@@ -187,12 +187,12 @@ def _read_elements(
         return
     size = min(BATCH_ENTRIES, ctx.session.options.page_size)
     for batch in split_into_batches(_read_entries(table, criteria, view), size):
-        others = batch
+        rest = batch
         if view is not own and view.decoder.unknown:
-            again, others = _split_by_domain(ctx, batch, view)
+            again, rest = _split_by_domain(ctx, batch, view)
             for some in split_into_batches(again, BATCH_TERMS):
                 yield from own.elements(_read_again(ctx, criteria, own, some), criteria.residuals)
-        yield from view.elements(others, criteria.residuals)
+        yield from view.elements(rest, criteria.residuals)
 
 
 def _read_entries(table: ElementTable, criteria: Criteria, view: ServerView) -> Iterator[Found]:
@@ -211,15 +211,15 @@ def _split_by_domain(
 ) -> tuple[list[UUID], list[Found]]:
     """Split a batch into the GUIDs of objects of the own domain, and the other entries."""
     place = view.decoder.plan.columns.index("objectGUID")
-    own: list[UUID] = []
-    others: list[Found] = []
-    for found in batch:
-        guid = guid_of(found[1][place])
-        if guid is None or forest.is_elsewhere(ctx, found[0]):
-            others.append(found)
+    own_guids: list[UUID] = []
+    rest: list[Found] = []
+    for entry in batch:
+        guid = guid_of(entry[1][place])
+        if guid is None or forest.is_elsewhere(ctx, entry[0]):
+            rest.append(entry)
         else:
-            own.append(guid)
-    return own, others
+            own_guids.append(guid)
+    return own_guids, rest
 
 
 def _read_again(ctx: Context, criteria: Criteria, own: ServerView, guids: Sequence[UUID]) -> list[Found]:

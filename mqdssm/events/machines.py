@@ -30,9 +30,9 @@ def find_machine(ctx: Context, name: str) -> Machine:
     """
     if not name:
         raise ValueError("ComputerName is empty: it names no computer")
-    known = ctx.machines.get(name)
-    if known is not None:
-        return known
+    cached = ctx.machines.get(name)
+    if cached is not None:
+        return cached
     place = _read_at_usual_place(ctx, name)
     entry = (
         place if place is not None and _has_account(ctx, place, name) else _search_machine(ctx, name, place)

@@ -53,10 +53,10 @@ class References:
     def identifier_of(self, dn: str, ldap_class: str) -> UUID | None:
         """Return the objectGUID of an object of a class at a DN; None if missing or not readable."""
         key = key_of(dn)
-        known = self._identifiers.setdefault(ldap_class, {})
-        if key not in known:
+        identifiers = self._identifiers.setdefault(ldap_class, {})
+        if key not in identifiers:
             self.fetch_identifiers([dn], ldap_class)
-        return known.get(key)
+        return identifiers.get(key)
 
     def computer(self, dn: str) -> Entry | None:
         """Return the computer at a DN; None if there is none."""
@@ -86,25 +86,25 @@ class References:
             brought: with `BROUGHT` of each object.
             ldap_class: class that the entries must have.
         """
-        known = self._identifiers.setdefault(ldap_class, {})
+        identifiers = self._identifiers.setdefault(ldap_class, {})
         class_name = ldap_class.lower().encode()
         for dereferenced in brought:
             key = key_of(dereferenced.dn)
-            if key in known or key.startswith(_NO_DN):
+            if key in identifiers or key.startswith(_NO_DN):
                 continue
             classes = dereferenced.attributes.get("objectclass", ())
             if not dereferenced.attributes:  # nothing is there, or nothing that may be seen
-                known[key] = None
+                identifiers[key] = None
             elif any(name.lower() == class_name for name in classes) or (
                 dereferenced.identity_only and is_in_usual_place(ldap_class, dereferenced.dn)
             ):
-                known[key] = _guid(next(iter(dereferenced.attributes.get("objectguid", ())), None))
+                identifiers[key] = _guid(next(iter(dereferenced.attributes.get("objectguid", ())), None))
 
     def fetch_identifiers(self, dns: Iterable[str], ldap_class: str) -> None:
         """Look up the objectGUID of many objects of a class at once."""
-        known = self._identifiers.setdefault(ldap_class, {})
-        for key, entry in self._fetch(dns, known, ["objectGUID"], ldap_class):
-            known[key] = None if entry is None else _guid(entry.first("objectGUID"))
+        identifiers = self._identifiers.setdefault(ldap_class, {})
+        for key, entry in self._fetch(dns, identifiers, ["objectGUID"], ldap_class):
+            identifiers[key] = None if entry is None else _guid(entry.first("objectGUID"))
 
     def fetch_computers(self, dns: Iterable[str]) -> None:
         """Look up many computers at once."""
@@ -147,12 +147,12 @@ class References:
     def _fetch(
         self,
         dns: Iterable[str],
-        known: dict[str, UUID | None] | dict[str, Entry | None],
+        identifiers: dict[str, UUID | None] | dict[str, Entry | None],
         attributes: Sequence[str],
         ldap_class: str,
     ) -> Iterator[tuple[str, Entry | None]]:
         """Yield each DN that is not cached yet, normalised, with its entry or None."""
-        unknown = {key: dn for dn in dns if (key := key_of(dn)) not in known}
+        unknown = {key: dn for dn in dns if (key := key_of(dn)) not in identifiers}
         for key in [key for key in unknown if key.startswith(_NO_DN)]:  # it names nothing, and no request can
             yield key, None
             del unknown[key]

@@ -216,8 +216,8 @@ def _find_existing(ctx: Context, served: Served, likely: Sequence[DN]) -> dict[D
     session = ctx.session
     entries: dict[DN, Entry] = {}
     if served.identifier is not None:
-        own = Equal("mSMQQMID", served.identifier.bytes_le)
-        search_filter = And((session.profile.class_filter(SETTINGS_CLASS), own))
+        owner_filter = Equal("mSMQQMID", served.identifier.bytes_le)
+        search_filter = And((session.profile.class_filter(SETTINGS_CLASS), owner_filter))
         try:
             for entry in session.find(places.sites_dn(ctx.forest_root), search_filter, SETTINGS_ATTRIBUTES):
                 entries[entry.name] = entry
@@ -367,7 +367,7 @@ DELETE_LEFT_OVER: Final = "delete the mSMQSettings objects that are left over"
 
 def postprocess(
     ctx: Context,
-    done: str,
+    action: str,
     machine: DN,
     keys: Values,
     served: Served | None,
@@ -379,7 +379,7 @@ def postprocess(
 
     Args:
         ctx: the surroundings.
-        done: name of the completed operation, as "created".
+        action: name of the completed operation, as "created".
         machine: its computer.
         keys: values for the computer.
         served: as for `settle`; None: roles and sites are as they were.
@@ -389,7 +389,7 @@ def postprocess(
     Raises:
         DirectoryError: it says that the entry was changed, and how to go on.
     """
-    with explain_half_done(lambda: f"the queue manager was {done}", REPEAT):
+    with explain_half_done(lambda: f"the queue manager was {action}", REPEAT):
         ctx.session.modify(machine, keys)
         if served is not None:
             settle(ctx, served, before=before, new=new)

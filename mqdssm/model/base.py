@@ -101,10 +101,10 @@ class DirectoryObject(BaseModel):
         return adm
 
     @classmethod
-    def _no_attribute(cls, name: str, known: Iterable[str] | None = None) -> str:
+    def _no_attribute(cls, name: str, choices: Iterable[str] | None = None) -> str:
         from difflib import get_close_matches  # noqa: PLC0415  only needed for a mistake
 
-        names = list(cls._fields_by_adm if known is None else known)
+        names = list(cls._fields_by_adm if choices is None else choices)
         plain_name = name.lower().replace("_", "")
         plain = {each.lower().replace("_", ""): each for each in names}
         close = [each for each in plain if plain_name and plain_name in each] or get_close_matches(
@@ -232,13 +232,13 @@ class DirectoryObject(BaseModel):
         self._unset(field)
         self._assigned -= {field}
 
-    def mark_written(self, left: Iterable[str] = ()) -> None:
+    def mark_written(self, remaining: Iterable[str] = ()) -> None:
         """Record that the directory holds the values of this object: no attribute counts as assigned.
 
         Args:
-            left: the specification's names of unsent attributes: a later write has to send them.
+            remaining: the specification's names of unsent attributes: a later write has to send them.
         """
-        self._assigned = frozenset(map(self.field_name, left))
+        self._assigned = frozenset(map(self.field_name, remaining))
         self._was_read = True
 
     def mark_created(

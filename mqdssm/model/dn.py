@@ -219,8 +219,8 @@ def normalize(text: str) -> str:
     if text.isascii() and text.count(",") < _CACHED_ABOVE_MAX and _PLAIN_DN.fullmatch(text):
         rdn, comma, above = text.partition(",")
         kind, _, value = rdn.partition("=")
-        own = _normalized_pair(kind, value)
-        return f"{own},{normalize(above)}" if comma else own
+        pair = _normalized_pair(kind, value)
+        return f"{pair},{normalize(above)}" if comma else pair
     return DN.parse(text).normalized
 
 
@@ -360,19 +360,19 @@ class _Parser:
         if start == '"':
             return self._quoted()
         pieces: list[str] = []
-        kept = 0  # pieces before this index do not end in an insignificant blank
+        tail_start = 0  # pieces before this index do not end in an insignificant blank
         while (character := self._peek()) not in {"", ",", "+"}:
             if character == "\\":
                 pieces.append(self._escape())
-                kept = len(pieces)
+                tail_start = len(pieces)
                 continue
             match = _UNQUOTED.match(self._text, self._at)
             if match is None:
                 self._fail(f"{character!r} must be escaped")
             self._at = match.end()
             pieces.append(match[0])
-        tail = "".join(pieces[kept:]).rstrip(" ")
-        return "".join(pieces[:kept]) + tail
+        tail = "".join(pieces[tail_start:]).rstrip(" ")
+        return "".join(pieces[:tail_start]) + tail
 
     def _quoted(self) -> str:
         self._at += 1

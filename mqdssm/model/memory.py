@@ -49,8 +49,8 @@ class Memory:
     @staticmethod
     def add(text: str, assigned: Iterable[str], original_identifier: UUID | None) -> str:
         """Return a JSON form with the stored state of its object."""
-        own = {ORIGINAL: str(original_identifier)} if original_identifier is not None else {}
-        return json.dumps(json.loads(text) | own | {ASSIGNED: sorted(assigned)}, ensure_ascii=False)
+        original = {ORIGINAL: str(original_identifier)} if original_identifier is not None else {}
+        return json.dumps(json.loads(text) | original | {ASSIGNED: sorted(assigned)}, ensure_ascii=False)
 
 
 def _are_names(value: Any) -> bool:

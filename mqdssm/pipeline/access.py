@@ -78,13 +78,13 @@ class DirectoryAccess(LogIn):
         """
         if not on.is_cluster:
             return self
-        found = {name: on.variable_of_executors(variable) for name, variable in _OF_EXECUTORS.items()}
-        elsewhere = {name: value for name, value in found.items() if value is not None}
+        variables = {name: on.variable_of_executors(variable) for name, variable in _OF_EXECUTORS.items()}
+        elsewhere = {name: value for name, value in variables.items() if value is not None}
         if "password_file" in elsewhere:
             return replace(self, **elsewhere, password_variable=None, is_own=False)  # type: ignore[arg-type]  # all are texts
         if on.gives_secret(PASSWORD_VARIABLE):
-            own = {"password_file": None, "password_variable": PASSWORD_VARIABLE, "is_own": False}
-            return replace(self, **{**elsewhere, **own})  # type: ignore[arg-type]  # as above
+            overrides = {"password_file": None, "password_variable": PASSWORD_VARIABLE, "is_own": False}
+            return replace(self, **{**elsewhere, **overrides})  # type: ignore[arg-type]  # as above
         if self.is_own:
             raise ConfigError(
                 "on a cluster every machine reads the password itself: put it into a file that all of them "
@@ -159,17 +159,17 @@ def access_to(
     Raises:
         ConfigError: the password was given twice, or the machines of a cluster could not read it.
     """
-    given = [name for name in _PASSWORDS if login.get(name) is not None]
-    if len(given) > 1:
-        raise ConfigError(f"{' and '.join(given)} exclude each other: give one")
-    with _private_file(login.get("password")) as own:
+    names = [name for name in _PASSWORDS if login.get(name) is not None]
+    if len(names) > 1:
+        raise ConfigError(f"{' and '.join(names)} exclude each other: give one")
+    with _private_file(login.get("password")) as private_file:
         options: dict[str, Any] = {name: value for name, value in login.items() if name not in _PASSWORDS}
         access = DirectoryAccess(
             **LogIn.of(**options).arguments() | {name: _whole(options.get(name)) for name in FILES},
             urls=(urls,) if isinstance(urls, str) else tuple(urls),
-            password_file=own or _whole(login.get("password_file")),
+            password_file=private_file or _whole(login.get("password_file")),
             password_variable=login.get("password_variable"),
-            is_own=own is not None,
+            is_own=private_file is not None,
             check_msmq=check_msmq,
         )
         access.for_executors(on)

@@ -53,10 +53,10 @@ def unpack(text: str) -> errors.MqdssmError | None:
     Returns:
         The error of the worker, with its class if `mqdssm.errors` has it; None if the text has none.
     """
-    found = _MESSAGE.search(text)
-    if found is None:
+    match = _MESSAGE.search(text)
+    if match is None:
         return None
-    code, packed = found.groups()
+    code, packed = match.groups()
     words = re.sub(r"\\(.)", lambda m: {"n": "\n", "r": "\r"}.get(m[1], m[1]), packed)
     cls = getattr(errors, code, None)
     if not (isinstance(cls, type) and issubclass(cls, errors.MqdssmError)):

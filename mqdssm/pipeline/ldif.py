@@ -123,8 +123,8 @@ def known_to_openldap(dn: str, attributes: Attributes) -> Attributes | None:
         empty = _EMPTY.get(name.lower())
         return None if empty is None else [("objectClass", [b"top", empty]), (name, [value.encode()])]
     allowed = {name.lower() for name in schema.allowed_attributes(kind)}
-    kept = [(name, values) for name, values in attributes if name.lower() in allowed]
-    return [("objectClass", [b"top", kind.encode()]), *kept]
+    pairs = [(name, values) for name, values in attributes if name.lower() in allowed]
+    return [("objectClass", [b"top", kind.encode()]), *pairs]
 
 
 def to_ad(dn: str, attributes: Attributes, security: Security) -> list[Record]:
@@ -138,18 +138,18 @@ def to_ad(dn: str, attributes: Attributes, security: Security) -> list[Record]:
         security: translates the security descriptor.
     """
     kind = class_of(attributes)
-    kept: list[tuple[str, Sequence[bytes]]] = []
+    pairs: list[tuple[str, Sequence[bytes]]] = []
     later: list[tuple[str, Sequence[bytes]]] = []
     for name, values in attributes:
         plain = name.lower()
         if plain == _OBJECT_CLASS:
-            kept.append((name, [one for one in values if one.decode().lower() not in OWN_CLASSES]))
+            pairs.append((name, [value for value in values if value.decode().lower() not in OWN_CLASSES]))
         elif plain in REFERENCES:
             later.append((name, values))
         elif plain not in AD_SETS_ITSELF:
-            kept.append((name, values))
-    made = _translated(_classes_first(kept), kind, security)
-    records = [Record(depth(dn), record(dn, made, "add"))]
+            pairs.append((name, values))
+    translated = _translated(_classes_first(pairs), kind, security)
+    records = [Record(depth(dn), record(dn, translated, "add"))]
     if later:
         records.append(Record(REFERENCES_SERIES, replacement(dn, later)))
     return records
@@ -158,11 +158,11 @@ def to_ad(dn: str, attributes: Attributes, security: Security) -> list[Record]:
 def class_of(attributes: Attributes) -> str:
     """Return the most derived object class of an entry; servers order the values differently."""
     names = next((values for name, values in attributes if name.lower() == _OBJECT_CLASS), [])
-    found = [value.decode(errors="replace") for value in names]
-    known = [name for name in found if name.lower() in schema.CLASSES]
-    if known:
-        return schema.object_class(max(known, key=lambda name: len(schema.superiors(name)))).name
-    return found[-1] if found else ""
+    class_names = [value.decode(errors="replace") for value in names]
+    known_classes = [name for name in class_names if name.lower() in schema.CLASSES]
+    if known_classes:
+        return schema.object_class(max(known_classes, key=lambda name: len(schema.superiors(name)))).name
+    return class_names[-1] if class_names else ""
 
 
 def into_ad() -> Security:
@@ -198,4 +198,4 @@ def _image(ldap_class: str, image: bytes, security: Security) -> bytes:
 
 def _classes_first(attributes: Iterable[tuple[str, Sequence[bytes]]]) -> Attributes:
     """Return the attributes with objectClass first, as ldifde and people expect."""
-    return sorted(attributes, key=lambda one: one[0].lower() != _OBJECT_CLASS)
+    return sorted(attributes, key=lambda item: item[0].lower() != _OBJECT_CLASS)

@@ -274,26 +274,26 @@ class LocalRunner:
     def run(self, job: Job, *, on_done: OnDone | None = None, stop: StopRequest | None = None) -> list[Any]:
         """See `Runner`. An error of an unknown class keeps its class if the job runs in this process."""
         stop = stop or StopRequest()
-        done = on_done or (lambda *_: None)
+        callback = on_done or (lambda *_: None)
         if not job.names:
             return []
         count = self.concurrency(len(job.names), is_small=job.is_small)
         if count == 1:
-            return _run_here(job, done, stop)
-        return _Pool(job, count).run(done, stop)
+            return _run_here(job, callback, stop)
+        return _Pool(job, count).run(callback, stop)
 
 
 def _run_here(job: Job, on_done: OnDone, stop: StopRequest) -> list[Any]:
     """Do all pieces in this process."""
-    found = []
+    results = []
     with without_collector(), deferred(stop):
         stop.check()
         with job.work.open(stop) as piece:
             for number in range(len(job.names)):
                 stop.check()
-                found.append(piece(number))
+                results.append(piece(number))
                 on_done(number + 1, len(job.names))
-    return found
+    return results
 
 
 class _Pool:
@@ -435,16 +435,16 @@ def _cores(root: Path) -> int:
 
 def _memory(root: Path) -> int:
     """Return the free memory in bytes; if unknown, as much as one worker a core needs."""
-    found = [WORKER_BYTES * (os.cpu_count() or 1)]
+    limits = [WORKER_BYTES * (os.cpu_count() or 1)]
     for line in _text(root / "proc/meminfo").splitlines():
         name, _, rest = line.partition(":")
         if name == "MemAvailable":
-            found = [int(rest.split()[0]) * 1024]
+            limits = [int(rest.split()[0]) * 1024]
     limit = _text(root / "sys/fs/cgroup/memory.max")
     used = _text(root / "sys/fs/cgroup/memory.current")
     if limit.isdecimal() and used.isdecimal():
-        found.append(int(limit) - int(used))
-    return max(0, min(found))
+        limits.append(int(limit) - int(used))
+    return max(0, min(limits))
 
 
 def _text(path: Path) -> str:

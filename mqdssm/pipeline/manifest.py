@@ -214,8 +214,8 @@ def utc_seconds(moment: datetime) -> datetime:
 
 def versions() -> dict[str, str]:
     """Return the versions of mqdssm, Python, pyspark and pyarrow, for manifests."""
-    found = {"python": platform.python_version()}
+    result = {"python": platform.python_version()}
     for package in ("mqdssm", "pyspark", "pyarrow"):
         with contextlib.suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found
+            result[package] = version(package)
+    return result

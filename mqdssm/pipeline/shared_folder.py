@@ -30,8 +30,8 @@ class WitnessFile:
     @classmethod
     def of(cls, path: Path) -> Self:
         """Return path, size and time of a file."""
-        found = path.stat()
-        return cls(str(path.resolve()), found.st_size, found.st_mtime_ns)
+        status = path.stat()
+        return cls(str(path.resolve()), status.st_size, status.st_mtime_ns)
 
     def check(self) -> None:
         """Check that this machine, perhaps an executor, sees the same file.

@@ -181,9 +181,9 @@ def _back(value: Any, kind: pa.DataType) -> Any:
     if pa.types.is_timestamp(kind):
         return datetime.strptime(value, _TIME).replace(tzinfo=UTC)
     if pa.types.is_list(kind):
-        return [_back(one, kind.value_type) for one in value]
+        return [_back(item, kind.value_type) for item in value]
     if pa.types.is_map(kind):
-        return [(name, _back(one, kind.item_type)) for name, one in value.items()]
+        return [(name, _back(item, kind.item_type)) for name, item in value.items()]
     if pa.types.is_struct(kind):
         return {field.name: _back(value[field.name], field.type) for field in kind}
     return value

@@ -37,9 +37,9 @@ def receive(file: BinaryIO) -> bytes | None:
     size = file.read(_SIZE_BYTES)
     if len(size) < _SIZE_BYTES:
         return None
-    wanted = int.from_bytes(size, "little")
-    data = file.read(wanted)
-    return data if len(data) == wanted else None
+    length = int.from_bytes(size, "little")
+    data = file.read(length)
+    return data if len(data) == length else None
 
 
 def send_number(file: BinaryIO, number: int, data: bytes = b"") -> None:

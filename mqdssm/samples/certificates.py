@@ -54,12 +54,12 @@ def certificate(
     """
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, AUTHORITY)])
-    own = Ed25519PrivateKey.from_private_bytes(octets(32, AUTHORITY, identifier))
+    private_key = Ed25519PrivateKey.from_private_bytes(octets(32, AUTHORITY, identifier))
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
-        .public_key(own.public_key())
+        .public_key(private_key.public_key())
         .serial_number(identifier.int >> 1 or 1)  # at most 159 bits, and positive
         .not_valid_before(begin)
         .not_valid_after(end)

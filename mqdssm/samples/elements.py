@@ -120,7 +120,7 @@ def machine(
         "queue_manager_quota": rng.of(QUOTAS),
         "journal_quota": rng.of(QUOTAS),
         "foreign_system": is_foreign,
-        "site_identifier_list": tuple(plan.guid("site", one) for one in sites),
+        "site_identifier_list": tuple(plan.guid("site", site) for site in sites),
         "out_routing_server_identifier_list": routers,
         "in_routing_server_identifier_list": routers,
         "routing_server": role.routing,
@@ -169,7 +169,7 @@ def user(plan: EnterprisePlan, number: int, certificates: int | None = None) -> 
     count = plan.rng("user", number).of(CERTIFICATES) if certificates is None else certificates
     identifiers = [plan.guid("certificate", number, which) for which in range(count)]
     name = user_name(plan, number)
-    signed = sign_certificates({one: certificate(name, one) for one in identifiers})
+    signed = sign_certificates({identifier: certificate(name, identifier) for identifier in identifiers})
     values: dict[str, Any] = {
         "identifier": plan.guid("user", number),
         "security_identifier": str(plan.user_sid(number)),

@@ -35,12 +35,12 @@ class SampleEntries:
     def _referred(self) -> dict[UUID, str]:
         """Return the DNs of referenced objects: sites and their routing servers."""
         plan, root = self._plan, self._plan.root_dn
-        known = {}
+        dns = {}
         for site in range(plan.sites):
-            known[plan.guid("site", site)] = str(places.site_dn(root, plan.place(site).name))
+            dns[plan.guid("site", site)] = str(places.site_dn(root, plan.place(site).name))
             gate = plan.gate(site)
-            known[plan.guid("machine", gate)] = str(places.queue_manager_dn(root, plan.machine_name(gate)))
-        return known
+            dns[plan.guid("machine", gate)] = str(places.queue_manager_dn(root, plan.machine_name(gate)))
+        return dns
 
     def refer(self, guid: UUID, dn: DN) -> None:
         """Add the DN of another referenced object."""
@@ -54,10 +54,10 @@ class SampleEntries:
 
     def site(self, obj: Site) -> Iterator[MadeEntry]:
         """Make the entries of a site and of the container of its servers."""
-        made = self._maker.site(obj)
-        yield made
-        servers = places.servers_dn(self._plan.root_dn, made.dn.name)
-        yield self._maker.servers(made.dn.name, self._plan.guid("container", servers))
+        site_entry = self._maker.site(obj)
+        yield site_entry
+        servers = places.servers_dn(self._plan.root_dn, site_entry.dn.name)
+        yield self._maker.servers(site_entry.dn.name, self._plan.guid("container", servers))
 
     def link(self, obj: RoutingLink) -> MadeEntry:
         """Make the entry of a routing link."""
@@ -75,28 +75,28 @@ class SampleEntries:
 
     # -- machines
 
-    def machine(self, made: MachineRoles) -> tuple[MadeEntry, MadeEntry]:
+    def machine(self, machine: MachineRoles) -> tuple[MadeEntry, MadeEntry]:
         """Make the entries of the computer and the queue manager of a machine."""
-        computer = self._computer(made)
-        return computer, self._maker.queue_manager(made.manager, computer.dn)
+        computer = self._computer(machine)
+        return computer, self._maker.queue_manager(machine.manager, computer.dn)
 
-    def _computer(self, made: MachineRoles) -> MadeEntry:
-        plan, name = self._plan, made.manager.computer_name or ""
-        guid, sid = plan.guid("computer", made.number), plan.computer_sid(made.number)
+    def _computer(self, machine: MachineRoles) -> MadeEntry:
+        plan, name = self._plan, machine.manager.computer_name or ""
+        guid, sid = plan.guid("computer", machine.number), plan.computer_sid(machine.number)
         computer = self._maker.computer(name, plan.domain, guid=guid, sid=sid)
         computer.values |= {
-            "operatingSystem": (made.system.name.encode(),),
-            "operatingSystemVersion": (made.system.version.encode(),),
+            "operatingSystem": (machine.system.name.encode(),),
+            "operatingSystemVersion": (machine.system.version.encode(),),
         }
-        computer.values |= self._maker.computer_keys(made.manager)
+        computer.values |= self._maker.computer_keys(machine.manager)
         return computer
 
-    def settings(self, made: MachineRoles, manager: MadeEntry, site: str) -> tuple[MadeEntry, MadeEntry]:
+    def settings(self, machine: MachineRoles, manager: MadeEntry, site: str) -> tuple[MadeEntry, MadeEntry]:
         """Make the server object and the mSMQSettings of a machine in a site ([MS-MQDSSM] 3.1.6.1.1.3)."""
-        plan, name = self._plan, made.manager.computer_name or ""
+        plan, name = self._plan, machine.manager.computer_name or ""
         server = places.server_dn(plan.root_dn, site, name)
-        guid = plan.guid("settings", made.number, site)
-        original = made.manager.identifier or UUID(int=0)
+        guid = plan.guid("settings", machine.number, site)
+        original = machine.manager.identifier or UUID(int=0)
         return (
             self._maker.server(site, name, plan.guid("container", server)),
             self._maker.settings(manager, site, original, guid),
@@ -130,12 +130,12 @@ def objects(plan: EnterprisePlan, entries: SampleEntries) -> Iterator[MadeEntry]
     for number in range(plan.users):
         yield entries.user(elements.user(plan, number), elements.user_name(plan, number))
     for number in range(plan.machines):
-        made = elements.machine(plan, number)
-        computer, manager = entries.machine(made)
+        machine = elements.machine(plan, number)
+        computer, manager = entries.machine(machine)
         yield from (computer, manager)
-        if made.role.has_settings:
+        if machine.role.has_settings:
             for site in plan.sites_of(number):
-                yield from entries.settings(made, manager, plan.place(site).name)
+                yield from entries.settings(machine, manager, plan.place(site).name)
         yield from map(entries.queue, Queues(plan, number))
     for first, second in plan.links():
         yield entries.link(elements.link(plan, first, second))

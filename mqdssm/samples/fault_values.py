@@ -92,8 +92,8 @@ def no_certificate(stage: FaultStage) -> bytes:
 def one_digest_more(stage: FaultStage) -> tuple[bytes, ...]:
     """Return the digests of a user, and one without a certificate."""
     user = stage.extras[0].obj
-    own = user.certificate_digest_list if isinstance(user, User) else ()
-    return (*own, digest_of(octets(300, "gone", stage.serial)))
+    digests = user.certificate_digest_list if isinstance(user, User) else ()
+    return (*digests, digest_of(octets(300, "gone", stage.serial)))
 
 
 def same_certificate(stage: FaultStage) -> bytes:
@@ -106,7 +106,7 @@ def large(stage: FaultStage) -> bytes:
     """Return two certificates that exceed the upper range of Active Directory."""
     half = CERTIFICATES_BYTES_MAX // 2
     identifiers = (stage.ghost("certificate"), stage.ghost("other certificate"))
-    ders = {one: certificate("large", one, ballast=half) for one in identifiers}
+    ders = {identifier: certificate("large", identifier, ballast=half) for identifier in identifiers}
     return bytes(sign_certificates(ders))
 
 
@@ -132,7 +132,7 @@ def gates(*more: Callable[[FaultStage], UUID]) -> Callable[[FaultStage], tuple[U
 
     def make(stage: FaultStage) -> tuple[UUID, ...]:
         (link,) = (extra for extra in _of(stage, "routing-link") if extra.faulty)
-        return (*stage.sites_of(link), *(one(stage) for one in more))
+        return (*stage.sites_of(link), *(function(stage) for function in more))
 
     return make
 

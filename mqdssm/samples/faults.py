@@ -146,8 +146,8 @@ class FaultStage:
         """
         number = next(self._numbers.machine)
         site = self.home if site is None else site
-        made = elements.machine(self.plan, number, role, site)
-        extra = Extra("queue-manager", number, made.manager, made=made, site=site, faulty=faulty)
+        machine = elements.machine(self.plan, number, role, site)
+        extra = Extra("queue-manager", number, machine.manager, made=machine, site=site, faulty=faulty)
         extra.settings = role.has_settings if settings is None else settings
         return self._add(extra)
 
@@ -330,9 +330,9 @@ def read_truth(folder: Path) -> Counter[Truth]:
         raise ConfigError(f"{folder / FAULTS_NAME} is no list of planted defects: {error}") from error
 
 
-def compared(planted: Counter[Truth], found: Iterable[Truth]) -> TruthComparison:
+def compared(planted: Counter[Truth], findings: Iterable[Truth]) -> TruthComparison:
     """Compare the findings with the planted defects, object by object."""
-    named = Counter(found)
+    named = Counter(findings)
     return TruthComparison(
         planted.total(), tuple((planted - named).elements()), tuple((named - planted).elements())
     )

@@ -109,15 +109,15 @@ def _csv_cell(value: Any) -> str:
         return ""
     if isinstance(value, int):
         return str(value)
-    shown = _text(value)
-    if not isinstance(shown, str):
-        shown = json.dumps(shown)
-    return csv_cell(shown)
+    cell = _text(value)
+    if not isinstance(cell, str):
+        cell = json.dumps(cell)
+    return csv_cell(cell)
 
 
 def _json_line(names: Sequence[str], row: MqisRow) -> str:
-    shown = {name: _text(row[name]) for name in names}
-    return json.dumps(shown, ensure_ascii=False, separators=(",", ":")) + "\n"
+    record = {name: _text(row[name]) for name in names}
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def _text(value: Any) -> Any:

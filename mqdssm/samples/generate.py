@@ -152,9 +152,9 @@ def _write_ldif(
             file.write(entry_ldif(entry.pairs()) + "\n")
             if entry.type:
                 sink.count(entry.type)
-        for made, truths in planted_entries(planted, entries):
+        for object_entries, truths in planted_entries(planted, entries):
             sink.found(truths)
-            for entry in made:
+            for entry in object_entries:
                 if entry.type == "enterprise":
                     enterprises.append(entry)
                     continue

@@ -103,15 +103,15 @@ def accounted(planted: Counter[Truth], arrived: Arrived) -> PlantedOutcomes:
         arrived: the result of the migration.
     """
     rejected = Counter((row.type, row.guid) for row in arrived.rejected)
-    found = Counter(one._replace(dn=None) for one in arrived.found)
+    findings = Counter(finding._replace(dn=None) for finding in arrived.found)
     counts: Counter[str] = Counter()
     missed = []
-    for one in planted.elements():
-        fate = _fate(one, arrived, rejected, found)
+    for truth in planted.elements():
+        fate = _fate(truth, arrived, rejected, findings)
         counts[fate] += 1
         if fate == "missed":
-            missed.append(one)
-    followed, unplanted = _others(arrived.rejected, rejected, found)
+            missed.append(truth)
+    followed, unplanted = _others(arrived.rejected, rejected, findings)
     return PlantedOutcomes(
         planted=planted.total(),
         rejected=counts["rejected"],
@@ -125,24 +125,24 @@ def accounted(planted: Counter[Truth], arrived: Arrived) -> PlantedOutcomes:
 
 
 def _fate(
-    one: Truth, arrived: Arrived, rejected: Counter[tuple[str, str | None]], found: Counter[Truth]
+    truth: Truth, arrived: Arrived, rejected: Counter[tuple[str, str | None]], findings: Counter[Truth]
 ) -> str:
     """Return the fate of one planted object; remove the rejected row or finding that shows it."""
-    row = (one.type, one.guid)
+    row = (truth.type, truth.guid)
     if rejected[row]:
         rejected[row] -= 1
         return "rejected"
-    finding = one._replace(dn=None)
-    if found[finding]:
-        found[finding] -= 1
+    finding = truth._replace(dn=None)
+    if findings[finding]:
+        findings[finding] -= 1
         return "found"
-    if one.guid is not None and (one.guid, LEFT_OUT.get(one.rule)) in arrived.left_out:
+    if truth.guid is not None and (truth.guid, LEFT_OUT.get(truth.rule)) in arrived.left_out:
         return "left out"
-    return "made good" if one.rule in MADE_GOOD and one.guid in arrived.guids else "missed"
+    return "made good" if truth.rule in MADE_GOOD and truth.guid in arrived.guids else "missed"
 
 
 def _others(
-    rows: Collection[RejectedRow], rejected: Counter[tuple[str, str | None]], found: Counter[Truth]
+    rows: Collection[RejectedRow], rejected: Counter[tuple[str, str | None]], findings: Counter[Truth]
 ) -> tuple[int, list[Truth]]:
     """Return the number of further rejects and findings that follow from rejected rows, and the others."""
     gone = {row.guid for row in rows}
@@ -156,9 +156,9 @@ def _others(
             followed += 1
         else:
             unplanted.append(Truth(f"rejected: {row.reason}", row.type, row.guid, None))
-    for one in found.elements():
-        if (FOLLOWS.get(one.rule), one.guid) in named:
+    for truth in findings.elements():
+        if (FOLLOWS.get(truth.rule), truth.guid) in named:
             followed += 1
         else:
-            unplanted.append(one)
+            unplanted.append(truth)
     return followed, unplanted

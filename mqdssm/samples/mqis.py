@@ -112,8 +112,8 @@ def _encoder(column: MqisColumn) -> Callable[[Any], Any]:
         return SID.dump
     if column.variant is Variant.CLSIDS:
         if kind is Kind.BYTES:
-            return lambda value: [str(UUID(bytes_le=one)) for one in value]
-        return lambda value: [str(one) for one in value]
+            return lambda value: [str(UUID(bytes_le=raw)) for raw in value]
+        return lambda value: [str(item) for item in value]
     return str if column.variant is Variant.CLSID else lambda value: value
 
 
@@ -191,7 +191,7 @@ class SampleRows:
 
     def machine(self, obj: QueueManager, number: int, site: int) -> MqisRow:
         """Make a row of Machine."""
-        networks = [self._plan.guid("network", one) for one in self._networks(number, site)]
+        networks = [self._plan.guid("network", network) for network in self._networks(number, site)]
         address = TA_IP + bytes((10, site % 256, number // 254 % 256, number % 254 + 1))
         if obj.foreign_system:
             address = TA_FOREIGN + networks[0].bytes_le

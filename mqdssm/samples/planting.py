@@ -32,16 +32,16 @@ def planted_entries(
     for fault, stage in planted:
         _refer(stage, entries)
         for extra in _in_order(stage):
-            made = _entries_of(stage, extra, entries)
+            by_type = _entries_of(stage, extra, entries)
             if not extra.faulty:
-                yield list(made.values()), []
+                yield list(by_type.values()), []
                 continue
             if fault.ldif is not None:
-                fault.ldif(stage, made)
-            found = made[fault.type]
-            _override(found, fault.ldap or {}, stage)
-            guid = None if found.guid is None else str(found.guid)
-            yield list(made.values()), [Truth(fault.rule, fault.type, guid, _text_of(found.dn))]
+                fault.ldif(stage, by_type)
+            entry = by_type[fault.type]
+            _override(entry, fault.ldap or {}, stage)
+            guid = None if entry.guid is None else str(entry.guid)
+            yield list(by_type.values()), [Truth(fault.rule, fault.type, guid, _text_of(entry.dn))]
 
 
 def _text_of(dn: DN) -> str:
@@ -82,20 +82,20 @@ def _machine(stage: FaultStage, extra: Extra, entries: SampleEntries) -> dict[st
     if extra.made is None:
         raise ValueError(f"{extra.type} {extra.number} is no machine")
     computer, manager = entries.machine(extra.made)
-    made = {"computer": computer, "queue-manager": manager}
+    by_type = {"computer": computer, "queue-manager": manager}
     if extra.settings:
         site = stage.plan.place(extra.site).name
-        made["server"], made["settings"] = entries.settings(extra.made, manager, site)
-    return made
+        by_type["server"], by_type["settings"] = entries.settings(extra.made, manager, site)
+    return by_type
 
 
 def _override(entry: MadeEntry, wrong: Mapping[str, Any], stage: FaultStage) -> None:
     for attribute, value in wrong.items():
-        found = value_of(value, stage)
-        if found is None:
+        new_value = value_of(value, stage)
+        if new_value is None:
             entry.values.pop(attribute, None)
         else:
-            entry.values[attribute] = (found,) if isinstance(found, bytes) else found
+            entry.values[attribute] = (new_value,) if isinstance(new_value, bytes) else new_value
 
 
 # -- tables

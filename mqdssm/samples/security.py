@@ -27,10 +27,10 @@ def public_security(plan: EnterprisePlan, rights: type[EnterpriseAccess | SiteAc
 
 def machine_security(plan: EnterprisePlan, machine: int) -> bytes:
     """Make a machine's descriptor for an installation by an administrator ([MS-MQDSSM] 3.1.6.1.1.8)."""
-    admins, own = plan.sid(DOMAIN_ADMINS_RID), plan.computer_sid(machine)
+    admins, machine_sid = plan.sid(DOMAIN_ADMINS_RID), plan.computer_sid(machine)
     aces = [
         allow(EVERYONE, MachineAccess.WORLD_RIGHTS),
-        allow(own, MachineAccess.GENERIC_ALL),
+        allow(machine_sid, MachineAccess.GENERIC_ALL),
         allow(admins, MachineAccess.GENERIC_ALL),
     ]
     return descriptor(admins, aces, plan.sid(DOMAIN_USERS_RID))

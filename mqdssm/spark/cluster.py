@@ -38,13 +38,13 @@ def session_settings(on: SparkOptions, folder: Path) -> dict[str, str]:
         on: where Spark runs.
         folder: for the package that goes to executors.
     """
-    found = dict(on.conf)
+    settings = dict(on.conf)
     if on.master is not None:
-        found[MASTER] = on.master
+        settings[MASTER] = on.master
     if on.is_cluster:
-        files = [found.get("spark.submit.pyFiles", ""), str(package_zip(folder))]
-        found["spark.submit.pyFiles"] = ",".join(filter(None, files))
-    return found
+        files = [settings.get("spark.submit.pyFiles", ""), str(package_zip(folder))]
+        settings["spark.submit.pyFiles"] = ",".join(filter(None, files))
+    return settings
 
 
 def check_master(on: SparkOptions) -> None:
@@ -57,14 +57,14 @@ def check_master(on: SparkOptions) -> None:
     if not master.startswith("spark://"):
         return
     problems = []
-    for one in master.removeprefix("spark://").split(","):
+    for host_port in master.removeprefix("spark://").split(","):
         try:
-            parts = urlsplit(f"spark://{one}")
+            parts = urlsplit(f"spark://{host_port}")
             address = (parts.hostname or "", parts.port or MASTER_PORT)
             with socket.create_connection(address, timeout=MASTER_WAIT_S):
                 return
         except (OSError, ValueError) as error:
-            problems.append(f"{one}: {getattr(error, 'strerror', None) or error}")
+            problems.append(f"{host_port}: {getattr(error, 'strerror', None) or error}")
     raise ConfigError(f"no master of Spark listens at {master} ({'; '.join(problems)})")
 
 

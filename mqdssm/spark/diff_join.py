@@ -49,8 +49,12 @@ class SparkJoin:
 
     def find(self, compared: Sequence[ComparableType], pair: Pair, folder: Path) -> tuple[Path, ...]:
         """See `Join`: one job for all types, and one for the candidates."""
-        found = self._candidates(compared, pair, folder)
-        parts = [self._of_type(one, found[one.type], pair) for one in compared if one.type in found]
+        folders = self._candidates(compared, pair, folder)
+        parts = [
+            self._of_type(comparable, folders[comparable.type], pair)
+            for comparable in compared
+            if comparable.type in folders
+        ]
         if not parts:
             return ()
         rows = parts[0]
@@ -74,13 +78,13 @@ class SparkJoin:
 
         seeds = [secrets.randbits(_SEED_BITS) for _ in range(2)]
         parts = []
-        for number, one in enumerate(compared):
+        for number, comparable in enumerate(compared):
             for place, side in enumerate(pair.sides):
-                frame = self._keyed(one, side, pair)
-                text = F.to_json(F.struct(*_canonical(one, side, respelt=pair.has_other_names)))
+                frame = self._keyed(comparable, side, pair)
+                text = F.to_json(F.struct(*_canonical(comparable, side, respelt=pair.has_other_names)))
                 hashes = (F.xxhash64(F.lit(seed), text).alias(f"__h{i}") for i, seed in enumerate(seeds))
-                own = (F.lit(number).alias(TYPE), F.col(KEY), F.lit(place).alias(SIDE))
-                parts.append(frame.select(*own, *hashes))
+                fixed_columns = (F.lit(number).alias(TYPE), F.col(KEY), F.lit(place).alias(SIDE))
+                parts.append(frame.select(*fixed_columns, *hashes))
         rows = parts[0]
         for part in parts[1:]:
             rows = rows.unionAll(part)
@@ -93,21 +97,23 @@ class SparkJoin:
         same = (F.col("all") == 2) & (F.col("ofb") == 1) & (F.col("h0") == 0) & (F.col("h1") == 0)
         target = folder / "candidates"
         combined.where(~same).select(TYPE, KEY).write.partitionBy(TYPE).parquet(target.as_uri())
-        found = {one.type: target / f"{TYPE}={number}" for number, one in enumerate(compared)}
-        return {name: path for name, path in found.items() if path.is_dir()}
+        folders = {item.type: target / f"{TYPE}={number}" for number, item in enumerate(compared)}
+        return {name: path for name, path in folders.items() if path.is_dir()}
 
     def _keyed(self, compared: ComparableType, side: "Side", pair: Pair) -> "DataFrame":
         """Return the objects of a type with their keys."""
         from pyspark.sql import functions as F  # noqa: N812
 
         frame = read_frame(self._spark, side.sets[compared.type])
-        there = frozenset(frame.columns)
+        column_names = frozenset(frame.columns)
         has_map = pair.guid_map is not None and sql.is_mapped(compared)
         if pair.guid_map is not None and has_map:
             changed = self._spark.read.parquet(pair.guid_map.as_uri()).dropDuplicates([OLD])
-            frame = frame.join(changed, F.expr(sql.own_key(compared, there, SPARK)) == F.col(OLD), "left")
+            frame = frame.join(
+                changed, F.expr(sql.own_key(compared, column_names, SPARK)) == F.col(OLD), "left"
+            )
         root = None if side.root is None else str(side.root)
-        key = sql.key(compared, there, root, SPARK, has_map=has_map)
+        key = sql.key(compared, column_names, root, SPARK, has_map=has_map)
         return frame.withColumn(KEY, F.expr(key)).drop(OLD, NEW)
 
     def _of_type(self, compared: ComparableType, keys: Path, pair: Pair) -> "DataFrame":
@@ -116,17 +122,19 @@ class SparkJoin:
 
         from mqdssm.spark.source import spark_schema
 
-        wanted = self._spark.read.schema(f"{KEY} string").parquet(str(keys))  # no URI: its name holds "="
+        key_frame = self._spark.read.schema(f"{KEY} string").parquet(str(keys))  # no URI: its name holds "="
         types = {field.name: field.dataType for field in spark_schema(shown_columns(compared, pair.sides))}
         parts = []
         for place, side in enumerate(pair.sides):
             frame = self._keyed(compared, side, pair)
-            there = set(frame.columns)
+            column_names = set(frame.columns)
             cells = (
-                (F.col(f"`{name}`") if name in there else F.lit(None)).cast(kind).alias(name)
+                (F.col(f"`{name}`") if name in column_names else F.lit(None)).cast(kind).alias(name)
                 for name, kind in types.items()
             )
-            parts.append(frame.join(wanted, KEY, "left_semi").select(KEY, F.lit(place).alias(SIDE), *cells))
+            parts.append(
+                frame.join(key_frame, KEY, "left_semi").select(KEY, F.lit(place).alias(SIDE), *cells)
+            )
         rows = parts[0].unionAll(parts[1]).repartition(F.col(KEY)).sortWithinPartitions(KEY, SIDE)
         return rows.mapInArrow(_worker(compared, pair.grounds), DDL)
 
@@ -160,7 +168,9 @@ HERE_BYTES_MAX: Final = 128 * 1024 * 1024
 def _fits_here(paths: Sequence[Path]) -> bool:
     """Return True if files are small enough to be sorted in this process."""
     metadata = [pq.read_metadata(path) for path in paths]
-    size = sum(one.row_group(i).total_byte_size for one in metadata for i in range(one.num_row_groups))
+    size = sum(
+        footer.row_group(i).total_byte_size for footer in metadata for i in range(footer.num_row_groups)
+    )
     return bool(size <= HERE_BYTES_MAX)
 
 
@@ -184,15 +194,15 @@ def sorted_files(
         Files that contain all rows, in this order.
     """
     if _fits_here(paths):
-        found = target / "part-00000.parquet"
+        sorted_file = target / "part-00000.parquet"
         table = pa.concat_tables(
             [schema.empty_table(), *(pq.read_table(path, schema=schema) for path in paths)]
         )
         # an empty text sorts as NULL: versions of pyarrow differ in the argument for the place of NULL
         keys = pa.table({name: pc.fill_null(table[name], "") for name in order})
         places = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in order])
-        pq.write_table(table.take(places), found)
-        return (found,)
+        pq.write_table(table.take(places), sorted_file)
+        return (sorted_file,)
     rows = spark.read.parquet(*(path.as_uri() for path in paths))
     rows.orderBy(*order).write.mode("append").option("compression", "none").parquet(target.as_uri())
     return tuple(sorted(target.glob("part-*.parquet")))

@@ -82,10 +82,10 @@ def java_started(conf: Mapping[str, str], log: Path) -> Iterator[None]:
     folder = Path(tempfile.mkdtemp(prefix="mqdssm-java-"))
     started: list[subprocess.Popen[bytes]] = []
     try:
-        told = folder / "told"
+        port_file = folder / "told"
         with _uninterrupted():
-            started.append(_launch(conf, told, log))
-        port, secret = _told(started[0], told, log)
+            started.append(_launch(conf, port_file, log))
+        port, secret = _told(started[0], port_file, log)
         with environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
             yield
     finally:
@@ -199,13 +199,13 @@ def command_line(conf: Mapping[str, str]) -> list[str]:
     return [word for key, value in public.items() for word in ("--conf", f"{key}={value}")]
 
 
-def _launch(conf: Mapping[str, str], told: Path, log: Path) -> subprocess.Popen[bytes]:
+def _launch(conf: Mapping[str, str], port_file: Path, log: Path) -> subprocess.Popen[bytes]:
     import pyspark
 
     home = os.environ.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)
     settings = command_line(conf)
     more = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
-    inherited = os.environ | {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told)}
+    inherited = os.environ | {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(port_file)}
     with log.open("ab") as file:
         return subprocess.Popen(  # noqa: S603  the program of the installed package
             [str(Path(home, "bin", "spark-submit")), *settings, *more],
@@ -217,13 +217,13 @@ def _launch(conf: Mapping[str, str], told: Path, log: Path) -> subprocess.Popen[
         )
 
 
-def _told(process: subprocess.Popen[bytes], told: Path, log: Path) -> tuple[int, str]:
+def _told(process: subprocess.Popen[bytes], port_file: Path, log: Path) -> tuple[int, str]:
     """Wait for the file with port and secret of Java's gateway: port, length and secret, big-endian."""
-    while not told.is_file():
-        if process.poll() is not None and not told.is_file():
+    while not port_file.is_file():
+        if process.poll() is not None and not port_file.is_file():
             raise JavaEndedError(_reason(log, process.returncode))
         time.sleep(_POLL_S)
-    data = told.read_bytes()
+    data = port_file.read_bytes()
     port, length = struct.unpack_from(">ii", data)
     return port, data[8 : 8 + length].decode()
 
@@ -231,8 +231,8 @@ def _told(process: subprocess.Popen[bytes], told: Path, log: Path) -> tuple[int,
 def _reason(log: Path, code: int) -> str:
     """Return the first of the log's last lines that contains a reason."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_LINES_MAX:]
-    said = next((line.strip() for line in lines if _SAYS.match(line)), None)
-    return f"it ended with {code}" if said is None else without_class(said)
+    message = next((line.strip() for line in lines if _SAYS.match(line)), None)
+    return f"it ended with {code}" if message is None else without_class(message)
 
 
 def without_class(line: str) -> str:
@@ -250,8 +250,10 @@ def cause_of(error: Exception) -> str | None:
         chain: list[Any] = [error.java_exception]
         while len(chain) < _CAUSES_MAX and (cause := chain[-1].getCause()) is not None:
             chain.append(cause)
-        said = [without_class(str(one.toString()).partition("\n")[0]) for one in (chain[-1], chain[0])]
-        return said[0] if said[1] in said[0] else f"{said[0]} ({said[1]})"
+        messages = [
+            without_class(str(cause.toString()).partition("\n")[0]) for cause in (chain[-1], chain[0])
+        ]
+        return messages[0] if messages[1] in messages[0] else f"{messages[0]} ({messages[1]})"
     except (Py4JError, OSError):  # Java has ended meanwhile
         return None
 
@@ -295,23 +297,26 @@ def _uninterrupted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # signals arrive in the main thread only
         return
-    kept: list[int] = []
+    received: list[int] = []
     numbers = [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, lambda one, _: kept.append(one)) for number in numbers}
+    before = {
+        number: signal.signal(number, lambda signal_number, _: received.append(signal_number))
+        for number in numbers
+    }
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        if kept:
-            signal.raise_signal(kept[0])
+        if received:
+            signal.raise_signal(received[0])
 
 
 @contextlib.contextmanager
-def environment(wanted: Mapping[str, str]) -> Iterator[None]:
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Set environment variables for children that start inside, and restore the old values."""
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:

@@ -102,57 +102,59 @@ class _Reader:
         for name in filter(None, named.values()):
             if _NAME.fullmatch(name) is None:
                 raise ConfigError(f"{name!r} is no name of a table")
-        wanted = list(named) or list(MQIS_TABLES)
-        there = {} if all(named.get(name) for name in wanted) else self._there()
-        found = {}
-        for name in (name for name in MQIS_TABLES if name in wanted):
-            own, some = named.get(name), there.get(name.lower(), [])
-            if own or len(some) == 1:
-                found[name] = own or some[0]
+        requested_names = list(named) or list(MQIS_TABLES)
+        existing_tables = {} if all(named.get(name) for name in requested_names) else self._there()
+        table_names = {}
+        for name in (name for name in MQIS_TABLES if name in requested_names):
+            configured_name, some = named.get(name), existing_tables.get(name.lower(), [])
+            if configured_name or len(some) == 1:
+                table_names[name] = configured_name or some[0]
             elif some:
                 raise ConfigError(f"{self._shown} has several tables {name}: name one in the --mapping file")
             elif name in named:
                 raise ConfigError(f"{self._shown} has no table {name}: name it in the --mapping file")
-        if not found:
+        if not table_names:
             raise ConfigError(
                 f"{self._shown} has none of the tables {', '.join(MQIS_TABLES)}: "
                 "name them in a --mapping file"
             )
-        return found
+        return table_names
 
     def _there(self) -> dict[str, list[str]]:
         """Return the quoted tables and views of the database by lower-case name (``User`` is a keyword)."""
         mark = "`" if self._kind in {"mysql", "mariadb"} else '"'
         query = "(select table_schema, table_name from information_schema.tables) mqdssm_names"
-        found: dict[str, list[str]] = {}
+        existing_tables: dict[str, list[str]] = {}
         for schema, name in map(tuple, self._read(query, "the list of tables").collect()):
             if not any(mark in part for part in (schema, name)):
-                found.setdefault(name.lower(), []).append(f"{mark}{schema}{mark}.{mark}{name}{mark}")
-        return found
+                existing_tables.setdefault(name.lower(), []).append(
+                    f"{mark}{schema}{mark}.{mark}{name}{mark}"
+                )
+        return existing_tables
 
-    def copy(self, wanted: tuple[str, str]) -> TableFiles:
+    def copy(self, pair: tuple[str, str]) -> TableFiles:
         """Copy one table.
 
         Args:
-            wanted: its name in MQIS and in the database.
+            pair: its name in MQIS and in the database.
 
         Raises:
             ConfigError: it is not there, or cannot be read.
         """
-        table, name = MQIS_TABLES[wanted[0]], wanted[1]
+        table, name = MQIS_TABLES[pair[0]], pair[1]
         target = self._folder / table.name
         frame = self._read(name, f"table {name}", self._parts(table))
         with self._told(f"table {name}"):
             frame.write.mode("overwrite").parquet(str(target))
         return TableFiles(table, "parquet", target, tuple(sorted(target.glob("part-*.parquet"))), name)
 
-    def _read(self, what: str, shown: str, more: Mapping[str, str] = MappingProxyType({})) -> "DataFrame":
-        with self._told(shown):
+    def _read(self, source: str, label: str, more: Mapping[str, str] = MappingProxyType({})) -> "DataFrame":
+        with self._told(label):
             reader = self._spark.read.format("jdbc").options(**self._options, **more)
-            return reader.option("dbtable", what).load()
+            return reader.option("dbtable", source).load()
 
     @contextlib.contextmanager
-    def _told(self, shown: str) -> Iterator[None]:
+    def _told(self, label: str) -> Iterator[None]:
         """Convert errors of Spark and Java into errors of this package, without the password."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
@@ -160,12 +162,12 @@ class _Reader:
         try:
             yield
         except (PySparkException, Py4JError) as error:
-            said = _words(error, self._options.get("password"))
-            if (why := unreached(_text(error), said)) is not None:
+            message = _words(error, self._options.get("password"))
+            if (why := unreached(_text(error), message)) is not None:
                 raise SourceNotConnected(f"{self._shown}: the database is not reached: {why}") from None
-            if said == self._options["driver"]:  # Java's whole message about a missing class
-                said = f"there is no driver {said}: name its file as jars in [jdbc]"
-            raise ConfigError(f"{self._shown}: {shown} cannot be read: {said}") from None
+            if message == self._options["driver"]:  # Java's whole message about a missing class
+                message = f"there is no driver {message}: name its file as jars in [jdbc]"
+            raise ConfigError(f"{self._shown}: {label} cannot be read: {message}") from None
 
     @property
     def _shown(self) -> str:
@@ -183,19 +185,19 @@ class _Reader:
         }
 
 
-def unreached(text: str, said: str) -> str | None:
+def unreached(text: str, message: str) -> str | None:
     """Return the reason why a database cannot be reached, and advice; None if something else went wrong.
 
     Args:
         text: all messages of Java.
-        said: the most specific of them.
+        message: the most specific of them.
     """
     if _NETWORK.search(text) is None:
         return None
     no_host = _NO_HOST.search(text)
     if no_host is not None:
         return f"there is no host {no_host[1]}; is its name right?"
-    return f"{said.rstrip('.')}; is it running, and are host and port right?"
+    return f"{message.rstrip('.')}; is it running, and are host and port right?"
 
 
 def _text(error: BaseException) -> str:
@@ -211,7 +213,9 @@ def _text(error: BaseException) -> str:
 def _words(error: BaseException, password: str | None) -> str:
     """Return the message of a Java error in one line, without the password: that of the last cause."""
     lines = (line.strip() for line in _text(error).splitlines())
-    kept = [line for line in lines if line and not line.startswith(("at ", "... ", "JVM stacktrace"))]
-    causes = [found[1] for line in kept if (found := _CAUSE.search(line))]
-    said = causes[-1] if causes else " ".join(kept)
-    return redact(said.replace(password, REMOVED) if password else said)[:SAID_CHARS_MAX].strip()
+    message_lines = [
+        line for line in lines if line and not line.startswith(("at ", "... ", "JVM stacktrace"))
+    ]
+    causes = [match[1] for line in message_lines if (match := _CAUSE.search(line))]
+    message = causes[-1] if causes else " ".join(message_lines)
+    return redact(message.replace(password, REMOVED) if password else message)[:SAID_CHARS_MAX].strip()

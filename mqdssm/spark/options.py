@@ -88,26 +88,26 @@ class SourceOptions:
         Raises:
             ConfigError: an unknown option, a missing or contradictory one, or an attempt to pass a password.
         """
-        given = {name.lower(): value for name, value in options.items()}
-        _refuse_others(given)
-        if given.get("credentialsfile") and given.get("credentialsenv"):
+        option_values = {name.lower(): value for name, value in options.items()}
+        _refuse_others(option_values)
+        if option_values.get("credentialsfile") and option_values.get("credentialsenv"):
             raise ConfigError("options credentialsfile and credentialsenv exclude each other: give one")
         try:
-            frame = frame_type(_required(given, "object"))
-            columns = frame.select(_names(given, "columns") or None)
-            wanted = _filter(given)
-            base = str(DN.parse(given["base"])) if given.get("base") else None
+            frame = frame_type(_required(option_values, "object"))
+            columns = frame.select(_names(option_values, "columns") or None)
+            search_filter = _filter(option_values)
+            base = str(DN.parse(option_values["base"])) if option_values.get("base") else None
         except ValueError as error:
             raise ConfigError(str(error)) from error
         return cls(
             object=frame.name,
             columns=columns,
-            access=_access(given, frame),
-            filter=wanted,
-            attributes=_attributes(given, frame),
+            access=_access(option_values, frame),
+            filter=search_filter,
+            attributes=_attributes(option_values, frame),
             base=base,
-            numpartitions=number(given, "numpartitions", 1, PARTITIONS_MAX),
-            pushdown=_flag(given, "pushdown"),
+            numpartitions=number(option_values, "numpartitions", 1, PARTITIONS_MAX),
+            pushdown=_flag(option_values, "pushdown"),
         )
 
     def connect(self, server: str | None = None) -> "Directory":
@@ -154,57 +154,57 @@ class StreamOptions:
         Raises:
             ConfigError: an unknown option, a missing or contradictory one, or an attempt to pass a password.
         """
-        given = {name.lower(): value for name, value in options.items()}
+        option_values = {name.lower(): value for name, value in options.items()}
         for name in NOT_FOR_STREAMS:
-            if given.get(name):
+            if option_values.get(name):
                 raise ConfigError(f"option {name} is for spark.read: a stream has every change of its type")
         source = SourceOptions.parse(
-            {name: value for name, value in given.items() if name not in STREAM_NAMES}
+            {name: value for name, value in option_values.items() if name not in STREAM_NAMES}
         )
         if source.object not in WATCHED_TYPES:
             raise ConfigError(
                 f"objects of type {source.object} are not watched: use one of {', '.join(WATCHED_TYPES)}"
             )
-        start = _one_of(given, "startingoffset", ("latest", "snapshot")) or "latest"
+        start = _one_of(option_values, "startingoffset", ("latest", "snapshot")) or "latest"
         return cls(
             source=source,
-            state=str(Path(_required(given, "state")).resolve()),
+            state=str(Path(_required(option_values, "state")).resolve()),
             snapshot=start == "snapshot",
-            max_rows=number(given, "maxrowspertrigger", ROWS_PER_TRIGGER, ROWS_PER_TRIGGER_MAX),
+            max_rows=number(option_values, "maxrowspertrigger", ROWS_PER_TRIGGER, ROWS_PER_TRIGGER_MAX),
         )
 
 
-def _access(given: Mapping[str, str], frame: FrameType) -> DirectoryAccess:
+def _access(option_values: Mapping[str, str], frame: FrameType) -> DirectoryAccess:
     return DirectoryAccess(
-        **_log_in(given),
-        urls=_urls(_required(given, "url")),
-        password_file=given.get("credentialsfile") or None,
-        password_variable=given.get("credentialsenv") or None,
-        page_size=number(given, "pagesize", PAGE_ENTRIES, PAGE_ENTRIES_MAX),
+        **_log_in(option_values),
+        urls=_urls(_required(option_values, "url")),
+        password_file=option_values.get("credentialsfile") or None,
+        password_variable=option_values.get("credentialsenv") or None,
+        page_size=number(option_values, "pagesize", PAGE_ENTRIES, PAGE_ENTRIES_MAX),
         check_msmq=frame.ldap_class is not None,
     )
 
 
-def _log_in(given: Mapping[str, str]) -> dict[str, Any]:
+def _log_in(option_values: Mapping[str, str]) -> dict[str, Any]:
     """Parse the options of `LogIn`, whose names stand here without their underscores."""
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for name, kind in get_type_hints(LogIn).items():
         option = name.replace("_", "")
-        words = tuple(word for one in get_args(kind) for word in get_args(one))  # of a Literal
+        words = tuple(word for member in get_args(kind) for word in get_args(member))  # of a Literal
         if kind is bool:
-            found[name] = _flag(given, option)
-        elif given.get(option):
-            found[name] = _one_of(given, option, words) if words else given[option]
-    return found
+            arguments[name] = _flag(option_values, option)
+        elif option_values.get(option):
+            arguments[name] = _one_of(option_values, option, words) if words else option_values[option]
+    return arguments
 
 
-def _refuse_others(given: Mapping[str, str]) -> None:
+def _refuse_others(option_values: Mapping[str, str]) -> None:
     """Refuse unknown options, without repeating a value: it could be the password."""
-    if "provider" in given:  # added by Spark for CREATE TABLE
+    if "provider" in option_values:  # added by Spark for CREATE TABLE
         raise ConfigError(
             "a directory is no table of a catalog: use CREATE TEMPORARY VIEW ... USING mqdssm OPTIONS (...)"
         )
-    for name in given:
+    for name in option_values:
         if name in NAMES:
             continue
         if _SECRET.search(name):
@@ -212,64 +212,64 @@ def _refuse_others(given: Mapping[str, str]) -> None:
                 f"option {name} is refused, since Spark prints and stores options: put the password into a "
                 "file and name it with credentialsfile, or into a variable and name it with credentialsenv"
             )
-        known = ", ".join((*NAMES, *STREAM_NAMES))
-        raise ConfigError(f"unknown option {name}: the data source mqdssm knows {known}")
+        option_names = ", ".join((*NAMES, *STREAM_NAMES))
+        raise ConfigError(f"unknown option {name}: the data source mqdssm knows {option_names}")
 
 
-def _filter(given: Mapping[str, str]) -> LdapFilter | None:
+def _filter(option_values: Mapping[str, str]) -> LdapFilter | None:
     """Parse the option ``filter``.
 
     Raises:
         ValueError: no filter, or one that is too deep.
     """
-    text = given.get("filter", "").strip()
+    text = option_values.get("filter", "").strip()
     if not text:
         return None
-    wanted = parse_text(text)
-    encode(Not(Not(wanted)))  # the filters for class and pushdown are put around it: two levels more
-    return wanted
+    search_filter = parse_text(text)
+    encode(Not(Not(search_filter)))  # the filters for class and pushdown are put around it: two levels more
+    return search_filter
 
 
-def _required(given: Mapping[str, str], name: str) -> str:
-    value = given.get(name, "").strip()
+def _required(option_values: Mapping[str, str], name: str) -> str:
+    value = option_values.get(name, "").strip()
     if not value:
         raise ConfigError(f"option {name} is missing")
     return value
 
 
-def _flag(given: Mapping[str, str], name: str) -> bool:
-    value = given.get(name, "").lower()
+def _flag(option_values: Mapping[str, str], name: str) -> bool:
+    value = option_values.get(name, "").lower()
     if value not in {"", "true", "false"}:
         raise ConfigError(f"option {name} is {value!r}: use true or false")
     return value == "true"
 
 
-def _one_of(given: Mapping[str, str], name: str, known: tuple[str, ...]) -> str | None:
-    value = given.get(name) or None
-    if value is not None and value not in known:
-        raise ConfigError(f"option {name} is {value!r}: use one of {', '.join(known)}")
+def _one_of(option_values: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str | None:
+    value = option_values.get(name) or None
+    if value is not None and value not in choices:
+        raise ConfigError(f"option {name} is {value!r}: use one of {', '.join(choices)}")
     return value
 
 
-def number(given: Mapping[str, str], name: str, default: int, high: int, *, low: int = 1) -> int:
+def number(option_values: Mapping[str, str], name: str, default: int, high: int, *, low: int = 1) -> int:
     """Parse an option that is a number.
 
     Raises:
         ConfigError: it is none, or out of its range.
     """
-    text = given.get(name) or str(default)
+    text = option_values.get(name) or str(default)
     if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
         raise ConfigError(f"option {name} is {text!r}: use a number from {low} to {high}")
     return int(text)
 
 
-def _names(given: Mapping[str, str], name: str) -> list[str]:
-    return [part.strip() for part in given.get(name, "").split(",") if part.strip()]
+def _names(option_values: Mapping[str, str], name: str) -> list[str]:
+    return [part.strip() for part in option_values.get(name, "").split(",") if part.strip()]
 
 
-def _attributes(given: Mapping[str, str], frame: FrameType) -> tuple[str, ...]:
+def _attributes(option_values: Mapping[str, str], frame: FrameType) -> tuple[str, ...]:
     """Return the LDAP attributes for raw entries; other frames request the attributes of their columns."""
-    names = _names(given, "attributes")
+    names = _names(option_values, "attributes")
     if names and frame.ldap_class is not None:
         raise ConfigError("option attributes is for object ldap: use columns")
     for name in names:

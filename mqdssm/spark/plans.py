@@ -73,11 +73,11 @@ def _wrong(name: str, frame: "DataFrame", rules: Sequence[Wrong], dns: Mapping[s
     optimizer would compute a named array again for each use.
     """
     bad = [f"coalesce(({rule.bad}), false){_decoded(frame, rule)}" for rule in rules]
-    found = [
+    terms = [
         f"if({test}, {_finding(rule, name, frame, dns)}, null)" for rule, test in zip(rules, bad, strict=True)
     ]
     plan = frame.where(" or ".join(f"({test})" for test in bad)).selectExpr(
-        f"explode(filter(array({', '.join(found)}), x -> x is not null)) as finding"
+        f"explode(filter(array({', '.join(terms)}), x -> x is not null)) as finding"
     )
     return plan.select("finding.*")
 
@@ -114,17 +114,17 @@ def _repeated(frames: Frames, rule: Repeated, types: Sequence[str], dns: Mapping
     if rule.unless_all:
         both = literal(rule.unless_all)
         counts = counts.where(f"not (first = {both} and last = {both})")
-    found = rows.join(counts, "value").selectExpr("*", "string(n) as count")
-    if found.schema["value"].dataType.simpleString() == "binary":
-        found = found.withColumn("value", F.expr("lower(hex(value))"))
-    return found.selectExpr(
+    joined = rows.join(counts, "value").selectExpr("*", "string(n) as count")
+    if joined.schema["value"].dataType.simpleString() == "binary":
+        joined = joined.withColumn("value", F.expr("lower(hex(value))"))
+    return joined.selectExpr(
         f"{literal(rule.id)} as rule",
         f"{literal(rule.severity)} as severity",
         "type",
         "dn",
         "guid",
         f"{literal(rule.attribute)} as attribute",
-        f"{message_sql(rule.message, found)} as message",
+        f"{message_sql(rule.message, joined)} as message",
         f"{literal(rule.section)} as section",
     )
 
@@ -146,11 +146,11 @@ def _reference(name: str, frames: Frames, rule: MissingReference, dns: Mapping[s
     if isinstance(rule, Unequal):
         other = ", ".join(f"{literal(column)}, `{column}`" for column in sorted(rule.other_columns()))
         keys = target.selectExpr(f"{rule.key} as key", f"named_struct({other}) as other")
-        found = rows.join(keys, rows["value"] == keys["key"], "inner").where(rule.bad)
+        joined = rows.join(keys, rows["value"] == keys["key"], "inner").where(rule.bad)
     else:
         keys = target.selectExpr(f"{rule.key} as key").where("key is not null")
-        found = rows.join(keys, rows["value"] == keys["key"], "left_anti")
-    plan = found.selectExpr(f"{_finding(rule, name, found, dns)} as finding").select("finding.*")
+        joined = rows.join(keys, rows["value"] == keys["key"], "left_anti")
+    plan = joined.selectExpr(f"{_finding(rule, name, joined, dns)} as finding").select("finding.*")
     return plan.distinct() if isinstance(rule, Unequal) else plan
 
 

@@ -231,7 +231,7 @@ def to_ldap(term: Term, frame: FrameType, profile: Profile, matching: Matching) 
         if _is_name(row, term, frame):
             return _named(term, profile)
         attributes = attributes_of(term, frame, profile)
-        column = next(one for one in frame.columns if one.name == term.column)
+        column = next(candidate for candidate in frame.columns if candidate.name == term.column)
         if row is None or not attributes or (row.has_default and _holds(term, cell_of(column, row.default))):
             return None
         large = profile.holds_large_integers
@@ -330,19 +330,19 @@ def _ranges(
     Raises:
         _NeverAskedError: the server has no matching rule for it.
     """
-    found = [filter_of(attribute, interval) for interval in intervals]
-    wanted = [one for one in found if one is not None]
-    rule = "EQUALITY" if all(_only_equal(one) for one in wanted) else "ORDERING"
+    filters = [filter_of(attribute, interval) for interval in intervals]
+    terms = [term for term in filters if term is not None]
+    rule = "EQUALITY" if all(_only_equal(term) for term in terms) else "ORDERING"
     if not matching.knows(attribute, rule):
         raise _NeverAskedError
-    return any_of(*wanted)
+    return any_of(*terms)
 
 
-def _only_equal(wanted: LdapFilter) -> bool:
-    if isinstance(wanted, Equal):
+def _only_equal(search_filter: LdapFilter) -> bool:
+    if isinstance(search_filter, Equal):
         return True
-    return not isinstance(wanted, And | GreaterOrEqual | LessOrEqual | Present) and all(
-        map(_only_equal, getattr(wanted, "operands", ()))
+    return not isinstance(search_filter, And | GreaterOrEqual | LessOrEqual | Present) and all(
+        map(_only_equal, getattr(search_filter, "operands", ()))
     )
 
 

@@ -294,11 +294,13 @@ def stop_file(master: str, shared: Path | None) -> Iterator[str | None]:
     parent = None if is_here else shared
     try:
         # a late worker may write the file while the folder is removed
-        made = tempfile.TemporaryDirectory(prefix="mqdssm-stop-", dir=parent, ignore_cleanup_errors=True)
+        temporary_folder = tempfile.TemporaryDirectory(
+            prefix="mqdssm-stop-", dir=parent, ignore_cleanup_errors=True
+        )
     except OSError as error:
         where = parent or "the temporary folder"
         raise ConfigError(f"{where} cannot be used: {why_no_folder(error)}") from error
-    with made as folder:
+    with temporary_folder as folder:
         yield str(Path(folder) / "stop")
 
 

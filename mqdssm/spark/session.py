@@ -117,8 +117,8 @@ def spark_session(
         log.warning("Spark starts again: %s", gateway.forget_java())
     active = SparkSession.getActiveSession()
     if active is not None:
-        ours = _folder.cache_info().currsize
-        hint = _log_hint() if ours else "see the log of the session that was there already"
+        is_own = _folder.cache_info().currsize
+        hint = _log_hint() if is_own else "see the log of the session that was there already"
         with _translated(hint):
             yield _joined(active, conf or {}, on)
         return
@@ -164,9 +164,9 @@ def _translated(hint: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError, ConnectionError, EOFError) as error:
-        known = unpack(str(error))
-        if known is not None:
-            raise known from None
+        own_error = unpack(str(error))
+        if own_error is not None:
+            raise own_error from None
         if gateway.is_java_gone():
             raise SparkFailed(f"Spark failed: {gateway.forget_java()}; {hint}") from error
         if not isinstance(error, PySparkException | Py4JError):
@@ -212,7 +212,7 @@ def _configuration(
     app: str, cores: int | None, memory: str | None, conf: Mapping[str, str], on: SparkOptions
 ) -> dict[str, str]:
     count = cores or os.cpu_count() or 1
-    found = {
+    settings = {
         "spark.app.name": app,
         MASTER: f"local[{cores or '*'}]",
         "spark.driver.memory": memory or _driver_memory(),
@@ -222,8 +222,8 @@ def _configuration(
         **_SQL_CONF,
     }
     if not on.is_cluster:
-        found |= {"spark.sql.shuffle.partitions": str(2 * count), **_LOCAL_CONF}
-    return found | dict(conf) | session_settings(on, _folder())
+        settings |= {"spark.sql.shuffle.partitions": str(2 * count), **_LOCAL_CONF}
+    return settings | dict(conf) | session_settings(on, _folder())
 
 
 def _driver_memory() -> str:
@@ -276,19 +276,19 @@ def _inherited(conf: Mapping[str, str]) -> dict[str, str]:
     if os.path.realpath(root) not in installed:
         # run from a source tree: the workers must find the same mqdssm
         python_path = os.pathsep.join(filter(None, [root, python_path]))
-    wanted = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": python_path}
-    return {name: value for name, value in wanted.items() if value}
+    variables = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": python_path}
+    return {name: value for name, value in variables.items() if value}
 
 
 @contextlib.contextmanager
 def _errors_to(log: Path) -> Iterator[None]:
     """Redirect the standard error of children started inside to a file; restore that of this process."""
     sys.stderr.flush()
-    ours = os.dup(2)
+    saved_fd = os.dup(2)
     try:
         with log.open("ab") as file:
             os.dup2(file.fileno(), 2)
         yield
     finally:
-        os.dup2(ours, 2)
-        os.close(ours)
+        os.dup2(saved_fd, 2)
+        os.close(saved_fd)

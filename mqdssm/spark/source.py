@@ -121,7 +121,7 @@ class MqdssmReader(DataSourceReader):
         with packed(), options.connect() as directory:
             where = self._where(directory.session)
             found = slices(directory, options.frame, options.numpartitions, where=where, base=options.base)
-        return [InputPartition(one) for one in found]
+        return [InputPartition(search_slice) for search_slice in found]
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         """Search and yield the objects as Arrow batches.
@@ -145,9 +145,11 @@ class MqdssmReader(DataSourceReader):
             )
             one.refuse_other(directory.session)  # after a lost connection
 
-    def _where(self, session: Session, wanted: LdapFilter | None = None) -> LdapFilter | None:
+    def _where(self, session: Session, search_filter: LdapFilter | None = None) -> LdapFilter | None:
         """Return the filter for the objects besides their type; None if there is none."""
-        terms = [term for term in (self._options.filter, wanted, *self._pushed(session)) if term is not None]
+        terms = [
+            term for term in (self._options.filter, search_filter, *self._pushed(session)) if term is not None
+        ]
         if not terms:
             return None
         where = all_of(*terms)
@@ -162,8 +164,8 @@ class MqdssmReader(DataSourceReader):
         matching = Matching.of(
             session, [name for term in self._terms for name in attributes_of(term, frame, profile)]
         )
-        found = [to_ldap(term, frame, profile, matching) for term in self._terms]
-        return [one for one in found if one is not None]
+        filters = [to_ldap(term, frame, profile, matching) for term in self._terms]
+        return [search_filter for search_filter in filters if search_filter is not None]
 
 
 class FilteringReader(MqdssmReader):
@@ -199,15 +201,15 @@ def read(
     Raises:
         ConfigError: an option is wrong.
     """
-    said = {name: str(value) for name, value in options.items() if value is not None}
-    given = {"pushdown": str(spark.conf.get(PUSHDOWN_CONF, "false")), **said, "object": element}
+    text_options = {name: str(value) for name, value in options.items() if value is not None}
+    all_options = {"pushdown": str(spark.conf.get(PUSHDOWN_CONF, "false")), **text_options, "object": element}
     if columns is not None:
-        given["columns"] = ",".join(columns)
-        if not given["columns"]:
+        all_options["columns"] = ",".join(columns)
+        if not all_options["columns"]:
             raise ConfigError("columns names no column: leave it out for all of them")
-    SourceOptions.parse(given)  # here, where the error keeps its class
+    SourceOptions.parse(all_options)  # here, where the error keeps its class
     register(spark)
-    return spark.read.format(FORMAT).options(**cast("dict[str, Any]", given)).load()
+    return spark.read.format(FORMAT).options(**cast("dict[str, Any]", all_options)).load()
 
 
 def register(spark: "SparkSession") -> None:

@@ -176,14 +176,14 @@ def _packed() -> Iterator[None]:
 
 def _together(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.Table"]:
     """Combine small batches, since each partition is a task."""
-    kept: list[pa.RecordBatch] = []
+    chunk: list[pa.RecordBatch] = []
     for batch in batches:
-        if kept and sum(one.num_rows for one in kept) + batch.num_rows > ROWS_MAX:
-            yield pa.Table.from_batches(kept)
-            kept = []
-        kept.append(batch)
-    if kept:
-        yield pa.Table.from_batches(kept)
+        if chunk and sum(part.num_rows for part in chunk) + batch.num_rows > ROWS_MAX:
+            yield pa.Table.from_batches(chunk)
+            chunk = []
+        chunk.append(batch)
+    if chunk:
+        yield pa.Table.from_batches(chunk)
 
 
 def _ipc(rows: "pa.Table") -> bytes:

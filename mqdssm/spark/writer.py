@@ -89,11 +89,13 @@ class MqdssmWriter(DataSourceArrowWriter):
             MqdssmSparkError: rows were not written, or the deferred rows could not be.
         """
         with packed():
-            self._write.commit([one.written for one in messages if isinstance(one, TaskMessage)])
+            self._write.commit([message.written for message in messages if isinstance(message, TaskMessage)])
 
     def abort(self, messages: "list[WriterCommitMessage | None]") -> None:
         """Finish the write after a task has failed."""
-        self._write.abort([one.written if isinstance(one, TaskMessage) else None for one in messages])
+        self._write.abort(
+            [message.written if isinstance(message, TaskMessage) else None for message in messages]
+        )
 
 
 def _makes_a_table(context: TaskContext) -> bool:
@@ -102,6 +104,6 @@ def _makes_a_table(context: TaskContext) -> bool:
     Spark does not tell a source about it. It runs the write as an execution inside the one that makes the
     table. `foreachBatch` does the same, but there the outer execution is that of a stream.
     """
-    own = context.getLocalProperty("spark.sql.execution.id")
+    execution_id = context.getLocalProperty("spark.sql.execution.id")
     root = context.getLocalProperty("spark.sql.execution.root.id")
-    return own != root and context.getLocalProperty("sql.streaming.queryId") is None
+    return execution_id != root and context.getLocalProperty("sql.streaming.queryId") is None

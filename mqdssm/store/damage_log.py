@@ -26,7 +26,7 @@ class DamageLog:
             damage: the entry, and what is wrong with it.
         """
         now = monotonic()
-        for old in [one for one, at in self._logged.items() if now - at >= REPEATED_AFTER_S]:
+        for old in [key for key, at in self._logged.items() if now - at >= REPEATED_AFTER_S]:
             del self._logged[old]
         if damage in self._logged or len(self._logged) >= DAMAGES_MAX:
             return

@@ -69,4 +69,4 @@ def performers(store: object) -> Mapping[type[ops.Operation], Callable[[Any], op
     Raises:
         AttributeError: the store lacks a method.
     """
-    return MappingProxyType({one: getattr(store, name) for one, name in METHODS.items()})
+    return MappingProxyType({operation: getattr(store, name) for operation, name in METHODS.items()})

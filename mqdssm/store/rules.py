@@ -35,8 +35,10 @@ IDENTITY: Final[Mapping[ObjectType, Propid]] = {one: table.identity for one, tab
 NAME: Final[Mapping[ObjectType, Propid | None]] = {one: table.name for one, table in PROPERTY_TABLES.items()}
 """Property that holds an object's path name ([MS-MQDS] 3.1.4.21.4); None if its type has none."""
 _KEPT: Final[Mapping[ObjectType, frozenset[Propid]]] = {
-    one: frozenset(row.propid for row in table.rows if row.propid != table.identity and not row.is_numbering)
-    for one, table in PROPERTY_TABLES.items()
+    object_type: frozenset(
+        row.propid for row in table.rows if row.propid != table.identity and not row.is_numbering
+    )
+    for object_type, table in PROPERTY_TABLES.items()
 }
 
 
@@ -68,11 +70,11 @@ def whole(
 
     A path name among the properties takes precedence over the argument ([MS-MQDS] 3.1.6.3).
     """
-    made = {**DEFAULTS[object_type], **kept(object_type, properties)}
+    all_properties = {**DEFAULTS[object_type], **kept(object_type, properties)}
     name = NAME[object_type]
     if name is not None and path_name is not None:
-        made.setdefault(name, path_name)
-    return made
+        all_properties.setdefault(name, path_name)
+    return all_properties
 
 
 def replicated(
@@ -82,8 +84,8 @@ def replicated(
 
     An object without any of these has its identifier, since a change needs a property (decision R19).
     """
-    found = tuple((propid, values[propid]) for propid in CHANGED[object_type] if propid in values)
-    return found or ((IDENTITY[object_type], identifier),)
+    pairs = tuple((propid, values[propid]) for propid in CHANGED[object_type] if propid in values)
+    return pairs or ((IDENTITY[object_type], identifier),)
 
 
 def identifier_in(object_type: ObjectType, properties: Iterable[tuple[Propid, PropertyValue]]) -> Guid | None:
@@ -110,10 +112,10 @@ def creation_problem(
         return Hresult.MQDS_WRONG_OBJ_TYPE
     if identifier_in(object_type, properties) is None or _bad_values(object_type, path_name, properties):
         return Hresult.MQ_ERROR_PROPERTY
-    given = {propid for propid, _ in properties}
+    propids = {propid for propid, _ in properties}
     if path_name is not None:
-        given.add(NAME[object_type] or IDENTITY[object_type])
-    if not given.issuperset(REQUIRED[object_type]):
+        propids.add(NAME[object_type] or IDENTITY[object_type])
+    if not propids.issuperset(REQUIRED[object_type]):
         return Hresult.MQ_ERROR_INSUFFICIENT_PROPERTIES
     return None
 
@@ -147,7 +149,7 @@ def _bad_values(object_type: ObjectType, path_name: str | None, properties: Prop
             return True
         if propid == name:
             names.append(str(value))
-    if any(not one or len(one) > PATH_CHARS_MAX or "\0" in one for one in names):
+    if any(not name or len(name) > PATH_CHARS_MAX or "\0" in name for name in names):
         return True
     return bytes_at_most(properties) > OBJECT_BYTES_MAX
 
@@ -163,7 +165,7 @@ def is_value(propid: Propid, value: object) -> bool:
     if variant in BLOBS:
         return isinstance(value, bytes)
     if variant in LISTS:
-        return isinstance(value, tuple) and all(_is_item(variant, one) for one in value)
+        return isinstance(value, tuple) and all(_is_item(variant, item) for item in value)
     return variant in GUIDS and is_guid(value)
 
 
@@ -295,8 +297,8 @@ def _add(parts: list[bytes], value: PropertyValue) -> None:
         parts.append(octets)
     elif isinstance(value, tuple):
         parts.append(b"l%d" % len(value))
-        for one in value:
-            _add(parts, one)
+        for item in value:
+            _add(parts, item)
     else:
         parts.append(b"o%d" % len(value))
         parts.append(value)

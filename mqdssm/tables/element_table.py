@@ -110,21 +110,21 @@ def _find_problems(table: ElementTable) -> Iterable[str]:
     propids = [row.propid for row in table.rows if row.propid is not None]
     if len(set(propids)) != len(propids):
         yield "two rows have the same PROPID"
-    known = frozenset(table.element.adm_names())
-    for adm in sorted(known.symmetric_difference(table.by_adm) - table.unsupported):
+    names = frozenset(table.element.adm_names())
+    for adm in sorted(names.symmetric_difference(table.by_adm) - table.unsupported):
         yield f"{adm} is in only one of table and model"
     for row in table.rows:
-        if row.adm not in known:
+        if row.adm not in names:
             continue
         for problem in (*_find_schema_problems(table, row), *_find_default_problems(table, row)):
             yield f"{row.adm}: {problem}"
 
 
 def _find_schema_problems(table: ElementTable, row: Row) -> Iterable[str]:
-    own = schema.allowed_attributes(table.ldap_class) | _EVERYWHERE
+    allowed = schema.allowed_attributes(table.ldap_class) | _EVERYWHERE
     computer = schema.allowed_attributes(_COMPUTER)
     for name in (*row.ldap, *row.written):
-        if name not in (own if row.holder is Holder.OWN else computer):
+        if name not in (allowed if row.holder is Holder.OWN else computer):
             yield f"the schema does not allow {name} there"
             return
     for name in row.computer_ldap:

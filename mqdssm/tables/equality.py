@@ -34,8 +34,8 @@ def key_of(attribute: str, raw: bytes) -> Hashable:
         attribute: its LDAP name, in any case.
         raw: the value; if it breaks its syntax, it is compared as octets.
     """
-    known = ATTRIBUTES.get(attribute.lower())
-    key = None if known is None else _KEYS.get(known.syntax)
+    definition = ATTRIBUTES.get(attribute.lower())
+    key = None if definition is None else _KEYS.get(definition.syntax)
     if key is None:
         return raw
     try:
@@ -72,8 +72,13 @@ def has_expected_values(
     """
     if are_equal(attribute, expected, stored):
         return True
-    known = ATTRIBUTES.get(attribute.lower())
-    if known is None or known.syntax is not ad.SECURITY_DESCRIPTOR or len(expected) != 1 or len(stored) != 1:
+    definition = ATTRIBUTES.get(attribute.lower())
+    if (
+        definition is None
+        or definition.syntax is not ad.SECURITY_DESCRIPTOR
+        or len(expected) != 1
+        or len(stored) != 1
+    ):
         return False
     try:
         expected_descriptor, stored_descriptor = (
@@ -197,19 +202,21 @@ def _has_sacl(descriptor: SecurityDescriptor) -> bool:
 def _sacl_key(descriptor: SecurityDescriptor) -> Hashable:
     if not _has_sacl(descriptor):
         return None
-    own = [] if descriptor.sacl is None else [ace for ace in descriptor.sacl.aces if not ace.inherited]
-    return frozenset(own) or None
+    explicit_aces = (
+        [] if descriptor.sacl is None else [ace for ace in descriptor.sacl.aces if not ace.inherited]
+    )
+    return frozenset(explicit_aces) or None
 
 
 def _acl_key(acl: Acl | None) -> Hashable:
     """Return the key of a list's own entries; order counts only if a deny entry is behind an allow entry."""
     if acl is None:
         return None  # a NULL DACL grants everything: never equal to an empty one
-    own = [ace for ace in acl.aces if not ace.inherited]
-    denies = [_is_refusal(ace) for ace in own]
+    explicit_aces = [ace for ace in acl.aces if not ace.inherited]
+    denies = [_is_refusal(ace) for ace in explicit_aces]
     if denies == sorted(denies, reverse=True):
-        return frozenset(own)
-    return tuple(own)
+        return frozenset(explicit_aces)
+    return tuple(explicit_aces)
 
 
 def _is_refusal(ace: Ace) -> bool:

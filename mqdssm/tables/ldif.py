@@ -302,11 +302,15 @@ BINARY_TRANSFER: Final = _split_names(
 Active Directory does without the option."""
 
 REFERENCES: Final = frozenset(
-    one.name.lower() for one in schema_attributes.ALL if one.syntax.ldap_oid == adsyntax.DN.ldap_oid
+    attribute.name.lower()
+    for attribute in schema_attributes.ALL
+    if attribute.syntax.ldap_oid == adsyntax.DN.ldap_oid
 ) - _split_names("distinguishedName objectCategory lastKnownParent mSMQSite1 mSMQSite2")
 """Attributes, in lower case, that refer to other objects, and that an object can lack for a while.
 
 Active Directory requires that the objects exist, so these attributes are set when all objects exist."""
 
-OWN_CLASSES: Final = frozenset(one.name.lower() for one in schema_classes.ALL if one.own)
+OWN_CLASSES: Final = frozenset(
+    object_class.name.lower() for object_class in schema_classes.ALL if object_class.own
+)
 """Classes, in lower case, that only our schema for OpenLDAP has."""

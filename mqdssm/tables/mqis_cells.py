@@ -143,8 +143,8 @@ def _find_member(column: MqisColumn, number: int) -> Any:
     codes = column.codes or {}
     if number in codes:
         return codes[number]
-    known = ", ".join(map(str, codes))
-    raise CellError(f"{number} is none of {known}")
+    choices = ", ".join(map(str, codes))
+    raise CellError(f"{number} is none of {choices}")
 
 
 def _sid(image: bytes) -> str:

@@ -121,8 +121,8 @@ class NotifiedRow:
         try:
             return self.form.load(value)
         except (ValueError, TypeError, DecodeError) as error:
-            shown = repr(value)[:SHOWN_CHARS_MAX]
-            raise MappingError(f"{self.propid.spec_name}: {shown} is no {self.adm}: {error}") from None
+            value_text = repr(value)[:SHOWN_CHARS_MAX]
+            raise MappingError(f"{self.propid.spec_name}: {value_text} is no {self.adm}: {error}") from None
 
     def dump(self, value: Any) -> PropertyValue:
         """Return the property's value.

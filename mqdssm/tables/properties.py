@@ -113,15 +113,15 @@ def _find_problems(table: PropertyTable) -> Iterator[str]:
     allowed = _find_allowed_attributes(table.classes)
     if len(table.by_propid) != len(table.rows):
         yield "a property has two rows"
-    kept: list[str] = []
+    names: list[str] = []
     for row in table.rows:
         if row.propid.object_type is not table.object_type:
             yield f"{row.propid.spec_name} is of another type"
-        kept += filter(None, (row.ldap, *(also.ldap for also in row.also)))
-    kept += (reference.ldap for reference in table.references)
-    for name in sorted({name for name in kept if kept.count(name) > 1}):
+        names += filter(None, (row.ldap, *(also.ldap for also in row.also)))
+    names += (reference.ldap for reference in table.references)
+    for name in sorted({name for name in names if names.count(name) > 1}):
         yield f"{name} keeps two properties"
-    for name in sorted({*kept, *numbering.ATTRIBUTES, EXACT} - allowed):
+    for name in sorted({*names, *numbering.ATTRIBUTES, EXACT} - allowed):
         yield f"the schema does not allow {name}"
     missing = {propid for propid in CHANGED.get(table.object_type, ()) if propid not in table.by_propid}
     yield from (f"{propid.spec_name} has no row" for propid in missing)
@@ -129,14 +129,14 @@ def _find_problems(table: PropertyTable) -> Iterator[str]:
 
 def _find_allowed_attributes(classes: Iterable[str]) -> frozenset[str]:
     """Return the attributes that entries of some classes can have, our own and others."""
-    own = {cls.name: cls for cls in schema_mqis.CLASSES}
+    by_name = {cls.name: cls for cls in schema_mqis.CLASSES}
     allowed: set[str] = set()
     waiting = list(classes)
     while waiting:
         name = waiting.pop()
-        if name in own:
-            allowed.update((*own[name].must, *own[name].may))
-            waiting.append(own[name].superior)
+        if name in by_name:
+            allowed.update((*by_name[name].must, *by_name[name].may))
+            waiting.append(by_name[name].superior)
         elif name != "top":
             allowed |= schema.allowed_attributes(name)
     return frozenset(allowed)
@@ -149,11 +149,11 @@ def _make_table(source: mqis.MqisTable) -> PropertyTable:
     """Make the table of a type; replicated properties get their attributes first."""
     object_type = ObjectType(source.object_type)
     changed = CHANGED.get(object_type, ())
-    taken = {reference.ldap for reference in REFERENCES if reference.propid.object_type is object_type}
+    used_names = {reference.ldap for reference in REFERENCES if reference.propid.object_type is object_type}
     rows: dict[Propid, PropertyRow] = {}
     for column in sorted(source.columns, key=lambda reference: PROPIDS[reference.propid] not in changed):
-        row = _make_row(column, taken, is_identity=column.name == source.key)
-        taken.update(filter(None, (row.ldap, *(also.ldap for also in row.also))))
+        row = _make_row(column, used_names, is_identity=column.name == source.key)
+        used_names.update(filter(None, (row.ldap, *(also.ldap for also in row.also))))
         rows[row.propid] = row
     return PropertyTable(
         object_type=object_type,
@@ -163,7 +163,7 @@ def _make_table(source: mqis.MqisTable) -> PropertyTable:
     )
 
 
-def _make_row(column: mqis.MqisColumn, taken: set[str], *, is_identity: bool) -> PropertyRow:
+def _make_row(column: mqis.MqisColumn, used_names: set[str], *, is_identity: bool) -> PropertyRow:
     propid = PROPIDS[column.propid]
     role, ldap, carrier = PropertyRole.VALUE, "", None
     if is_identity:
@@ -176,7 +176,7 @@ def _make_row(column: mqis.MqisColumn, taken: set[str], *, is_identity: bool) ->
         role, ldap, carrier = PropertyRole.NAME, NAME, TEXT
     elif propid in OWN:
         ldap, carrier = OWN[propid]
-    elif column.row is not None and _is_plain(column.row) and column.row.ldap[0] not in taken:
+    elif column.row is not None and _is_plain(column.row) and column.row.ldap[0] not in used_names:
         carrier = carrier_of(propid.variant, column.row, column.codes, first=column.first)
         ldap = column.row.ldap[0] if carrier else ""
     return PropertyRow(

@@ -60,8 +60,8 @@ def pack_value(propid: Propid, value: PropertyValue) -> bytes:
     try:
         return encode_value(propid.variant, value)
     except ValueError:
-        shown = repr(value)[:SHOWN_CHARS_MAX]
-        raise MappingError(f"{propid.spec_name}: {shown} is no {propid.variant}") from None
+        value_text = repr(value)[:SHOWN_CHARS_MAX]
+        raise MappingError(f"{propid.spec_name}: {value_text} is no {propid.variant}") from None
 
 
 def unpack_value(propid: Propid, octets: bytes) -> PropertyValue:

@@ -198,19 +198,19 @@ def class_at(dn: str) -> str:
     """
     try:
         name = DN.parse(dn)
-        above, parent, own = name.parent.parent.name.casefold(), name.parent.name.casefold(), name.name
+        above, parent, own_name = name.parent.parent.name.casefold(), name.parent.name.casefold(), name.name
     except ValueError:
         return ""
-    own = own.casefold()
+    own_name = own_name.casefold()
     places = (
         (parent == "sites" and above == "configuration", "site"),
         (parent == "msmqservices" and above == "services", "mSMQSiteLink"),
-        (own == "msmqservices" and parent == "services", "mSMQEnterpriseSettings"),
-        (own == SETTINGS_NAME.casefold() and above == "servers", "mSMQSettings"),
+        (own_name == "msmqservices" and parent == "services", "mSMQEnterpriseSettings"),
+        (own_name == SETTINGS_NAME.casefold() and above == "servers", "mSMQSettings"),
         (parent == "servers", "server"),
-        (own == "servers" and above == "sites", "serversContainer"),
+        (own_name == "servers" and above == "sites", "serversContainer"),
         (parent == "msmq", "mSMQQueue"),
-        (own == "msmq", "mSMQConfiguration"),
+        (own_name == "msmq", "mSMQConfiguration"),
     )
     return next((ldap_class for holds, ldap_class in places if holds), "")
 

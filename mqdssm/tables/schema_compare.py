@@ -152,11 +152,11 @@ def compare_replication(
     classes = _index_by_name(map(parse_description, object_classes))
     differences = []
     for attribute in schema_mqis.ATTRIBUTES:
-        theirs = attributes.get(attribute.name.lower())
+        description = attributes.get(attribute.name.lower())
         problems = (
             ["is missing"]
-            if theirs is None
-            else _find_definition_problems(attribute, theirs, attributes, matching_rules=True)
+            if description is None
+            else _find_definition_problems(attribute, description, attributes, matching_rules=True)
         )
         differences += [SchemaDifference(f"attribute {attribute.name}", problem) for problem in problems]
     for cls in schema_mqis.CLASSES:
@@ -180,38 +180,42 @@ def _compare_attributes(
     for attribute in schema.ATTRIBUTES.values():
         serious = attribute.name in names
         subject = f"attribute {attribute.name}"
-        theirs = server.get(attribute.name.lower())
-        if theirs is None:
+        description = server.get(attribute.name.lower())
+        if description is None:
             if attribute not in ROOT_DSE:  # other servers publish these without a definition
                 yield SchemaDifference(subject, "is missing", serious)
         else:
             for problem in _find_definition_problems(
-                attribute, theirs, server, matching_rules=matching_rules
+                attribute, description, server, matching_rules=matching_rules
             ):
                 yield SchemaDifference(subject, problem, serious)
-            if attribute.name in writable and "NO-USER-MODIFICATION" in theirs.fields:
+            if attribute.name in writable and "NO-USER-MODIFICATION" in description.fields:
                 yield SchemaDifference(subject, "may not be written (NO-USER-MODIFICATION)")
 
 
 def _find_definition_problems(
-    attribute: AttributeType, theirs: Description, server: Mapping[str, Description], *, matching_rules: bool
+    attribute: AttributeType,
+    description: Description,
+    server: Mapping[str, Description],
+    *,
+    matching_rules: bool,
 ) -> Iterator[str]:
-    if theirs.oid != attribute.oid:
-        yield f"has OID {theirs.oid}, not {attribute.oid}"
+    if description.oid != attribute.oid:
+        yield f"has OID {description.oid}, not {attribute.oid}"
     # core.schema lets attributes of its own hold more values than Active Directory does
-    if theirs.single is not attribute.single and (theirs.single or not attribute.builtin):
-        yield f"holds {'one value' if theirs.single else 'many values'}, not as in Microsoft's schema"
-    syntax = _syntax(theirs, server)
+    if description.single is not attribute.single and (description.single or not attribute.builtin):
+        yield f"holds {'one value' if description.single else 'many values'}, not as in Microsoft's schema"
+    syntax = _syntax(description, server)
     if syntax is not None and syntax not in _syntaxes(attribute):
         yield f"has syntax {syntax}, not {attribute.syntax.ldap_oid} ({attribute.syntax.name})"
-    if matching_rules and not attribute.builtin and "EQUALITY" not in theirs.fields:
+    if matching_rules and not attribute.builtin and "EQUALITY" not in description.fields:
         yield "has no equality rule, so searches for its values find nothing (is msuser.schema loaded?)"
 
 
-def _syntax(theirs: Description, server: Mapping[str, Description]) -> str | None:
+def _syntax(description: Description, server: Mapping[str, Description]) -> str | None:
     """Return the OID of an attribute's syntax, own or inherited; None: no definition has one."""
     seen: set[str] = set()
-    current: Description | None = theirs
+    current: Description | None = description
     while current is not None and current.oid not in seen:
         seen.add(current.oid)
         if syntax := current.fields.get("SYNTAX"):
@@ -244,34 +248,34 @@ def _compare_classes(
 ) -> Iterator[SchemaDifference]:
     for cls in schema.CLASSES.values():
         subject = f"class {cls.name}"
-        theirs = server.get(cls.name.lower())
-        if theirs is None:
+        description = server.get(cls.name.lower())
+        if description is None:
             if not cls.own:
                 yield SchemaDifference(subject, "is missing", cls.name in needed)
             continue
-        if theirs.oid != cls.oid:
-            yield SchemaDifference(subject, f"has OID {theirs.oid}, not {cls.oid}", cls.name in needed)
-        for problem in _find_class_problems(cls, theirs, server):
+        if description.oid != cls.oid:
+            yield SchemaDifference(subject, f"has OID {description.oid}, not {cls.oid}", cls.name in needed)
+        for problem in _find_class_problems(cls, description, server):
             yield SchemaDifference(subject, problem, cls.name in needed)
         yield from _compare_memberships(cls, server, needed.get(cls.name, frozenset()))
 
 
 def _find_class_problems(
-    cls: ObjectClass, theirs: Description, server: Mapping[str, Description]
+    cls: ObjectClass, description: Description, server: Mapping[str, Description]
 ) -> Iterator[str]:
-    kind = next((word for word in _CLASS_KINDS if word in theirs.fields), _CLASS_KINDS[0])
+    kind = next((word for word in _CLASS_KINDS if word in description.fields), _CLASS_KINDS[0])
     if kind != cls.kind:
         yield f"is {kind}, not {cls.kind}"
-    superior = " and ".join(theirs.fields.get("SUP", ("top",)))
+    superior = " and ".join(description.fields.get("SUP", ("top",)))
     if superior.lower() not in {cls.superior.lower(), cls.ad_superior.lower()}:
         yield f"is derived from {superior}, not from {cls.ad_superior}"
     published = {
         *schema.required_attributes(cls.name),
         *(a for c in schema.superiors(cls.name) for a in c.filled_in),
     }
-    known = {name.lower() for name in published} | _ALWAYS_FILLED_IN
+    names = {name.lower() for name in published} | _ALWAYS_FILLED_IN
     for name in sorted(_find_listed_attributes(cls.name, server, "MUST")):
-        if name not in known:
+        if name not in names:
             yield f"demands {name}, which nobody gives"
 
 

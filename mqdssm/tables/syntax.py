@@ -74,10 +74,10 @@ class Syntax(Generic[T]):
 
 
 def _make_refusal(name: str, value: object, reason: str = "") -> MappingError:
-    shown = repr(value)
-    if len(shown) > SHOWN_BYTES_MAX:
-        shown = f"{shown[:SHOWN_BYTES_MAX]}…"
-    return MappingError(f"is no {name}: {shown}{f' {reason}' if reason else ''}")
+    value_text = repr(value)
+    if len(value_text) > SHOWN_BYTES_MAX:
+        value_text = f"{value_text[:SHOWN_BYTES_MAX]}…"
+    return MappingError(f"is no {name}: {value_text}{f' {reason}' if reason else ''}")
 
 
 def _load_integer(raw: bytes, name: str, low: int, high: int) -> int:

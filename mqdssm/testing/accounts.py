@@ -76,8 +76,8 @@ class Accounts:
     def _add(self, dn: DN, attributes: "Mapping[str, Sequence[str | bytes]]") -> str:
         text = str(dn)
         with explained(text, "the account was not added"), bound(self._connect()) as connection:
-            own = {"objectGUID": [uuid.uuid4().bytes_le], "objectSid": [self._new_sid(connection)]}
-            connection.add(text, attributes={**attributes, **own})
+            identity = {"objectGUID": [uuid.uuid4().bytes_le], "objectSid": [self._new_sid(connection)]}
+            connection.add(text, attributes={**attributes, **identity})
         return text
 
     def _new_sid(self, connection: Connection) -> bytes:
@@ -93,16 +93,18 @@ class Accounts:
         """Read the domain's SID, or create one, and find the next free RID."""
         root = str(self._root)
         sids = {}
-        for found in connection.extend.standard.paged_search(
+        for entry in connection.extend.standard.paged_search(
             root, "(objectSid=*)", attributes=["objectSid"], paged_size=1000, generator=True
         ):
-            sids[found["dn"].lower()] = found["raw_attributes"]["objectSid"][0]
+            sids[entry["dn"].lower()] = entry["raw_attributes"]["objectSid"][0]
         domain = sids.pop(root.lower(), None)
         if domain is None:
             domain = new_domain_sid()
             connection.modify(root, {"objectSid": [("MODIFY_REPLACE", [domain])]})
-        taken = [int.from_bytes(sid[-4:], "little") for sid in sids.values() if sid.startswith(domain[2:], 2)]
-        self._domain_sid, self._next_rid = domain, max([*taken, FIRST_RID - 1]) + 1
+        used_rids = [
+            int.from_bytes(sid[-4:], "little") for sid in sids.values() if sid.startswith(domain[2:], 2)
+        ]
+        self._domain_sid, self._next_rid = domain, max([*used_rids, FIRST_RID - 1]) + 1
 
 
 @contextlib.contextmanager

@@ -63,8 +63,8 @@ def _still_good(folder: Path, names: "Sequence[str]") -> bool:
         return False
     if not (folder / "ca.pem").exists() or not (folder / "key.pem").exists():
         return False
-    held = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return set(_general_names(names)) <= set(held) and (
+    certificate_names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return set(_general_names(names)) <= set(certificate_names) and (
         certificate.not_valid_after_utc > datetime.now(UTC) + RENEW_BEFORE
     )
 

@@ -218,8 +218,10 @@ class ServerContainer(LdapServer):
 
     def tls_names(self, *more: str) -> str:
         """Return the names for the server's certificate, in the format of its start script."""
-        own = [f"DNS:{name}" for name in more]
-        return ",".join(dict.fromkeys([*own, "DNS:localhost", "IP:127.0.0.1", _alternative_name(self.host)]))
+        dns_names = [f"DNS:{name}" for name in more]
+        return ",".join(
+            dict.fromkeys([*dns_names, "DNS:localhost", "IP:127.0.0.1", _alternative_name(self.host)])
+        )
 
     def _engine_container(self) -> Any:
         if self._container is None:
@@ -234,8 +236,8 @@ class ServerContainer(LdapServer):
             # an IP address: OpenLDAP's own clients replace "localhost" by the machine's full name
             self.host = container.get_container_host_ip().replace("localhost", LOOPBACK)
             free = free_ports(len(self.PORTS))
-            wanted = (*self._wanted_ports, *free)
-            self._ports = tuple(want or other for want, other in zip(wanted, free, strict=False))
+            preferred_ports = (*self._wanted_ports, *free)
+            self._ports = tuple(want or other for want, other in zip(preferred_ports, free, strict=False))
             for inside, outside in zip(self.PORTS, self._ports, strict=True):
                 container.with_bind_ports(inside, outside)
                 if self.host == LOOPBACK:  # else the engine is on another machine

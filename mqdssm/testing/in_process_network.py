@@ -81,10 +81,10 @@ class InProcessNetwork:
         self.wake()
         return queue_manager
 
-    def cut(self, one: str, other: str) -> None:
+    def cut(self, first: str, other: str) -> None:
         """Cut the link between two machines."""
         with self._lock:
-            self._cut.add(frozenset({one.casefold(), other.casefold()}))
+            self._cut.add(frozenset({first.casefold(), other.casefold()}))
 
     def heal(self) -> None:
         """Restore all links that were cut."""
@@ -132,5 +132,5 @@ class InProcessNetwork:
                     del self._queue_managers[address]
 
 
-def _link(one: LocalQueueManager, other: LocalQueueManager) -> frozenset[str]:
-    return frozenset({one.machine_name.casefold(), other.machine_name.casefold()})
+def _link(first: LocalQueueManager, other: LocalQueueManager) -> frozenset[str]:
+    return frozenset({first.machine_name.casefold(), other.machine_name.casefold()})

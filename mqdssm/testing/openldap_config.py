@@ -225,7 +225,7 @@ def load_files(folder: ServerFolder, base_dn: str, files: Iterable[str | Path]) 
     configuration = str(folder.path / "conf" / "slapd.conf")
     for file in files:
         command = [program, "-q", "-f", configuration, "-b", base_dn, "-l", str(file)]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-        if done.returncode:
-            words = " ".join(line for line in done.stderr.splitlines() if "#####" not in line)
+        result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if result.returncode:
+            words = " ".join(line for line in result.stderr.splitlines() if "#####" not in line)
             raise ConfigError(f"slapadd does not take {file}: {words.strip()[:SHOWN_CHARS_MAX]}")

@@ -31,10 +31,10 @@ def undone_changes(server: "OpenLdapServer") -> Iterator[None]:
 
 
 def _read_entries(connection: Connection, base_dn: str) -> Entries:
-    found = connection.extend.standard.paged_search(
+    entries = connection.extend.standard.paged_search(
         base_dn, "(objectClass=*)", attributes=["*"], paged_size=PAGE_ENTRIES, generator=True
     )
-    return {entry["dn"]: dict(entry["raw_attributes"]) for entry in found}
+    return {entry["dn"]: dict(entry["raw_attributes"]) for entry in entries}
 
 
 def _restore(connection: Connection, before: Entries, after: Entries) -> None:

@@ -121,8 +121,8 @@ def free_ports(count: int) -> list[int]:
     They lie below the kernel's range for outgoing connections. From that range, a client that retries
     while the server is down could get the server's own port.
     """
-    found: list[int] = []
-    while len(found) < count:
+    ports: list[int] = []
+    while len(ports) < count:
         port = random.SystemRandom().randrange(LOWEST_PORT, _lowest_outgoing_port())
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -130,9 +130,9 @@ def free_ports(count: int) -> list[int]:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
-        if port not in found:
-            found.append(port)
-    return found
+        if port not in ports:
+            ports.append(port)
+    return ports
 
 
 def _lowest_outgoing_port() -> int:

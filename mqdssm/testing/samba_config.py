@@ -198,16 +198,16 @@ def template(options: SambaOptions) -> Path:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ConfigError(f"no domain was made in {place}: {error}") from error
     if ran.returncode or not (place / "done").exists():
-        said = ran.stdout.decode(errors="replace").strip()[-2000:]
-        raise ConfigError(f"no domain was made in {place} (status {ran.returncode}): {said}")
+        output = ran.stdout.decode(errors="replace").strip()[-2000:]
+        raise ConfigError(f"no domain was made in {place} (status {ran.returncode}): {output}")
     return place
 
 
 def _forget_unused(folder: Path) -> None:
     """Delete domains with which no controller was started for a long time (`UNUSED_S_MAX`)."""
-    for done in folder.glob("*/done"):
-        if time.time() - done.stat().st_mtime > UNUSED_S_MAX:
-            shutil.rmtree(done.parent, ignore_errors=True)
+    for marker in folder.glob("*/done"):
+        if time.time() - marker.stat().st_mtime > UNUSED_S_MAX:
+            shutil.rmtree(marker.parent, ignore_errors=True)
 
 
 def cache_folder() -> Path:

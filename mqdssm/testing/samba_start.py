@@ -22,14 +22,14 @@ def free_address() -> str:
         ConfigError: no free address was found, for example because a server listens on all addresses.
     """
     chance = random.SystemRandom()
-    taken = 0
+    used_port = 0
     for _ in range(ADDRESS_ATTEMPTS):
         address = f"127.0.0.{chance.randint(*LAST_OCTETS)}"
-        taken = taken_port(address)
-        if not taken:
+        used_port = taken_port(address)
+        if not used_port:
             return address
     raise ConfigError(
-        f"port {taken} is taken on every loopback address that was tried: "
+        f"port {used_port} is taken on every loopback address that was tried: "
         "does an LDAP server of this machine listen on all addresses?"
     )
 

@@ -89,14 +89,14 @@ def start_sandbox(folder: str | Path, options: openldap_config.OpenLdapOptions |
     openldap_config.require_software()
     place = openldap_config.ServerFolder(Path(folder).absolute())
     with _one_at_a_time(place.path):
-        known = _read(place.path)
-        if known is not None and _supervisor_runs(place.path):
-            return _state(place.path, known)
+        saved_state = _read(place.path)
+        if saved_state is not None and _supervisor_runs(place.path):
+            return _state(place.path, saved_state)
         require_free(place.path)
-        options = _options(known, options, place.path)
+        options = _options(saved_state, options, place.path)
         for attempt in range(1, START_ATTEMPTS + 1):
             try:
-                return _start(place, options, known if attempt == 1 else None)
+                return _start(place, options, saved_state if attempt == 1 else None)
             except AddressTakenError as error:
                 if attempt == START_ATTEMPTS or (options.port and options.ldaps_port):
                     raise ConfigError(str(error)) from error
@@ -117,11 +117,11 @@ def stop_sandbox(folder: str | Path) -> bool:
     if not state.running:
         return False
     deadline = time.monotonic() + STOP_WAIT_S
-    told = False
+    was_signalled = False
     while _supervisor_runs(path):
         pid = _pid(path)
-        if pid is not None and not told:
-            told = True
+        if pid is not None and not was_signalled:
+            was_signalled = True
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
         if time.monotonic() > deadline:
@@ -137,10 +137,10 @@ def sandbox_status(folder: str | Path) -> SandboxState:
         ConfigError: the folder holds no sandbox.
     """
     path = Path(folder).absolute()
-    known = _read(path)
-    if known is None:
+    saved_state = _read(path)
+    if saved_state is None:
         raise ConfigError(f"{path} holds no sandbox: make one with 'mqdssm sandbox start {path}'")
-    return _state(path, known)
+    return _state(path, saved_state)
 
 
 def _start(
@@ -213,13 +213,13 @@ def _read(path: Path) -> dict[str, Any] | None:
     return dict(known)
 
 
-def _write(path: Path, known: dict[str, Any]) -> None:
+def _write(path: Path, saved_state: dict[str, Any]) -> None:
     new = path / f"{STATE_FILE}.new"
-    new.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
+    new.write_text(json.dumps(saved_state, indent=2) + "\n", encoding="utf-8")
     new.replace(path / STATE_FILE)
 
 
-def _state(path: Path, known: dict[str, Any]) -> SandboxState:
+def _state(path: Path, saved_state: dict[str, Any]) -> SandboxState:
     names = ("url", "ldapi_url", "ldaps_url", "user", "password_file", "ca_file", "base_dn")
     running = _supervisor_runs(path)
     return SandboxState(
@@ -227,7 +227,7 @@ def _state(path: Path, known: dict[str, Any]) -> SandboxState:
         running=running,
         answers=running and answers(openldap_config.ServerFolder(path).socket),
         pid=_pid(path) if running else None,
-        **{name: known[name] for name in names},
+        **{name: saved_state[name] for name in names},
     )
 
 

@@ -214,13 +214,13 @@ class LocalServer(LdapServer, Generic[F]):
         return self._folder
 
     def _start_new(self, attempts: int) -> None:
-        for left in reversed(range(attempts)):
+        for remaining in reversed(range(attempts)):
             try:
                 self._supervise()
                 self._run()
             except AddressTakenError:
                 self.close()
-                if not left:
+                if not remaining:
                     raise
             except BaseException:
                 self.close()
@@ -249,8 +249,8 @@ class LocalServer(LdapServer, Generic[F]):
             if answering_process(self._made_folder.socket) in {0, state["pid"]}:
                 return
             if time.monotonic() > deadline:
-                said = state["log"].strip()
-                raise ConfigError(f"{self.PROGRAM} did not answer within {self.WAIT_S:.0f} s: {said}")
+                log_text = state["log"].strip()
+                raise ConfigError(f"{self.PROGRAM} did not answer within {self.WAIT_S:.0f} s: {log_text}")
             time.sleep(POLL_S)
             state = self._ask("status")
         raise self._failure(state)

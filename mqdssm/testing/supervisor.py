@@ -81,14 +81,14 @@ class Supervisor:
                 self._process.kill()
             self.pump(0.01)
 
-    def pump(self, wait_s: float, *others: int) -> list[int]:
+    def pump(self, wait_s: float, *descriptors: int) -> list[int]:
         """Read the output of the command, and detect its end.
 
         Returns:
             The other descriptors that are ready to read.
         """
         out = self._process.stdout if self._process is not None else None
-        watched = list(others)
+        watched = list(descriptors)
         if out is not None and out.closed:
             wait_s = min(wait_s, SILENT_TICK_S)  # no descriptor becomes ready at its end
         elif out is not None:
@@ -97,7 +97,7 @@ class Supervisor:
         if out is not None:
             self._read(out)
         self._reap()
-        return [number for number in ready if number in others]
+        return [number for number in ready if number in descriptors]
 
     def _read(self, out: IO[bytes]) -> None:
         if out.closed:
@@ -255,8 +255,8 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda _number, _frame: None)
     supervisor = Supervisor(options.command, restart=options.restart, log_file=options.log_file)
-    with pid_file_of_its_own(options.pid_file, detach=options.detach) as ours:
-        if not ours:
+    with pid_file_of_its_own(options.pid_file, detach=options.detach) as is_own:
+        if not is_own:
             sys.stderr.write(f"supervisor: {options.pid_file} is held by another supervisor\n")
             return EXIT_FOLDER_IN_USE
         try:

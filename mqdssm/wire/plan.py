@@ -215,9 +215,13 @@ def _find_guards(section: str, walked: Sequence[tuple[fields.Field, Path]]) -> d
         field, path, at = bodies.get(name, (guard, (), 0))
         if not isinstance(field, kinds[type(guard)]):
             raise TypeError(f"{section}: {fields.label(guard)} announces {name}, which it cannot")
-        own, before = places[name]
-        inner = path[len(own) :]
-        if before > at or path[: len(own)] != own or [step.name for step in inner] not in ([], [name]):
+        own_path, before = places[name]
+        inner = path[len(own_path) :]
+        if (
+            before > at
+            or path[: len(own_path)] != own_path
+            or [step.name for step in inner] not in ([], [name])
+        ):
             raise TypeError(f"{section}: {fields.label(guard)} must stand before {name}, equally often")
         if inner and not inner[0].there:
             raise TypeError(f"{section}: {name} cannot be there unless it is there")
@@ -234,8 +238,8 @@ def _prove_whens(
             continue
         if field.name not in places:
             raise TypeError(f"{section}: when({field.name!r}) needs a Count, ByteSize or Flag")
-        own, before = places[field.name]
-        if before > at or path[: len(own)] != own:
+        own_path, before = places[field.name]
+        if before > at or path[: len(own_path)] != own_path:
             raise TypeError(f"{section}: when({field.name!r}) needs a number that is always read before")
 
 

@@ -50,8 +50,8 @@ PROPERTY_CODECS: Final[Mapping[int, codecs.Scalar | codecs.Codec]] = {
 
 def key_name(number: int) -> str:
     """Return the name of a property for messages, or its number if it has no name."""
-    known = PROPIDS.get(number)
-    return str(number) if known is None else known.spec_name
+    propid = PROPIDS.get(number)
+    return str(number) if propid is None else propid.spec_name
 
 
 def properties(name: str, spec_key: str = "PropertyID", spec: str = "PropertyValue") -> Keyed:

@@ -355,8 +355,8 @@ def _format_sid(sid: Sid, domain: Sid | None) -> str:
 
 def _format_mask(ace: Ace, rights: RightsStyle) -> str:
     names = _LABEL_RIGHTS if ace.type == AceType.SYSTEM_MANDATORY_LABEL else _SINGLE_RIGHTS
-    known = sum(names.values())
-    if rights is RightsStyle.HEX or ace.mask & ~known:
+    known_mask = sum(names.values())
+    if rights is RightsStyle.HEX or ace.mask & ~known_mask:
         return f"0x{ace.mask:08x}"
     return "".join(name for name, bit in names.items() if ace.mask & bit)
 

@@ -75,13 +75,13 @@ class _Writer(PlanVisitor):
         """Write a check: a line that refuses under a condition."""
         self.line(f"if {condition}: raise RefusedError")
 
-    def bind(self, kind: str, thing: Any) -> str:
+    def bind(self, kind: str, value: Any) -> str:
         """Name an object in the source; return the name."""
         for name, bound in self.namespace.items():
-            if bound is thing and name.startswith(f"{kind}_"):
+            if bound is value and name.startswith(f"{kind}_"):
                 return name
         name = f"{kind}_{len(self.namespace)}"
-        self.namespace[name] = thing
+        self.namespace[name] = value
         return name
 
     def literal(self, value: Any) -> str:
@@ -384,8 +384,8 @@ class _WriteWriter(_Writer):
         self.line(f"parts.append(b_{step.name})")
 
     def branch(self, branch: Branch) -> None:
-        there = self.there(branch)
-        self.line(f"if {there}:" if branch.when.there else f"if not ({there}):")
+        condition = self.there(branch)
+        self.line(f"if {condition}:" if branch.when.there else f"if not ({condition}):")
         self.depth += 1
         self.steps(branch.steps)
         self.depth -= 1
@@ -411,6 +411,6 @@ def make_source(layout: "Layout[Any]") -> tuple[str, dict[str, Any]]:
 
 def compile_source(name: str, source: str, namespace: dict[str, Any]) -> dict[str, Any]:
     """Run the generated source; return its namespace."""
-    made = dict(namespace)
-    exec(compile(source, name, "exec"), made)  # noqa: S102  source from our own declarations only
-    return made
+    variables = dict(namespace)
+    exec(compile(source, name, "exec"), variables)  # noqa: S102  source from our own declarations only
+    return variables

@@ -93,13 +93,13 @@ def _migrated(
     users = demo_pipeline.make(stage, plan, tables).objects["User"]
     demo_migration.make_accounts(stage, server, plan, users, folder / demo_migration.SID_MAP)
     with contextlib.ExitStack() as stack:
-        done = demo_migration.migrate(stage, server, folder, tables)
+        migrated = demo_migration.migrate(stage, server, folder, tables)
         _look(stage, stack, server, plan)
         demo_pipeline.export(stage, server, exported)
-        found = stack.enter_context(demo_pipeline.validated(stage, exported, report))
-        is_right = demo_migration.account(stage, done, found, folder, tables)
+        validation = stack.enter_context(demo_pipeline.validated(stage, exported, report))
+        is_right = demo_migration.account(stage, migrated, validation, folder, tables)
         if with_spark:
-            is_right &= demo_pipeline.is_same_on_spark(stage, server, exported, found)
+            is_right &= demo_pipeline.is_same_on_spark(stage, server, exported, validation)
     return is_right
 
 

@@ -71,11 +71,14 @@ def migrate(stage: DemoStage, server: "OpenLdapServer", folder: Path, tables: Pa
         if done.report is None:
             raise ConfigError(f"the plan cannot be applied: {done.plan.refused}")
         stage.table(COUNTS, count_rows(done.report))
-        some = sorted(rejects(folder / PLAN), key=lambda one: (one.table.name, one.row))
+        some = sorted(rejects(folder / PLAN), key=lambda reject: (reject.table.name, reject.row))
         if some:
             stage.table(
                 ("table", "row", "column", "why it was rejected"),
-                ((one.table.name, str(one.row), one.columns, one.reason) for one in _spread(some)),
+                (
+                    (reject.table.name, str(reject.row), reject.columns, reject.reason)
+                    for reject in _spread(some)
+                ),
             )
         stage.result(f"all that was written was read back and compared: {done.report.last_line}")
         stage.result(f"{PLAN}/rejects has every rejected row with its reason, {PLAN}/undo.ldif undoes it all")
@@ -87,13 +90,15 @@ def _spread(some: Sequence[Any]) -> Iterator[Any]:
     yield from some[:: max(1, len(some) // SHOWN_REJECTS)][:SHOWN_REJECTS]
 
 
-def account(stage: DemoStage, done: "Migrated", found: "Validation", folder: Path, tables: Path) -> bool:
+def account(
+    stage: DemoStage, migrated: "Migrated", validation: "Validation", folder: Path, tables: Path
+) -> bool:
     """Compare rejects and findings with the planted defects.
 
     Args:
         stage: where it is shown.
-        done: the migration.
-        found: what the validation of the directory found.
+        migrated: the migration.
+        validation: what the validation of the directory found.
         folder: with the plan.
         tables: with the list of what was planted.
 
@@ -101,7 +106,7 @@ def account(stage: DemoStage, done: "Migrated", found: "Validation", folder: Pat
         True if all defects are accounted for, nothing else is wrong and nothing was lost.
     """
     with stage.step("Compare what was found with what was planted"):
-        outcome = _accounts(done, found, folder / PLAN, tables)
+        outcome = _accounts(migrated, validation, folder / PLAN, tables)
         fates = (
             ("rejected, with a reason", outcome.rejected),
             ("migrated, and found by the validation", outcome.found),
@@ -115,31 +120,31 @@ def account(stage: DemoStage, done: "Migrated", found: "Validation", folder: Pat
             f"{len(outcome.unplanted)} found that nobody planted"
         )
         stage.result(f"{outcome.followed} rejects and findings follow from these, as links to rejected sites")
-        for one in (*outcome.missed, *outcome.unplanted):
-            stage.result(f"{one.rule}: {one.type} {one.guid or one.dn}")
-    report = done.report
+        for finding in (*outcome.missed, *outcome.unplanted):
+            stage.result(f"{finding.rule}: {finding.type} {finding.guid or finding.dn}")
+    report = migrated.report
     return outcome.is_settled and report is not None and not (report.stopped or report.lost_count)
 
 
-def _accounts(done: "Migrated", found: "Validation", plan: Path, tables: Path) -> "PlantedOutcomes":
+def _accounts(migrated: "Migrated", validation: "Validation", plan: Path, tables: Path) -> "PlantedOutcomes":
     from mqdssm.model.dn import normalize
     from mqdssm.pipeline.migrate.report import left_out, places, rejects
     from mqdssm.samples.faults import Truth, read_truth
     from mqdssm.samples.migrated import Arrived, RejectedRow, accounted
 
-    where = places(done.plan, plan)
+    where = places(migrated.plan, plan)
     rejected = [
         RejectedRow(
-            one.table.type_name or one.table.name,
-            one.guid,
-            frozenset(_GUID.findall(" ".join(one.values.values()))) - {one.guid or ""},
-            one.reason,
+            reject.table.type_name or reject.table.name,
+            reject.guid,
+            frozenset(_GUID.findall(" ".join(reject.values.values()))) - {reject.guid or ""},
+            reject.reason,
         )
-        for one in rejects(plan)
+        for reject in rejects(plan)
     ]
     findings = []
-    for one in found.findings:
-        guid = one.guid if one.dn is None else where.get(normalize(one.dn), one.guid)
-        findings.append(Truth(one.rule, one.type, guid, None))
+    for finding in validation.findings:
+        guid = finding.guid if finding.dn is None else where.get(normalize(finding.dn), finding.guid)
+        findings.append(Truth(finding.rule, finding.type, guid, None))
     arrived = Arrived(rejected, frozenset(left_out(plan)), frozenset(where.values()), findings)
     return accounted(read_truth(tables), arrived)

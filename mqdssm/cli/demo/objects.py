@@ -25,11 +25,11 @@ def search(stage: DemoStage, directory: "Directory") -> None:
         )
         filters = [mqdssm.Filter("Transactional", "==", True), mqdssm.Filter("Quota", ">", 1_000_000)]
         names = ("Pathname", "Label", "Quota", "PrivacyLevel")
-        found = list(
+        queues = list(
             directory.search(mqdssm.Queue, filters, sort=[mqdssm.SortKey("Pathname")], attributes=names)
         )
-        stage.table(names, _cells(CommandType.QUEUE, found[:SHOWN_ROWS], names))
-        stage.result(f"{len(found)} queues are transactional and may hold more than 1,000,000 KB")
+        stage.table(names, _cells(CommandType.QUEUE, queues[:SHOWN_ROWS], names))
+        stage.result(f"{len(queues)} queues are transactional and may hold more than 1,000,000 KB")
         stage.command('mqdssm list queue --filter "Transactional==true" --filter "Quota>1000000"')
 
 
@@ -52,12 +52,12 @@ def change(stage: DemoStage, directory: "Directory", computer: str) -> None:
         queue = mqdssm.Queue(pathname=path, label="Orders", quota=1000, transactional=True)
         identifier = directory.create(queue)
         by_guid = mqdssm.Filter("Identifier", "==", identifier)
-        found = directory.read(mqdssm.Queue, by_guid)
-        stage.table(("attribute", "value"), display.pairs(found, CommandType.QUEUE.table))
+        stored_queue = directory.read(mqdssm.Queue, by_guid)
+        stage.table(("attribute", "value"), display.pairs(stored_queue, CommandType.QUEUE.table))
     with stage.step("Change it, and delete it"):
         stage.call('queue.label = "Paid orders"; directory.write(queue)      # writes Label, nothing else')
-        found.label = "Paid orders"
-        directory.write(found)
+        stored_queue.label = "Paid orders"
+        directory.write(stored_queue)
         again = directory.read(mqdssm.Queue, by_guid, attributes=["Label", "ModifyTime"])
         stage.result(f"Label is {again.label!r} now, changed {display.time_of(again.modify_time or 0)}")
         stage.call('mqdssm.Queue(label="x" * 200)')
@@ -77,5 +77,5 @@ def change(stage: DemoStage, directory: "Directory", computer: str) -> None:
 
 def _cells(kind: CommandType, objects: "list[Any]", names: tuple[str, ...]) -> list[list[str]]:
     rows = kind.table.rows_for(names)
-    found: list[DirectoryObject] = objects
-    return [display.cells(obj, rows) for obj in found]
+    items: list[DirectoryObject] = objects
+    return [display.cells(obj, rows) for obj in items]

@@ -86,24 +86,24 @@ def validated(stage: DemoStage, folder: Path, report: Path) -> "Iterator[Validat
     with contextlib.ExitStack() as stack:
         with stage.step("Validate the export, and write a report"):
             stage.command(f"mqdssm validate {folder.name} --report {report.name}")
-            found = stack.enter_context(validation(folder, engine=EngineName.LOCAL))
-            stage.table(("rule", "object", "what is wrong"), _samples(found))
-            summary = found.summary
+            result = stack.enter_context(validation(folder, engine=EngineName.LOCAL))
+            stage.table(("rule", "object", "what is wrong"), _samples(result))
+            summary = result.summary
             bad = sum(1 for rule in summary.rules if rule.count)
             stage.result(f"{summary.count} findings of {bad} rules; {len(summary.rules)} rules were applied")
-            write_report(report, summary, found.findings, found.sets)
+            write_report(report, summary, result.findings, result.sets)
             stage.result(f"the report has {report.stat().st_size // 1000} KB, and needs no network")
-        yield found
+        yield result
 
 
-def is_same_on_spark(stage: DemoStage, server: "OpenLdapServer", folder: Path, found: "Validation") -> bool:
+def is_same_on_spark(stage: DemoStage, server: "OpenLdapServer", folder: Path, result: "Validation") -> bool:
     """Export and validate again on Spark; return True if all files and findings are equal.
 
     Args:
         stage: where it is shown.
         server: the directory, unchanged since.
         folder: of the export by the local engine.
-        found: what its validation found.
+        result: what its validation found.
     """
     from mqdssm.pipeline.export.run import export as write
     from mqdssm.pipeline.manifest import Manifest
@@ -116,14 +116,14 @@ def is_same_on_spark(stage: DemoStage, server: "OpenLdapServer", folder: Path, f
         stage.command(f"mqdssm export --type all --to {again.name} --engine spark")
         with spark_session("mqdssm demo", brief=True, conf=RETRIES):  # one for both
             write(server.url, OBJECTS, again, engine=EngineName.SPARK, **login_of(server))
-            mine, theirs = (_digests(Manifest.load(one)) for one in (folder, again))
+            mine, other_digests = (_digests(Manifest.load(path)) for path in (folder, again))
             stage.command(f"mqdssm validate {again.name} --engine spark")
             with validation(again, engine=EngineName.SPARK) as other:
-                has_same_findings = list(found.findings) == list(other.findings)
-        same = sum(mine[path] == theirs.get(path) for path in mine)
-        is_same = mine == theirs and has_same_findings
+                has_same_findings = list(result.findings) == list(other.findings)
+        same = sum(mine[path] == other_digests.get(path) for path in mine)
+        is_same = mine == other_digests and has_same_findings
         stage.result(f"{same} of {len(mine)} files are the same, byte by byte")
-        stage.result(f"{found.summary.count} findings, {'all' if has_same_findings else 'not'} the same")
+        stage.result(f"{result.summary.count} findings, {'all' if has_same_findings else 'not'} the same")
     return is_same
 
 
@@ -132,12 +132,16 @@ def _digests(manifest: "Manifest") -> dict[str, str]:
     return {file.path: file.sha256 for exported in manifest.types.values() for file in exported.files}
 
 
-def _samples(found: "Validation") -> "Iterator[tuple[str, str, str]]":
+def _samples(result: "Validation") -> "Iterator[tuple[str, str, str]]":
     """Yield the first finding of a few rules from all over the list."""
-    bad = [rule for rule in found.summary.rules if rule.count]
+    bad = [rule for rule in result.summary.rules if rule.count]
     for rule in bad[:: max(1, len(bad) // SHOWN_OF_RULES)][:SHOWN_OF_RULES]:
-        one = rule.samples[0]
-        yield one.rule, one.guid or one.type if one.dn is None else _brief(one.dn), one.message
+        sample = rule.samples[0]
+        yield (
+            sample.rule,
+            sample.guid or sample.type if sample.dn is None else _brief(sample.dn),
+            sample.message,
+        )
 
 
 def _brief(dn: str) -> str:

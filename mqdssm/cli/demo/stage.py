@@ -52,8 +52,8 @@ class DemoStage:
             from rich.padding import Padding
             from rich.syntax import Syntax
 
-            shown = Syntax(code, "python", theme="ansi_dark", background_color="default", word_wrap=True)
-            self._output.show(Padding(shown, (0, 0, 0, 3)))
+            syntax = Syntax(code, "python", theme="ansi_dark", background_color="default", word_wrap=True)
+            self._output.show(Padding(syntax, (0, 0, 0, 3)))
 
     def command(self, line: str) -> None:
         """Print the equivalent command line."""

@@ -101,10 +101,10 @@ def _networks(broadcast: "Sequence[str] | None") -> "tuple[Network, ...]":
     if broadcast:
         return tuple(Network(*endpoint("--broadcast", text, IP_PORT)) for text in broadcast)
     with usage_problems():
-        found = connected_networks()
-    if not found:
+        networks = connected_networks()
+    if not networks:
         raise exits.UsageProblem("this machine is connected to no network: say with --broadcast where to ask")
-    return found
+    return networks
 
 
 def _asking(run: CommandRun, bar: "ProgressBar | None", action: "Broadcast") -> None:
@@ -132,8 +132,8 @@ def _document(result: "DiscoveryResult") -> dict[str, Any]:
         "site": str(result.site),
         "is_own_site": result.is_own_site,
         "own_site_server": result.own_site_server or None,
-        "servers": [{"name": one.name, "ip": one.ip, "ipx": one.ipx} for one in result.servers],
-        "connected_networks": [str(one) for one in result.connected_networks],
+        "servers": [{"name": server.name, "ip": server.ip, "ipx": server.ipx} for server in result.servers],
+        "connected_networks": [str(network) for network in result.connected_networks],
     }
 
 

@@ -27,14 +27,14 @@ def endpoint(option: str, text: str, default_port: int, *, any_port: bool = Fals
     """
     address, colon, port = text.partition(":")
     try:
-        known = str(ipaddress.IPv4Address(address))
+        host = str(ipaddress.IPv4Address(address))
     except ValueError:
         raise UsageProblem(f"{option} {text}: {address!r} is no IPv4 address, as 10.0.0.255") from None
     if not colon:
-        return known, default_port
+        return host, default_port
     if _PORT.fullmatch(port) is None or not (0 if any_port else 1) <= int(port) <= _PORT_MAX:
         raise UsageProblem(f"{option} {text}: {port!r} is no port, {0 if any_port else 1} to {_PORT_MAX}")
-    return known, int(port)
+    return host, int(port)
 
 
 def network(option: str, text: str) -> ipaddress.IPv4Network:

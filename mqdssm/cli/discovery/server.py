@@ -142,7 +142,7 @@ async def _serve(
     finally:
         keeping.cancel()
     counts = service.seen()
-    run.output.note(", ".join(f"{what}: {count}" for what, count in counts.items()) or "nobody asked")
+    run.output.note(", ".join(f"{name}: {count}" for name, count in counts.items()) or "nobody asked")
 
 
 def _tell(

@@ -129,7 +129,7 @@ def tell_report(run: CommandRun, report: "MigrationReport", folder: Path) -> Non
         output.document(report.model_dump(mode="json"))
         return
     output.rows(COUNTS, count_rows(report))
-    not_carried = ((name, *one) for name, some in report.not_carried.items() for one in some.items())
+    not_carried = ((name, *item) for name, some in report.not_carried.items() for item in some.items())
     tell_left_out(run, not_carried, folder)
     for columns, rows, count, where in (
         (REFUSED, _refused(report), report.refused_count, folder / "rejects" / "applied.jsonl"),
@@ -153,19 +153,19 @@ def tell_report(run: CommandRun, report: "MigrationReport", folder: Path) -> Non
 
 def count_rows(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
     """Yield the lines of the table `COUNTS`."""
-    for name, one in report.tables.items():
-        numbers = (one.read, one.written, one.equal, one.skipped, one.rejected, one.lost)
+    for name, table in report.tables.items():
+        numbers = (table.read, table.written, table.equal, table.skipped, table.rejected, table.lost)
         yield (name, *map(str, numbers))
 
 
 def _refused(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
-    for one in report.refused:
-        yield (one.dn, ", ".join(one.attributes), one.reason)
+    for refusal in report.refused:
+        yield (refusal.dn, ", ".join(refusal.attributes), refusal.reason)
 
 
 def _lost(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
-    for one in report.lost:
-        yield (one.dn, one.reason)
+    for lost_object in report.lost:
+        yield (lost_object.dn, lost_object.reason)
 
 
 app = command_app(

@@ -51,7 +51,7 @@ def migrate(
     from mqdssm.pipeline.migrate.planning import PlanRequest
 
     options = ApplyOptions(max_rate=max_rate, max_errors=max_errors, transactions=transactions, verify=verify)
-    asked = PlanRequest(
+    request = PlanRequest(
         source=source,
         on_conflict=on_conflict.value,
         allow_deletes=allow_deletes,
@@ -60,13 +60,13 @@ def migrate(
         mapping=mapping,
     )
     if to_ldif is not None:
-        return make_plan(run, asked, to, to_ldif, chosen)
+        return make_plan(run, request, to, to_ldif, chosen)
     run.connection_options()  # what cannot be is refused before workers start
     where = chosen.arguments()
     folder = to or named_by_time()
     with going_on(run, folder), watched(run, "migrating") as watch:
         plan, report = carry_over(
-            asked, run.loaded.settings.url, folder, options, **where, watch=watch, **login_of(run)
+            request, run.loaded.settings.url, folder, options, **where, watch=watch, **login_of(run)
         )
     if report is None:
         tell_plan(run, plan, folder)

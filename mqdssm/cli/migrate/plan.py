@@ -117,7 +117,7 @@ def plan(
     chosen = engine_of(run, engine, workers, source)
     from mqdssm.pipeline.migrate.planning import PlanRequest
 
-    asked = PlanRequest(
+    request = PlanRequest(
         source=source,
         on_conflict=on_conflict.value,
         allow_deletes=allow_deletes,
@@ -125,31 +125,31 @@ def plan(
         sid_map=sid_map,
         mapping=mapping,
     )
-    return make_plan(run, asked, to, to_ldif, chosen)
+    return make_plan(run, request, to, to_ldif, chosen)
 
 
 def make_plan(
-    run: CommandRun, asked: "PlanRequest", to: Path | None, to_ldif: Path | None, engine: "JobEngine"
+    run: CommandRun, request: "PlanRequest", to: Path | None, to_ldif: Path | None, engine: "JobEngine"
 ) -> int:
     """Make a plan, print it, and write its LDIF if requested; return the exit code."""
     from mqdssm.pipeline.migrate.ldif import WAITING_FILE, write_ldif
 
     folder = to or named_by_time()
-    made = _planned(run, asked, folder, engine, without_server=to_ldif is not None)
-    tell_plan(run, made, folder)
-    if to_ldif is not None and made.refused is None:
-        records = write_ldif(made, folder, to_ldif)
+    plan = _planned(run, request, folder, engine, without_server=to_ldif is not None)
+    tell_plan(run, plan, folder)
+    if to_ldif is not None and plan.refused is None:
+        records = write_ldif(plan, folder, to_ldif)
         waiting = records.pop(WAITING_FILE, 0)
         run.output.note(f"LDIF in {to_ldif}, to be loaded in this order: {', '.join(records) or 'nothing'}")
         if waiting:
             run.output.note(
                 f"{waiting} references need GUIDs that the server makes: {to_ldif / WAITING_FILE}"
             )
-    return ExitCode.FINDINGS if made.refused or made.total["rejected"] else ExitCode.FINE
+    return ExitCode.FINDINGS if plan.refused or plan.total["rejected"] else ExitCode.FINE
 
 
 def _planned(
-    run: CommandRun, asked: "PlanRequest", folder: Path, engine: "JobEngine", *, without_server: bool
+    run: CommandRun, request: "PlanRequest", folder: Path, engine: "JobEngine", *, without_server: bool
 ) -> "MigrationPlan":
     from mqdssm.pipeline.migrate.planning import plan_for_ldif, plan_migration
     from mqdssm.pipeline.migrate.target import DEFAULT_PROFILE, offline_session
@@ -159,7 +159,7 @@ def _planned(
         run.connection_options()  # what cannot be is refused before Java starts
         with watched(run, "planning") as watch:
             return plan_migration(
-                asked, settings.url, folder, **engine.arguments(), watch=watch, **login_of(run)
+                request, settings.url, folder, **engine.arguments(), watch=watch, **login_of(run)
             )
     if settings.naming_context is None:
         raise UsageProblem(
@@ -172,7 +172,7 @@ def _planned(
     run.output.note("no server was named: this is what an empty directory would get")
     with watched(run, "planning") as watch:
         return plan_for_ldif(
-            asked, settings.naming_context, folder, profile=profile, **engine.arguments(), watch=watch
+            request, settings.naming_context, folder, profile=profile, **engine.arguments(), watch=watch
         )
 
 
@@ -188,36 +188,36 @@ def named_by_time() -> Path:
     return Path(f"migration-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}")
 
 
-def tell_plan(run: CommandRun, made: "MigrationPlan", folder: Path) -> None:
+def tell_plan(run: CommandRun, plan: "MigrationPlan", folder: Path) -> None:
     """Print a plan: counts, and the first conflicts and rejected rows.
 
     Args:
         run: of the command.
-        made: the plan.
+        plan: the plan.
         folder: of it.
     """
     output = run.output
     if output.is_json:
-        output.document(made.model_dump(mode="json"))
+        output.document(plan.model_dump(mode="json"))
         return
-    output.rows(COUNTS, _counts(made))
-    beside = {name: count for name, count in made.operations.items() if not name.startswith("object ")}
+    output.rows(COUNTS, _counts(plan))
+    beside = {name: count for name, count in plan.operations.items() if not name.startswith("object ")}
     if beside:
         output.line("")
         output.rows(("beside them", "entries"), ((name, str(count)) for name, count in beside.items()))
     _tell_some(run, CONFLICTS, _conflicts(folder), folder / "conflicts.jsonl")
-    lost = ((name, *one) for name, counts in made.tables.items() for one in counts.not_carried.items())
+    lost = ((name, *item) for name, counts in plan.tables.items() for item in counts.not_carried.items())
     tell_left_out(run, lost, folder)
-    for note in made.notes:
+    for note in plan.notes:
         output.note(note)
     output.line("")
-    output.line(last_line(made))
-    if made.refused is not None:
-        output.note(f"the plan cannot be applied: {made.refused}")
-    elif made.target.urls:
-        output.note(f"the plan is in {folder}, engine: {made.engine}; 'mqdssm apply {folder}' does it")
+    output.line(last_line(plan))
+    if plan.refused is not None:
+        output.note(f"the plan cannot be applied: {plan.refused}")
+    elif plan.target.urls:
+        output.note(f"the plan is in {folder}, engine: {plan.engine}; 'mqdssm apply {folder}' does it")
     else:
-        output.note(f"the plan is in {folder}, engine: {made.engine}; it is for LDIF alone")
+        output.note(f"the plan is in {folder}, engine: {plan.engine}; it is for LDIF alone")
 
 
 def tell_left_out(run: CommandRun, not_carried: Iterable[tuple[str, str, int]], folder: Path) -> None:
@@ -241,18 +241,18 @@ def _tell_some(run: CommandRun, columns: Row, rows: Iterable[Row], where: Path) 
         run.output.note(f"more than {SAMPLE_MAX}: all of them are in {where}")
 
 
-def last_line(made: "MigrationPlan") -> str:
+def last_line(plan: "MigrationPlan") -> str:
     """Return the summary of a plan in one line."""
-    total = made.total
-    said = [f"{total['read']} read", f"{total['add']} to add", f"{total['modify']} to change"]
-    said += [f"{total['equal']} equal", f"{total['skipped']} skipped", f"{total['rejected']} rejected"]
-    if made.deletes:
-        said.append(f"{sum(made.deletes.values())} to delete")
-    return ", ".join(said)
+    total = plan.total
+    parts = [f"{total['read']} read", f"{total['add']} to add", f"{total['modify']} to change"]
+    parts += [f"{total['equal']} equal", f"{total['skipped']} skipped", f"{total['rejected']} rejected"]
+    if plan.deletes:
+        parts.append(f"{sum(plan.deletes.values())} to delete")
+    return ", ".join(parts)
 
 
-def _counts(made: "MigrationPlan") -> Iterator[tuple[str, ...]]:
-    for name, counts in made.tables.items():
+def _counts(plan: "MigrationPlan") -> Iterator[tuple[str, ...]]:
+    for name, counts in plan.tables.items():
         numbers = (counts.add, counts.modify, counts.equal, counts.conflicts, counts.skipped, counts.rejected)
         lost = sum(counts.not_carried.values())
         if counts.type is None:
@@ -266,11 +266,11 @@ def _conflicts(folder: Path) -> Iterator[tuple[str, ...]]:
     if not path.exists():
         return
     with path.open(encoding="utf-8") as lines:
-        for one in map(json.loads, lines):
-            if not one["differs"]:
-                yield (one["dn"], "", one["reason"], "")
-            for name, sides in one["differs"].items():
-                yield (one["dn"], name, _cut(sides["here"]), _cut(sides["there"]))
+        for conflict in map(json.loads, lines):
+            if not conflict["differs"]:
+                yield (conflict["dn"], "", conflict["reason"], "")
+            for name, sides in conflict["differs"].items():
+                yield (conflict["dn"], name, _cut(sides["here"]), _cut(sides["there"]))
 
 
 def _rejects(folder: Path) -> Iterator[tuple[str, ...]]:
@@ -278,8 +278,8 @@ def _rejects(folder: Path) -> Iterator[tuple[str, ...]]:
         if path.name == APPLIED:
             continue  # what the target refused, which the report tells
         with path.open(encoding="utf-8") as lines:
-            for one in map(json.loads, lines):
-                yield (one["table"], str(one["row"]), one["attribute"], one["reason"])
+            for reject in map(json.loads, lines):
+                yield (reject["table"], str(reject["row"]), reject["attribute"], reject["reason"])
 
 
 def _cut(values: list[str]) -> str:

@@ -87,7 +87,11 @@ def complete_assignment(ctx: typer.Context, incomplete: str) -> list[str]:
     if not equals or kind is None:
         return _complete_names(ctx, incomplete, "=")
     row = kind.table.by_adm.get(name)
-    return [f"{name}={one}" for one in _known_values(row) if one.lower().startswith(value.lower())]
+    return [
+        f"{name}={known_value}"
+        for known_value in _known_values(row)
+        if known_value.lower().startswith(value.lower())
+    ]
 
 
 def complete_filter(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -111,7 +115,10 @@ def _known_values(row: "Row | None") -> Sequence[str]:
         return ()
     if row.kind is Kind.BOOLEAN:
         return ("true", "false")
-    enumerations = {one.__name__: one for one in (DirectoryServerType, OperatingSystemType, PrivacyLevel)}
+    enumerations = {
+        enumeration.__name__: enumeration
+        for enumeration in (DirectoryServerType, OperatingSystemType, PrivacyLevel)
+    }
     return [spec_name(member) for member in enumerations[row.adm]]
 
 
@@ -177,18 +184,18 @@ def assignments_of(kind: CommandType, texts: Iterable[str] | None) -> dict[str, 
         GenericDirectoryError: an attribute that no directory keeps.
         ValueError: the type has no such attribute.
     """
-    found: dict[str, tuple[str, ...]] = {}
+    assignments: dict[str, tuple[str, ...]] = {}
     for text in texts or ():
         match = _ASSIGNMENT.fullmatch(text)
         if match is None or not match["name"].strip():
             raise UsageProblem(f"{text!r} is no Attribute=Value")
         name = match["name"].strip()
         _check_typed(kind, [name])
-        found[name] = (*found.get(name, ()), match["value"])
-    return found
+        assignments[name] = (*assignments.get(name, ()), match["value"])
+    return assignments
 
 
-def object_of(kind: CommandType, given: Mapping[str, tuple[str, ...]]) -> "DirectoryObject":
+def object_of(kind: CommandType, assignments: Mapping[str, tuple[str, ...]]) -> "DirectoryObject":
     """Make an element with given values.
 
     Raises:
@@ -196,7 +203,7 @@ def object_of(kind: CommandType, given: Mapping[str, tuple[str, ...]]) -> "Direc
         ValueError: a value that its attribute does not accept.
     """
     values: dict[str, Any] = {}
-    for name, texts in given.items():
+    for name, texts in assignments.items():
         row = kind.table.row(name)
         if row.multi:
             values[name] = [_item(row, part) for text in texts for part in _parts(text)]
@@ -286,9 +293,9 @@ def filter_of(kind: CommandType, text: str) -> "Filter":
     return _filter(kind, match["name"], match["spaced"] or match["tight"], match["value"])
 
 
-def equal_filters(kind: CommandType, given: Mapping[str, tuple[str, ...]]) -> list["Filter"]:
+def equal_filters(kind: CommandType, assignments: Mapping[str, tuple[str, ...]]) -> list["Filter"]:
     """Return filters for equality with given values."""
-    return [_filter(kind, name, "==", text) for name, texts in given.items() for text in texts]
+    return [_filter(kind, name, "==", text) for name, texts in assignments.items() for text in texts]
 
 
 def _filter(kind: CommandType, name: str, operator: str, text: str) -> "Filter":

@@ -33,23 +33,25 @@ def create(run: CommandRun, *, kind: TypeArgument, values: Assignments = None) -
     obj = object_of(kind, assignments_of(kind, values))
     if missing := [name for name in REQUIRED[kind.element_name] if not obj.is_populated(name)]:
         raise UsageProblem(f"a {kind.value} needs {', '.join(f'{name}=VALUE' for name in missing)}")
-    wanted = obj.identifier
+    wanted_guid = obj.identifier
     with run.connect() as directory:
-        made = directory.create(obj)
-    kept = "" if wanted in {None, made} else _fate_of_guid(obj, wanted)
-    identifier = str(made)
-    if kept:
-        say(f"warning: {kept}")
+        new_guid = directory.create(obj)
+    warning = "" if wanted_guid in {None, new_guid} else _fate_of_guid(obj, wanted_guid)
+    identifier = str(new_guid)
+    if warning:
+        say(f"warning: {warning}")
     run.output.answer({"Identifier": identifier}, f"created {kind.value} {identifier}")
 
 
-def _fate_of_guid(obj: "DirectoryObject", wanted: "UUID | None") -> str:
+def _fate_of_guid(obj: "DirectoryObject", wanted_guid: "UUID | None") -> str:
     """Return a warning if the given GUID did not become the Identifier; empty if none is needed (M37)."""
-    made = obj.identifier
-    if obj.original_identifier == wanted:
-        return f"the server made the Identifier {made}; it remembers {wanted}, which finds it as well"
+    new_guid = obj.identifier
+    if obj.original_identifier == wanted_guid:
+        return (
+            f"the server made the Identifier {new_guid}; it remembers {wanted_guid}, which finds it as well"
+        )
     if obj.element_name == "QueueManager":  # of the others that keep nothing the library has warned
-        return f"the queue manager existed already, with the Identifier {made}, not {wanted}"
+        return f"the queue manager existed already, with the Identifier {new_guid}, not {wanted_guid}"
     return ""
 
 
@@ -65,7 +67,7 @@ create_app = command_app(
 
 
 def split_keys(
-    kind: CommandType, given: Mapping[str, tuple[str, ...]]
+    kind: CommandType, assignments: Mapping[str, tuple[str, ...]]
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
     """Split assignments into the one that identifies the object, and the others.
 
@@ -74,13 +76,15 @@ def split_keys(
     """
     from mqdssm.events.attributes import KEYS
 
-    known = KEYS[kind.element_name]
-    keys = {name: texts for name, texts in given.items() if name in known}
-    rest = {name: texts for name, texts in given.items() if name not in known}
+    key_names = KEYS[kind.element_name]
+    keys = {name: texts for name, texts in assignments.items() if name in key_names}
+    rest = {name: texts for name, texts in assignments.items() if name not in key_names}
     if len(keys) > 1:
         raise UsageProblem(f"{' and '.join(keys)} both say which {kind.value} is meant: give one of them")
     if not keys and kind is not CommandType.ENTERPRISE:
-        raise UsageProblem(f"which {kind.value}? give one of {', '.join(sorted(known))}, as Identifier=5f7c…")
+        raise UsageProblem(
+            f"which {kind.value}? give one of {', '.join(sorted(key_names))}, as Identifier=5f7c…"
+        )
     return keys, rest
 
 
@@ -96,11 +100,11 @@ def write(run: CommandRun, *, kind: TypeArgument, values: Assignments = None) ->
     One of Identifier, FullPath, Pathname, DirectoryPath, ComputerName, Name and SecurityIdentifier selects
     the object; the enterprise needs none. The other attributes are written.
     """
-    given = assignments_of(kind, values)
-    _, changes = split_keys(kind, given)
+    assignments = assignments_of(kind, values)
+    _, changes = split_keys(kind, assignments)
     if not changes:
         raise UsageProblem("nothing to write: give an Attribute=Value besides the one that says which object")
-    obj = object_of(kind, given)
+    obj = object_of(kind, assignments)
     with run.connect() as directory:
         identify(directory, kind, obj)
         directory.write(obj, attributes=tuple(changes))
@@ -134,14 +138,14 @@ def delete(
         raise GenericDirectoryError(
             f"{kind.element_name} objects cannot be deleted: {', '.join(REQUIRED)} can"
         )
-    given = assignments_of(kind, values)
-    _, rest = split_keys(kind, given)
+    assignments = assignments_of(kind, values)
+    _, rest = split_keys(kind, assignments)
     if rest:
         raise UsageProblem(f"{', '.join(rest)}: delete takes only what says which {kind.value} is meant")
-    obj = object_of(kind, given)
+    obj = object_of(kind, assignments)
     with run.connect() as directory, run.output.bar("deleting queues") as show:
         directory.delete(obj, recursive=recursive, on_progress=show)
-    name = "=".join((*given, *next(iter(given.values()))))
+    name = "=".join((*assignments, *next(iter(assignments.values()))))
     run.output.answer({"deleted": name}, f"deleted {kind.value} {name}")
 
 

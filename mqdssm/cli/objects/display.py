@@ -69,7 +69,7 @@ def text_of(row: "Row", value: Any) -> str:
     if value is None:
         return ""
     if row.multi:
-        return ", ".join(_item(row, one) for one in value)
+        return ", ".join(_item(row, item) for item in value)
     return _item(row, value)
 
 
@@ -141,4 +141,7 @@ def _certificates(value: bytes) -> str:
     from mqdssm.wire.certificates import UserSignCerts
 
     certificates = UserSignCerts.from_bytes(value).certificates
-    return "; ".join(f"{one.digest.hex()}, {len(one.der)} bytes" for one in certificates) or "no certificates"
+    return (
+        "; ".join(f"{certificate.digest.hex()}, {len(certificate.der)} bytes" for certificate in certificates)
+        or "no certificates"
+    )

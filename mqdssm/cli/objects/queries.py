@@ -93,16 +93,16 @@ def listing(
     A table shows the usual attributes, JSON all of them. JSON is one array, written while the search runs.
     If the search fails, the array is not closed and the exit code is not 0.
     """
-    wanted = [filter_of(kind, text) for text in filters or ()]
+    search_filters = [filter_of(kind, text) for text in filters or ()]
     keys = sort_of(kind, sort)
     names = names_of(kind, attributes)
     optional: tuple[str, ...] = ()
     if names is None and not run.output.is_json:
         names = display.LIST_COLUMNS[kind.element_name]
         optional = names[2:-1]
-    with run.connect() as directory, run.output.progress(f"reading {kind.value}s") as done:
-        found = directory.search(kind.element, wanted, attributes=names, sort=keys)
-        objects = _counted(itertools.islice(found, limit), done)
+    with run.connect() as directory, run.output.progress(f"reading {kind.value}s") as advance:
+        results = directory.search(kind.element, search_filters, attributes=names, sort=keys)
+        objects = _counted(itertools.islice(results, limit), advance)
         if run.output.is_json:
             run.output.json_array(display.json_of(obj) for obj in objects)
             return
@@ -116,10 +116,10 @@ def listing(
 
 
 def _counted(
-    objects: "Iterable[DirectoryObject]", done: Callable[[int], None]
+    objects: "Iterable[DirectoryObject]", advance: Callable[[int], None]
 ) -> "Iterator[DirectoryObject]":
     for obj in objects:
-        done(1)
+        advance(1)
         yield obj
 
 
@@ -164,13 +164,13 @@ def distribution_list(
     if not isinstance(parse_format_name(format_name), DistributionListFormatName):
         raise UsageProblem(f"{format_name!r} is no distribution list: DL=<GUID> is expected")
     with run.connect() as directory:
-        found = directory.resolve_distribution_list(format_name)
+        queue_names = directory.resolve_distribution_list(format_name)
     if run.output.is_json:
-        run.output.document(found)
+        run.output.document(queue_names)
         return
-    for one in found:
-        run.output.line(one)
-    run.output.note(f"{len(found)} queue{'' if len(found) == 1 else 's'}")
+    for queue_name in queue_names:
+        run.output.line(queue_name)
+    run.output.note(f"{len(queue_names)} queue{'' if len(queue_names) == 1 else 's'}")
 
 
 command_app(

@@ -109,7 +109,7 @@ def validate(
         return _list(run, [*chosen.rules, *chosen.own])
     source = source_of(run, folder, mqis, mapping, doing="validate")
     with usage_problems():
-        ids = [*(one.id for one in (*chosen.rules, *chosen.own)), *chosen.off]
+        ids = [*(rule.id for rule in (*chosen.rules, *chosen.own)), *chosen.off]
         night = prepare_run(files, rules, ids, fail_on)
     chosen_engine = engine_of(run, engine, workers)
     from mqdssm.pipeline.validate.run import validation
@@ -122,14 +122,14 @@ def validate(
             off=chosen.off,
             **chosen_engine.arguments(),
             **source,
-        ) as found,
+        ) as result,
     ):
-        outcome = night.conclude(found.summary, found.findings)
+        outcome = night.conclude(result.summary, result.findings)
         if report is not None:
             from mqdssm.pipeline.report import write_report
 
-            write_report(report, found.summary, found.findings, found.sets, outcome)
-        _print(run, found, outcome)
+            write_report(report, result.summary, result.findings, result.sets, outcome)
+        _print(run, result, outcome)
     return ExitCode.FINDINGS if outcome.exceeded else ExitCode.FINE
 
 
@@ -205,21 +205,21 @@ def _refuse_idle(run: CommandRun, beside: str, more: Mapping[str, object] = {}) 
         raise UsageProblem(f"{', '.join(idle)} would have no effect beside {beside}: leave it out")
 
 
-def _print(run: CommandRun, found: "Validation", outcome: "RunOutcome") -> None:
+def _print(run: CommandRun, result: "Validation", outcome: "RunOutcome") -> None:
     match run.given.output:
         case FindingsFormat.SARIF:
             from mqdssm.pipeline.validate.sarif import sarif
 
-            for piece in sarif(found.summary, found.findings, outcome.judge):
+            for piece in sarif(result.summary, result.findings, outcome.judge):
                 run.output.raw(printable_json(piece))
         case FindingsFormat.JSON:
-            for line in lines_of(outcome, found.findings):
+            for line in lines_of(outcome, result.findings):
                 run.output.json_line(line)
-            run.output.json_line(json.dumps(_totals(found.summary)))
-            for one in found.summary.not_judged:
-                say(json.dumps({"rule": one.id, "judged": one.types, "reason": one.reason}))
+            run.output.json_line(json.dumps(_totals(result.summary)))
+            for skipped in result.summary.not_judged:
+                say(json.dumps({"rule": skipped.id, "judged": skipped.types, "reason": skipped.reason}))
         case _:
-            _tables(run, found.summary, outcome)
+            _tables(run, result.summary, outcome)
 
 
 def _totals(summary: "ValidationSummary") -> dict[str, Any]:
@@ -238,15 +238,17 @@ def _tables(run: CommandRun, summary: "ValidationSummary", outcome: "RunOutcome"
     if summary.count:
         run.output.rows(*count_table(outcome, summary))
         run.output.line("")
-        shown = list(islice(new_samples(outcome, summary), SHOWN_MAX))
-        if shown:
-            run.output.rows(COLUMNS, rows_of(shown))
-        if len(shown) < summary.count:
-            run.output.note(f"{summary.count - len(shown)} more findings: --output json has all of them")
+        first_findings = list(islice(new_samples(outcome, summary), SHOWN_MAX))
+        if first_findings:
+            run.output.rows(COLUMNS, rows_of(first_findings))
+        if len(first_findings) < summary.count:
+            run.output.note(
+                f"{summary.count - len(first_findings)} more findings: --output json has all of them"
+            )
     else:
         run.output.line("no findings")
-    for one in summary.not_judged:
-        run.output.note(str(one))
+    for skipped in summary.not_judged:
+        run.output.note(str(skipped))
     totals = _totals(summary)
     run.output.note(
         f"{totals['findings']} findings of {totals['rules']} rules about {totals['objects']} objects, "
@@ -258,8 +260,15 @@ def _tables(run: CommandRun, summary: "ValidationSummary", outcome: "RunOutcome"
 def rows_of(findings: "Iterable[Finding]") -> Iterable[tuple[str, ...]]:
     """Return findings as rows of a table."""
     return (
-        (one.severity, one.rule, one.type, one.dn or one.guid or "", one.attribute, one.message)
-        for one in findings
+        (
+            finding.severity,
+            finding.rule,
+            finding.type,
+            finding.dn or finding.guid or "",
+            finding.attribute,
+            finding.message,
+        )
+        for finding in findings
     )
 
 
@@ -275,8 +284,15 @@ def _list(run: CommandRun, rules: "list[Rule]") -> int:
         run.output.rows(
             ("rule", "severity", "form", "types", "what must hold", "section"),
             (
-                (one["id"], one["severity"], one["form"], types_of(one), one["what"], one["section"])
-                for one in listed
+                (
+                    entry["id"],
+                    entry["severity"],
+                    entry["form"],
+                    types_of(entry),
+                    entry["what"],
+                    entry["section"],
+                )
+                for entry in listed
             ),
         )
         run.output.note(f"{len(listed)} rules")

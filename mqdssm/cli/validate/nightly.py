@@ -82,14 +82,16 @@ def idle_of(files: "NightlyFiles") -> dict[str, object]:
 
 def lines_of(outcome: "RunOutcome", findings: "Iterable[Finding]") -> Iterator[str]:
     """Yield findings as JSON, with their state if there are known or accepted findings."""
-    for one in outcome.judge.judged(findings):
-        state = {} if outcome.judge.is_idle else _state(one)
-        yield json.dumps(asdict(one.finding) | state, ensure_ascii=False)
+    for judged_finding in outcome.judge.judged(findings):
+        state = {} if outcome.judge.is_idle else _state(judged_finding)
+        yield json.dumps(asdict(judged_finding.finding) | state, ensure_ascii=False)
 
 
-def _state(one: "JudgedFinding") -> dict[str, str]:
-    state = {"state": one.state.value}
-    return state | ({} if one.suppression is None else {"reason": one.suppression.reason})
+def _state(judged_finding: "JudgedFinding") -> dict[str, str]:
+    state = {"state": judged_finding.state.value}
+    return state | (
+        {} if judged_finding.suppression is None else {"reason": judged_finding.suppression.reason}
+    )
 
 
 def tell_outcome(run: CommandRun, outcome: "RunOutcome") -> None:
@@ -98,8 +100,8 @@ def tell_outcome(run: CommandRun, outcome: "RunOutcome") -> None:
         return
     if not outcome.judge.is_idle:
         run.output.note(f"findings: {outcome.words}")
-    for one in outcome.counts.unused:
-        run.output.note(f"a suppression suppresses nothing, and can go: {one}")
+    for suppression in outcome.counts.unused:
+        run.output.note(f"a suppression suppresses nothing, and can go: {suppression}")
     changes = outcome.changes
     if changes.since is not None:
         run.output.note(

@@ -120,7 +120,7 @@ def watch(
     Objects that exist at the first start are not printed. With a state file the next start continues where
     this one ended, and prints the changes made in between. JSON output has one document in each line.
     """
-    elements = [one.element for one in (kinds or CommandType)]
+    elements = [kind.element for kind in (kinds or CommandType)]
     ignored = _ignored(ignore or (), elements)
     _check(run, state, snapshot=snapshot, once=once, command=command, heartbeat=heartbeat)
     with ending() as end:
@@ -132,7 +132,7 @@ def watch(
                     *elements,
                     state=state,
                     ignore=ignored,
-                    events=[one.value for one in event or ()],
+                    events=[event_kind.value for event_kind in event or ()],
                     computers=computer or (),
                     snapshot=snapshot,
                     once=once,
@@ -222,9 +222,9 @@ def _ignored(names: Sequence[str], kinds: Sequence[Any]) -> tuple[str, ...]:
     """
     from mqdssm.model.watching import LDAP_MARK
 
-    known = {name for kind in kinds for name in kind.adm_names()}
+    known_names = {name for kind in kinds for name in kind.adm_names()}
     for name in names:
-        if name not in known and not name.startswith(LDAP_MARK):
+        if name not in known_names and not name.startswith(LDAP_MARK):
             raise UsageProblem(
                 f"--ignore {name}: nothing that is watched has this attribute ('mqdssm schema show' has the "
                 f"names; of attributes that are LDAP's alone: {LDAP_MARK}NAME)"

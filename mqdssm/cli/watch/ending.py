@@ -69,13 +69,13 @@ def ending() -> Iterator[Ending]:
     thread = threading.Thread(target=end.listen, args=(here,), name="signals", daemon=True)
     thread.start()
     woken = signal.set_wakeup_fd(there.fileno(), warn_on_full_buffer=False)
-    before = [(one, signal.signal(one, lambda *_: None)) for one in _SIGNALS]
+    before = [(signal_number, signal.signal(signal_number, lambda *_: None)) for signal_number in _SIGNALS]
     try:
         yield end
     finally:
         end.over()
-        for one, handler in before:
-            signal.signal(one, handler)
+        for number, handler in before:
+            signal.signal(number, handler)
         signal.set_wakeup_fd(woken)
         there.close()  # ends the thread
         thread.join()

@@ -20,8 +20,8 @@ _NOTHING: Final = "(none)"
 def status_json(stamp: "tuple[str, datetime]", event: str, **more: str) -> str:
     """Return a JSON line on the status of the watch."""
     name, time = stamp
-    said = {"id": name, "time": _time_text(time), "event": event, **more}
-    return printable_json(json.dumps(said, ensure_ascii=False))
+    document = {"id": name, "time": _time_text(time), "event": event, **more}
+    return printable_json(json.dumps(document, ensure_ascii=False))
 
 
 def _time_text(time: "datetime") -> str:
@@ -30,22 +30,24 @@ def _time_text(time: "datetime") -> str:
 
 def json_of(change: "ObjectChange") -> str:
     """Format a change as one line of JSON; unknown values are left out, a missing value is null."""
-    said = {
+    document = {
         "id": change.id,
         "time": None if change.time is None else _time_text(change.time),
         "event": change.event.value,
         "type": change.type,
         "dn": change.dn,
         "guid": None if change.guid is None else str(change.guid),
-        "changes": {name: _sides(change, name, one) for name, one in change.changes.items()},
+        "changes": {
+            name: _sides(change, name, attribute_change) for name, attribute_change in change.changes.items()
+        },
     }
-    return printable_json(json.dumps(said, ensure_ascii=False))
+    return printable_json(json.dumps(document, ensure_ascii=False))
 
 
-def _sides(change: "ObjectChange", name: str, one: "AttributeChange") -> dict[str, Any]:
+def _sides(change: "ObjectChange", name: str, attribute_change: "AttributeChange") -> dict[str, Any]:
     from mqdssm.model.watching import UNKNOWN
 
-    sides = {"old": one.old, "new": one.new}
+    sides = {"old": attribute_change.old, "new": attribute_change.new}
     return {side: _plain(change, name, value) for side, value in sides.items() if value is not UNKNOWN}
 
 
@@ -65,26 +67,29 @@ def _ldap_plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, tuple | list):
-        return [_ldap_plain(one) for one in value]
+        return [_ldap_plain(item) for item in value]
     return value
 
 
 def text_of(change: "ObjectChange") -> str:
     """Format a change as one line for people."""
-    told = [f"{name}: {_arrow(change, name, one)}" for name, one in change.changes.items()]
+    texts = [
+        f"{name}: {_arrow(change, name, attribute_change)}"
+        for name, attribute_change in change.changes.items()
+    ]
     return "  ".join(
-        (f"{change.event.value:7}", f"{change.type:13}", change.dn, *(["; ".join(told)] * bool(told)))
+        (f"{change.event.value:7}", f"{change.type:13}", change.dn, *(["; ".join(texts)] * bool(texts)))
     )
 
 
-def _arrow(change: "ObjectChange", name: str, one: "AttributeChange") -> str:
+def _arrow(change: "ObjectChange", name: str, attribute_change: "AttributeChange") -> str:
     from mqdssm.model.watching import ChangeEvent
 
     if change.event is ChangeEvent.CREATED:
-        return _shown(change, name, one.new)
+        return _shown(change, name, attribute_change.new)
     if change.event is ChangeEvent.DELETED:
-        return _shown(change, name, one.old)
-    return f"{_shown(change, name, one.old)} → {_shown(change, name, one.new)}"
+        return _shown(change, name, attribute_change.old)
+    return f"{_shown(change, name, attribute_change.old)} → {_shown(change, name, attribute_change.new)}"
 
 
 def _shown(change: "ObjectChange", name: str, value: Any) -> str:

@@ -44,11 +44,11 @@ class LinePrinter:
 
     def _look(self) -> None:
         """Print a warning once if the output is not read."""
-        said: float | None = None
+        reported: float | None = None
         while not self._closed.wait(_TICK_S):
             since = self._since
-            if since is not None and since != said and time.monotonic() - since >= STALLED_S:
-                said = since
+            if since is not None and since != reported and time.monotonic() - since >= STALLED_S:
+                reported = since
                 say(
                     f"warning: nobody has read the output for {STALLED_S:.0f} s; "
                     "the server is not read meanwhile"
@@ -75,9 +75,9 @@ def _write(stream: TextIO, text: str) -> None:
         stream.write(text)
         stream.flush()
         return
-    left = memoryview(text.encode(stream.encoding, stream.errors or "strict"))
-    while left:
-        left = left[os.write(handle, left) :]
+    remaining = memoryview(text.encode(stream.encoding, stream.errors or "strict"))
+    while remaining:
+        remaining = remaining[os.write(handle, remaining) :]
 
 
 class CommandRunner:
@@ -146,12 +146,12 @@ class CommandRunner:
     def _wait(self, process: "subprocess.Popen[bytes]", line: bytes) -> bool:
         """Pass input to a command and wait for its end; False if it took too long and was killed."""
         deadline = time.monotonic() + self._limit_s
-        told: bytes | None = line
+        data: bytes | None = line
         while True:
             try:
-                process.communicate(told, timeout=_TICK_S)
+                process.communicate(data, timeout=_TICK_S)
             except subprocess.TimeoutExpired:
-                told = None
+                data = None
             else:
                 return True
             now = time.monotonic()

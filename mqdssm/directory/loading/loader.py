@@ -276,8 +276,8 @@ class _Load:
     def _group(self, channel: Channel) -> Iterator[Outcome]:
         """Add a group in one transaction; send other changes, and those it refused, one by one."""
         group: dict[int, ChangeTask] = {}
-        others: list[ChangeTask] = []
-        while len(group) < self._transactions.size and len(others) < self._options.window:
+        other_tasks: list[ChangeTask] = []
+        while len(group) < self._transactions.size and len(other_tasks) < self._options.window:
             if not len(self._queue) or not self._pace.take():
                 break
             task = self._queue.take()
@@ -286,12 +286,12 @@ class _Load:
             if task.action is Action.ADD and not task.alone:
                 group[channel.new_id()] = task
             else:
-                others.append(task)
+                other_tasks.append(task)
         if len(group) < 2:
-            others += group.values()
+            other_tasks += group.values()
         else:
             yield from self._commit_group(channel, group)
-        yield from self._send(channel, others)
+        yield from self._send(channel, other_tasks)
 
     def _commit_group(self, channel: Channel, group: dict[int, ChangeTask]) -> Iterator[Outcome]:
         self._under_way.update(group)

@@ -99,9 +99,9 @@ class _Conversation:
         The caller makes the next changes while the server works on earlier ones.
         """
         while True:
-            taken = self._take(pending)
+            has_taken = self._take(pending)
             self._fill()
-            if taken and len(self._under_way) < WINDOW:
+            if has_taken and len(self._under_way) < WINDOW:
                 continue
             if not self._under_way:
                 return

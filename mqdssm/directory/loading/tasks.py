@@ -184,14 +184,14 @@ class TaskQueue:
     def withdraw(self) -> None:
         """Remove tasks that were never sent; repeated tasks stay."""
         waiting = [*self._ready, *(task for tasks in self._blocked.values() for task in tasks)]
-        kept = [task for task in waiting if task.was_sent]
+        sent_tasks = [task for task in waiting if task.was_sent]
         for task in waiting:
             if not task.was_sent:
                 _leave(self._open, task.key, task.order)
                 _leave(self._below, task.parent, task.order)
         self._blocked.clear()
         self._waiting = 0
-        self._ready = deque(sorted(kept, key=lambda task: task.order))
+        self._ready = deque(sorted(sent_tasks, key=lambda task: task.order))
 
     def park_task(self, task: ChangeTask) -> None:
         """Park a task whose object already exists: tasks below the object may go on, others still wait."""
@@ -229,8 +229,8 @@ def _is_compared(name: str) -> bool:
     """Return True for attributes that servers compare exactly: the GUID, single numbers and flags."""
     if name == "objectGUID":
         return True
-    known = ATTRIBUTES.get(name.lower())
-    return known is not None and known.single and known.syntax in _COMPARED
+    attribute = ATTRIBUTES.get(name.lower())
+    return attribute is not None and attribute.single and attribute.syntax in _COMPARED
 
 
 def _is_before(orders: AbstractSet[Order], task: ChangeTask) -> bool:

@@ -119,11 +119,14 @@ class ActiveDirectory(Profile):
         )
 
     def guid_target(self, naming: Naming, guid: UUID) -> GuidTarget:  # noqa: D102  see Profile
-        own = Equal("objectGUID", guid.bytes_le)
-        kept = Equal(str(self.original_guid), guid.bytes_le)
+        guid_filter = Equal("objectGUID", guid.bytes_le)
+        original_filter = Equal(str(self.original_guid), guid.bytes_le)
         bases = tuple(str(base) for base in naming.guid_bases)
         return GuidTarget(
-            (f"<GUID={guid}>",), SearchScope.BASE, own, GuidTarget(bases, SearchScope.SUBTREE, kept)
+            (f"<GUID={guid}>",),
+            SearchScope.BASE,
+            guid_filter,
+            GuidTarget(bases, SearchScope.SUBTREE, original_filter),
         )
 
     def dn_filter(self, dn: str) -> LdapFilter:  # noqa: D102  see Profile
@@ -220,10 +223,10 @@ class ActiveDirectory(Profile):
         return error.ldap_code in {19, 50, 53}
 
     def holds(self, stored: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence[bytes]]) -> bool:  # noqa: D102  see Profile
-        others = {name: values for name, values in sent.items() if name.lower() != _DESCRIPTOR}
+        other_values = {name: values for name, values in sent.items() if name.lower() != _DESCRIPTOR}
         images = [values for name, values in sent.items() if name.lower() == _DESCRIPTOR]
         stored_descriptors = stored.get(_DESCRIPTOR, ())
-        return has_values(stored, others) and all(
+        return has_values(stored, other_values) and all(
             len(stored_descriptors) == len(image) == 1 and _has_parts(stored_descriptors[0], image[0])
             for image in images
         )

@@ -50,8 +50,8 @@ def make_plain_row(row: tuple[Any, ...], columns: Sequence[str]) -> tuple[Any, .
     cells: list[Any] = [split(row[0].encode())[1].decode()]
     dereferenced: dict[str, list[Dereferenced]] = {}
     for name, cell in zip(columns, row[1:], strict=True):
-        known = ATTRIBUTES.get(name.lower())
-        if cell is None or known is None or known.syntax is not adsyntax.DN:
+        attribute = ATTRIBUTES.get(name.lower())
+        if cell is None or attribute is None or attribute.syntax is not adsyntax.DN:
             cells.append(cell)
             continue
         pairs = [split(value) for value in ([cell] if isinstance(cell, bytes) else cell)]

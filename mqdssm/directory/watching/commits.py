@@ -99,15 +99,15 @@ class Commits:
             is_behind = self._give(change.version)
             self._new[change.key] = _Told(change, now if before is None else before.since, is_behind)
 
-    def cover(self, csns: Sequence[str], known: Sequence[str] = ()) -> None:
+    def cover(self, csns: Sequence[str], known_csns: Sequence[str] = ()) -> None:
         """Take sequence numbers from the server.
 
         Args:
             csns: whose changes it will not tell: they may not be committed yet.
-            known: whose changes are known.
+            known_csns: whose changes are known.
         """
         now = time.monotonic()
-        for csn in (*csns, *known):
+        for csn in (*csns, *known_csns):
             self._give(csn)
         self._covered |= dict.fromkeys(csns, now)
         self._begin(now)

@@ -47,8 +47,8 @@ class Phases:
             return
         is_deleted = sync_state.state is EntryState.DELETE
         # an entry of a refresh was read as it is; all else is told, perhaps before the commit
-        kept = self._touched if self.refreshing and not is_deleted else self._told
-        kept.append(TouchedEntry(sync_state.key, dn, classes, is_deleted, version or self._newest))
+        entries = self._touched if self.refreshing and not is_deleted else self._told
+        entries.append(TouchedEntry(sync_state.key, dn, classes, is_deleted, version or self._newest))
 
     def info(self, info_message: Info) -> None:
         """Take a sync info message on the refresh or on many entries."""

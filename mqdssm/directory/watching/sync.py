@@ -169,9 +169,9 @@ def decode_info(buffer: bytes, message: MessageBounds) -> Info | None:
     inner = reader.enter(_REFRESH_PRESENT if present else _REFRESH_DELETE, "refresh")
     reader.finish("syncInfoValue")
     new_cookie = _cookie(inner)
-    done = inner.boolean("refreshDone") if inner.at(BOOLEAN) else True
+    is_done = inner.boolean("refreshDone") if inner.at(BOOLEAN) else True
     inner.finish("refresh")
-    return PhaseEnds(present=present, done=done, cookie=new_cookie)
+    return PhaseEnds(present=present, done=is_done, cookie=new_cookie)
 
 
 def _id_set(reader: BerReader) -> IdSet:

@@ -99,19 +99,21 @@ class Syncrepl:
         phases, commits = Phases(cookie), Commits(self._link, base)
         latest: str | None = None
         is_new = True
-        heard = time.monotonic()
+        received_at = time.monotonic()
         with self._link.going_on(search) as going_on:
             while True:
                 has_some, result = self._receive(going_on, phases, commits.wait_s(self._rhythm.tick_s))
                 now = time.monotonic()
-                heard = now if has_some else heard
+                received_at = now if has_some else received_at
                 hints = phases.take()
                 latest = hints.place or latest
                 commits.tell(phases.take_told())
                 is_first, is_new = is_new and hints.place is not None, is_new and hints.place is None
                 if is_first:
-                    known = find_csns(place or "")
-                    commits.cover([csn for csn in find_csns(latest or "") if csn not in known], known)
+                    known_csns = find_csns(place or "")
+                    commits.cover(
+                        [csn for csn in find_csns(latest or "") if csn not in known_csns], known_csns
+                    )
                 touched, is_over = commits.take()
                 needs_listing = self._needs_listing(now, anyway=is_over or hints.has_gap, is_first=is_first)
                 hints = replace(
@@ -125,7 +127,7 @@ class Syncrepl:
                 yield NOTHING if hints == NOTHING else hints
                 if result is not None:
                     raise self._make_ended(result, base)
-                if now - heard >= self._rhythm.renew_s:
+                if now - received_at >= self._rhythm.renew_s:
                     return  # no message for long: renew the connection from the cookie
 
     def _receive(self, going_on: GoingOn, phases: Phases, wait_s: float) -> tuple[bool, LdapResult | None]:

@@ -127,9 +127,9 @@ class UpdateNumbers:
 
     def hints(self, place: str | None) -> Iterator[Hints]:
         """See `Source`."""
-        known = self._numbers.number_in(place, time.time())
+        start = self._numbers.number_in(place, time.time())
         last = self._read_newest()
-        hints = Hints(full=True) if known is None else self._hints_since(known, last)
+        hints = Hints(full=True) if start is None else self._hints_since(start, last)
         # a wrongly restored server reuses numbers: the number of each object is compared
         place = self._numbers.place(last, time.time())
         yield replace(hints, listing=self._list, place=place, is_current=True)

@@ -206,14 +206,14 @@ def _forms(
     """Return the reply to each form of request; without servers none for other sites (decision S14)."""
     forms = {}
     for is_ipx in (False, True):
-        own = TopologyServerReply(
+        reply = TopologyServerReply(
             correlation_id=NULL_GUID,
             connected_networks=networks,
             connected_network_mask=ipx_mask(len(networks)) if is_ipx else 0,
         )
-        forms[True, is_ipx] = _around_id(own)
+        forms[True, is_ipx] = _around_id(reply)
         if servers:
-            other = replace(own, responding_site_id=site, directory_service_servers=servers)
+            other = replace(reply, responding_site_id=site, directory_service_servers=servers)
             forms[False, is_ipx] = _around_id(other)
     return forms
 

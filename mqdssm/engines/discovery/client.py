@@ -269,9 +269,11 @@ class DiscoveryClient:
     def _on_networks_changed(self, event: NetworksChanged) -> list[Action]:
         """Add new networks to those to ask, and leave out networks that are gone (decision S12)."""
         self._forget(event)
-        known = {*self._asked, *self._to_ask}
-        self._to_ask = deque(one for one in self._to_ask if one in event.networks)
-        self._to_ask.extend(one for one in dict.fromkeys(event.networks) if one not in known)
+        asked_networks = {*self._asked, *self._to_ask}
+        self._to_ask = deque(network for network in self._to_ask if network in event.networks)
+        self._to_ask.extend(
+            network for network in dict.fromkeys(event.networks) if network not in asked_networks
+        )
         return [] if self.current_network in event.networks else self._next()
 
     def _on_networks_changed_idle(self, event: NetworksChanged) -> list[Action]:
@@ -296,12 +298,12 @@ class DiscoveryClient:
 
     def _keep_best(self) -> None:
         """Keep the first answer with a list, else the first one (decision S2)."""
-        best, heard = self._best, self._heard
+        best, latest = self._best, self._heard
         if best is None:
-            self._best = heard
+            self._best = latest
             return
-        winner = heard if heard.servers and not best.servers else best
-        own_site_server = best.own_site_server or heard.own_site_server
+        winner = latest if latest.servers and not best.servers else best
+        own_site_server = best.own_site_server or latest.own_site_server
         self._best = replace(winner, own_site_server=own_site_server)
 
     def _finish(self) -> list[Action]:

@@ -170,8 +170,8 @@ class NotificationReceiver:
                 result.reason if isinstance(result, do.NotRead) else "our queue manager is not there"
             )
             return
-        ours = [queue for queue in result.queues if queue.is_of(self.settings.computer_name)]
-        events = list(self.state.replace(result.manager, ours))
+        own_queues = [queue for queue in result.queues if queue.is_of(self.settings.computer_name)]
+        events = list(self.state.replace(result.manager, own_queues))
         if self._known:
             self._tell(events)
         self._known = True
@@ -206,10 +206,10 @@ class NotificationReceiver:
     def _look_at(self, observed: Iterable[do.Observed]) -> Job:
         """Read the objects that a watcher saw change."""
         reading = _Reading()
-        for one in observed:
-            if one.is_queue:
-                yield from self._read_queue(one.identifier, None, reading)
-            elif one.identifier == self.settings.identifier:
+        for change in observed:
+            if change.is_queue:
+                yield from self._read_queue(change.identifier, None, reading)
+            elif change.identifier == self.settings.identifier:
                 yield from self._read_manager(None, reading)
         if reading.failed:
             self._postpone(reading.failed)
@@ -231,19 +231,19 @@ class NotificationReceiver:
             case version1.Create(queue):
                 self._tell(self.state.put(queue))
             case version1.Delete(identifier, path_name):
-                held = self.state.find(identifier, path_name)
-                self._tell(() if held is None else self.state.delete(held.identifier))
+                old_queue = self.state.find(identifier, path_name)
+                self._tell(() if old_queue is None else self.state.delete(old_queue.identifier))
             case version1.ChangeManager(values):
                 manager = self.state.manager
                 changed = {name: values.get(name, getattr(manager, name)) for name in _MANAGER_FIELDS}
-                made = OwnedQueueManager(
+                new_manager = OwnedQueueManager(
                     identifier=manager.identifier, computer_name=manager.computer_name, **changed
                 )
-                self._tell(self.state.set_manager(made))
+                self._tell(self.state.set_manager(new_manager))
             case version1.ChangeQueue(identifier, path_name):
-                held = self.state.find(identifier, path_name)
-                if held is not None:
-                    self._tell(self.state.put(step.apply(held)))
+                old_queue = self.state.find(identifier, path_name)
+                if old_queue is not None:
+                    self._tell(self.state.put(step.apply(old_queue)))
                 elif identifier is not None:  # its creation was lost (decision C19)
                     yield from self._read_queue(identifier, None, reading)
             case version1.Skip(why):
@@ -313,12 +313,12 @@ class NotificationReceiver:
         result = yield operation
         if isinstance(result, do.NotRead) and operation.server is not None:
             self._note("named directory server not read", f"{operation.server}: {result.reason}")
-            own = (
+            request = (
                 do.ReadQueue(identifier=operation.identifier)
                 if isinstance(operation, do.ReadQueue)
                 else do.ReadQueueManager()
             )
-            result = yield own
+            result = yield request
         if isinstance(result, do.NotRead):
             reading.failed = result.reason
         return result
@@ -331,8 +331,8 @@ class NotificationReceiver:
         self._actions += told
         return bool(told)
 
-    def _note(self, what: str, detail: str = "") -> None:
-        self._actions.append(Note(what=what, detail=detail))
+    def _note(self, summary: str, detail: str = "") -> None:
+        self._actions.append(Note(what=summary, detail=detail))
 
 
 class _WaitingMessages:

@@ -127,8 +127,8 @@ def _changed_queue(notice: Notice) -> Properties:
 
 def _changed_manager(notice: Notice) -> Properties:
     always = rows_of(ObjectType.MACHINE, Use.ALWAYS)
-    told = tuple((propid, _value(notice, row)) for propid, row in always.items())
-    return (*told, *_changed(notice, ObjectType.MACHINE))
+    properties = tuple((propid, _value(notice, row)) for propid, row in always.items())
+    return (*properties, *_changed(notice, ObjectType.MACHINE))
 
 
 def _changed(notice: Notice, object_type: ObjectType) -> Properties:

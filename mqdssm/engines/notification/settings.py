@@ -62,7 +62,7 @@ class ReceiverSettings:
             raise ValueError(
                 "messages_max and retry_s are at least 1 and above 0, the other times not below 0"
             )
-        object.__setattr__(self, "_allowed", frozenset(one.casefold() for one in self.servers))
+        object.__setattr__(self, "_allowed", frozenset(server.casefold() for server in self.servers))
 
     def is_allowed(self, server: str) -> bool:
         """Return True if a directory server that a message names may be read (decision C2)."""

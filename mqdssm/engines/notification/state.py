@@ -76,7 +76,7 @@ class LocalState:
         """Replace the whole state; the events of deletions come before those of new and changed queues."""
         now = {queue.identifier: queue for queue in queues}
         yield from self.set_manager(manager)
-        for identifier in [one for one in self._queues if one not in now]:
+        for identifier in [key for key in self._queues if key not in now]:
             yield from self.delete(identifier)
         for queue in now.values():
             yield from self.put(queue)

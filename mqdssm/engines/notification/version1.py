@@ -100,10 +100,10 @@ def _create(update: NotificationUpdate, settings: ReceiverSettings, now: int) ->
         raise Disregarded("a new queue without PROPID_Q_INSTANCE or without path name")
     queue = OwnedQueue(**values)
     try:
-        ours = queue.is_of(settings.computer_name)
+        is_own = queue.is_of(settings.computer_name)
     except ValueError as error:  # no path name
         raise Disregarded(str(error)) from None
-    return Create(queue) if ours else Skip(f"{queue.pathname} is not ours")
+    return Create(queue) if is_own else Skip(f"{queue.pathname} is not ours")
 
 
 def _change_queue(update: NotificationUpdate, settings: ReceiverSettings, now: int) -> Step:
@@ -149,8 +149,8 @@ def _values(update: NotificationUpdate, object_type: ObjectType, use: Use) -> di
         MappingError: a value that its attribute cannot have.
     """
     rows = rows_of(object_type, use)
-    taken = ((rows.get(propid), value) for propid, value in update.properties)
-    return {row.field: row.load(value) for row, value in taken if row is not None}
+    pairs = ((rows.get(propid), value) for propid, value in update.properties)
+    return {row.field: row.load(value) for row, value in pairs if row is not None}
 
 
 def _identifier(update: NotificationUpdate) -> UUID | None:

@@ -18,7 +18,7 @@ from mqdssm.model.seqnum import SequenceNumber
 
 def receive(server: ReplicaState, message: ChangePropagationMessage, sender: str) -> Job[None]:
     """Handle Change Propagation (3.2.7.1): changes by partition (3.1.5.2), then sequence numbers."""
-    for partition_id, group in groupby(message.directory_changes, key=lambda one: one.partition_id):
+    for partition_id, group in groupby(message.directory_changes, key=lambda change: change.partition_id):
         partition = server.partitions.get(partition_id)
         if partition is None or not trust.accepts(server, partition, sender):
             continue  # an earlier change of the same propagation changed that
@@ -81,8 +81,8 @@ def _keep_early_change(server: ReplicaState, partition: Partition, change: Direc
     partition.known = max(partition.known, change.seq_number)
     if len(pending) >= server.settings.pending_max:
         return
-    if all(one.seq_number != change.seq_number for one in pending):
-        insort(pending, change, key=lambda one: one.seq_number)
+    if all(other.seq_number != change.seq_number for other in pending):
+        insort(pending, change, key=lambda other: other.seq_number)
 
 
 def check_pending(server: ReplicaState, partition: Partition) -> Job[bool]:
@@ -113,11 +113,11 @@ def _apply(
         batch = ready[start : start + batch_max]
         applied = yield from perform(ApplyChanges(partition_id=partition.id, changes=tuple(batch)), Applied)
         if applied.count:
-            done = batch[: applied.count]
-            partition.last = done[-1].seq_number
+            applied_changes = batch[: applied.count]
+            partition.last = applied_changes[-1].seq_number
             if partition.foreign:
-                partition.foreign.difference_update(one.guid_identifier for one in done)
-            yield from _finish_batch(server, partition, done, flush=flush)
+                partition.foreign.difference_update(change.guid_identifier for change in applied_changes)
+            yield from _finish_batch(server, partition, applied_changes, flush=flush)
         if partition.id not in server.partitions or partition.record.owned:
             return False  # the last change removed the partition, or made it ours
         if applied.status != Hresult.MQ_OK:
@@ -134,13 +134,13 @@ def _apply(
 
 
 def _finish_batch(
-    server: ReplicaState, partition: Partition, done: Sequence[DirectoryChange], *, flush: bool
+    server: ReplicaState, partition: Partition, applied_changes: Sequence[DirectoryChange], *, flush: bool
 ) -> Job[None]:
     if server.bscs and partition.is_normal:
-        for change in done:
+        for change in applied_changes:
             passed = yield from _change_for_bscs(change)
             propagation.enqueue(server, server.bscs.values(), passed)
-    yield from publish(server, ObjectsChanged(partition=partition, changes=done, flush=flush))
+    yield from publish(server, ObjectsChanged(partition=partition, changes=applied_changes, flush=flush))
     if partition.id in server.partitions:
         if not partition.record.owned:
             # only now: after a crash, the effects on the topology would not be repeated (decision R14)
@@ -160,11 +160,11 @@ def _change_for_bscs(change: DirectoryChange) -> Job[DirectoryChange]:
     )
     if found.identifier is None or found.seq_number != change.seq_number:
         return change  # a later change in the same batch sends or deletes the object
-    made = object_change(
+    new_change = object_change(
         kind, found.identifier, change.partition_id, change.seq_number, found.properties or ()
     )
     return replace(
-        made,
+        new_change,
         previous_seq_number=change.previous_seq_number,
         purged_seq_number=change.purged_seq_number,
     )

@@ -83,7 +83,7 @@ def _reset_replica(server: ReplicaState, partition: Partition, *, lost: bool) ->
 
 def on_again_timer(server: ReplicaState, _key: str) -> Job[None]:
     """Recover unfinished partitions, and derive roles and neighbours from the objects again."""
-    unfinished = [one for one in server.partitions.values() if one.is_unfinished]
+    unfinished = [partition for partition in server.partitions.values() if partition.is_unfinished]
     for partition in unfinished:
         yield from _recover_unfinished(server, partition)
     yield from succession.complete_handovers(server)

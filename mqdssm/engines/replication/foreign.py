@@ -53,7 +53,7 @@ def on_timer(server: ReplicaState, _key: str) -> Job[None]:
         pause_s = min(COST_FACTOR * (server.now - began), PAUSE_S_MAX)
         look.after = found.reached
         look.newest = found.newest or look.newest  # lower if the directory's clock was set back
-        look.waiting.extend(one for one in found.objects if look.reported.get(one.name) != one.version)
+        look.waiting.extend(item for item in found.objects if look.reported.get(item.name) != item.version)
     for _ in range(min(PUBLISHED_AT_ONCE, len(look.waiting))):
         one = look.waiting.popleft()
         look.is_handling = True
@@ -76,10 +76,10 @@ def _publish_or_report(server: ReplicaState, found: ops.ForeignObject) -> Job[bo
     """
     partition = None if found.partition_id is None else server.partitions.get(found.partition_id)
     if partition is None or not partition.record.owned:
-        what = "another program made an object that has no number"
+        summary = "another program made an object that has no number"
         if found.seq_number is not None:
-            what = "another program changed a replica"
-        _report(server, partition, found, what)
+            summary = "another program changed a replica"
+        _report(server, partition, found, summary)
         return True
     request = yield from _read_change(partition, found)
     if request is None:
@@ -90,8 +90,8 @@ def _publish_or_report(server: ReplicaState, found: ops.ForeignObject) -> Job[bo
     elif outcome.identifier is None and outcome.status in authority.TEMPORARY_STATUSES:
         return False
     elif outcome.identifier is None:
-        what = "a change of another program cannot be published"
-        _report(server, partition, found, what, f": status {outcome.status:#010x}")
+        summary = "a change of another program cannot be published"
+        _report(server, partition, found, summary, f": status {outcome.status:#010x}")
     return True
 
 
@@ -113,9 +113,9 @@ def _read_change(partition: Partition, found: ops.ForeignObject) -> Job[ChangeRe
         # its current values: the rules for changes check all of them; a site's PSC is the one that the server
         # knows, since the object may name the one before a handover (R181)
         properties=tuple(
-            one
-            for one in read.properties or ()
-            if found.object_type is not ObjectType.SITE or one[0] is not Propid.S_PSC
+            pair
+            for pair in read.properties or ()
+            if found.object_type is not ObjectType.SITE or pair[0] is not Propid.S_PSC
         ),
     )
 

@@ -34,8 +34,8 @@ class RequestOutcomes:
         """Return the status of a request; None if it is not known."""
         sender, name, identifier = sent
         mine = self._senders.get(sender)
-        known = None if mine is None else mine.get((name, identifier))
-        return None if known is None else known[0]
+        entry = None if mine is None else mine.get((name, identifier))
+        return None if entry is None else entry[0]
 
     def put(self, sent: SentKey, status: int) -> None:
         """Store a status as the newest one of its sender."""
@@ -45,7 +45,7 @@ class RequestOutcomes:
         mine[name, identifier] = status, self.round
         mine.move_to_end((name, identifier))
         if self._total > REMEMBERED_MAX:
-            self._drop_oldest(max(self._senders, key=lambda one: len(self._senders[one])))
+            self._drop_oldest(max(self._senders, key=lambda sender: len(self._senders[sender])))
 
     def forget(self) -> None:
         """Remove the outcomes of earlier rounds, and begin the next round."""

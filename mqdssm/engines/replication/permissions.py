@@ -50,9 +50,9 @@ def _may_use_name(server: ReplicaState, message: ChangeRequestMessage, sender: s
     sent = server.requests.get((key_of(name), message.request_identifier))
     if sent is not None and key_of(sent.hop) == key_of(sender):
         return True  # a request that we sent ourselves comes back
-    asked = server.partitions.get(message.partition_id)
+    partition = server.partitions.get(message.partition_id)
     # our predecessor forwards requests that others still send to it (decision R38)
-    if asked is not None and asked.record.owned and (yield from _is_predecessor(asked, sender)):
+    if partition is not None and partition.record.owned and (yield from _is_predecessor(partition, sender)):
         return True
     return (yield from _is_bsc_of(server, name, sender))
 
@@ -86,9 +86,9 @@ def is_own_name(server: ReplicaState, name: str, sender: str) -> Job[bool]:
         return True
     if not name:
         return False  # a reply could not be sent to anybody (decision R137)
-    if server.is_me(name) or key_of(name) in {key_of(one.name) for one in server.neighbors}:
+    if server.is_me(name) or key_of(name) in {key_of(neighbor.name) for neighbor in server.neighbors}:
         return False
-    if key_of(name) in {key_of(one.record.authority_name) for one in server.partitions.values()}:
+    if key_of(name) in {key_of(partition.record.authority_name) for partition in server.partitions.values()}:
         return False
     found = yield from read_object(ObjectType.MACHINE, path_name=name)
     return found.identifier is None

@@ -87,7 +87,9 @@ def split_changes(
 
 
 def _header(server: ReplicaState, neighbor: Neighbor) -> SeqNumberHeader:
-    wanted = server.partitions.values() if neighbor.record.is_bsc else _intersite_partitions(server, neighbor)
+    partitions = (
+        server.partitions.values() if neighbor.record.is_bsc else _intersite_partitions(server, neighbor)
+    )
     numbers = tuple(
         PartitionSeqNumbers(
             partition_id=partition.id,
@@ -96,7 +98,7 @@ def _header(server: ReplicaState, neighbor: Neighbor) -> SeqNumberHeader:
                 partition.record.purged if partition.record.owned else partition.record.allowed_purge
             ),
         )
-        for partition in wanted
+        for partition in partitions
         if partition.is_normal
     )
     return SeqNumberHeader(machine_name=server.name if numbers else "", partition_seq_numbers=numbers)
@@ -105,7 +107,7 @@ def _header(server: ReplicaState, neighbor: Neighbor) -> SeqNumberHeader:
 def _intersite_partitions(server: ReplicaState, neighbor: Neighbor) -> Iterator[Partition]:
     """Yield partitions that are ours, being handed over, or the neighbour's: it may not know yet (R38)."""
     for partition in server.partitions.values():
-        theirs = key_of(partition.record.authority_name) == key_of(neighbor.name)
+        is_authority = key_of(partition.record.authority_name) == key_of(neighbor.name)
         handed_over = partition.id == server.settings.site_id and server.is_retiring
-        if partition.record.owned or theirs or handed_over:
+        if partition.record.owned or is_authority or handed_over:
             yield partition

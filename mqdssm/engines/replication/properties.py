@@ -33,7 +33,7 @@ _NUMBER_BYTES: Final = 8
 
 def get_value(properties: Properties, propid: Propid) -> PropertyValue | None:
     """Return a property's value; None if it is not given."""
-    return next((value for one, value in properties if one == propid), None)
+    return next((value for key, value in properties if key == propid), None)
 
 
 def get_text(properties: Properties, propid: Propid) -> str | None:
@@ -73,7 +73,7 @@ def object_change(
     properties: Properties,
 ) -> DirectoryChange:
     """Return an object as a change of command 3 ([MC-MQDSRP] 3.2.7.8), with its GUID if it is empty."""
-    without = tuple(one for one in properties if one[0] != IDENTIFIERS[object_type])
+    without = tuple(pair for pair in properties if pair[0] != IDENTIFIERS[object_type])
     return DirectoryChange(
         command=Command.SYNC,
         guid_identifier=identifier,
@@ -111,7 +111,7 @@ def type_of(change: DirectoryChange) -> ObjectType | None:
     if change.command is not Command.DELETE:
         return change.object_type
     value = change.get(Propid.D_OBJTYPE)
-    return next((one for one in ObjectType if one == value), None)
+    return next((object_type for object_type in ObjectType if object_type == value), None)
 
 
 def size_of_change(change: DirectoryChange) -> int:

@@ -38,7 +38,7 @@ def purge(server: ReplicaState, partition: Partition) -> Job[None]:
 
 def _lowest_acked(server: ReplicaState, partition: Partition) -> SequenceNumber:
     """Return the number that all other PSCs have acknowledged; without PSCs the last number."""
-    acked = [one.record.acked_of(partition.id) for one in server.pscs.values()]
+    acked = [psc.record.acked_of(partition.id) for psc in server.pscs.values()]
     return min(acked, default=partition.last)
 
 

@@ -158,9 +158,9 @@ def receive(server: ReplicaState, message: msg.ChangeRequestMessage, sender: str
     if key in server.requests:
         server.note("dropped: a change request that we forwarded already", f"from {sender}")
         return
-    known = server.executed.find((key_of(sender), *key))
-    if known is not None:
-        _send_reply(server, message, known, sender)
+    old_outcome = server.executed.find((key_of(sender), *key))
+    if old_outcome is not None:
+        _send_reply(server, message, old_outcome, sender)
         return
     partition = server.partitions.get(message.partition_id)
     if partition is None or not partition.record.owned:
@@ -293,8 +293,8 @@ def _answer(server: ReplicaState, request: PendingRequest, status: int) -> None:
     if request.message is not None:
         answer_request(server, request.message, status, request.sender)
     elif request.client is not None:
-        made = request.identifier if status == Hresult.MQ_OK else None
-        server.reply(request.client, status, made)
+        identifier = request.identifier if status == Hresult.MQ_OK else None
+        server.reply(request.client, status, identifier)
 
 
 def propagate_service_change(server: ReplicaState, event: PropagateChange) -> Job[None]:

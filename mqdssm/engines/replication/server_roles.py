@@ -48,9 +48,11 @@ def write_roles(server: ReplicaState) -> Job[None]:
     waits |= yield from _write_machine_name(server)
     enterprise = server.enterprise
     if enterprise is not None:
-        found = yield from read_enterprise()
-        if found is not None:
-            waits |= yield from _write_name(server, ObjectType.ENTERPRISE, found, Propid.E_PECNAME)
+        enterprise_object = yield from read_enterprise()
+        if enterprise_object is not None:
+            waits |= yield from _write_name(
+                server, ObjectType.ENTERPRISE, enterprise_object, Propid.E_PECNAME
+            )
         yield from _persist_pec_name(server, enterprise)
     if site is not None:
         own = yield from read_object(ObjectType.SITE, identifier=site.id)
@@ -63,8 +65,12 @@ def _persist_pec_name(server: ReplicaState, enterprise: Partition) -> Job[None]:
     """Persist our name as the PEC's once the enterprise has it; until then another name means a handover."""
     if not enterprise.record.owned or enterprise.record.authority_name == server.name:
         return
-    found = yield from read_enterprise()
-    pec_name = get_text(found.properties or (), Propid.E_PECNAME) if found is not None else server.name
+    enterprise_object = yield from read_enterprise()
+    pec_name = (
+        get_text(enterprise_object.properties or (), Propid.E_PECNAME)
+        if enterprise_object is not None
+        else server.name
+    )
     if server.is_me(pec_name or ""):
         yield from server.save(enterprise, authority_name=server.name)
 
@@ -82,10 +88,10 @@ def on_claim_timer(server: ReplicaState, _key: str) -> Job[None]:
 def _write_machine_name(server: ReplicaState) -> Job[bool]:
     if server.settings.site_id not in server.partitions:
         return False
-    own = yield from read_own_machine(server)
-    if own.partition_id != server.settings.site_id:
+    machine = yield from read_own_machine(server)
+    if machine.partition_id != server.settings.site_id:
         return False
-    return (yield from _write_name(server, ObjectType.MACHINE, own, Propid.QM_PATHNAME))
+    return (yield from _write_name(server, ObjectType.MACHINE, machine, Propid.QM_PATHNAME))
 
 
 def _write_name(server: ReplicaState, kind: ObjectType, found: ops.ObjectRead, propid: Propid) -> Job[bool]:
@@ -118,13 +124,13 @@ def write_site_roles(server: ReplicaState, site: Partition) -> Job[int]:
         MQ_OK; else the status of the last update that failed.
     """
     status: int = Hresult.MQ_OK
-    others = yield from read_other_controllers(server, site)
-    for one in others:
-        outcome = yield from _write_role(server, site, one.identifier, Service.BSC)
+    controllers = yield from read_other_controllers(server, site)
+    for controller in controllers:
+        outcome = yield from _write_role(server, site, controller.identifier, Service.BSC)
         status = outcome.status or status
-    own = yield from read_own_machine(server)
-    if own.partition_id == site.id and not has_role(own.properties or (), CONTROLLER):
-        outcome = yield from _write_role(server, site, own.identifier, Service.PSC)
+    machine = yield from read_own_machine(server)
+    if machine.partition_id == site.id and not has_role(machine.properties or (), CONTROLLER):
+        outcome = yield from _write_role(server, site, machine.identifier, Service.PSC)
         status = outcome.status or status
     return status
 

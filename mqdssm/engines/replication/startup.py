@@ -46,8 +46,8 @@ def _load_state(server: ReplicaState, state: PersistedState) -> Job[None]:
     for record in state.partitions:
         server.partitions[record.partition_id] = Partition.of(record)
     for neighbor in state.neighbors:
-        kept = server.bscs if neighbor.is_bsc else server.pscs
-        kept[key_of(neighbor.machine_name)] = Neighbor(neighbor)
+        neighbors = server.bscs if neighbor.is_bsc else server.pscs
+        neighbors[key_of(neighbor.machine_name)] = Neighbor(neighbor)
     if PEC_PARTITION_ID not in server.partitions:
         yield from _make_enterprise(server)
     for partition in server.partitions.values():

@@ -243,19 +243,19 @@ class ReplicaState:
     @property
     def enterprise(self) -> Partition | None:
         """MyEnterprisePartition; None if this server is not the PEC."""
-        found = self.partitions.get(PEC_PARTITION_ID)
-        return found if found is not None and found.record.owned else None
+        partition = self.partitions.get(PEC_PARTITION_ID)
+        return partition if partition is not None and partition.record.owned else None
 
     @property
     def site(self) -> Partition | None:
         """MySitePartition; None if this server is not its PSC."""
-        found = self.partitions.get(self.settings.site_id)
-        return found if found is not None and found.record.owned else None
+        partition = self.partitions.get(self.settings.site_id)
+        return partition if partition is not None and partition.record.owned else None
 
     @property
     def has_unfinished(self) -> bool:
         """True if a partition has to be recovered before it accepts another change."""
-        return any(one.is_unfinished for one in self.partitions.values())
+        return any(partition.is_unfinished for partition in self.partitions.values())
 
     @property
     def is_bsc(self) -> bool:
@@ -276,13 +276,13 @@ class ReplicaState:
         """Return the machine to ask for changes of a partition (3.3.7.3)."""
         return partition.hint or self.psc_name or partition.record.authority_name
 
-    def note(self, what: str, detail: str = "") -> None:
+    def note(self, summary: str, detail: str = "") -> None:
         """Add a note for the operator."""
-        self.actions.append(Note(what=what, detail=detail))
+        self.actions.append(Note(what=summary, detail=detail))
 
-    def warn(self, what: str, detail: str) -> None:
+    def warn(self, summary: str, detail: str) -> None:
         """Add a warning: people have to act."""
-        self.actions.append(Note(what=what, detail=detail, is_warning=True))
+        self.actions.append(Note(what=summary, detail=detail, is_warning=True))
 
     def reply(self, client: int, status: int, identifier: Guid | None = None) -> None:
         """Answer a client."""
@@ -339,5 +339,5 @@ class ReplicaState:
 def authorities(server: ReplicaState) -> list[str]:
     """Return the authorities of all partitions except this server; the PEC comes first."""
     named = (server.partitions[PEC_PARTITION_ID], *server.partitions.values())
-    names = {key_of(one.record.authority_name): one.record.authority_name for one in named}
+    names = {key_of(partition.record.authority_name): partition.record.authority_name for partition in named}
     return [name for key, name in names.items() if key and not server.is_me(name)]

@@ -136,7 +136,7 @@ def _partition(partition: Partition) -> PartitionStatus:
 
 def _neighbor(server: ReplicaState, neighbor: Neighbor, owned: list[Partition], now: float) -> NeighborStatus:
     record = neighbor.record
-    heard = record.last_acked_time
+    last_ack_time = record.last_acked_time
     return NeighborStatus(
         machine_name=neighbor.name,
         site_id=record.partition_id,
@@ -145,7 +145,7 @@ def _neighbor(server: ReplicaState, neighbor: Neighbor, owned: list[Partition], 
         acknowledgements=()
         if record.is_bsc
         else tuple(_acknowledgement(server, neighbor, partition) for partition in owned),
-        silent_s=max(now - heard, 0.0) if record.is_bsc and heard else None,
+        silent_s=max(now - last_ack_time, 0.0) if record.is_bsc and last_ack_time else None,
     )
 
 

@@ -55,8 +55,8 @@ def is_retiring(server: ReplicaState, sites: Iterable[ops.ObjectRead]) -> bool:
     site = server.partitions.get(server.settings.site_id)
     if site is None or site.record.owned or is_adopting(server, site):
         return False
-    own = next((one for one in sites if one.identifier == site.id), None)
-    return own is not None and server.is_me(get_text(own.properties or (), Propid.S_PSC) or "")
+    own_site = next((candidate for candidate in sites if candidate.identifier == site.id), None)
+    return own_site is not None and server.is_me(get_text(own_site.properties or (), Propid.S_PSC) or "")
 
 
 def complete_handovers(server: ReplicaState) -> Job[None]:
@@ -74,9 +74,9 @@ def complete_handover(server: ReplicaState, partition: Partition) -> Job[None]:
         if pec_name is not None:
             yield from hand_over(server, partition, pec_name)
         return
-    own = yield from server_roles.read_own_machine(server)
-    server.has_machine = own.partition_id == partition.id
-    server.is_demoted = server.has_machine and has_role(own.properties or (), Service.BSC)
+    machine = yield from server_roles.read_own_machine(server)
+    server.has_machine = machine.partition_id == partition.id
+    server.is_demoted = server.has_machine and has_role(machine.properties or (), Service.BSC)
     if not partition.record.owned:
         return
     successor = yield from _find_site_successor(server, partition)
@@ -88,22 +88,31 @@ def complete_handover(server: ReplicaState, partition: Partition) -> Job[None]:
 
 def _find_site_successor(server: ReplicaState, site: Partition) -> Job[str | None]:
     """Return the machine that got the site before a crash; ignore objects older than a take-over."""
-    others = yield from server_roles.read_other_controllers(server, site)
-    for one in others:
-        name = get_text(one.properties or (), Propid.QM_PATHNAME)
-        if name and one.seq_number is not None and one.seq_number > site.record.purged:
+    controllers = yield from server_roles.read_other_controllers(server, site)
+    for controller in controllers:
+        name = get_text(controller.properties or (), Propid.QM_PATHNAME)
+        if name and controller.seq_number is not None and controller.seq_number > site.record.purged:
             return name
     return None
 
 
 def _find_new_pec(server: ReplicaState, enterprise: Partition) -> Job[str | None]:
     """Return the machine that got the enterprise before a crash; None if there was no handover."""
-    found = yield from server_roles.read_enterprise()
-    pec_name = get_text(found.properties or (), Propid.E_PECNAME) if found is not None else None
-    known = {key_of(enterprise.record.authority_name), key_of(server.name)}
-    if found is None or found.seq_number is None or not pec_name or key_of(pec_name) in known:
+    enterprise_object = yield from server_roles.read_enterprise()
+    pec_name = (
+        get_text(enterprise_object.properties or (), Propid.E_PECNAME)
+        if enterprise_object is not None
+        else None
+    )
+    old_names = {key_of(enterprise.record.authority_name), key_of(server.name)}
+    if (
+        enterprise_object is None
+        or enterprise_object.seq_number is None
+        or not pec_name
+        or key_of(pec_name) in old_names
+    ):
         return None
-    return pec_name if found.seq_number > enterprise.record.purged else None
+    return pec_name if enterprise_object.seq_number > enterprise.record.purged else None
 
 
 def on_successor_named(server: ReplicaState, event: SuccessorNamed) -> Job[None]:
@@ -126,18 +135,18 @@ def hand_over(server: ReplicaState, partition: Partition, successor: str) -> Job
 def follow_authority(server: ReplicaState, partition: Partition, successor: str) -> Job[None]:
     """Record the new authority of another owner's partition, and repeat the requests to the old one."""
     yield from server.save(partition, authority_name=successor)
-    asked = [partition]
+    partitions = [partition]
     is_home = partition.id == server.settings.site_id and server.is_bsc and not server.is_me(successor)
     if is_home and key_of(successor) != key_of(server.psc_name):
         server.note("has another PSC", successor)
         server.psc_name = successor
-        asked = list(server.partitions.values())
-    for one in asked:
-        if one.is_asking:
-            one.is_asking = False
-            one.must_ask = True
-            if one.last == one.record.last:  # else it is repeated after the current work is persisted
-                sync_requests.send_if_needed(server, one)
+        partitions = list(server.partitions.values())
+    for target in partitions:
+        if target.is_asking:
+            target.is_asking = False
+            target.must_ask = True
+            if target.last == target.record.last:  # else it is repeated after the current work is persisted
+                sync_requests.send_if_needed(server, target)
 
 
 def step_down(server: ReplicaState, partition: Partition, sender: str) -> Job[None]:
@@ -165,13 +174,13 @@ def disown_restored(server: ReplicaState) -> Job[None]:
     (decision R160).
     """
     for partition in list(server.partitions.values()):
-        others = [*authorities(server), *(one.name for one in server.bscs.values())]
-        if partition.record.owned and others:
-            server.note("asks others for what it owned", f"partition {partition.id}, {others[0]}")
+        sources = [*authorities(server), *(bsc.name for bsc in server.bscs.values())]
+        if partition.record.owned and sources:
+            server.note("asks others for what it owned", f"partition {partition.id}, {sources[0]}")
             partition.is_whole = partition.is_settled = False
             partition.is_doubted = True
-            partition.change(owned=False, authority_name=others[0], last=partition.last)
-        if others and partition.id in {PEC_PARTITION_ID, server.settings.site_id}:
+            partition.change(owned=False, authority_name=sources[0], last=partition.last)
+        if sources and partition.id in {PEC_PARTITION_ID, server.settings.site_id}:
             yield from server.save(partition, is_new=True)  # it may have become ours since
 
 
@@ -189,27 +198,36 @@ def own_if_named(server: ReplicaState, partition: Partition, *, surely: bool = F
         partition.must_ask = True  # it is checked again after the next reply
         return
     if partition.id == PEC_PARTITION_ID:
-        found = yield from server_roles.read_enterprise()
-        named = found is not None and (yield from _is_named_pec(server, partition, found))
+        stored_object = yield from server_roles.read_enterprise()
+        named = stored_object is not None and (yield from _is_named_pec(server, partition, stored_object))
     elif partition.id == server.settings.site_id:
-        found = yield from server_roles.read_own_machine(server)
-        named = found.partition_id == partition.id and has_role(found.properties or (), CONTROLLER)
+        stored_object = yield from server_roles.read_own_machine(server)
+        named = stored_object.partition_id == partition.id and has_role(
+            stored_object.properties or (), CONTROLLER
+        )
     else:
         return
-    if found is not None and named and found.seq_number is not None and found.seq_number <= partition.last:
+    if (
+        stored_object is not None
+        and named
+        and stored_object.seq_number is not None
+        and stored_object.seq_number <= partition.last
+    ):
         yield from _become_authority(server, partition)
 
 
 def find_naming_object(server: ReplicaState, partition: Partition) -> Job[ops.ObjectRead | None]:
     """Return the object of a partition that names us as its authority, rightly or not; None if none does."""
     if partition.id == server.settings.site_id:
-        own = yield from server_roles.read_own_machine(server)
-        return own if has_role(own.properties or (), CONTROLLER) else None
+        machine = yield from server_roles.read_own_machine(server)
+        return machine if has_role(machine.properties or (), CONTROLLER) else None
     if partition.id != PEC_PARTITION_ID:
         return None
-    found = yield from server_roles.read_enterprise()
-    is_me = found is not None and server.is_me(get_text(found.properties or (), Propid.E_PECNAME) or "")
-    return found if is_me else None
+    enterprise_object = yield from server_roles.read_enterprise()
+    is_me = enterprise_object is not None and server.is_me(
+        get_text(enterprise_object.properties or (), Propid.E_PECNAME) or ""
+    )
+    return enterprise_object if is_me else None
 
 
 def _is_handed_over(server: ReplicaState, partition: Partition, naming: ops.ObjectRead) -> bool:
@@ -332,8 +350,8 @@ def _become_authority(server: ReplicaState, partition: Partition) -> Job[None]:
     ahead = (partition.is_doubted or not partition.is_settled) and partition.last > MIN
     yield from _take_ownership(server, partition, ahead=ahead)
     if partition.id == server.settings.site_id:
-        own = yield from server_roles.read_own_machine(server)
-        server.has_machine = own.partition_id == partition.id
+        machine = yield from server_roles.read_own_machine(server)
+        server.has_machine = machine.partition_id == partition.id
         enterprise = server.partitions[PEC_PARTITION_ID]
         yield from own_if_named(server, enterprise)
         sync_requests.send_if_needed(server, enterprise)

@@ -27,10 +27,10 @@ def on_timer(server: ReplicaState, key: str) -> Job[None]:
 
 def _other_source(server: ReplicaState, partition: Partition) -> str:
     """Return the server to ask after a timeout: at every second try another trusted one (R46, R71)."""
-    others = trust.other_sources(server, partition)
-    if not others or partition.tries % 2:
+    sources = trust.other_sources(server, partition)
+    if not sources or partition.tries % 2:
         return ""
-    return others[(partition.tries // 2 - 1) % len(others)]
+    return sources[(partition.tries // 2 - 1) % len(sources)]
 
 
 def resume(server: ReplicaState, partition: Partition) -> Job[None]:
@@ -58,13 +58,15 @@ def receive_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) 
         server.note("dropped: a reply to an earlier question", f"{partition.id}, from {sender}")
         return
     before = partition.last
-    own = tuple(one for one in message.directory_changes if one.partition_id == partition.id)
-    if any(one.seq_number > before for one in own):
+    partition_changes = tuple(
+        change for change in message.directory_changes if change.partition_id == partition.id
+    )
+    if any(change.seq_number > before for change in partition_changes):
         partition.is_whole = False  # a reply may end before the authority's last number
-    if not (yield from changes.handle(server, partition, own, flush=True)):
+    if not (yield from changes.handle(server, partition, partition_changes, flush=True)):
         return
     reached = _reached(message)
-    behind = all(one.seq_number > reached for one in partition.pending)
+    behind = all(change.seq_number > reached for change in partition.pending)
     if reached > partition.last and behind:
         yield from server.save(partition, last=reached)
     if partition.last > before:
@@ -100,7 +102,7 @@ def _reached(message: SyncReplyMessage) -> SequenceNumber:
     """Return the number up to which a reply is complete; MAX stands for its last change (3.2.7.3)."""
     if message.to_seq_number < MAX:
         return message.to_seq_number
-    return max((one.seq_number for one in message.directory_changes), default=MIN)
+    return max((change.seq_number for change in message.directory_changes), default=MIN)
 
 
 def _after_empty_reply(server: ReplicaState, partition: Partition, sender: str) -> Job[None]:

@@ -36,7 +36,7 @@ def receive(server: ReplicaState, message: msg.SyncRequestMessage, sender: str) 
         yield from reported_numbers.receive_claim(server, partition, start, sender)
         return  # the requester has more than we do
     settings = server.settings
-    found = yield from perform(
+    result = yield from perform(
         LookupChanges(
             partition_id=partition.id,
             after=start,
@@ -47,7 +47,7 @@ def receive(server: ReplicaState, message: msg.SyncRequestMessage, sender: str) 
         ),
         ChangesFound,
     )
-    reached = min(found.reached, partition.last)
+    reached = min(result.reached, partition.last)
     complete = msg.CompleteSync0.NONE
     if message.is_sync0:
         complete = msg.CompleteSync0.NOW if reached == partition.last else msg.CompleteSync0.SOON
@@ -58,7 +58,7 @@ def receive(server: ReplicaState, message: msg.SyncRequestMessage, sender: str) 
         to_seq_number=reached,
         purged_seq_number=purged,
         complete_sync0=complete,
-        directory_changes=chain_changes(found.changes, start, purged),
+        directory_changes=chain_changes(result.changes, start, purged),
     )
     server.send(message.requester_name, reply, acks=False)
 

@@ -77,51 +77,53 @@ def _psc_of(site: ops.ObjectRead) -> str:
 
 
 def _find_pscs(server: ReplicaState, sites: Iterable[ops.ObjectRead]) -> dict[str, Neighbor]:
-    wanted = {}
+    neighbors = {}
     for site in sites:
         name = _psc_of(site)
-        known = server.partitions.get(site.identifier) if site.identifier is not None else None
-        if known is None or known.id == server.settings.site_id:
+        partition = server.partitions.get(site.identifier) if site.identifier is not None else None
+        if partition is None or partition.id == server.settings.site_id:
             continue
-        for one in dict.fromkeys((name, known.record.authority_name)):
+        for server_name in dict.fromkeys((name, partition.record.authority_name)):
             # the authority may already differ from the PSC in the site's object (decision R38)
-            if one and not server.is_me(one):
-                wanted[key_of(one)] = Neighbor(DirectoryNeighbor(partition_id=known.id, machine_name=one))
-    return wanted
+            if server_name and not server.is_me(server_name):
+                neighbors[key_of(server_name)] = Neighbor(
+                    DirectoryNeighbor(partition_id=partition.id, machine_name=server_name)
+                )
+    return neighbors
 
 
 def _find_bscs(server: ReplicaState) -> Job[dict[str, Neighbor]]:
     found = yield from list_objects(ObjectType.MACHINE, server.settings.site_id, Service.BSC | CONTROLLER)
-    wanted = {}
+    neighbors = {}
     for machine in found:
         name = get_text(machine.properties or (), Propid.QM_PATHNAME)
         if name and machine.identifier != server.settings.machine_id:
             record = DirectoryNeighbor(partition_id=server.settings.site_id, machine_name=name, is_bsc=True)
-            wanted[key_of(name)] = Neighbor(record, machine_id=machine.identifier)
-    return wanted
+            neighbors[key_of(name)] = Neighbor(record, machine_id=machine.identifier)
+    return neighbors
 
 
 def _replace_neighbors(
-    server: ReplicaState, kept: dict[str, Neighbor], wanted: dict[str, Neighbor]
+    server: ReplicaState, neighbors: dict[str, Neighbor], new_neighbors: dict[str, Neighbor]
 ) -> Job[None]:
-    for key in [key for key in kept if key not in wanted]:
-        yield from _remove_neighbor(server, kept, key)
-    for key, neighbor in wanted.items():
-        if key in kept:
-            kept[key].machine_id = neighbor.machine_id
-            _start_timer(server, kept[key])
+    for key in [key for key in neighbors if key not in new_neighbors]:
+        yield from _remove_neighbor(server, neighbors, key)
+    for key, neighbor in new_neighbors.items():
+        if key in neighbors:
+            neighbors[key].machine_id = neighbor.machine_id
+            _start_timer(server, neighbors[key])
         else:
-            yield from _add_neighbor(server, kept, neighbor)
+            yield from _add_neighbor(server, neighbors, neighbor)
 
 
-def _add_neighbor(server: ReplicaState, kept: dict[str, Neighbor], neighbor: Neighbor) -> Job[None]:
-    kept[key_of(neighbor.name)] = neighbor
+def _add_neighbor(server: ReplicaState, neighbors: dict[str, Neighbor], neighbor: Neighbor) -> Job[None]:
+    neighbors[key_of(neighbor.name)] = neighbor
     yield from server.save_neighbor(neighbor)
     _start_timer(server, neighbor)
 
 
-def _remove_neighbor(server: ReplicaState, kept: dict[str, Neighbor], key: str) -> Job[None]:
-    gone = kept.pop(key)
+def _remove_neighbor(server: ReplicaState, neighbors: dict[str, Neighbor], key: str) -> Job[None]:
+    gone = neighbors.pop(key)
     propagation.send(server, gone)  # its removal is among the waiting changes
     server.stop_timer(gone.timer)
     operation = ops.RemoveNeighbor(machine_name=gone.name, is_bsc=gone.record.is_bsc)
@@ -197,20 +199,20 @@ def _after_site(server: ReplicaState, change: DirectoryChange) -> Job[bool]:
     psc_name = get_text(change.properties, Propid.S_PSC)
     if psc_name is None:
         return False
-    known = server.partitions.get(site_id)
-    if known is not None and known.record.owned:
-        yield from _check_owner(server, known, psc_name)
-    if known is None or known.record.owned or not psc_name:
+    partition = server.partitions.get(site_id)
+    if partition is not None and partition.record.owned:
+        yield from _check_owner(server, partition, psc_name)
+    if partition is None or partition.record.owned or not psc_name:
         return True
     mine = site_id == server.settings.site_id
     if not server.is_me(psc_name):
-        yield from _follow_psc(server, known, psc_name)
+        yield from _follow_psc(server, partition, psc_name)
     elif mine and server.settings.role is not Role.BSC and not server.is_demoted:
         # our name was wrong before: as for a new site (decision R43)
         yield from server.save(
-            known, authority_name=server.partitions[PEC_PARTITION_ID].record.authority_name
+            partition, authority_name=server.partitions[PEC_PARTITION_ID].record.authority_name
         )
-        sync_requests.send(server, known)
+        sync_requests.send(server, partition)
     return True
 
 
@@ -301,17 +303,17 @@ def _record_authority(
         elif role & Service.BSC:
             succession.become_bsc(server, partition)
         return False
-    known = {key_of(partition.record.authority_name)}
+    old_names = {key_of(partition.record.authority_name)}
     if mine and server.is_bsc:
-        known.add(key_of(server.psc_name))  # set by an administrator, and outdated
-    if not role & CONTROLLER or known == {key_of(name)}:
+        old_names.add(key_of(server.psc_name))  # set by an administrator, and outdated
+    if not role & CONTROLLER or old_names == {key_of(name)}:
         return False
     if (yield from _is_name_taken(server, partition, name)):
         server.note("dropped: an authority with another one's name", f"{name}, partition {partition.id}")
         return False
     enterprise = server.partitions[PEC_PARTITION_ID].record
     # the PEC's site cannot be handed over, so the PEC was renamed
-    is_pec = key_of(enterprise.authority_name) in known and not enterprise.owned
+    is_pec = key_of(enterprise.authority_name) in old_names and not enterprise.owned
     yield from _persist_followed(server)  # else, after a crash, its site's older object would count
     yield from succession.follow_authority(server, partition, name)
     if is_pec:
@@ -324,14 +326,18 @@ def _is_name_taken(server: ReplicaState, partition: Partition, name: str) -> Job
 
     If two sites have a machine of that name, the enterprise names the PSC (decision R142).
     """
-    own = {PEC_PARTITION_ID, partition.id}
+    own_ids = {PEC_PARTITION_ID, partition.id}
     site = server.partitions.get(server.settings.site_id)
     if site is not None and succession.is_adopting(server, site):
-        own.add(site.id)  # its authority's name is the PEC's until we own it (decision R43)
-    others = {key_of(one.record.authority_name) for one in server.partitions.values() if one.id not in own}
-    if key_of(name) in others:
+        own_ids.add(site.id)  # its authority's name is the PEC's until we own it (decision R43)
+    authority_keys = {
+        key_of(partition.record.authority_name)
+        for partition in server.partitions.values()
+        if partition.id not in own_ids
+    }
+    if key_of(name) in authority_keys:
         return True
-    for other in [one for one in server.partitions.values() if one.id not in own]:
+    for other in [partition for partition in server.partitions.values() if partition.id not in own_ids]:
         found = yield from read_object(ObjectType.MACHINE, path_name=name, partition_id=other.id)
         if has_role(found.properties or (), CONTROLLER | Service.BSC):
             return True
@@ -345,7 +351,7 @@ def _update_bsc(
     if server.site is None and not server.is_retiring:
         return
     if role & (Service.BSC | CONTROLLER):
-        for key in [key for key, one in server.bscs.items() if one.machine_id == identifier]:
+        for key in [key for key, bsc in server.bscs.items() if bsc.machine_id == identifier]:
             if key != key_of(name):  # the machine was renamed
                 yield from _remove_neighbor(server, server.bscs, key)
         if key_of(name) not in server.bscs:
@@ -358,5 +364,5 @@ def _update_bsc(
 def _remove_machine(server: ReplicaState, identifier: Guid) -> Job[None]:
     if identifier == server.settings.machine_id:
         server.has_machine = False
-    for key in [key for key, one in server.bscs.items() if one.machine_id == identifier]:
+    for key in [key for key, bsc in server.bscs.items() if bsc.machine_id == identifier]:
         yield from _remove_neighbor(server, server.bscs, key)

@@ -71,17 +71,17 @@ def record_aliases(server: ReplicaState, event: Received) -> Job[None]:
     server.aliases.pop(key, None)
     if event.machine_id is None or _is_known(server, key):
         return
-    names, others = set(), set()
+    names, authority_keys = set(), set()
     for partition in list(server.partitions.values()):
         if partition.id == PEC_PARTITION_ID:
             continue
         if not (yield from _is_controller(partition, event.machine_id)):
-            others.add(key_of(partition.record.authority_name))
+            authority_keys.add(key_of(partition.record.authority_name))
             continue
         names.add(key_of(partition.record.authority_name))
         if partition.id == server.settings.site_id:
             names.add(key_of(server.psc_name))
-    names -= others  # an authority may name its successor like another site's server (decision R142)
+    names -= authority_keys  # an authority may name its successor like another site's server (decision R142)
     if names:
         server.aliases[key] = frozenset(names)
 
@@ -92,7 +92,7 @@ def _is_known(server: ReplicaState, key: str) -> bool:
         return False
     if key in server.pscs or key in server.bscs or key_of(server.psc_name) == key:
         return True
-    return any(key_of(one.record.authority_name) == key for one in server.partitions.values())
+    return any(key_of(partition.record.authority_name) == key for partition in server.partitions.values())
 
 
 def _is_controller(partition: Partition, machine_id: Guid) -> Job[bool]:
@@ -163,7 +163,7 @@ def _admit_propagation(
 
 
 def _admit_reply(server: ReplicaState, message: msg.SyncReplyMessage, sender: str) -> msg.SyncReplyMessage:
-    fitting = tuple(one for one in message.directory_changes if _is_possible(one))
+    fitting = tuple(change for change in message.directory_changes if _is_possible(change))
     if len(fitting) == len(message.directory_changes):
         return message
     why = "of objects that a partition cannot have"

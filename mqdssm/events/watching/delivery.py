@@ -62,7 +62,9 @@ class Delivery:
         """Return a new id, and the time in seconds since 1970."""
         return f"{self._start}-{next(self._ids)}", time.time()
 
-    def note(self, key: str, known: KnownObject | None, change: ObjectChange | None) -> ObjectChange | None:
+    def note(
+        self, key: str, known_object: KnownObject | None, change: ObjectChange | None
+    ) -> ObjectChange | None:
         """Record the new state of an object, and its change.
 
         Returns:
@@ -75,11 +77,13 @@ class Delivery:
         if change is not None and change.event is ChangeEvent.CREATED and self._state.is_first:
             change = replace(change, event=ChangeEvent.EXISTING)
         if change is None or not self.selection.includes(change):
-            self._write(ObjectNote(key=key, known=known))
+            self._write(ObjectNote(key=key, known=known_object))
             return None
         self._check_open()
         name, seconds = self.stamp()
-        self._made = self._write(ObjectNote(key=key, known=known, id=name, time=seconds, event=change.event))
+        self._made = self._write(
+            ObjectNote(key=key, known=known_object, id=name, time=seconds, event=change.event)
+        )
         self._open += 1
         return replace(change, id=name, time=_time_of(seconds))
 

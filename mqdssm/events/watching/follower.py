@@ -114,12 +114,12 @@ class Follower:
             return
         differing = self._find_differing(hints)
         touched = (*hints.touched, *differing)
-        others = (*filter(self._is_other, hints.touched), *differing)
+        other_entries = (*filter(self._is_other, hints.touched), *differing)
         # before the objects are read again and their new state is recorded
         below = self._find_moved(touched)
         if len(below) > BELOW_MAX or not all(map(is_name, below)):
             yield from self._compare_all()
-            self._note_others(others)
+            self._note_others(other_entries)
             return
         is_referred = any(self._is_referred(change) for change in touched)
         self._is_unseen = self._is_unseen or any(map(self._may_be_unseen, touched))
@@ -131,7 +131,7 @@ class Follower:
         if is_referred or (below and _MACHINE not in self._types):
             for seen in self._reader.referring():
                 yield from self._settle(seen.key, seen)
-        self._note_others(others)
+        self._note_others(other_entries)
 
     def _find_differing(self, hints: Hints) -> list[TouchedEntry]:
         """Return the entries that differ between a listing and the known objects.
@@ -153,10 +153,10 @@ class Follower:
         return changes
 
     def _is_as_known(self, change: TouchedEntry) -> bool:
-        known = self._mirror.get(change.key)
-        if known is None:
+        known_object = self._mirror.get(change.key)
+        if known_object is None:
             return self._mirror.others.get(change.key) == change.version
-        return (known.version, known.dn) == (change.version, change.dn)
+        return (known_object.version, known_object.dn) == (change.version, change.dn)
 
     def _is_other(self, change: TouchedEntry) -> bool:
         """Return True if the version of an entry that is not watched has to be recorded."""
@@ -179,9 +179,9 @@ class Follower:
         for change in touched:
             version = None if change.gone else change.version
             if self._mirror.get(change.key) is None and self._mirror.others.get(change.key) != version:
-                known = None if version is None else other_of(version)
-                self._note(change.key, known, None)
-                self._mirror.put(change.key, known)
+                known_object = None if version is None else other_of(version)
+                self._note(change.key, known_object, None)
+                self._mirror.put(change.key, known_object)
 
     def tell_again(self, doubts: deque[ObjectNote]) -> Iterator[tuple[ObjectNote, ObjectChange]]:
         """Yield unacknowledged changes again, and remove them from the doubts.
@@ -208,9 +208,14 @@ class Follower:
         """Read the objects of notes that have a digest."""
         keys_by_type: dict[str, list[str]] = {}
         for note in notes:
-            known = note.known
-            if note.is_change and known is not None and known.type in self._types and has_digest(known.body):
-                keys_by_type.setdefault(known.type, []).append(note.key)
+            known_object = note.known
+            if (
+                note.is_change
+                and known_object is not None
+                and known_object.type in self._types
+                and has_digest(known_object.body)
+            ):
+                keys_by_type.setdefault(known_object.type, []).append(note.key)
         return {
             seen.key: seen for name, keys in keys_by_type.items() for seen in self._reader.some(name, keys)
         }
@@ -222,7 +227,7 @@ class Follower:
             yield from self._settle(seen.key, seen)
         # a listing may miss objects that change meanwhile: each missing object is read by its key
         yield from self._look_again(
-            [(known.type, key) for key, known in self._mirror if key not in seen_keys]
+            [(known_object.type, key) for key, known_object in self._mirror if key not in seen_keys]
         )
         self._mirror.is_complete = True
 
@@ -230,13 +235,13 @@ class Follower:
         """Return type and key of the objects that have to be read again."""
         pairs: dict[tuple[str, str], None] = {}
         for change in touched:
-            known = self._mirror.get(change.key)
-            pairs.update(((name, change.key), None) for name in self._types_of(change, known))
+            known_object = self._mirror.get(change.key)
+            pairs.update(((name, change.key), None) for name in self._types_of(change, known_object))
         return list(pairs)
 
-    def _types_of(self, change: TouchedEntry, known: KnownObject | None) -> tuple[str, ...]:
-        if known is not None:
-            return (known.type,)
+    def _types_of(self, change: TouchedEntry, known_object: KnownObject | None) -> tuple[str, ...]:
+        if known_object is not None:
+            return (known_object.type,)
         if change.gone:
             return ()
         return tuple(name for name in self._types if CLASS_OF[name].lower() in change.classes)
@@ -292,10 +297,10 @@ class Follower:
         change = self._mirror.change(key, seen, self._ignore) if self._mirror.is_complete else None
         if change is None and all_writes and seen is not None:
             change = make_unchanged(seen)
-        known = known_of(seen)
-        if change is not None or known != self._mirror.get(key):
-            change = self._note(key, known, change)
-        self._mirror.put(key, known)
+        known_object = known_of(seen)
+        if change is not None or known_object != self._mirror.get(key):
+            change = self._note(key, known_object, change)
+        self._mirror.put(key, known_object)
         if change is not None:
             yield change
 
@@ -305,20 +310,22 @@ class Follower:
         for change in touched:
             if change.gone or change.dn is None or not change.classes & _ANCESTORS:
                 continue
-            known = self._mirror.get(change.key)
-            if known is None or known.dn != change.dn or _LENDING in change.classes:
+            known_object = self._mirror.get(change.key)
+            if known_object is None or known_object.dn != change.dn or _LENDING in change.classes:
                 keys[change.dn] = None
         return list(keys)
 
     def _is_called_otherwise(self, seen: Seen) -> bool:
         """Return True if an object is a renamed queue manager: references to it have to be read again."""
-        known = self._mirror.get(seen.key)
-        is_renamed = known is not None and known.dn != seen.dn and not seen.is_damaged
+        known_object = self._mirror.get(seen.key)
+        is_renamed = known_object is not None and known_object.dn != seen.dn and not seen.is_damaged
         return is_renamed and seen.type == _MACHINE
 
     def _is_referred(self, change: TouchedEntry) -> bool:
         """Return True if references to an entry may have another meaning now."""
-        known = self._mirror.get(change.key)
-        if known is None:
+        known_object = self._mirror.get(change.key)
+        if known_object is None:
             return bool(change.classes & _REFERRED) or (change.gone and not change.classes)
-        return CLASS_OF[known.type].lower() in _REFERRED and (change.gone or known.dn != change.dn)
+        return CLASS_OF[known_object.type].lower() in _REFERRED and (
+            change.gone or known_object.dn != change.dn
+        )

@@ -269,10 +269,10 @@ def _note_in(record: dict[str, Any], number: int) -> ObjectNote:
     Raises:
         KeyError, TypeError, ValueError: something else.
     """
-    known, event = record["known"], record.get("event")
+    known_values, event = record["known"], record.get("event")
     return ObjectNote(
         key=str(record["key"]),
-        known=None if known is None else KnownObject(**known),
+        known=None if known_values is None else KnownObject(**known_values),
         number=number,
         id=str(record.get("id", "")),
         time=float(record.get("time", 0.0)),

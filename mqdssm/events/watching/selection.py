@@ -77,9 +77,9 @@ def _ignored_names(names: Collection[str], types: Collection[str]) -> frozenset[
     Raises:
         ConfigError: names that nothing of these types has.
     """
-    known = {name for type_name in types for name in WATCHED_TYPES[type_name].adm_names()}
+    known_names = {name for type_name in types for name in WATCHED_TYPES[type_name].adm_names()}
     for name in names:
-        if name not in known and not name.startswith(LDAP_MARK):
+        if name not in known_names and not name.startswith(LDAP_MARK):
             raise ConfigError(
                 f"{name!r} cannot be ignored: nothing that is watched has this attribute (of attributes that "
                 f"are LDAP's alone: '{LDAP_MARK}NAME')"

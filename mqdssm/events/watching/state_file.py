@@ -175,9 +175,9 @@ class StateFile:
             )
 
     def _take(self) -> None:
-        taken = f"{self.path}: another watcher works with this state: give each its own"
+        lock_message = f"{self.path}: another watcher works with this state: give each its own"
         try:
-            self._stack.enter_context(locked(self._path_beside(".lock"), wait_s=0, taken=taken))
+            self._stack.enter_context(locked(self._path_beside(".lock"), wait_s=0, taken=lock_message))
         except PermissionError as error:
             raise ConfigError(
                 f"{self.path}: the state, and files beside it, cannot be written in this folder "
@@ -301,8 +301,8 @@ def _make_note(record: dict[str, Any]) -> ObjectNote:
     Raises:
         KeyError, TypeError, ValueError: something else.
     """
-    key, known = _parse_known(record)
-    return ObjectNote(key=key, known=known, id=str(uuid4()), time=time.time())
+    key, known_object = _parse_known(record)
+    return ObjectNote(key=key, known=known_object, id=str(uuid4()), time=time.time())
 
 
 def _encode_state(state: WatchState) -> Iterator[bytes]:
@@ -315,14 +315,14 @@ def _encode_state(state: WatchState) -> Iterator[bytes]:
         "first": state.is_first,
     }
     yield _encode_record(head)
-    for key, known in state.mirror:
-        yield _encode_record(_record_with_key(key, known))
+    for key, known_object in state.mirror:
+        yield _encode_record(_record_with_key(key, known_object))
     for key, version in state.mirror.others.items():
         yield _encode_record({"key": key, "version": version})
 
 
-def _record_with_key(key: str, known: KnownObject | None) -> dict[str, Any]:
-    return {"key": key} if known is None else {"key": key, **asdict(known)}
+def _record_with_key(key: str, known_object: KnownObject | None) -> dict[str, Any]:
+    return {"key": key} if known_object is None else {"key": key, **asdict(known_object)}
 
 
 def _parse_known(record: dict[str, Any]) -> tuple[str, KnownObject | None]:

@@ -70,19 +70,19 @@ class WatchCache:
         key = self._holders.get(_name(dn))
         return key if key is not None and self._known[key].dn.lower() == dn.lower() else None
 
-    def put(self, key: str, known: KnownObject | None) -> None:
+    def put(self, key: str, known_object: KnownObject | None) -> None:
         """Record the state of an object; None removes it."""
         self.others.pop(key, None)
         before = self._known.pop(key, None)
         if before is not None and self._holders.get(_name(before.dn)) == key:
             del self._holders[_name(before.dn)]
-        if known is None:
+        if known_object is None:
             return
-        if known.type:
-            self._known[key] = known
-            self._holders[_name(known.dn)] = key
+        if known_object.type:
+            self._known[key] = known_object
+            self._holders[_name(known_object.dn)] = key
         else:
-            self.others[key] = known.version
+            self.others[key] = known_object.version
 
     def change(self, key: str, seen: Seen | None, ignore: Collection[str] = ()) -> ObjectChange | None:
         """Return the difference between an object and its last known state; the mirror is not changed.
@@ -98,17 +98,17 @@ class WatchCache:
         return _change(self._known.get(key), seen, ignore)
 
 
-def seen_of(key: str, known: KnownObject | None) -> Seen | None:
+def seen_of(key: str, known_object: KnownObject | None) -> Seen | None:
     """Return a recorded object in the form of a read one, to report it again (decision W7)."""
-    if known is None:
+    if known_object is None:
         return None
     return Seen(
         key=key,
-        type=known.type,
-        dn=known.dn,
-        guid=known.guid,
-        body=json.loads(known.body),
-        version=known.version,
+        type=known_object.type,
+        dn=known_object.dn,
+        guid=known_object.guid,
+        body=json.loads(known_object.body),
+        version=known_object.version,
     )
 
 
@@ -134,22 +134,26 @@ def _name(dn: str) -> int:
     return hash(dn.lower())
 
 
-def _change(known: KnownObject | None, seen: Seen | None, ignore: Collection[str]) -> ObjectChange | None:
+def _change(
+    known_object: KnownObject | None, seen: Seen | None, ignore: Collection[str]
+) -> ObjectChange | None:
     if seen is None:
-        return None if known is None else _make_deletion(known, ignore)
-    if known is None:
+        return None if known_object is None else _make_deletion(known_object, ignore)
+    if known_object is None:
         return _make_creation(seen, ignore)
-    return _make_change(known, seen, ignore)
+    return _make_change(known_object, seen, ignore)
 
 
-def _make_deletion(known: KnownObject, ignore: Collection[str]) -> ObjectChange:
-    body: Body = json.loads(known.body)
+def _make_deletion(known_object: KnownObject, ignore: Collection[str]) -> ObjectChange:
+    body: Body = json.loads(known_object.body)
     changes = {
-        name: make_attribute_change(known.type, name, value, ABSENT, {})
+        name: make_attribute_change(known_object.type, name, value, ABSENT, {})
         for name, value in body.items()
         if name not in ignore
     }
-    return _make_object_change(ChangeEvent.DELETED, known.type, known.dn, known.guid, changes)
+    return _make_object_change(
+        ChangeEvent.DELETED, known_object.type, known_object.dn, known_object.guid, changes
+    )
 
 
 def _make_creation(seen: Seen, ignore: Collection[str]) -> ObjectChange:
@@ -161,11 +165,11 @@ def _make_creation(seen: Seen, ignore: Collection[str]) -> ObjectChange:
     return _make_object_change(ChangeEvent.CREATED, seen.type, seen.dn, seen.guid, changes)
 
 
-def _make_change(known: KnownObject, seen: Seen, ignore: Collection[str]) -> ObjectChange | None:
-    body: Body = json.loads(known.body)
+def _make_change(known_object: KnownObject, seen: Seen, ignore: Collection[str]) -> ObjectChange | None:
+    body: Body = json.loads(known_object.body)
     changes: dict[str, AttributeChange] = {}
-    if known.dn != seen.dn and FULL_PATH not in ignore:
-        changes[FULL_PATH] = AttributeChange(known.dn, seen.dn)
+    if known_object.dn != seen.dn and FULL_PATH not in ignore:
+        changes[FULL_PATH] = AttributeChange(known_object.dn, seen.dn)
     for name in (*seen.body, *(name for name in body if name not in seen.body)):
         old, new = body.get(name, DEFAULT), seen.body.get(name, DEFAULT)
         if old != new and name not in ignore:

@@ -56,20 +56,20 @@ class Seen:
 def body_of(element: DirectoryObject) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the body of an element, and the values that the body has as digests (decision W5)."""
     populated = element.model_fields_set
-    shown = {
+    fields = {
         field: (name, octets)
         for field, name, default, octets in _fields_of(element.element_name)
         if field in populated and getattr(element, field) != default
     }
-    plain = element.model_dump(mode="json", include=set(shown))
+    plain = element.model_dump(mode="json", include=set(fields))
     body: dict[str, Any] = {}
     whole: dict[str, Any] = {}
-    for own, (name, octets) in shown.items():
+    for python_name, (name, octets) in fields.items():
         if octets:
-            body[name] = _digest_of(json.dumps(plain[own]).encode())
-            whole[name] = getattr(element, own)
+            body[name] = _digest_of(json.dumps(plain[python_name]).encode())
+            whole[name] = getattr(element, python_name)
         else:
-            body[name] = plain[own]
+            body[name] = plain[python_name]
     return body, whole
 
 

@@ -74,8 +74,10 @@ class ChangeLog:
         try:
             self.folder.mkdir(mode=_MODE, parents=True, exist_ok=True)
             sync_folder(self.folder.parent)  # offsets name the log: it may not vanish
-            taken = f"{self.folder}: another query works with this state: give each query its own folder"
-            self._stack.enter_context(locked(self.folder / "lock", wait_s=TAKEN_WAIT_S, taken=taken))
+            lock_message = (
+                f"{self.folder}: another query works with this state: give each query its own folder"
+            )
+            self._stack.enter_context(locked(self.folder / "lock", wait_s=TAKEN_WAIT_S, taken=lock_message))
             self._load()
         except OSError as error:
             self.close()

@@ -62,31 +62,31 @@ def change_rows(
     Raises:
         DirectoryError: the objects cannot be read.
     """
-    asked = [None if change.event is ChangeEvent.DELETED else change.guid for change in changes]
-    guids = [guid for guid in dict.fromkeys(asked) if guid is not None]
+    change_guids = [None if change.event is ChangeEvent.DELETED else change.guid for change in changes]
+    guids = [guid for guid in dict.fromkeys(change_guids) if guid is not None]
     objects = pa.Table.from_batches(
         _objects(directory, frame, columns, guids), arrow_schema((_identifier(frame), *_others(columns)))
     )
     place = {guid: row for row, guid in enumerate(objects.column(_IDENTIFIER).to_pylist())}
-    chosen = objects.take(pa.array([place.get(str(guid)) for guid in asked], pa.int64()))
-    own = [_array(column, changes, first) for column in CHANGE_COLUMNS]
-    found = [_whole(chosen.column(column.name)) for column in columns]
-    return pa.RecordBatch.from_arrays([*own, *found], schema=change_schema(columns))
+    chosen = objects.take(pa.array([place.get(str(guid)) for guid in change_guids], pa.int64()))
+    change_arrays = [_array(column, changes, first) for column in CHANGE_COLUMNS]
+    object_arrays = [_whole(chosen.column(column.name)) for column in columns]
+    return pa.RecordBatch.from_arrays([*change_arrays, *object_arrays], schema=change_schema(columns))
 
 
 def _objects(
     directory: Directory, frame: FrameType, columns: Sequence[Column], guids: Sequence[UUID]
 ) -> Iterator[pa.RecordBatch]:
-    wanted = (_identifier(frame), *_others(columns))
+    selected = (_identifier(frame), *_others(columns))
     for start in range(0, len(guids), _KEYS_ASKED):
         some = guids[start : start + _KEYS_ASKED]
         where = any_of(*(Equal("objectGUID", guid.bytes_le) for guid in some))
-        yield from read_batches(directory, frame, wanted, where=where)
+        yield from read_batches(directory, frame, selected, where=where)
 
 
 def _identifier(frame: FrameType) -> Column:
-    (found,) = frame.select([_IDENTIFIER])
-    return found
+    (column,) = frame.select([_IDENTIFIER])
+    return column
 
 
 def _others(columns: Sequence[Column]) -> tuple[Column, ...]:
@@ -94,8 +94,8 @@ def _others(columns: Sequence[Column]) -> tuple[Column, ...]:
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+    array = column.combine_chunks()
+    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
 
 
 def _array(column: Column, changes: Sequence[ObjectChange], first: int) -> pa.Array:

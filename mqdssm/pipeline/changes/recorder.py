@@ -124,7 +124,7 @@ class Recorder:
 
     def _record(self) -> None:
         """Watch and append changes until the stop, or until the watch cannot connect again."""
-        recorded, kept = self._recorded, _Pending()
+        recorded, pending = self._recorded, _Pending()
         kinds = () if recorded.frame.element is None else (recorded.frame.element,)
         with recorded.access.connect() as directory:
             watch = directory.watch(
@@ -132,44 +132,44 @@ class Recorder:
                 state=self._log.folder / _STATE,
                 snapshot=recorded.snapshot,
                 pauses=self._pauses,
-                on_ready=lambda _: self._settled(kept),
-                on_quiet=lambda: self._append(kept),
+                on_ready=lambda _: self._settled(pending),
+                on_quiet=lambda: self._append(pending),
             )
         with ExitStack() as stack:
-            self._watch = kept.watch = stack.enter_context(watch)
-            stack.callback(kept.close)
+            self._watch = pending.watch = stack.enter_context(watch)
+            stack.callback(pending.close)
             if self._stopped.is_set():
                 return
             for change in watch:
-                kept.changes.append(change)
-                if len(kept.changes) >= ROWS_MAX:
-                    self._append(kept)
+                pending.changes.append(change)
+                if len(pending.changes) >= ROWS_MAX:
+                    self._append(pending)
 
-    def _settled(self, kept: "_Pending") -> None:
-        self._append(kept)
+    def _settled(self, pending: "_Pending") -> None:
+        self._append(pending)
         with self._news:
             self._is_settled = self._was_settled = True
             self._news.notify_all()
 
-    def _append(self, kept: "_Pending") -> None:
+    def _append(self, pending: "_Pending") -> None:
         """Append the pending changes to the log, and commit them to the watch.
 
         Raises:
             DirectoryError: the objects cannot be read.
             OSError: the log or the state cannot be written.
         """
-        if not kept.changes or kept.watch is None:
+        if not pending.changes or pending.watch is None:
             return
-        new = [change for change in kept.changes if change.id not in self._log.newest_ids]
+        new = [change for change in pending.changes if change.id not in self._log.newest_ids]
         if new:
             recorded = self._recorded
-            rows = change_rows(kept.reader(), recorded.frame, recorded.columns, new, self._log.end + 1)
-            kept.watch.sync()  # saves the ids, so that a repeated change has the id that the log has
+            rows = change_rows(pending.reader(), recorded.frame, recorded.columns, new, self._log.end + 1)
+            pending.watch.sync()  # saves the ids, so that a repeated change has the id that the log has
             with self._news:
                 self._log.append(rows)
                 self._news.notify_all()
-        kept.watch.commit()
-        kept.changes.clear()
+        pending.watch.commit()
+        pending.changes.clear()
 
 
 @dataclass
@@ -186,12 +186,12 @@ class _Pending:
         Raises:
             DirectoryError: the server cannot be reached, or no server is watched.
         """
-        wanted = None if self.watch is None else self.watch.connection
-        if wanted is None:
+        options = None if self.watch is None else self.watch.connection
+        if options is None:
             raise DirectoryError("no server is watched")
-        if self.directory is None or self.directory.session.options != wanted:
+        if self.directory is None or self.directory.session.options != options:
             self.close()
-            self.directory = Directory(Session.open(wanted))
+            self.directory = Directory(Session.open(options))
         return self.directory
 
     def close(self) -> None:

@@ -103,30 +103,30 @@ POSTPONED: Final = ("mSMQOutRoutingServers", "mSMQInRoutingServers", "mSMQSiteGa
 UNREADABLE: Final = "Unreadable"
 
 
-def changes(found: "Comparison") -> Iterator[str]:
+def changes(comparison: "Comparison") -> Iterator[str]:
     """Yield the LDIF records that make side B equal side A.
 
     Args:
-        found: the comparison; its second side must be a directory or an export.
+        comparison: the comparison; its second side must be a directory or an export.
 
     Raises:
         ConfigError: the second side is made of MQIS tables, which LDIF cannot change.
         DirectoryError: the second side is a directory that cannot be reached any more.
     """
-    if found.b.root is None:
-        raise ConfigError(f"LDIF cannot change {found.b.label}: name a directory or an export as B")
+    if comparison.b.root is None:
+        raise ConfigError(f"LDIF cannot change {comparison.b.label}: name a directory or an export as B")
     with contextlib.ExitStack() as stack:
         live = None
-        if found.b.is_directory:
-            live = stack.enter_context(found.b.given.connected())
-        yield from _Changes(found, Leftover(live)).records()
+        if comparison.b.is_directory:
+            live = stack.enter_context(comparison.b.given.connected())
+        yield from _Changes(comparison, Leftover(live)).records()
 
 
 class _Changes:
-    def __init__(self, found: "Comparison", leftover: Leftover) -> None:
-        self._found = found
+    def __init__(self, comparison: "Comparison", leftover: Leftover) -> None:
+        self._found = comparison
         self._leftover = leftover
-        self._to = Destination(found)
+        self._to = Destination(comparison)
         self._taken: dict[DN, ObjectDifference] = {}
         self._moves: list[tuple[DN, DN]] = []
         self._later: list[tuple[DN, Mapping[str, Sequence[bytes]]]] = []
@@ -137,117 +137,119 @@ class _Changes:
         yield _comment(f"makes {b.name} equal {a.name}: ldapmodify -f; add -c to continue after errors")
         self._find_taken()
         for type_name in ORDER:
-            for one in self._found.differences.of(type_name, What.MISSING):
-                yield from self._told(one, self._added(one))
+            for difference in self._found.differences.of(type_name, What.MISSING):
+                yield from self._told(difference, self._added(difference))
         for type_name in ORDER:
-            for one in self._found.differences.of(type_name, What.DIFFERENT):
-                yield from self._told(one, self._changed(one))
+            for difference in self._found.differences.of(type_name, What.DIFFERENT):
+                yield from self._told(difference, self._changed(difference))
         for dn, values in self._later:
             yield replacement(str(self._moved(dn)), list(values.items())).decode("ascii")
         for type_name in reversed(ORDER):
-            for one in self._found.differences.of(type_name, What.EXTRA):
-                yield from self._told(one, self._deleted(one))
+            for difference in self._found.differences.of(type_name, What.EXTRA):
+                yield from self._told(difference, self._deleted(difference))
 
-    def _told(self, one: "ObjectDifference", records: Iterator[str]) -> Iterator[str]:
+    def _told(self, difference: "ObjectDifference", records: Iterator[str]) -> Iterator[str]:
         try:
             yield from records
         except (MqdssmError, ValueError) as error:
-            yield _comment(f"{one.type} {one.name or one.key} is left as it is: {error}")
+            yield _comment(f"{difference.type} {difference.name or difference.key} is left as it is: {error}")
 
     # -- names that are taken by objects with other GUIDs
 
     def _find_taken(self) -> None:
         """Find extra objects of B that have the DN of a missing one; they are changed, not deleted."""
-        wanted = set()
-        for one in self._of(What.MISSING):
+        dn_hashes = set()
+        for difference in self._of(What.MISSING):
             with contextlib.suppress(MqdssmError, ValueError):
-                wanted.add(hash(self._to.made(one.type, self._to.row(one)).dn))
-        if not wanted:
+                dn_hashes.add(hash(self._to.made(difference.type, self._to.row(difference)).dn))
+        if not dn_hashes:
             return
-        for one in self._of(What.EXTRA):
-            dn = self._to.dn_of(one)
-            if dn is not None and hash(dn) in wanted:
-                self._taken[dn] = one
+        for difference in self._of(What.EXTRA):
+            dn = self._to.dn_of(difference)
+            if dn is not None and hash(dn) in dn_hashes:
+                self._taken[dn] = difference
 
-    def _of(self, what: What) -> "Iterator[ObjectDifference]":
+    def _of(self, kind: What) -> "Iterator[ObjectDifference]":
         for type_name in ORDER:
-            yield from self._found.differences.of(type_name, what)
+            yield from self._found.differences.of(type_name, kind)
 
     # -- records of one difference
 
-    def _added(self, one: "ObjectDifference") -> Iterator[str]:
-        row = self._to.row(one)
-        made = self._to.made(one.type, row)
-        if one.type == "settings":
-            for above in self._leftover.missing_above(made.dn):
+    def _added(self, difference: "ObjectDifference") -> Iterator[str]:
+        row = self._to.row(difference)
+        new_entry = self._to.made(difference.type, row)
+        if difference.type == "settings":
+            for above in self._leftover.missing_above(new_entry.dn):
                 yield _add(self._to.container(above))
-        yield from self._left_out(one.type, made, made.missing)
-        later = made.postpone(POSTPONED)
+        yield from self._left_out(difference.type, new_entry, new_entry.missing)
+        later = new_entry.postpone(POSTPONED)
         if later:
-            self._later.append((made.dn, self._to.references(later)))
-        there = self._taken.get(made.dn)
-        if there is not None and there.type == one.type:
-            known = self._to.attributes_of(one.type)
-            values = dict.fromkeys(known, ()) | made.values
-            yield replacement(str(made.dn), list(values.items())).decode("ascii")
+            self._later.append((new_entry.dn, self._to.references(later)))
+        occupant = self._taken.get(new_entry.dn)
+        if occupant is not None and occupant.type == difference.type:
+            attributes = self._to.attributes_of(difference.type)
+            values = dict.fromkeys(attributes, ()) | new_entry.values
+            yield replacement(str(new_entry.dn), list(values.items())).decode("ascii")
         else:
-            yield _add(made)
-        keys = self._to.computer_keys(one.type, row)
+            yield _add(new_entry)
+        keys = self._to.computer_keys(difference.type, row)
         if keys:
-            yield replacement(str(made.dn.parent), list(keys.items())).decode("ascii")
+            yield replacement(str(new_entry.dn.parent), list(keys.items())).decode("ascii")
 
-    def _changed(self, one: "ObjectDifference") -> Iterator[str]:
-        row = self._to.row(one)
-        made = self._to.made(one.type, row)
-        dn = self._moved(self._to.dn_of(one) or made.dn)
-        if PLACE.intersection(one.attributes) and dn != made.dn:
-            yield _move(dn, made.dn)
-            self._moves.append((dn, made.dn))
-            dn = made.dn
-        own: dict[str, Sequence[bytes]] = {}
+    def _changed(self, difference: "ObjectDifference") -> Iterator[str]:
+        row = self._to.row(difference)
+        new_entry = self._to.made(difference.type, row)
+        dn = self._moved(self._to.dn_of(difference) or new_entry.dn)
+        if PLACE.intersection(difference.attributes) and dn != new_entry.dn:
+            yield _move(dn, new_entry.dn)
+            self._moves.append((dn, new_entry.dn))
+            dn = new_entry.dn
+        new_values: dict[str, Sequence[bytes]] = {}
         on_computer: dict[str, Sequence[bytes]] = {}
-        for name in one.attributes:
+        for name in difference.attributes:
             if name == UNREADABLE:
-                yield _comment(f"{one.type} {dn}: a value of A cannot be read, B is left as it is there")
+                yield _comment(
+                    f"{difference.type} {dn}: a value of A cannot be read, B is left as it is there"
+                )
                 continue
-            of_table = FRAME_TYPES[one.type].rows[name]
+            of_table = FRAME_TYPES[difference.type].rows[name]
             if of_table.holder is Holder.COMPUTER:
-                keys = self._to.computer_keys(one.type, row)
+                keys = self._to.computer_keys(difference.type, row)
                 on_computer |= {attribute: keys.get(attribute, ()) for attribute in of_table.written}
             elif name != "FullPath":
-                there = one.b or {}
-                own |= {
-                    attribute: made.values.get(attribute, ())
+                target_row = difference.b or {}
+                new_values |= {
+                    attribute: new_entry.values.get(attribute, ())
                     for attribute in _written(of_table)
                     # a name without a second part on both sides
-                    if attribute in made.values or there.get(attribute, attribute) is not None
+                    if attribute in new_entry.values or target_row.get(attribute, attribute) is not None
                 }
-        yield from self._left_out(one.type, made, own)
-        if own:
-            yield replacement(str(dn), list(own.items())).decode("ascii")
+        yield from self._left_out(difference.type, new_entry, new_values)
+        if new_values:
+            yield replacement(str(dn), list(new_values.items())).decode("ascii")
         if on_computer:
             yield replacement(str(dn.parent), list(on_computer.items())).decode("ascii")
 
-    def _left_out(self, type_name: str, made: "MadeEntry", names: Collection[str]) -> Iterator[str]:
+    def _left_out(self, type_name: str, new_entry: "MadeEntry", names: Collection[str]) -> Iterator[str]:
         """Yield a comment for each attribute that lacks references to objects that B does not have."""
-        for name, guids in self._to.unknown(made).items():
+        for name, guids in self._to.unknown(new_entry).items():
             if name in names:
                 unknown = ", ".join(map(str, guids))
                 yield _comment(
-                    f"{type_name} {made.dn}: {name} is written without {unknown}, which B does not have"
+                    f"{type_name} {new_entry.dn}: {name} is written without {unknown}, which B does not have"
                 )
 
-    def _deleted(self, one: "ObjectDifference") -> Iterator[str]:
-        dn = self._to.dn_of(one)
-        if dn is None or one.type == "enterprise":
+    def _deleted(self, difference: "ObjectDifference") -> Iterator[str]:
+        dn = self._to.dn_of(difference)
+        if dn is None or difference.type == "enterprise":
             raise ConfigError("it does not say where it is")
-        if self._taken.get(dn) is one or (dn in self._taken and self._taken[dn].key == one.key):
+        if self._taken.get(dn) is difference or (dn in self._taken and self._taken[dn].key == difference.key):
             return
         now = self._moved(dn)
-        for below in self._leftover.below(now, one.type):
+        for below in self._leftover.below(now, difference.type):
             yield _delete(below)
         yield _delete(now)
-        for empty in self._leftover.emptied(now, one.type):
+        for empty in self._leftover.emptied(now, difference.type):
             yield _delete(empty)
 
     def _moved(self, dn: DN) -> DN:
@@ -266,8 +268,8 @@ def _comment(text: str) -> str:
     return comment(text) + "\n\n"
 
 
-def _add(made: "MadeEntry") -> str:
-    return record(str(made.dn), list(made.complete().items()), "add").decode("ascii")
+def _add(new_entry: "MadeEntry") -> str:
+    return record(str(new_entry.dn), list(new_entry.complete().items()), "add").decode("ascii")
 
 
 def _move(old: DN, new: DN) -> str:

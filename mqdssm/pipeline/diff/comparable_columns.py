@@ -153,28 +153,28 @@ def choose(
         ConfigError: an unknown type or column, or no common type.
     """
     check_ignored(ignored)
-    found: list[ComparableType] = []
-    left: list[LeftOut] = []
+    comparable: list[ComparableType] = []
+    left_out: list[LeftOut] = []
     for name in FRAMES:
         if types is not None and name not in types:
             continue
         lacking = [side for side in (a, b) if name not in side.sets]
         if lacking:
             # a directory may hold such objects although they were not read
-            left += [
+            left_out += [
                 LeftOut(name, "", f"{side.label} holds no such objects")
                 for side in lacking
                 if not side.is_directory
             ]
             continue
         fields, out = _fields(name, a, b, ignored)
-        found.append(ComparableType(name, fields))
-        left += out
+        comparable.append(ComparableType(name, fields))
+        left_out += out
         if name == "user" and (a.root is None) != (b.root is None):
-            left.append(LeftOut(name, "accounts without certificates", "no users of MSMQ"))
-    if not found:
+            left_out.append(LeftOut(name, "accounts without certificates", "no users of MSMQ"))
+    if not comparable:
         raise ConfigError(f"nothing to compare: {a.label} and {b.label} hold no type of objects in common")
-    return tuple(found), tuple(left)
+    return tuple(comparable), tuple(left_out)
 
 
 def check_ignored(ignored: Collection[str]) -> None:
@@ -183,16 +183,16 @@ def check_ignored(ignored: Collection[str]) -> None:
     Raises:
         ConfigError: an unknown type or column; the message suggests a similar name.
     """
-    known = {column.name for frame in FRAME_TYPES.values() for column in frame.columns}
-    for one in ignored:
-        type_name, _, column = one.rpartition(".")
+    column_names = {column.name for frame in FRAME_TYPES.values() for column in frame.columns}
+    for attribute in ignored:
+        type_name, _, column = attribute.rpartition(".")
         if type_name and type_name not in FRAMES:
-            raise ConfigError(f"{one}: there is no type {type_name}; there are {', '.join(FRAMES)}")
-        of_type = {found.name for found in FRAME_TYPES[type_name].columns} if type_name else known
+            raise ConfigError(f"{attribute}: there is no type {type_name}; there are {', '.join(FRAMES)}")
+        of_type = {field.name for field in FRAME_TYPES[type_name].columns} if type_name else column_names
         if column not in of_type:
             close = get_close_matches(column, of_type, 1)
             hint = f": did you mean {close[0]}?" if close else ""
-            raise ConfigError(f"there is no attribute {one} to ignore{hint}")
+            raise ConfigError(f"there is no attribute {attribute} to ignore{hint}")
 
 
 def _fields(
@@ -200,23 +200,23 @@ def _fields(
 ) -> tuple[tuple[Field, ...], list[LeftOut]]:
     frame = FRAME_TYPES[name]
     fields: list[Field] = []
-    left: list[LeftOut] = []
+    left_out: list[LeftOut] = []
     for column in frame.columns:
         if column.name in {KEY, _BY.get(name), ORIGINAL_IDENTIFIER.name}:
             continue  # these columns identify objects
         row = frame.rows.get(column.name)
         reason = _reason(frame, column, row, (a, b), ignored)
         if reason:
-            left.append(LeftOut(name, column.name, reason))
+            left_out.append(LeftOut(name, column.name, reason))
         else:
             fields.append(field_of(name, column, row))
-    return tuple(fields), left
+    return tuple(fields), left_out
 
 
 def references_of(type_name: str) -> frozenset[str]:
     """Return the columns of a type that name other objects."""
-    found = REFERENCES.get(FRAME_TYPES[type_name].ldap_class or "", {})
-    return frozenset(one.adm for one in found.values())
+    references = REFERENCES.get(FRAME_TYPES[type_name].ldap_class or "", {})
+    return frozenset(reference.adm for reference in references.values())
 
 
 def needed(types: Collection[str] | None, *, mending: bool) -> frozenset[str] | None:

@@ -35,12 +35,12 @@ class Destination:
         found: the comparison; its second side is a directory or an export.
     """
 
-    def __init__(self, found: "Comparison") -> None:
-        self._found = found
-        self._root = found.b.root or DN()
-        self._from = found.a.root
-        self._common = found.pair.grounds[0].names
-        self._target = EntryTarget.named(found.b.profile or "openldap", self._root)
+    def __init__(self, comparison: "Comparison") -> None:
+        self._found = comparison
+        self._root = comparison.b.root or DN()
+        self._from = comparison.a.root
+        self._common = comparison.pair.grounds[0].names
+        self._target = EntryTarget.named(comparison.b.profile or "openldap", self._root)
         self._real: dict[str, str] = {}  # common GUID of an object -> its objectGUID in B
         self._known: dict[UUID, str] = {}
         self._computers: dict[str, DN] = {}
@@ -64,44 +64,44 @@ class Destination:
                     self._real[names.get(guid, guid)] = guid
                     self._known[UUID(guid)] = dn
 
-    def _rows(self, type_name: str, wanted: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        there = self._found.b.sets.get(type_name)
-        if there is None:
+    def _rows(self, type_name: str, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        dataset = self._found.b.sets.get(type_name)
+        if dataset is None:
             return
-        columns = [name for name in wanted if name in there.types]
-        for batch in there.batches(columns, _READ_ROWS):
+        columns = [name for name in names if name in dataset.types]
+        for batch in dataset.batches(columns, _READ_ROWS):
             yield from batch.to_pylist()
 
     def _expect(self) -> None:
         """Add the future DNs of objects that are added or moved, so that references can name them."""
         for type_name in ("site", "computer", "queue-manager"):
-            for what in (What.MISSING, What.DIFFERENT):
-                for one in self._found.differences.of(type_name, what):
-                    if what is What.MISSING or PLACE.intersection(one.attributes):
-                        self._expect_one(one)
+            for kind in (What.MISSING, What.DIFFERENT):
+                for difference in self._found.differences.of(type_name, kind):
+                    if kind is What.MISSING or PLACE.intersection(difference.attributes):
+                        self._expect_one(difference)
 
-    def _expect_one(self, one: "ObjectDifference") -> None:
+    def _expect_one(self, difference: "ObjectDifference") -> None:
         try:
-            made = self.made(one.type, self.row(one))
+            new_entry = self.made(difference.type, self.row(difference))
         except (MqdssmError, ValueError):
             return  # reported when the object is added
-        guid = (one.b or one.a or {}).get(KEY)
-        if one.type == "computer":
-            self._computers[made.dn.name.lower()] = made.dn
+        guid = (difference.b or difference.a or {}).get(KEY)
+        if difference.type == "computer":
+            self._computers[new_entry.dn.name.lower()] = new_entry.dn
         elif guid:
-            self._known[UUID(guid)] = str(made.dn)
+            self._known[UUID(guid)] = str(new_entry.dn)
 
     # -- objects of A
 
-    def row(self, one: "ObjectDifference") -> dict[str, Any]:
+    def row(self, difference: "ObjectDifference") -> dict[str, Any]:
         """Return an object of A, with its references converted to the GUIDs of B."""
-        frame = FRAME_TYPES[one.type]
-        found: dict[str, Any] = rows_of([one.a or {}], arrow_schema(frame.columns)).to_pylist()[0]
-        for name in references_of(one.type):
-            value = found[name]
+        frame = FRAME_TYPES[difference.type]
+        row: dict[str, Any] = rows_of([difference.a or {}], arrow_schema(frame.columns)).to_pylist()[0]
+        for name in references_of(difference.type):
+            value = row[name]
             if value:
-                found[name] = list(map(self._there, value)) if isinstance(value, list) else self._there(value)
-        return found
+                row[name] = list(map(self._there, value)) if isinstance(value, list) else self._there(value)
+        return row
 
     def _there(self, guid: str) -> str:
         common = self._common.get(guid, guid)
@@ -115,13 +115,13 @@ class Destination:
         """
         if type_name in {"settings", "computer"}:
             frame = FRAME_TYPES[type_name]
-            made = self._maker.companion(type_name, frame.ldap_class or "", frame.rows, row)
+            new_entry = self._maker.companion(type_name, frame.ldap_class or "", frame.rows, row)
         else:
-            made = self._element(type_name, row)
+            new_entry = self._element(type_name, row)
         path = row.get("FullPath")
         if self._from is not None and path is not None and type_name not in SINGLE:
-            made.dn = self._rebased(path)
-        return made
+            new_entry.dn = self._rebased(path)
+        return new_entry
 
     def _element(self, type_name: str, row: Mapping[str, Any]) -> MadeEntry:
         obj: Any = element_of(FRAME_TYPES[type_name], row)
@@ -151,10 +151,10 @@ class Destination:
         path = row.get("FullPath")
         if self._from is not None and path is not None:
             return DN(self._rebased(path).rdns[above:])
-        found = self._computers.get(name.lower())
-        if found is None:
+        dn = self._computers.get(name.lower())
+        if dn is None:
             raise ObjectNotFound(f"there is no computer {name}: add it first")
-        return found
+        return dn
 
     def container(self, dn: DN) -> MadeEntry:
         """Return the entry of a server object or of a site's container of them (decision M6)."""
@@ -173,18 +173,20 @@ class Destination:
         """Return postponed references as LDAP values."""
         return {name: tuple(self._known[guid].encode() for guid in guids) for name, guids in later.items()}
 
-    def unknown(self, made: MadeEntry) -> dict[str, tuple[UUID, ...]]:
+    def unknown(self, new_entry: MadeEntry) -> dict[str, tuple[UUID, ...]]:
         """Return the references that an entry is written without: they are DNs, and B has no such objects."""
-        references = REFERENCES.get(made.ldap_class, {})
+        references = REFERENCES.get(new_entry.ldap_class, {})
         return {
-            name: guids for name, guids in made.missing.items() if references[name].form is ReferenceForm.DN
+            name: guids
+            for name, guids in new_entry.missing.items()
+            if references[name].form is ReferenceForm.DN
         }
 
     # -- names
 
-    def dn_of(self, one: "ObjectDifference") -> DN | None:
+    def dn_of(self, difference: "ObjectDifference") -> DN | None:
         """Return the current DN of an object in B; None if B does not have it or its DN."""
-        path = None if one.b is None else one.b.get("FullPath")
+        path = None if difference.b is None else difference.b.get("FullPath")
         return None if path is None else DN.parse(path)
 
     def _rebased(self, dn: str) -> DN:
@@ -196,12 +198,12 @@ class Destination:
         """Yield the LDAP attributes of a type that can be written, without those of the RDN."""
         frame = FRAME_TYPES[type_name]
         for name, of_table in frame.rows.items():
-            said = of_table.access & STORED if frame.element is not None else of_table.computed is None
-            if said and name != NAME and of_table.holder is Holder.OWN:
+            is_stored = of_table.access & STORED if frame.element is not None else of_table.computed is None
+            if is_stored and name != NAME and of_table.holder is Holder.OWN:
                 yield from of_table.written or of_table.ldap
 
 
 def _text(obj: Any) -> str:
     """Return the pathname of a queue, or the computer name of a queue manager."""
-    found = obj.pathname if isinstance(obj, Queue) else obj.computer_name
-    return found or ""
+    name = obj.pathname if isinstance(obj, Queue) else obj.computer_name
+    return name or ""

@@ -97,9 +97,9 @@ def sameness(field: Field, a: Ground, b: Ground) -> Same:
             return True
         if not loose:
             return False
-        wanted, found, there = (x, y, b) if a.is_mqis else (y, x, a)
+        expected, actual, side = (x, y, b) if a.is_mqis else (y, x, a)
         return equality.has_expected_values(
-            _attribute(field), [wanted], [found], hides_sacls=there.hides_sacls
+            _attribute(field), [expected], [actual], hides_sacls=side.hides_sacls
         )
 
     return same
@@ -123,10 +123,10 @@ def _completes(field: Field) -> bool:
 
 
 def _key_maker(field: Field, ground: Ground) -> Callable[[Any], Hashable]:
-    one = _one_key(field, ground)
+    make_key = _one_key(field, ground)
     if field.column.many:
-        return lambda values: frozenset(map(one, values))
-    return one
+        return lambda values: frozenset(map(make_key, values))
+    return make_key
 
 
 def _one_key(field: Field, ground: Ground) -> Callable[[Any], Hashable]:
@@ -150,8 +150,8 @@ def _one_key(field: Field, ground: Ground) -> Callable[[Any], Hashable]:
 
 
 def _itself(value: Any) -> Hashable:
-    found: Hashable = value
-    return found
+    result: Hashable = value
+    return result
 
 
 def place(dn: str, root: str) -> Hashable:
@@ -183,48 +183,50 @@ class FieldByField:
     def differences(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the differences of rows that come sorted by `KEY` and `SIDE`."""
         for rows in _whole_groups(batches):
-            found = self._of_groups(rows)
-            if found.num_rows:
-                yield found
+            batch = self._of_groups(rows)
+            if batch.num_rows:
+                yield batch
 
     def _of_groups(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         pairs, lonely = _paired(rows)
-        attributes = self._unlike(rows, [one for one, _ in pairs], [other for _, other in pairs])
+        attributes = self._unlike(rows, [first for first, _ in pairs], [other for _, other in pairs])
         unlike = zip(pairs, attributes, strict=True)
-        found = [_Found(What.DIFFERENT, a, b, a, names) for (a, b), names in unlike if names]
+        differences = [_Found(What.DIFFERENT, a, b, a, names) for (a, b), names in unlike if names]
         for row, of_b in lonely:
             if self._strangers and not self._mqis[of_b] and _without_certificates(rows, row):
                 continue  # an account that is no user of MSMQ
-            found.append(_Found(What.EXTRA, None, row, row) if of_b else _Found(What.MISSING, row, None, row))
-        return self._batch(rows, found)
+            differences.append(
+                _Found(What.EXTRA, None, row, row) if of_b else _Found(What.MISSING, row, None, row)
+            )
+        return self._batch(rows, differences)
 
     def _unlike(self, rows: pa.RecordBatch, firsts: list[int], seconds: list[int]) -> list[list[str]]:
         """Return the names of the different attributes of each pair of rows."""
         unlike: list[list[str]] = [[] for _ in firsts]
         if not firsts:
             return unlike
-        one, other = pa.array(firsts, pa.int64()), pa.array(seconds, pa.int64())
+        first, other = pa.array(firsts, pa.int64()), pa.array(seconds, pa.int64())
         for field, same in self._rules:
             column = rows.column(field.name)
-            x, y = column.take(one), column.take(other)
+            x, y = column.take(first), column.take(other)
             for number in _unlike_octets(x, y):
                 if not same(x[number].as_py(), y[number].as_py()):
                     unlike[number].append(field.name)
         return unlike
 
-    def _batch(self, rows: pa.RecordBatch, found: Sequence["_Found"]) -> pa.RecordBatch:
+    def _batch(self, rows: pa.RecordBatch, differences: Sequence["_Found"]) -> pa.RecordBatch:
         columns = [name for name in rows.schema.names if name not in {KEY, SIDE}]
-        own = rows.select(columns)
-        shown = [rows.column(name) for name in SHOWN if name in columns]
-        places = [one.named_by for one in found]
+        selected = rows.select(columns)
+        name_columns = [rows.column(name) for name in SHOWN if name in columns]
+        places = [difference.named_by for difference in differences]
         arrays = [
-            pa.array([self._type] * len(found), pa.string()),
-            pa.array([one.what.value for one in found], pa.string()),
+            pa.array([self._type] * len(differences), pa.string()),
+            pa.array([difference.what.value for difference in differences], pa.string()),
             rows.column(KEY).take(pa.array(places, pa.int64())),
-            pa.array([_first(shown, place) for place in places], pa.string()),
-            pa.array([one.attributes for one in found], pa.list_(pa.string())),
-            pa.array(_texts(own, [one.a for one in found]), pa.string()),
-            pa.array(_texts(own, [one.b for one in found]), pa.string()),
+            pa.array([_first(name_columns, place) for place in places], pa.string()),
+            pa.array([difference.attributes for difference in differences], pa.list_(pa.string())),
+            pa.array(_texts(selected, [difference.a for difference in differences]), pa.string()),
+            pa.array(_texts(selected, [difference.b for difference in differences]), pa.string()),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
@@ -251,8 +253,8 @@ def _first(columns: Sequence[pa.Array], place: int) -> str:
 
 def _texts(rows: pa.RecordBatch, places: Sequence[int | None]) -> list[str | None]:
     """Return the rows at these places as JSON; None for the place None."""
-    known = [place for place in places if place is not None]
-    written = jsonl_records(rows.take(pa.array(known, pa.int64())))
+    valid_places = [place for place in places if place is not None]
+    written = jsonl_records(rows.take(pa.array(valid_places, pa.int64())))
     return [None if place is None else next(written).decode().rstrip("\n") for place in places]
 
 
@@ -260,12 +262,14 @@ def _unlike_octets(x: pa.Array, y: pa.Array) -> list[int]:
     """Return the places at which the values of two columns are not identical."""
     if pa.types.is_nested(x.type):
         return [
-            n for n, (one, other) in enumerate(zip(x.to_pylist(), y.to_pylist(), strict=True)) if one != other
+            n
+            for n, (first, other) in enumerate(zip(x.to_pylist(), y.to_pylist(), strict=True))
+            if first != other
         ]
     same = pc.fill_null(pc.equal(x, y), fill_value=False)
     alike = pc.or_(same, pc.and_(pc.is_null(x), pc.is_null(y)))
-    found: list[int] = pc.indices_nonzero(pc.invert(alike)).to_pylist()
-    return found
+    indices: list[int] = pc.indices_nonzero(pc.invert(alike)).to_pylist()
+    return indices
 
 
 def _whole_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -284,7 +288,7 @@ def _whole_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    return pa.concat_batches([one for one in batches if one.num_rows])
+    return pa.concat_batches([batch for batch in batches if batch.num_rows])
 
 
 def _last_group(keys: pa.Array) -> int:
@@ -320,8 +324,8 @@ def _matched(
 
     Rows without a key (`by_key` is False) make no pairs.
     """
-    own = rows.select([name for name in rows.schema.names if name not in {KEY, SIDE}])
-    texts = list(jsonl_records(own.slice(start, end - start)))
+    selected = rows.select([name for name in rows.schema.names if name not in {KEY, SIDE}])
+    texts = list(jsonl_records(selected.slice(start, end - start)))
     of_b: dict[bytes, list[int]] = {}
     for place in range(start, end):
         if sides[place]:

@@ -46,11 +46,13 @@ class LocalJoin:
 
     def find(self, compared: Sequence[ComparableType], pair: Pair, folder: Path) -> tuple[Path, ...]:
         """See `Join`."""
-        tasks = tuple(_task(one, pair) for one in sorted(compared, key=lambda one: one.type))
-        rows = sum(side.sets[one.type].rows for one in compared for side in pair.sides)
+        tasks = tuple(
+            _task(comparable, pair) for comparable in sorted(compared, key=lambda comparable: comparable.type)
+        )
+        rows = sum(side.sets[comparable.type].rows for comparable in compared for side in pair.sides)
         names = tuple(f"comparing {task.compared.type}" for task in tasks)
-        found = self._runner.run(Job(JoinWork(folder, tasks), names, is_small=rows < SMALL_ROWS))
-        return tuple(path for path in found if path is not None)
+        paths = self._runner.run(Job(JoinWork(folder, tasks), names, is_small=rows < SMALL_ROWS))
+        return tuple(path for path in paths if path is not None)
 
     def sort(self, path: Path, folder: Path) -> tuple[Path, ...]:
         """See `Join`."""
@@ -115,10 +117,10 @@ def _task(compared: ComparableType, pair: Pair) -> JoinTask:
 
 
 def _files(compared: ComparableType, side: "Side") -> SideFiles:
-    there = side.sets[compared.type]
-    paths = tuple(str(Path(path).resolve()) for path in there.paths)
+    dataset = side.sets[compared.type]
+    paths = tuple(str(Path(path).resolve()) for path in dataset.paths)
     return SideFiles(
-        side.letter, paths, frozenset(there.types), None if side.root is None else str(side.root)
+        side.letter, paths, frozenset(dataset.types), None if side.root is None else str(side.root)
     )
 
 
@@ -198,8 +200,8 @@ def _objects(task: JoinTask, side: SideFiles) -> str:
     query = f"select *, {key} as {KEY} from {file_list(side.paths)}"
     if task.guid_map is not None:
         changed = f"(select distinct on ({OLD}) {OLD}, {NEW} from {file_list([task.guid_map])})"
-        own = sql.own_key(task.compared, side.columns, DUCKDB)
-        query += f" left join {changed} as changed on {own} = changed.{OLD}"
+        key_sql = sql.own_key(task.compared, side.columns, DUCKDB)
+        query += f" left join {changed} as changed on {key_sql} = changed.{OLD}"
     return query
 
 
@@ -216,7 +218,9 @@ def _candidates(task: JoinTask) -> str:
         forms.append(f"(select {', '.join([KEY, *cells])} from {side.letter} where {once})")
     differs = [f"x.c{number} is distinct from y.c{number}" for number in range(len(task.compared.fields))]
     where = " or ".join([f"x.{KEY} is null", f"y.{KEY} is null", *differs])
-    twice = " union ".join(f"select {KEY} from {one} group by {KEY} having count(*) > 1" for one in (a, b))
+    twice = " union ".join(
+        f"select {KEY} from {table} group by {KEY} having count(*) > 1" for table in (a, b)
+    )
     return (
         f"create table wanted as with repeated as materialized ({twice} union select '') "
         f"select {KEY} from repeated union all "
@@ -238,10 +242,10 @@ def _rows(task: JoinTask) -> str:
     return f"{' union all '.join(parts)} order by {KEY}, {SIDE}"
 
 
-def _typed(batch: pa.RecordBatch, shown: pa.Schema) -> pa.RecordBatch:
-    """Return the rows with their columns cast to the types of `shown`."""
-    columns = [batch.column(field.name).cast(field.type) for field in shown]
-    names = [KEY, SIDE, *shown.names]
+def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the rows with their columns cast to the types of `schema`."""
+    columns = [batch.column(field.name).cast(field.type) for field in schema]
+    names = [KEY, SIDE, *schema.names]
     return pa.RecordBatch.from_arrays([batch.column(KEY), batch.column(SIDE), *columns], names=names)
 
 

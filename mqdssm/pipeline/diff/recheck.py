@@ -53,28 +53,33 @@ def rechecked(
     """
     if not any(side.is_directory for side in pair.sides):
         return differences
-    found = differences
+    remaining = differences
     for number in range(times):
-        if not found.count:
+        if not remaining.count:
             break
         if number:
             time.sleep(PAUSE_S)
         target = folder / f"recheck-{number}"
         target.mkdir()
-        again = _once(found, {one.type: one for one in compared}, pair, target / "again.parquet")
+        again = _once(
+            remaining,
+            {comparable.type: comparable for comparable in compared},
+            pair,
+            target / "again.parquet",
+        )
         (target / "sorted").mkdir()
-        found = Differences(join.sort(again, target / "sorted"))
-    return found
+        remaining = Differences(join.sort(again, target / "sorted"))
+    return remaining
 
 
 def _once(differences: Differences, compared: Mapping[str, ComparableType], pair: Pair, file: Path) -> Path:
     with contextlib.ExitStack() as stack:
         directories = [_connected(stack, side) for side in pair.sides]
         writer = stack.enter_context(pq.ParquetWriter(file, SCHEMA, compression="zstd"))
-        for name, of_type in groupby(differences, key=lambda one: one.type):
-            one = compared[name]
-            looks = [_Look(one, pair, place, directory) for place, directory in enumerate(directories)]
-            judge = FieldByField(one, *pair.grounds)
+        for name, of_type in groupby(differences, key=lambda difference: difference.type):
+            comparable = compared[name]
+            looks = [_Look(comparable, pair, place, directory) for place, directory in enumerate(directories)]
+            judge = FieldByField(comparable, *pair.grounds)
             while some := list(islice(of_type, TOGETHER)):
                 rows = pa.concat_tables([look.rows(some) for look in looks])
                 rows = rows.sort_by([(KEY, "ascending"), (SIDE, "ascending")]).combine_chunks()
@@ -104,49 +109,53 @@ class _Look:
 
     def rows(self, some: Sequence[ObjectDifference]) -> pa.Table:
         """Return the objects of this side in some differences, with their keys."""
-        known = [(one.key, (one.a, one.b)[self._place]) for one in some]
-        asked = {self._guid(key, row): key for key, row in known} if self._directory is not None else {}
-        kept = [(key, row) for key, row in known if row is not None and self._guid(key, row) not in asked]
-        asked.pop(None, None)
-        own = rows_of([row for _, row in kept], self._schema)
-        tables = [self._with_keys(own, [key for key, _ in kept])]
-        tables += [self._with_keys(batch, keys) for batch, keys in self._read(asked)]
+        keyed_rows = [(difference.key, (difference.a, difference.b)[self._place]) for difference in some]
+        guid_keys = (
+            {self._guid(key, row): key for key, row in keyed_rows} if self._directory is not None else {}
+        )
+        local_rows = [
+            (key, row) for key, row in keyed_rows if row is not None and self._guid(key, row) not in guid_keys
+        ]
+        guid_keys.pop(None, None)
+        local_batch = rows_of([row for _, row in local_rows], self._schema)
+        tables = [self._with_keys(local_batch, [key for key, _ in local_rows])]
+        tables += [self._with_keys(batch, keys) for batch, keys in self._read(guid_keys)]
         return pa.concat_tables(tables)
 
     def _guid(self, key: str, row: Mapping[str, Any] | None) -> str | None:
         """Return the GUID to read an object by; None if it cannot be read by GUID."""
         if row is not None:
-            found: str | None = row.get(IDENTIFIER)
-            return found
+            text: str | None = row.get(IDENTIFIER)
+            return text
         guid = self._common.get(key, key)
         return guid if objects.guid_of(guid) is not None else None
 
-    def _read(self, asked: Mapping[str | None, str]) -> Iterator[tuple[pa.RecordBatch, list[str]]]:
+    def _read(self, guid_keys: Mapping[str | None, str]) -> Iterator[tuple[pa.RecordBatch, list[str]]]:
         directory = self._directory
         if directory is None:
             return
         ldap_class = self._frame.ldap_class or ""
         profile = directory.session.profile
-        for some in _in_pieces([guid for guid in asked if guid is not None], objects.KEYS_ASKED):
+        for some in _in_pieces([guid for guid in guid_keys if guid is not None], objects.KEYS_ASKED):
             guids = [guid for guid in map(objects.guid_of, some) if guid is not None]
             where = any_of(*(profile.identifier_filter(ldap_class, guid) for guid in guids))
             for batch in objects.read(directory, self._type, where):
-                yield batch, [self._key(row, asked) for row in _identities(batch)]
+                yield batch, [self._key(row, guid_keys) for row in _identities(batch)]
 
     @staticmethod
-    def _key(row: Sequence[str | None], asked: Mapping[str | None, str]) -> str:
-        return next(asked[guid] for guid in row if guid in asked)
+    def _key(row: Sequence[str | None], guid_keys: Mapping[str | None, str]) -> str:
+        return next(guid_keys[guid] for guid in row if guid in guid_keys)
 
     def _with_keys(self, batch: pa.RecordBatch, keys: Sequence[str]) -> pa.Table:
-        there = set(batch.schema.names)
+        names = set(batch.schema.names)
         columns = [
             batch.column(field.name).cast(field.type)
-            if field.name in there
+            if field.name in names
             else pa.nulls(len(keys), field.type)
             for field in self._schema
         ]
-        own = [pa.array(keys, pa.string()), pa.array([self._place] * len(keys), pa.int32())]
-        return pa.Table.from_arrays([*own, *columns], names=[KEY, SIDE, *self._schema.names])
+        key_columns = [pa.array(keys, pa.string()), pa.array([self._place] * len(keys), pa.int32())]
+        return pa.Table.from_arrays([*key_columns, *columns], names=[KEY, SIDE, *self._schema.names])
 
 
 def _identities(batch: pa.RecordBatch) -> Iterable[tuple[str | None, ...]]:

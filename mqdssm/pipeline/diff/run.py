@@ -169,7 +169,9 @@ class Comparison:
     @property
     def objects(self) -> tuple[int, int]:
         """Numbers of compared objects of A and of B."""
-        first, second = (sum(side.sets[one.type].rows for one in self.compared) for side in (self.a, self.b))
+        first, second = (
+            sum(side.sets[comparable.type].rows for comparable in self.compared) for side in (self.a, self.b)
+        )
         return first, second
 
 
@@ -177,7 +179,7 @@ class Comparison:
 def comparison(
     a: GivenSide,
     b: GivenSide,
-    asked: ComparisonRequest,
+    request: ComparisonRequest,
     *,
     engine: str = "auto",
     workers: int | None = None,
@@ -188,7 +190,7 @@ def comparison(
     Args:
         a: the first source.
         b: the second source.
-        asked: options of the comparison.
+        request: options of the comparison.
         engine: ``local``, ``spark`` or ``auto``, as for `mqdssm.pipeline.export.run.export`; a database needs
             Spark.
         workers: processes of the local engine; None: one a core, as far as there is memory.
@@ -203,29 +205,29 @@ def comparison(
         SparkFailed: Spark itself failed, as when the disk is full.
     """
     chosen = _engine((a, b), engine, on, workers)
-    check_ignored(asked.ignored)
-    if asked.guid_map is not None:
-        check_map(asked.guid_map)
-    check_tables((a, b), asked)
-    reading = _reading((a, b), asked, chosen)
-    mapping = SourceMapping() if asked.mapping is None else load_mapping(asked.mapping)
+    check_ignored(request.ignored)
+    if request.guid_map is not None:
+        check_map(request.guid_map)
+    check_tables((a, b), request)
+    reading = _reading((a, b), request, chosen)
+    mapping = SourceMapping() if request.mapping is None else load_mapping(request.mapping)
     with (
         chosen.runner("mqdssm diff", conf=spark_settings(mapping), brief=False) as runner,
         contextlib.ExitStack() as stack,
     ):
-        first, second = _opened(stack, runner, (a, b), asked, reading)
+        first, second = _opened(stack, runner, (a, b), request, reading)
         folder = stack.enter_context(scratch(chosen.on, "mqdssm-diff-"))
-        found = _compared(_join(runner, chosen, (first, second)), (first, second), asked, folder)
-        yield replace(found, engine=chosen.kind.value)
+        result = _compared(_join(runner, chosen, (first, second)), (first, second), request, folder)
+        yield replace(result, engine=chosen.kind.value)
 
 
-def _engine(given: Sequence[GivenSide], kind: str, on: SparkOptions, workers: int | None) -> JobEngine:
+def _engine(given_sides: Sequence[GivenSide], kind: str, on: SparkOptions, workers: int | None) -> JobEngine:
     """Choose the engine, and check that it could run here. A database needs Spark.
 
     Raises:
         ConfigError: options that exclude each other, or a missing package.
     """
-    has_database = any(one.database for one in given)
+    has_database = any(side.database for side in given_sides)
     if has_database and kind == EngineKind.LOCAL:
         raise ConfigError(NEEDS_SPARK)
     chosen = JobEngine.of(EngineKind.SPARK if has_database else kind, on, workers)
@@ -247,73 +249,77 @@ def _join(runner: Runner, engine: JobEngine, sides: tuple[Side, Side]) -> Join:
         return LocalJoin(runner)
     if not isinstance(runner, JoinRunner):
         raise TypeError(f"{engine.kind} has another runner")
-    runner.check_workers(engine.on, [Path(side.sets[one].paths[0]) for side in sides for one in side.sets])
+    runner.check_workers(engine.on, [Path(side.sets[name].paths[0]) for side in sides for name in side.sets])
     return runner.join()
 
 
-def check_tables(given: Sequence[GivenSide], asked: ComparisonRequest) -> None:
+def check_tables(given_sides: Sequence[GivenSide], request: ComparisonRequest) -> None:
     """Refuse options for MQIS tables without such tables, and secrets in the URL of a database.
 
     Raises:
         ConfigError: such an option or secret was given.
     """
-    for one in given:
-        if one.database:
-            refuse_secret(one.database)
-    if not any(one.is_mqis for one in given):
-        for name, file in (("--sid-map", asked.sid_map), ("--mapping", asked.mapping)):
+    for given_side in given_sides:
+        if given_side.database:
+            refuse_secret(given_side.database)
+    if not any(side.is_mqis for side in given_sides):
+        for name, file in (("--sid-map", request.sid_map), ("--mapping", request.mapping)):
             if file is not None:
                 raise ConfigError(f"{name} is for MQIS tables: none of the sides is any")
 
 
-def _reading(given: Sequence[GivenSide], asked: ComparisonRequest, engine: JobEngine) -> SourceReading:
+def _reading(
+    given_sides: Sequence[GivenSide], request: ComparisonRequest, engine: JobEngine
+) -> SourceReading:
     """Return the reading options; account names in the SID map are resolved in the directory.
 
     Raises:
         ConfigError: the SID map cannot be used.
     """
-    sids = SidMap() if asked.sid_map is None else load_sid_map(asked.sid_map)
+    sids = SidMap() if request.sid_map is None else load_sid_map(request.sid_map)
     if sids.names:
-        directory = next((one for one in given if one.is_directory), None)
+        directory = next((side for side in given_sides if side.is_directory), None)
         if directory is None:
             raise ConfigError(
-                f"{asked.sid_map} names accounts ({min(sids.names.values())}): only a directory tells which "
-                "SIDs they have, and none of the sides is one"
+                f"{request.sid_map} names accounts ({min(sids.names.values())}): only a directory tells "
+                "which SIDs they have, and none of the sides is one"
             )
         with directory.connected() as connected:
             sids = resolved(connected.session, sids)
-    return SourceReading(engine, asked.mapping, sids)
+    return SourceReading(engine, request.mapping, sids)
 
 
 def _opened(
     stack: contextlib.ExitStack,
     runner: Runner,
-    given: Sequence[GivenSide],
-    asked: ComparisonRequest,
+    given_sides: Sequence[GivenSide],
+    request: ComparisonRequest,
     reading: SourceReading,
 ) -> tuple[Side, Side]:
     """Open both sides; of a directory, read only the types that the other side holds."""
-    found: dict[str, Side] = {}
-    types = asked.types
+    opened_sides: dict[str, Side] = {}
+    types = request.types
     # folders first: their types are known without reading them
-    for letter, one in sorted(zip("AB", given, strict=True), key=lambda pair: pair[1].is_directory):
-        wanted = needed(types, mending=asked.mending)
-        side = stack.enter_context(opened(runner, letter, one, wanted, reading))
-        found[letter] = side
+    for letter, given_side in sorted(
+        zip("AB", given_sides, strict=True), key=lambda pair: pair[1].is_directory
+    ):
+        columns = needed(types, mending=request.mending)
+        side = stack.enter_context(opened(runner, letter, given_side, columns, reading))
+        opened_sides[letter] = side
         if types is None and not side.is_directory:
             types = frozenset(side.sets)
-    return found["A"], found["B"]
+    return opened_sides["A"], opened_sides["B"]
 
 
-def _compared(join: Join, sides: tuple[Side, Side], asked: ComparisonRequest, folder: Path) -> Comparison:
+def _compared(join: Join, sides: tuple[Side, Side], request: ComparisonRequest, folder: Path) -> Comparison:
     a, b = sides
-    compared, left_out = choose(a, b, asked.types, asked.ignored)
-    grounds = (ground(a, asked.guid_map), ground(b, asked.guid_map))
-    guid_map = None if asked.guid_map is None else write_map(asked.guid_map, folder)
+    compared, left_out = choose(a, b, request.types, request.ignored)
+    grounds = (ground(a, request.guid_map), ground(b, request.guid_map))
+    guid_map = None if request.guid_map is None else write_map(request.guid_map, folder)
     pair = Pair(sides, grounds, guid_map)
     differences = Differences(join.find(compared, pair, folder))
-    kept = rechecked(join, differences, compared, pair, folder, times=asked.recheck)
-    return Comparison(a, b, compared, left_out, kept, pair, settled=differences.count - kept.count)
+    remaining = rechecked(join, differences, compared, pair, folder, times=request.recheck)
+    return Comparison(a, b, compared, left_out, remaining, pair, settled=differences.count - remaining.count)
 
 
 def ground(side: Side, guid_map: Path | None) -> Ground:

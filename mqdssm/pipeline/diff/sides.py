@@ -215,7 +215,7 @@ class SourceReading:
 def opened(
     runner: Runner,
     letter: str,
-    given: GivenSide,
+    given_side: GivenSide,
     types: Collection[str] | None,
     reading: SourceReading,
 ) -> Iterator[Side]:
@@ -224,7 +224,7 @@ def opened(
     Args:
         runner: does the work; for a database that of Spark.
         letter: A or B.
-        given: the source.
+        given_side: the source.
         types: those to read; None: all.
         reading: options.
 
@@ -232,37 +232,39 @@ def opened(
         ConfigError: the source is missing or incomplete.
         DirectoryError: a directory cannot be read.
     """
-    if given.is_directory:
-        with _directory(letter, given, types, reading.engine) as side:
+    if given_side.is_directory:
+        with _directory(letter, given_side, types, reading.engine) as side:
             yield side
-    elif given.folder is not None and is_export(given.folder):
-        yield _of_export(letter, Sort.EXPORT, given, given.folder)
+    elif given_side.folder is not None and is_export(given_side.folder):
+        yield _of_export(letter, Sort.EXPORT, given_side, given_side.folder)
     else:
-        if given.folder is not None and not given.folder.is_dir():
-            raise ConfigError(f"{given.folder} is no folder: name an export, MQIS tables or a directory")
-        source = given.database or str(given.folder)
+        if given_side.folder is not None and not given_side.folder.is_dir():
+            raise ConfigError(f"{given_side.folder} is no folder: name an export, MQIS tables or a directory")
+        source = given_side.database or str(given_side.folder)
         with tables_of(runner, source, reading.mapping, reading.sids, reading.engine.on) as sets:
-            name = given.name or (shown_url(given.database) if given.database else str(given.folder))
-            yield Side(letter, Sort.MQIS, name, sets, given=given)
+            name = given_side.name or (
+                shown_url(given_side.database) if given_side.database else str(given_side.folder)
+            )
+            yield Side(letter, Sort.MQIS, name, sets, given=given_side)
 
 
 @contextlib.contextmanager
 def _directory(
-    letter: str, given: GivenSide, types: Collection[str] | None, engine: JobEngine
+    letter: str, given_side: GivenSide, types: Collection[str] | None, engine: JobEngine
 ) -> Iterator[Side]:
-    wanted = [name for name in FRAMES if types is None or name in types]
-    with scratch(engine.on, "mqdssm-diff-") as made:
-        folder = made / "export"
-        export(given.urls, wanted, folder, **engine.arguments(), **given.login)
-        yield _of_export(letter, Sort.DIRECTORY, given, folder)
+    type_names = [name for name in FRAMES if types is None or name in types]
+    with scratch(engine.on, "mqdssm-diff-") as scratch_folder:
+        folder = scratch_folder / "export"
+        export(given_side.urls, type_names, folder, **engine.arguments(), **given_side.login)
+        yield _of_export(letter, Sort.DIRECTORY, given_side, folder)
 
 
-def _of_export(letter: str, sort: Sort, given: GivenSide, folder: Path) -> Side:
+def _of_export(letter: str, sort: Sort, given_side: GivenSide, folder: Path) -> Side:
     manifest = Manifest.load(folder)
     source = export_source(folder)
-    name = given.name or (str(folder) if sort is Sort.EXPORT else manifest.server)
+    name = given_side.name or (str(folder) if sort is Sort.EXPORT else manifest.server)
     root = DN.parse(manifest.naming_context)
-    return Side(letter, sort, name, source.sets, root, manifest.profile, given)
+    return Side(letter, sort, name, source.sets, root, manifest.profile, given_side)
 
 
 ORDER: Final = ("type", "what", "name", "key", "a", "b")

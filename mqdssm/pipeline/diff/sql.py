@@ -58,17 +58,17 @@ DUCKDB: Final = SqlDialect('"', "list_transform({items}, lambda x: {each})", "[]
 SPARK: Final = SqlDialect("`", "transform({items}, x -> {each})", "array()", "string", escapes=True)
 
 
-def own_key(compared: ComparableType, there: Collection[str], dialect: SqlDialect) -> str:
+def own_key(compared: ComparableType, column_names: Collection[str], dialect: SqlDialect) -> str:
     """Return the expression for the identifier of an object before a GUID map is applied; NULL if none.
 
     Args:
         compared: the type of the objects.
-        there: names of their columns.
+        column_names: names of their columns.
         dialect: of the query.
     """
     before = [ORIGINAL_IDENTIFIER.name] if compared.identity == IDENTIFIER else [compared.identity]
-    found = [dialect.column(name) for name in (*before, IDENTIFIER) if name in there]
-    return f"coalesce({', '.join(found)})" if found else f"cast(null as {dialect.text})"
+    terms = [dialect.column(name) for name in (*before, IDENTIFIER) if name in column_names]
+    return f"coalesce({', '.join(terms)})" if terms else f"cast(null as {dialect.text})"
 
 
 def is_mapped(compared: ComparableType) -> bool:
@@ -77,27 +77,34 @@ def is_mapped(compared: ComparableType) -> bool:
 
 
 def key(
-    compared: ComparableType, there: Collection[str], root: str | None, dialect: SqlDialect, *, has_map: bool
+    compared: ComparableType,
+    column_names: Collection[str],
+    root: str | None,
+    dialect: SqlDialect,
+    *,
+    has_map: bool,
 ) -> str:
     """Return the expression for the key of an object, which is empty if nothing identifies the object.
 
     Args:
         compared: the type of the objects.
-        there: names of their columns.
+        column_names: names of their columns.
         root: DN of the root of their tree; None for MQIS tables.
         dialect: of the query.
         has_map: True if a GUID map was joined.
     """
     if compared.type in SINGLE:
         return dialect.literal(compared.type)
-    found = [dialect.column(NEW)] if has_map and is_mapped(compared) else []
-    found.append(own_key(compared, there, dialect))
+    terms = [dialect.column(NEW)] if has_map and is_mapped(compared) else []
+    terms.append(own_key(compared, column_names, dialect))
     for name in NAMES:
-        if name in there:
+        if name in column_names:
             column = dialect.column(name)
-            shown = below_root(column, root, dialect) if name == "FullPath" else column
-            found.append(f"{dialect.literal(_NAMED)} || lower({shown})")  # NULL for NULL, in both dialects
-    return f"coalesce({', '.join(found)}, '')"
+            expression = below_root(column, root, dialect) if name == "FullPath" else column
+            terms.append(
+                f"{dialect.literal(_NAMED)} || lower({expression})"
+            )  # NULL for NULL, in both dialects
+    return f"coalesce({', '.join(terms)}, '')"
 
 
 def lowered(text: str) -> str:

@@ -295,8 +295,8 @@ class ExportFiles:
         self._options = options
         self._open: dict[int, ExportFile] = {}
         self._next: dict[int, int] = {}
-        for one in finished:
-            self._next[one.series] = max(self._next.get(one.series, 0), one.number + 1)
+        for item in finished:
+            self._next[item.series] = max(self._next.get(item.series, 0), item.number + 1)
 
     def add(self, rows: RowBatch) -> Iterator[ItemFinished]:
         """Write rows, and yield each file that they complete."""

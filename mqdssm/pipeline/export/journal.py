@@ -108,14 +108,14 @@ class ExportPlan(Document):
             cls, work / PLAN_NAME, other="is not of this version of the program; export again"
         )
 
-    def refuse_other(self, asked: "ExportPlan", folder: Path) -> None:
+    def refuse_other(self, new_plan: "ExportPlan", folder: Path) -> None:
         """Refuse to resume with other options.
 
         Raises:
             ConfigError: the new options differ from those of this plan.
         """
         for name in self._ASKED:
-            mine, other = getattr(self, name), getattr(asked, name)
+            mine, other = getattr(self, name), getattr(new_plan, name)
             if name.endswith("context") and mine is not None and other is not None:
                 mine, other = mine.lower(), other.lower()
             if mine != other:
@@ -189,13 +189,13 @@ class ItemJournal:
             lines = self.path.read_bytes().split(b"\n")[:-1]
         except FileNotFoundError:
             return []
-        found = []
+        items = []
         for line in lines:
             try:
-                found.append(ItemFinished.model_validate_json(line))
+                items.append(ItemFinished.model_validate_json(line))
             except ValidationError:
                 continue  # cut by a power failure, with the next line appended to it
-        return found
+        return items
 
     def replace(self, finished: Iterable[ItemFinished]) -> None:
         """Replace all lines of the journal atomically."""
@@ -244,17 +244,17 @@ class ExportFolder:
         rows = 0
         for name in plan.types:
             (self.path / name).mkdir(exist_ok=True)
-            kept: set[str] = set()
+            whole_paths: set[str] = set()
             for journal in self.journals(plan, name):
                 written = journal.read()
-                whole = [one for one in written if self._is_whole(one, plan)]
+                whole = [item for item in written if self._is_whole(item, plan)]
                 if len(whole) < len(written):
                     journal.reopen()
                 journal.replace(whole)
-                kept |= {one.file.path for one in whole}
-                rows += sum(one.file.rows for one in whole)
+                whole_paths |= {item.file.path for item in whole}
+                rows += sum(item.file.rows for item in whole)
             for path in (self.path / name).iterdir():
-                if f"{name}/{path.name}" not in kept:
+                if f"{name}/{path.name}" not in whole_paths:
                     path.unlink()
         for draft in self.work.glob("part-*"):
             draft.unlink()
@@ -262,12 +262,12 @@ class ExportFolder:
         self.progress.mkdir()
         return rows
 
-    def _is_whole(self, one: ItemFinished, plan: ExportPlan) -> bool:
-        path = self.path / one.file.path
+    def _is_whole(self, item: ItemFinished, plan: ExportPlan) -> bool:
+        path = self.path / item.file.path
         try:
-            if plan.format != "parquet" and not self.keys_path(one.file.path).is_file():
+            if plan.format != "parquet" and not self.keys_path(item.file.path).is_file():
                 return False
-            return path.stat().st_size == one.bytes and sha256(path) == one.file.sha256
+            return path.stat().st_size == item.bytes and sha256(path) == item.file.sha256
         except FileNotFoundError:
             return False
 
@@ -313,13 +313,13 @@ def prepare(folder: Path, *, resume: bool) -> bool:
 
 def progress_of(folder: Path) -> dict[str, int]:
     """Return the number of objects that each work item has read, by ``<type>-<item>``."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for path in folder.glob("*.json"):
         try:
-            found[path.stem] = int(json.loads(path.read_bytes())["rows"])
+            counts[path.stem] = int(json.loads(path.read_bytes())["rows"])
         except (OSError, ValueError, KeyError):
             continue  # being replaced at this moment, or the folder has just been removed
-    return found
+    return counts
 
 
 def tell_progress(folder: Path, name: str, rows: int) -> None:

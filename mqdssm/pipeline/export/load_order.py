@@ -55,8 +55,8 @@ def load_order(types: Sequence[tuple[str, Iterable[ExportedFile]]], parents: Par
         parents: of their objects.
     """
     everything = [files for name, files in types if name == _EVERYTHING]
-    paths = [one.path for files in everything or [files for _, files in types] for one in files]
-    return tuple(sorted([*paths, *(one.path for one in parents.files)], key=_place))
+    paths = [file.path for files in everything or [files for _, files in types] for file in files]
+    return tuple(sorted([*paths, *(file.path for file in parents.files)], key=_place))
 
 
 def _place(path: str) -> tuple[str, str]:
@@ -79,8 +79,8 @@ def write_parents(directory: "Directory", folder: ExportFolder, plan: ExportPlan
     shutil.rmtree(folder.path / PARENTS, ignore_errors=True)  # of an interrupted attempt
     if plan.format != LDIF or _EVERYTHING in plan.types:
         return Parents()
-    wanted = missing_parents(lambda: _dns(folder, plan), directory.session.naming)
-    if not wanted:
+    dns = missing_parents(lambda: _dns(folder, plan), directory.session.naming)
+    if not dns:
         return Parents()
     (folder.path / PARENTS).mkdir()
     options = PartOptions(folder, PARENTS, LDIF, plan.compression, 0, plan.file_rows)
@@ -88,16 +88,16 @@ def write_parents(directory: "Directory", folder: ExportFolder, plan: ExportPlan
     files: list[ExportedFile] = []
     written = 0
     try:
-        for where in objects.filters(directory, wanted):
+        for where in objects.filters(directory, dns):
             for rows in all_rows(directory, _EVERYTHING, LDIF, plan.dialect, where):
                 written += rows.objects
-                files += [one.file for one in parts.add(rows)]
-        files += [one.file for one in parts.finish(empty=False)]
+                files += [item.file for item in parts.add(rows)]
+        files += [item.file for item in parts.finish(empty=False)]
     finally:
         parts.abandon()
-    if written < len(wanted):
-        log.warning("%d objects above the exported ones cannot be read or written", len(wanted) - written)
-    return Parents(tuple(sorted(files, key=lambda one: one.path)), _changed(directory, wanted, marks))
+    if written < len(dns):
+        log.warning("%d objects above the exported ones cannot be read or written", len(dns) - written)
+    return Parents(tuple(sorted(files, key=lambda file: file.path)), _changed(directory, dns, marks))
 
 
 def missing_parents(dns: Callable[[], Iterable[str]], naming: "Naming") -> list[str]:
@@ -128,25 +128,25 @@ def _parent(dn: str) -> str:
 def _dns(folder: ExportFolder, plan: ExportPlan) -> Iterator[str]:
     for name in plan.types:
         for journal in folder.journals(plan, name):
-            for one in journal.read():
-                if one.series != REFERENCES_SERIES:
-                    yield from keys_in(folder, plan, one).column("dn").to_pylist()
+            for item in journal.read():
+                if item.series != REFERENCES_SERIES:
+                    yield from keys_in(folder, plan, item).column("dn").to_pylist()
 
 
-def _changed(directory: "Directory", wanted: Sequence[str], marks: Marks) -> tuple[ChangedObject, ...]:
+def _changed(directory: "Directory", dns: Sequence[str], marks: Marks) -> tuple[ChangedObject, ...]:
     """Return the objects that changed, may have changed or were deleted since the marks."""
     session = directory.session
     now = Marks.read(session)
     if now.same_as(marks):
         return ()
     since = now.changes_since(marks)
-    left = {normalize(dn): dn for dn in wanted}
-    found: list[ChangedObject] = []
-    for where in objects.filters(directory, wanted):
+    missing = {normalize(dn): dn for dn in dns}
+    changes: list[ChangedObject] = []
+    for where in objects.filters(directory, dns):
         for base in session.naming.guid_bases:
             for dn, guid, *stamps in session.rows(base, where, ("objectGUID", *since.stamps)):
-                left.pop(normalize(dn), None)
+                missing.pop(normalize(dn), None)
                 if since.is_changed(stamps) is not False:
-                    found.append(ChangedObject(type=PARENTS, dn=dn, guid=guid_text(guid), what="modified"))
-    gone = (ChangedObject(type=PARENTS, dn=dn, guid=None, what="deleted") for dn in left.values())
-    return (*found, *gone)
+                    changes.append(ChangedObject(type=PARENTS, dn=dn, guid=guid_text(guid), what="modified"))
+    gone = (ChangedObject(type=PARENTS, dn=dn, guid=None, what="deleted") for dn in missing.values())
+    return (*changes, *gone)

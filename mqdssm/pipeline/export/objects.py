@@ -49,14 +49,14 @@ def guid_text(guid: bytes | None) -> str | None:
     return str(UUID(bytes_le=guid)) if guid is not None and len(guid) == _GUID_BYTES else None
 
 
-def raw_entries(session: Session, base: Base, wanted: LdapFilter) -> Iterator[RawEntry]:
+def raw_entries(session: Session, base: Base, search_filter: LdapFilter) -> Iterator[RawEntry]:
     """Yield the objects below a base, as a stream.
 
     Raises:
         DirectoryError: while iterating.
     """
     with base.perhaps_absent():
-        for dn, attributes in session.find_raw(base.dn, wanted, STORED):
+        for dn, attributes in session.find_raw(base.dn, search_filter, STORED):
             yield RawEntry(dn, tuple(attributes.items()))
 
 
@@ -103,9 +103,9 @@ def filters(directory: "Directory", keys: Sequence[str]) -> Iterator[LdapFilter]
     """Yield LDAP filters for objects by their keys, `KEYS_ASKED` objects each."""
     by_name = directory.session.profile.dn_filter
     for start in range(0, len(keys), KEYS_ASKED):
-        some = [(one, guid_of(one)) for one in keys[start : start + KEYS_ASKED]]
+        some = [(key, guid_of(key)) for key in keys[start : start + KEYS_ASKED]]
         yield any_of(
-            *(by_name(one) if guid is None else Equal("objectGUID", guid.bytes_le) for one, guid in some)
+            *(by_name(key) if guid is None else Equal("objectGUID", guid.bytes_le) for key, guid in some)
         )
 
 
@@ -143,7 +143,7 @@ def keys(directory: "Directory", type_name: str, since: Since) -> pa.Table:
         DirectoryError: the search failed.
     """
     session = directory.session
-    found: list[pa.RecordBatch] = []
+    batches: list[pa.RecordBatch] = []
     rows: list[_KeyRow] = []
     frame = FRAME_TYPES[type_name]
     for base in bases_of(session, frame):
@@ -154,10 +154,10 @@ def keys(directory: "Directory", type_name: str, since: Since) -> pa.Table:
                 text = guid_text(guid)
                 rows.append((key(type_name, text, dn), dn, text, since.is_changed(stamps)))
                 if len(rows) >= _KEYS_BATCH:
-                    found.append(_key_batch(rows))
+                    batches.append(_key_batch(rows))
                     rows = []
-    found.append(_key_batch(rows))
-    return pa.Table.from_batches(found, schema=KEY_SCHEMA)
+    batches.append(_key_batch(rows))
+    return pa.Table.from_batches(batches, schema=KEY_SCHEMA)
 
 
 def count(directory: "Directory", type_name: str, limit: int | None = None) -> int:

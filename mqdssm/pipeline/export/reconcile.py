@@ -97,21 +97,21 @@ def settle(directory: "Directory", folder: ExportFolder, plan: ExportPlan) -> Se
         if now.same_as(earlier):
             return Settled(consistent=True, changed=noted.changed, marks=now)
         since = now.changes_since(earlier)
-        found = silent = 0
+        count = silent = 0
         for name in plan.types:
             differing, unknown = _differing(directory, folder, plan, name, since)
             silent += unknown
             noted.before(name, differing)
             replaced = _replace(directory, folder, plan, name, differing)
             noted.after(name, replaced)
-            found += len(replaced)
-        log.info("%d objects changed while the export ran, and were read again", found)
+            count += len(replaced)
+        log.info("%d objects changed while the export ran, and were read again", count)
         if silent:
             log.warning(
                 "%d objects show this user no %s: changes are not seen", silent, "/".join(since.stamps)
             )
-        if not found or silent or now.counter is ChangeCounter.TIME:  # too coarse for another round
-            return Settled(not found and not silent, noted.changed, now)
+        if not count or silent or now.counter is ChangeCounter.TIME:  # too coarse for another round
+            return Settled(not count and not silent, noted.changed, now)
         earlier = now
     now = Marks.read(directory.session)
     return Settled(consistent=now.same_as(earlier), changed=noted.changed, marks=now)
@@ -125,32 +125,36 @@ def _differing(
     Returns:
         These objects, and the number of objects without a readable stamp.
     """
-    found = objects.keys(directory, name, since)
+    current = objects.keys(directory, name, since)
     outdated = outdated_keys(directory, folder, plan, name, _files(folder, plan, name))
-    told = pc.fill_null(found.column("changed"), fill_value=False)
-    changed = pc.or_(told, pc.is_in(found.column("key"), value_set=outdated))
-    unlike = differences(_held(folder, plan, name), found.set_column(3, "changed", changed))
-    return unlike, found.column("changed").null_count
+    flags = pc.fill_null(current.column("changed"), fill_value=False)
+    changed = pc.or_(flags, pc.is_in(current.column("key"), value_set=outdated))
+    unlike = differences(_held(folder, plan, name), current.set_column(3, "changed", changed))
+    return unlike, current.column("changed").null_count
 
 
-def differences(held: pa.Table, found: pa.Table) -> list[StaleObject]:
+def differences(exported: pa.Table, current: pa.Table) -> list[StaleObject]:
     """Compare the objects in files with those in the directory, and return those that differ.
 
     Args:
-        held: key and DN of each row.
-        found: from `objects.keys`.
+        exported: key and DN of each row.
+        current: from `objects.keys`.
     """
-    if held.num_rows and held.column("dn").null_count == held.num_rows:  # a type without a DN column
-        found = found.set_column(1, "dn", pa.nulls(found.num_rows, pa.string()))
-    unlike = _counts(held).join(_counts(found), ["key", "dn"], join_type="full outer", right_suffix="_found")
+    if (
+        exported.num_rows and exported.column("dn").null_count == exported.num_rows
+    ):  # a type without a DN column
+        current = current.set_column(1, "dn", pa.nulls(current.num_rows, pa.string()))
+    unlike = _counts(exported).join(
+        _counts(current), ["key", "dn"], join_type="full outer", right_suffix="_found"
+    )
     same = pc.equal(unlike.column("count"), unlike.column("count_found"))
     keys = set(unlike.filter(pc.invert(pc.fill_null(same, fill_value=False))).column("key").to_pylist())
-    keys.update(found.filter(found.column("changed")).column("key").to_pylist())
+    keys.update(current.filter(current.column("changed")).column("key").to_pylist())
     if not keys:
         return []
-    wanted = pa.array(sorted(keys), pa.string())
-    before = _by_key(held, wanted)
-    after = _by_key(found, wanted)
+    key_array = pa.array(sorted(keys), pa.string())
+    before = _by_key(exported, key_array)
+    after = _by_key(current, key_array)
     return [_difference(key, before.get(key), after.get(key)) for key in sorted(keys)]
 
 
@@ -161,8 +165,8 @@ def _counts(table: pa.Table) -> pa.Table:
     return counted.rename_columns(["key", "dn", "count"])
 
 
-def _by_key(table: pa.Table, wanted: pa.Array) -> dict[str, dict[str, str | None]]:
-    rows = table.filter(pc.is_in(table.column("key"), value_set=wanted)).to_pylist()
+def _by_key(table: pa.Table, key_array: pa.Array) -> dict[str, dict[str, str | None]]:
+    rows = table.filter(pc.is_in(table.column("key"), value_set=key_array)).to_pylist()
     return {row["key"]: row for row in rows}
 
 
@@ -170,23 +174,23 @@ def _difference(
     key: str, before: dict[str, str | None] | None, after: dict[str, str | None] | None
 ) -> StaleObject:
     guid = objects.guid_of(key)
-    known = str(guid) if guid is not None else None
+    old_guid = str(guid) if guid is not None else None
     if after is None:
-        return StaleObject(key, None if before is None else before["dn"], known, "deleted")
-    what: What = "added" if before is None else "modified"
-    return StaleObject(key, after["dn"], known or after["guid"], what)
+        return StaleObject(key, None if before is None else before["dn"], old_guid, "deleted")
+    kind: What = "added" if before is None else "modified"
+    return StaleObject(key, after["dn"], old_guid or after["guid"], kind)
 
 
 def _held(folder: ExportFolder, plan: ExportPlan, name: str) -> pa.Table:
     """Return key and DN of all objects of a type in the files."""
     tables = [
-        keys_in(folder, plan, one) for one in _files(folder, plan, name) if one.series != REFERENCES_SERIES
+        keys_in(folder, plan, item) for item in _files(folder, plan, name) if item.series != REFERENCES_SERIES
     ]
     return pa.concat_tables(tables) if tables else pa.table({"key": [], "dn": []}, schema=_HELD_SCHEMA)
 
 
 def _files(folder: ExportFolder, plan: ExportPlan, name: str) -> list[ItemFinished]:
-    return [one for journal in folder.journals(plan, name) for one in journal.read()]
+    return [item for journal in folder.journals(plan, name) for item in journal.read()]
 
 
 _HELD_SCHEMA: Final = pa.schema([("key", pa.string()), ("dn", pa.string())])
@@ -200,46 +204,52 @@ def _replace(
     differing: Iterable[StaleObject],
 ) -> list[StaleObject]:
     """Remove objects from the files of a type and read them again; return those that really changed."""
-    wanted = list(differing)
-    if not wanted:
+    stale_objects = list(differing)
+    if not stale_objects:
         return []
-    gone = pa.array([one.key for one in wanted if one.what != "added"], pa.string())
+    gone = pa.array(
+        [stale_object.key for stale_object in stale_objects if stale_object.what != "added"], pa.string()
+    )
     for item, journal in enumerate(folder.journals(plan, name)):
         _take_out(part_options(folder, plan, name, item), plan, journal, gone)
-    again = [one.key for one in wanted if one.what != "deleted"]
+    again = [stale_object.key for stale_object in stale_objects if stale_object.what != "deleted"]
     written = _read_again(directory, folder, plan, name, again) if again else set()
     # an added object without a row was deleted meanwhile, or the format cannot hold it
-    return [one for one in wanted if one.what != "added" or one.key in written]
+    return [
+        stale_object
+        for stale_object in stale_objects
+        if stale_object.what != "added" or stale_object.key in written
+    ]
 
 
 def _take_out(options: PartOptions, plan: ExportPlan, journal: ItemJournal, gone: pa.Array) -> None:
     """Rewrite the files of a work item that hold any of the objects, without these objects."""
     folder = options.folder
     files = journal.read()
-    for place, one in enumerate(files):
-        keys = keys_in(folder, plan, one).column("key")
+    for place, item in enumerate(files):
+        keys = keys_in(folder, plan, item).column("key")
         if not pc.any(pc.is_in(keys, value_set=gone)).as_py():
             continue
-        new = rewritten(options, one, plan, _next_number(files, one.series), gone)
+        new = rewritten(options, item, plan, _next_number(files, item.series), gone)
         files[place] = new
         journal.replace(files)  # the old file is no part of the export from here on
-        (folder.path / one.file.path).unlink()
-        folder.keys_path(one.file.path).unlink(missing_ok=True)
+        (folder.path / item.file.path).unlink()
+        folder.keys_path(item.file.path).unlink(missing_ok=True)
 
 
 def _next_number(files: Iterable[ItemFinished], series: int) -> int:
-    return 1 + max(one.number for one in files if one.series == series)
+    return 1 + max(item.number for item in files if item.series == series)
 
 
 def _read_again(
-    directory: "Directory", folder: ExportFolder, plan: ExportPlan, name: str, wanted: list[str]
+    directory: "Directory", folder: ExportFolder, plan: ExportPlan, name: str, keys: list[str]
 ) -> set[str]:
     """Read objects by their keys into new files, and return the keys that were found."""
     journal = folder.journals(plan, name)[0]
     parts = ExportFiles(part_options(folder, plan, name, 0), journal.read())
     written: set[str] = set()
     try:
-        for where in objects.filters(directory, wanted):
+        for where in objects.filters(directory, keys):
             for rows in all_rows(directory, name, plan.format, plan.dialect, where):
                 written.update(rows.keys.to_pylist())
                 for complete in parts.add(rows):
@@ -262,8 +272,8 @@ class _Noted:
         self._path = work / "changed.json"
         self._known: dict[tuple[str, str], ChangedObject] = {}
         if self._path.exists():
-            known = _KNOWN.validate_json(self._path.read_bytes())
-            self._known = {(one.type, key): one for key, one in known}
+            pairs = _KNOWN.validate_json(self._path.read_bytes())
+            self._known = {(change.type, key): change for key, change in pairs}
 
     @property
     def changed(self) -> tuple[ChangedObject, ...]:
@@ -280,11 +290,11 @@ class _Noted:
         self._write(self._known)
 
     def _with(self, name: str, differing: Iterable[StaleObject]) -> dict[tuple[str, str], ChangedObject]:
-        found = dict(self._known)
-        for one in differing:
-            now = ChangedObject(type=name, dn=one.dn, guid=one.guid, what=one.what)
-            found[name, one.key] = _merged(found.get((name, one.key)), now)
-        return found
+        changes = dict(self._known)
+        for stale_object in differing:
+            now = ChangedObject(type=name, dn=stale_object.dn, guid=stale_object.guid, what=stale_object.what)
+            changes[name, stale_object.key] = _merged(changes.get((name, stale_object.key)), now)
+        return changes
 
     def _write(self, found: Mapping[tuple[str, str], ChangedObject]) -> None:
         if found or self._path.exists():

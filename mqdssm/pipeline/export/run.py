@@ -38,7 +38,7 @@ FORMATS: Final = ("parquet", "csv", "jsonl", "ldif")
 DIALECTS: Final = ("openldap", "ad")
 COMPRESSIONS: Final = ("none", "zstd", "snappy")
 _SAID_AGAIN: Final[Mapping[type[MqdssmError], type[MqdssmError]]] = {
-    one: one for one in (ConfigError, SparkFailed, WorkerFailed)
+    error_class: error_class for error_class in (ConfigError, SparkFailed, WorkerFailed)
 }
 SMALL_OBJECTS: Final = 10_000
 """Fewer objects than these are exported in this process, without workers."""
@@ -117,7 +117,7 @@ def export(
         WorkerFailed: a worker crashed too often; complete files stay.
         SparkFailed: Spark itself failed; complete files stay.
     """
-    asked = ExportRequest(
+    request = ExportRequest(
         types=types,
         format=format,
         dialect=dialect,
@@ -128,13 +128,13 @@ def export(
     )
     chosen = JobEngine.of(engine, on, workers)
     chosen.check()
-    own = variable_read(login) if chosen.is_local else login
-    with access_to(urls, own, chosen.on, check_msmq=asked.needs_msmq) as access:
-        return _checked_export(asked, Path(to_dir), access, chosen, watch, resume=resume)
+    credentials = variable_read(login) if chosen.is_local else login
+    with access_to(urls, credentials, chosen.on, check_msmq=request.needs_msmq) as access:
+        return _checked_export(request, Path(to_dir), access, chosen, watch, resume=resume)
 
 
 def _checked_export(
-    asked: "ExportRequest",
+    request: "ExportRequest",
     to_dir: Path,
     access: DirectoryAccess,
     engine: JobEngine,
@@ -148,7 +148,7 @@ def _checked_export(
     from mqdssm.pipeline.export import objects
 
     with access.connect() as directory:
-        plan = asked.plan(directory, access.naming_context)
+        plan = request.plan(directory, access.naming_context)
         server = directory.session.server_url or ""
         is_small = engine.is_local and objects.are_fewer(directory, plan.types, SMALL_OBJECTS)
     with _told(folder), _alone(folder):
@@ -248,33 +248,33 @@ def _told(folder: ExportFolder) -> Iterator[None]:
     except OSError as error:
         raise as_config_error(error, folder.path) from error
     except MqdssmError as error:
-        kept = f"what is complete stays in {folder.path}: go on with --resume (resume=True)"
+        hint = f"what is complete stays in {folder.path}: go on with --resume (resume=True)"
         if "--resume" in str(error) or not (folder.work / PLAN_NAME).exists():
             raise
         if isinstance(error, DirectoryError):
-            error.hint = "; ".join(filter(None, (error.hint, kept)))
+            error.hint = "; ".join(filter(None, (error.hint, hint)))
             raise
-        raise _SAID_AGAIN.get(type(error), MqdssmError)(f"{error}; {kept}") from error
+        raise _SAID_AGAIN.get(type(error), MqdssmError)(f"{error}; {hint}") from error
 
 
 @contextlib.contextmanager
 def _alone(folder: ExportFolder) -> Iterator[None]:
     """Lock the folder against exports of other programs."""
     folder.work.mkdir(exist_ok=True)
-    taken = f"another export is writing into {folder.path}: wait for its end, or name another folder"
-    with locked(folder.work / "lock", wait_s=0, taken=taken):
+    lock_message = f"another export is writing into {folder.path}: wait for its end, or name another folder"
+    with locked(folder.work / "lock", wait_s=0, taken=lock_message):
         yield
 
 
-def _begun(folder: ExportFolder, asked: ExportPlan, *, unfinished: bool) -> ExportPlan:
+def _begun(folder: ExportFolder, new_plan: ExportPlan, *, unfinished: bool) -> ExportPlan:
     """Begin or resume an export, and return its plan."""
     from mqdssm.pipeline.export.worker import STOP_NAME
 
     if not unfinished:
-        folder.begin(asked)
-        return asked
+        folder.begin(new_plan)
+        return new_plan
     plan = ExportPlan.load(folder.work)
-    plan.refuse_other(asked, folder.path)
+    plan.refuse_other(new_plan, folder.path)
     (folder.work / STOP_NAME).unlink(missing_ok=True)
     folder.verify(plan)
     plan = plan.model_copy(update={"resumed": plan.resumed + 1})
@@ -305,7 +305,7 @@ def _export(
             settled = settle(directory, folder, plan)
             parents = write_parents(directory, folder, plan, settled.marks)
     types = {name: _exported(folder, plan, name) for name in plan.types}
-    files = [(name, one.files) for name, one in types.items()]
+    files = [(name, exported.files) for name, exported in types.items()]
     manifest = Manifest(
         schema_version=SCHEMA_VERSION,
         server=access.urls[0],
@@ -377,7 +377,7 @@ def _exported(folder: ExportFolder, plan: ExportPlan, name: str) -> ExportedType
     from mqdssm.pipeline.export.objects import columns
     from mqdssm.pipeline.texts import names_and_types
 
-    files = [one.file for journal in folder.journals(plan, name) for one in journal.read()]
+    files = [item.file for journal in folder.journals(plan, name) for item in journal.read()]
     return ExportedType(
         rows=sum(file.rows for file in files),
         files=tuple(sorted(files, key=lambda file: file.path)),

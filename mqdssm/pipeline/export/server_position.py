@@ -112,14 +112,14 @@ class Since:
 
     def is_changed(self, stamps: Sequence[bytes | None]) -> bool | None:
         """Return True if an object with these stamps was changed; None without a readable stamp."""
-        value = next((one.decode(errors="replace") for one in stamps if one is not None), None)
+        value = next((stamp.decode(errors="replace") for stamp in stamps if stamp is not None), None)
         if value is None:
             return None
         if self._counter is ChangeCounter.USN:
             return int(value) > int(self._marks.values["usn"])
         if self._counter is ChangeCounter.CSN:
-            known = self._marks.values.get(_server_id(value))
-            return known is None or value > known
+            mark = self._marks.values.get(_server_id(value))
+            return mark is None or value > mark
         return _time(value) >= self._marks.time - CLOCK_DIFFERENCE_MAX
 
 

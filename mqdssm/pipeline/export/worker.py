@@ -88,11 +88,11 @@ class ExportWork:
             if not isinstance(error, Stopped):  # a worker that was asked to end has not failed
                 with contextlib.suppress(OSError):
                     (ExportFolder(Path(task.folder)).work / STOP_NAME).touch()
-            shown = as_config_error(error, Path(task.folder))
+            reported = as_config_error(error, Path(task.folder))
             if task.witness is not None and not isinstance(error, Stopped):
-                where = f"{pack(shown)} (on executor {socket.gethostname()})"
-                shown = unpack(f"{MqdssmSparkError.__name__}: {where}") or shown
-            raise shown from (None if shown is error else error)
+                where = f"{pack(reported)} (on executor {socket.gethostname()})"
+                reported = unpack(f"{MqdssmSparkError.__name__}: {where}") or reported
+            raise reported from (None if reported is error else error)
 
 
 class WorkerConnection:
@@ -160,8 +160,8 @@ def export_item(
     journal = ItemJournal(folder.work, type_name, item)
     lock = journal.path.with_suffix(".lock")
     wait_s = LOCK_WAIT_S if task.witness is None else LOST_WAIT_S
-    taken = f"another export writes into {task.folder}: wait for its end"
-    with locked(lock, wait_s=wait_s, taken=taken):
+    lock_message = f"another export writes into {task.folder}: wait for its end"
+    with locked(lock, wait_s=wait_s, taken=lock_message):
         finished = journal.read()
         if journal.done:
             return
@@ -211,15 +211,15 @@ def _export(
 ) -> None:
     plan = task.plan
     files = list(finished)
-    held = read_exported_keys(options.folder, plan, files)
-    count = sum(one.file.rows for one in files)
+    exported = read_exported_keys(options.folder, plan, files)
+    count = sum(item.file.rows for item in files)
     parts = ExportFiles(options, files)
     progress = _Progress(options.folder, f"{options.type_name}-{options.item:03d}", count)
     where = plan.items[options.type_name][options.item].where
     try:
-        for found in all_rows(directory, options.type_name, plan.format, plan.dialect, where):
+        for batch in all_rows(directory, options.type_name, plan.format, plan.dialect, where):
             stop.check()
-            rows = without(found, held) if held else found
+            rows = without(batch, exported) if exported else batch
             if len(rows):
                 for complete in parts.add(rows):
                     journal.add(complete)

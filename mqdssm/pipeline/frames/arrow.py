@@ -33,9 +33,9 @@ def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
 
 def arrow_type(column: Column) -> pa.DataType:
     """Return the Arrow type of a column."""
-    one = _TYPES[column.kind]
-    found = pa.list_(pa.field("element", one)) if column.many else one
-    return pa.map_(pa.string(), found) if column.named else found
+    element_type = _TYPES[column.kind]
+    value_type = pa.list_(pa.field("element", element_type)) if column.many else element_type
+    return pa.map_(pa.string(), value_type) if column.named else value_type
 
 
 def array_of(values: list[Any], column: Column, arrow: pa.DataType) -> pa.Array:
@@ -47,7 +47,7 @@ def array_of(values: list[Any], column: Column, arrow: pa.DataType) -> pa.Array:
     convert = CONVERT.get(column.kind)
     if convert is not None:
         if column.many:
-            values = [None if value is None else [convert(one) for one in value] for value in values]
+            values = [None if value is None else [convert(item) for item in value] for value in values]
         else:
             values = [None if value is None else convert(value) for value in values]
     if column.kind is Kind.TIME:

@@ -37,16 +37,16 @@ def checked_pattern(pattern: str) -> str | None:
     return pattern
 
 
-def decoded(found: Any) -> Any:
+def decoded(datum: Any) -> Any:
     """Return the plain values of a column that may be dictionary-encoded."""
-    return found.dictionary_decode() if isinstance(found, pa.DictionaryArray) else found
+    return datum.dictionary_decode() if isinstance(datum, pa.DictionaryArray) else datum
 
 
-def of_distinct(function: Callable[[Any], Any], found: Any) -> Any:
+def of_distinct(function: Callable[[Any], Any], datum: Any) -> Any:
     """Apply a function to single values; to a dictionary-encoded array once for each distinct value."""
-    if isinstance(found, pa.DictionaryArray):
-        return function(found.dictionary).take(found.indices)
-    return function(found)
+    if isinstance(datum, pa.DictionaryArray):
+        return function(datum.dictionary).take(datum.indices)
+    return function(datum)
 
 
 def equal_or_both_null(left: Any, right: Any) -> Any:
@@ -55,22 +55,22 @@ def equal_or_both_null(left: Any, right: Any) -> Any:
     return pc.or_(both, pc.fill_null(pc.equal(left, right), False))
 
 
-def is_in(found: Any, values: pa.Array) -> Any:
+def is_in(datum: Any, values: pa.Array) -> Any:
     """Test as SQL's ``in`` does: NULL gives NULL."""
-    return pc.if_else(pc.is_valid(found), pc.is_in(found, value_set=values), pa.scalar(None, pa.bool_()))
+    return pc.if_else(pc.is_valid(datum), pc.is_in(datum, value_set=values), pa.scalar(None, pa.bool_()))
 
 
-def contains(found: Any, pattern: str) -> Any:
+def contains(datum: Any, pattern: str) -> Any:
     """Test as SQL's ``contains`` does; a column without some character of the pattern is not searched."""
-    if isinstance(found, pa.StringArray) and _has_nowhere(found, pattern):
-        return _no(len(found)) if not found.null_count else pc.if_else(found.is_valid(), False, _UNKNOWN)
-    return pc.match_substring(found, pattern)
+    if isinstance(datum, pa.StringArray) and _has_nowhere(datum, pattern):
+        return _no(len(datum)) if not datum.null_count else pc.if_else(datum.is_valid(), False, _UNKNOWN)
+    return pc.match_substring(datum, pattern)
 
 
 def _has_nowhere(values: pa.StringArray, pattern: str) -> bool:
     """Return True if no value contains some character of a pattern: single characters are found fastest."""
     octets = spread(values)[1].tobytes()
-    return any(octets.find(sign) < 0 for sign in {bytes([one]) for one in pattern.encode()} - _COMMON)
+    return any(octets.find(sign) < 0 for sign in {bytes([octet]) for octet in pattern.encode()} - _COMMON)
 
 
 def spread(values: Any) -> "tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]":
@@ -85,77 +85,77 @@ def spread(values: Any) -> "tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]"
 
 
 _COMMON: Final = frozenset(
-    bytes([one]) for one in b"0123456789:ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+    bytes([octet]) for octet in b"0123456789:ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 _UNKNOWN: Final = pa.scalar(None, pa.bool_())
 
 
-def lower(found: Any) -> Any:
+def lower(datum: Any) -> Any:
     """Convert as SQL's ``lower`` does: with the full mappings of Unicode, from Python; Arrow has none."""
-    return _changed_case(found, pc.ascii_lower, str.lower)
+    return _changed_case(datum, pc.ascii_lower, str.lower)
 
 
-def upper(found: Any) -> Any:
+def upper(datum: Any) -> Any:
     """Convert as SQL's ``upper`` does; see `lower`."""
-    return _changed_case(found, pc.ascii_upper, str.upper)
+    return _changed_case(datum, pc.ascii_upper, str.upper)
 
 
-def _changed_case(found: Any, of_ascii: Callable[[Any], Any], of_text: Callable[[str], str]) -> Any:
-    if isinstance(found, pa.Scalar):
-        return pa.scalar(None if found.as_py() is None else of_text(found.as_py()), pa.string())
-    changed = of_ascii(found)
-    others = pc.fill_null(pc.invert(pc.string_is_ascii(found)), False)
-    if others.true_count == 0:
+def _changed_case(datum: Any, of_ascii: Callable[[Any], Any], of_text: Callable[[str], str]) -> Any:
+    if isinstance(datum, pa.Scalar):
+        return pa.scalar(None if datum.as_py() is None else of_text(datum.as_py()), pa.string())
+    changed = of_ascii(datum)
+    non_ascii = pc.fill_null(pc.invert(pc.string_is_ascii(datum)), False)
+    if non_ascii.true_count == 0:
         return changed
-    made = pa.array([of_text(text) for text in found.filter(others).to_pylist()], pa.string())
-    return pc.replace_with_mask(changed, others, made)
+    new_texts = pa.array([of_text(text) for text in datum.filter(non_ascii).to_pylist()], pa.string())
+    return pc.replace_with_mask(changed, non_ascii, new_texts)
 
 
-def utf16_octets(found: Any) -> Any:
+def utf16_octets(datum: Any) -> Any:
     """Return the octets that a text takes in UTF-16: two a character, four beyond the first plane."""
-    if isinstance(found, pa.Scalar):
-        text = found.as_py()
+    if isinstance(datum, pa.Scalar):
+        text = datum.as_py()
         return pa.scalar(None if text is None else len(text.encode("utf-16-be")), pa.int64())
-    double = pc.multiply(pc.utf8_length(found).cast(pa.int64()), 2)
-    others = pc.fill_null(pc.invert(pc.string_is_ascii(found)), False)
-    if others.true_count == 0:
+    double = pc.multiply(pc.utf8_length(datum).cast(pa.int64()), 2)
+    non_ascii = pc.fill_null(pc.invert(pc.string_is_ascii(datum)), False)
+    if non_ascii.true_count == 0:
         return double
-    lengths = [len(text.encode("utf-16-be")) for text in found.filter(others).to_pylist()]
-    return pc.replace_with_mask(double, others, pa.array(lengths, pa.int64()))
+    lengths = [len(text.encode("utf-16-be")) for text in datum.filter(non_ascii).to_pylist()]
+    return pc.replace_with_mask(double, non_ascii, pa.array(lengths, pa.int64()))
 
 
-def part_of(found: Any, delimiter: str, *, first: bool) -> Any:
+def part_of(datum: Any, delimiter: str, *, first: bool) -> Any:
     """Return the text before the first delimiter, or behind the last one; without one the whole text."""
-    values = _as_array(found)
+    values = _as_array(datum)
     pieces = pc.split_pattern(values, delimiter, max_splits=1, reverse=not first)
-    return _as_found(_ends(pieces, first=first), found)
+    return _as_found(_ends(pieces, first=first), datum)
 
 
-def without_first_rdn(found: Any) -> Any:
+def without_first_rdn(datum: Any) -> Any:
     """Return a DN without its first RDN (`FIRST_RDN`); the whole DN if it has no comma."""
-    values = _as_array(found)
+    values = _as_array(datum)
     pieces = pc.split_pattern(values, ",", max_splits=1)
     rest = _ends(pieces, first=False)
     if _has_nowhere(values, "\\"):
-        return _as_found(rest, found)
+        return _as_found(rest, datum)
     # a comma after a backslash may be escaped or not: the expression decides
     tricky = pc.fill_null(pc.match_substring(_ends(pieces, first=True), "\\"), False)
     if tricky.true_count:
         cut = [_FIRST_RDN.sub("", text, count=1) for text in values.filter(tricky).to_pylist()]
         rest = pc.replace_with_mask(rest, tricky, pa.array(cut, pa.string()))
-    return _as_found(rest, found)
+    return _as_found(rest, datum)
 
 
 # Java's dot matches no line end; Python's dot excludes only the first of these
 _FIRST_RDN: Final = re.compile(r"^(?:[^,\\]|\\[^\n\r\x85\u2028\u2029])*,")
 
 
-def _as_array(found: Any) -> pa.Array:
-    return pa.array([found.as_py()], found.type) if isinstance(found, pa.Scalar) else found
+def _as_array(datum: Any) -> pa.Array:
+    return pa.array([datum.as_py()], datum.type) if isinstance(datum, pa.Scalar) else datum
 
 
-def _as_found(values: pa.Array, found: Any) -> Any:
-    return values[0] if isinstance(found, pa.Scalar) else values
+def _as_found(values: pa.Array, datum: Any) -> Any:
+    return values[0] if isinstance(datum, pa.Scalar) else values
 
 
 def _ends(pieces: pa.Array, *, first: bool) -> pa.Array:
@@ -165,20 +165,20 @@ def _ends(pieces: pa.Array, *, first: bool) -> pa.Array:
     return pieces.values.take(pc.if_else(valid, starts, pa.scalar(None, pa.int32())))
 
 
-def any_of(found: Any, test: Callable[[pa.Array], pa.Array]) -> Any:
+def any_of(datum: Any, test: Callable[[pa.Array], pa.Array]) -> Any:
     """Test as SQL's ``exists`` does: true if an element passes, else NULL if one is unknown; NULL of NULL."""
-    values = _as_array(found)
+    values = _as_array(datum)
     parents = pc.list_parent_indices(values)
     results = test(pc.list_flatten(values))
     passed = _rows_with(parents, results, len(values), True)
     unknown = _rows_with(parents, pc.is_null(results), len(values), True)
     null = pa.scalar(None, pa.bool_())
-    known = pc.if_else(passed, True, pc.if_else(unknown, null, False))
-    return _as_found(pc.if_else(pc.is_valid(values), known, null), found)
+    result = pc.if_else(passed, True, pc.if_else(unknown, null, False))
+    return _as_found(pc.if_else(pc.is_valid(values), result, null), datum)
 
 
-def _rows_with(parents: pa.Array, results: pa.Array, rows: int, wanted: bool) -> pa.Array:
-    hits = parents.filter(pc.fill_null(pc.equal(results, wanted), False))
+def _rows_with(parents: pa.Array, results: pa.Array, rows: int, expected: bool) -> pa.Array:
+    hits = parents.filter(pc.fill_null(pc.equal(results, expected), False))
     if not len(hits):
         return _no(rows)
     return pc.is_in(of_numbers(np.arange(rows)).cast(parents.type), value_set=hits)
@@ -191,19 +191,19 @@ def _no(rows: int) -> pa.Array:
 def shown(kind: pa.DataType, chars_max: int) -> Callable[[Any], Any] | None:
     """Return the function that makes values of a type text for messages; None if they are not shown."""
     if kind == pa.string():
-        return lambda found: pc.utf8_slice_codeunits(found, 0, chars_max)
+        return lambda datum: pc.utf8_slice_codeunits(datum, 0, chars_max)
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-        return lambda found: pc.cast(found, pa.string())
+        return lambda datum: pc.cast(datum, pa.string())
     if pa.types.is_timestamp(kind):
         return _time
     if pa.types.is_list(kind) and kind.value_type == pa.string():
-        return lambda found: pc.utf8_slice_codeunits(pc.binary_join(found, ", "), 0, chars_max)
+        return lambda datum: pc.utf8_slice_codeunits(pc.binary_join(datum, ", "), 0, chars_max)
     return None
 
 
-def _time(found: Any) -> Any:
+def _time(datum: Any) -> Any:
     """Format a time in whole seconds; with a finer unit Arrow would show the fraction."""
-    whole = pc.floor_temporal(found, unit="second").cast(pa.timestamp("s", "UTC"))
+    whole = pc.floor_temporal(datum, unit="second").cast(pa.timestamp("s", "UTC"))
     return pc.strftime(whole, "%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -225,8 +225,8 @@ def matches(values: pa.Array, keys: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _codes(values: pa.Array, distinct: pa.Array) -> "npt.NDArray[np.int64]":
-    found = pc.fill_null(pc.index_in(values, value_set=distinct), -1)
-    codes: npt.NDArray[np.int64] = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    positions = pc.fill_null(pc.index_in(values, value_set=distinct), -1)
+    codes: npt.NDArray[np.int64] = positions.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
 
 

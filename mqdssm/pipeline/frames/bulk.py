@@ -207,23 +207,23 @@ def read_batches(
         ObjectNotFound: while iterating: there is no such base, or no such naming context as was chosen.
         DirectoryError: while iterating; a search that breaks off never looks like a short list.
     """
-    wanted = frame.columns if columns is None else tuple(columns)
+    selected = frame.columns if columns is None else tuple(columns)
     session = directory.session
     _refuse_catalogs(session)
     if frame.ldap_class is None:
         bases = bases_of(session, frame, base)
-        entries = raw_entries(session, wanted, where=where, bases=bases, attributes=attributes)
+        entries = raw_entries(session, selected, where=where, bases=bases, attributes=attributes)
         for some in sized(entries, entry_bytes, rows_max=rows_max, bytes_max=bytes_max):
-            yield raw_batch(some, wanted)
+            yield raw_batch(some, selected)
         return
-    makers = BatchMaker(session, frame, wanted)
+    makers = BatchMaker(session, frame, selected)
     (start,) = bases_of(session, frame, base)
     of_type = wanted_of(session, frame, where)
     if makers.takes_columns:
         yield from makers.batches(_entries(session, start, of_type, makers.needs), rows_max, bytes_max)
         return
-    found = _rows(session, start, of_type, makers.needs)
-    for rows in sized(found, row_bytes, rows_max=rows_max, bytes_max=bytes_max):
+    all_rows = _rows(session, start, of_type, makers.needs)
+    for rows in sized(all_rows, row_bytes, rows_max=rows_max, bytes_max=bytes_max):
         yield makers.batch(rows)
 
 
@@ -249,20 +249,22 @@ def wanted_of(session: Session, frame: FrameType, where: LdapFilter | None) -> L
 
 
 def _rows(
-    session: Session, base: Base, wanted: LdapFilter, needs: AttributePlan
+    session: Session, base: Base, search_filter: LdapFilter, needs: AttributePlan
 ) -> Iterator[tuple[Any, ...]]:
     with base.perhaps_absent():
-        yield from session.rows(base.dn, wanted, needs.columns, multi=needs.multi, references=needs.referring)
+        yield from session.rows(
+            base.dn, search_filter, needs.columns, multi=needs.multi, references=needs.referring
+        )
 
 
 def _entries(
-    session: Session, base: Base, wanted: LdapFilter, needs: AttributePlan
+    session: Session, base: Base, search_filter: LdapFilter, needs: AttributePlan
 ) -> Iterator[EntryColumns]:
-    def decoder(asked: tuple[str, ...]) -> Callable[[Parts], EntryColumns]:
-        return EntryDecoder(asked).entries
+    def decoder(attributes: tuple[str, ...]) -> Callable[[Parts], EntryColumns]:
+        return EntryDecoder(attributes).entries
 
     with base.perhaps_absent():
-        yield from session.portions(base.dn, wanted, needs.columns, decoder)
+        yield from session.portions(base.dn, search_filter, needs.columns, decoder)
 
 
 class BatchMaker:
@@ -334,13 +336,13 @@ class BatchMaker:
             values = zip(*map(batch.values, range(len(self.needs.columns))), strict=True)
             self.needs.prefetch(list(zip(batch.dns, values, brought, strict=True)), self._references)
         else:
-            found = different_parents(batch.names)
-            if self._prefetched.issuperset(found):
+            parents = different_parents(batch.names)
+            if self._prefetched.issuperset(parents):
                 return  # entries dropped from the memory are looked up one by one
-            self.needs.prefetch([(dn, (), None) for dn in found.values()], self._references)
-            if len(self._prefetched) + len(found) > REMEMBERED_MAX:
+            self.needs.prefetch([(dn, (), None) for dn in parents.values()], self._references)
+            if len(self._prefetched) + len(parents) > REMEMBERED_MAX:
                 self._prefetched.clear()
-            self._prefetched.update(found)
+            self._prefetched.update(parents)
 
     @staticmethod
     def _technical(column: Column, batch: EntryBatch) -> pa.Array:
@@ -351,16 +353,16 @@ class BatchMaker:
 
 def _technical_rows(profile: Profile) -> dict[Column, Row]:
     """Return the rows of columns that no element has, as far as this kind of server stores their values."""
-    found = {}
+    makers = {}
     if profile.original_guid is not None:
-        found[ORIGINAL_IDENTIFIER] = RowMaker(read="3.1.6.19")(
+        makers[ORIGINAL_IDENTIFIER] = RowMaker(read="3.1.6.19")(
             ORIGINAL_IDENTIFIER.name, profile.original_guid, GUID, "R", Missing.UNPOPULATED, propid=None
         )
     if profile.translates_security:
-        found[STORED_SECURITY] = RowMaker(read="3.1.6.11")(
+        makers[STORED_SECURITY] = RowMaker(read="3.1.6.11")(
             STORED_SECURITY.name, "nTSecurityDescriptor", OCTETS, "R", Missing.UNPOPULATED, propid=None
         )
-    return found
+    return makers
 
 
 class _Table:
@@ -414,7 +416,7 @@ def row_bytes(row: tuple[Any, ...]) -> int:
 
 
 def sized(
-    found: Iterable[T],
+    items: Iterable[T],
     bytes_of: Callable[[T], int],
     *,
     rows_max: int,
@@ -423,18 +425,18 @@ def sized(
     """Divide a stream of entries into batches of bounded size.
 
     Args:
-        found: the entries.
+        items: the entries.
         bytes_of: returns the octets of an entry; certificates reach 1 MiB each.
         rows_max: entries of a batch.
         bytes_max: octets after which a batch ends early: it is longer by a part of its last entry at most.
     """
-    kept: list[T] = []
+    chunk: list[T] = []
     size = 0
-    for one in found:
-        kept.append(one)
-        size += bytes_of(one)
-        if size >= bytes_max or len(kept) >= rows_max:
-            yield kept
-            kept, size = [], 0
-    if kept:
-        yield kept
+    for item in items:
+        chunk.append(item)
+        size += bytes_of(item)
+        if size >= bytes_max or len(chunk) >= rows_max:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk

@@ -101,19 +101,19 @@ class EntryBatch:
 
     def values(self, place: int) -> Sequence[Any]:
         """Return for each entry the value, the values, or None of the LDAP attribute with a number."""
-        found = self._values.get(place)
-        if found is None:
-            found = self._values[place] = _listed(self._columns[place])
-        return found
+        values = self._values.get(place)
+        if values is None:
+            values = self._values[place] = _listed(self._columns[place])
+        return values
 
     def octets(self, place: int) -> pa.Array:
         """Return for each entry the value of the LDAP attribute with a number, as an array; NULL if none."""
-        found = self._octets.get(place)
-        if found is None:
+        octets = self._octets.get(place)
+        if octets is None:
             cells = self._columns[place]
-            found = cells if isinstance(cells, pa.Array) else pa.array(cells, pa.binary())
-            self._octets[place] = found
-        return found
+            octets = cells if isinstance(cells, pa.Array) else pa.array(cells, pa.binary())
+            self._octets[place] = octets
+        return octets
 
     def source(self, number: int) -> EntrySource:
         """Return an entry in the form that the events' functions take."""
@@ -298,13 +298,13 @@ class Remembered(ComputedColumn):
         """See ColumnMaker."""
         if len(self._known) > OUTCOMES_MAX or self.row.computed in REFERRED_CLASSES:
             self._known = {}  # referenced entries may appear and disappear
-        known, cells = self._known, []
+        cache, cells = self._known, []
         for number, key in enumerate(self._inputs(batch)):
-            found = known.get(key)
-            if found is None:
-                found = known[key] = self.outcome(batch, number)
-            cells.append(found[0])
-            for reason in found[1]:
+            outcome = cache.get(key)
+            if outcome is None:
+                outcome = cache[key] = self.outcome(batch, number)
+            cells.append(outcome[0])
+            for reason in outcome[1]:
                 batch.refuse(number, self.column.name, reason)
         return pa.array(cells, self.type)
 

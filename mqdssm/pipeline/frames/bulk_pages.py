@@ -89,7 +89,7 @@ class EntryColumns:
     def _octets(self) -> Numbers:
         """Return for each entry the octets of its values."""
         lengths = (pc.fill_null(pc.binary_length(column), 0) for column in self.columns)
-        octets: Numbers = np.sum([np.asarray(one, np.int64) for one in lengths], axis=0, dtype=np.int64)
+        octets: Numbers = np.sum([np.asarray(array, np.int64) for array in lengths], axis=0, dtype=np.int64)
         return octets
 
 
@@ -101,26 +101,26 @@ def gathered(portions: Iterable[EntryColumns], rows_max: int, bytes_max: int) ->
         rows_max: entries of a batch.
         bytes_max: octets after which a batch ends early: it is longer by a part of its last entry at most.
     """
-    kept: list[EntryColumns] = []
+    chunk: list[EntryColumns] = []
     rows = size = 0
     for portion in portions:
         rest = portion
         while len(rest):
             some = rest.slice(0, min(rows_max - rows, rest.until(bytes_max - size)))
             rest = rest.slice(len(some), len(rest))
-            kept.append(some)
+            chunk.append(some)
             rows, size = rows + len(some), size + some.size
             if rows >= rows_max or size >= bytes_max:
-                yield _together(kept)
-                kept, rows, size = [], 0, 0
-    if kept:
-        yield _together(kept)
+                yield _together(chunk)
+                chunk, rows, size = [], 0, 0
+    if chunk:
+        yield _together(chunk)
 
 
 def _together(some: Sequence[EntryColumns]) -> EntryColumns:
-    names = pa.concat_arrays([one.names for one in some])
-    columns = zip(*(one.columns for one in some), strict=True)
-    size = sum(one.size for one in some)
+    names = pa.concat_arrays([portion.names for portion in some])
+    columns = zip(*(portion.columns for portion in some), strict=True)
+    size = sum(portion.size for portion in some)
     return EntryColumns(names, tuple(map(pa.concat_arrays, columns)), some[0].identity, size)
 
 
@@ -156,7 +156,10 @@ class EntryDecoder:
         shifts = accumulate((len(buffer) for buffer, _ in parts[:-1]), initial=0)
         spans = np.concatenate(
             [
-                np.array([[one.start for one in messages], [one.end for one in messages]], np.int64) + shift
+                np.array(
+                    [[message.start for message in messages], [message.end for message in messages]], np.int64
+                )
+                + shift
                 for shift, (_, messages) in zip(shifts, parts, strict=True)
             ],
             axis=1,
@@ -193,15 +196,15 @@ class EntryDecoder:
 
 def _column(data: pa.Buffer, begin: Numbers, stop: Numbers) -> pa.Array:
     """Return the values between positions, in ascending order; NULL where the position is negative."""
-    there = begin >= 0
-    count = int(np.count_nonzero(there))
+    is_present = begin >= 0
+    count = int(np.count_nonzero(is_present))
     if not count:
         return pa.nulls(len(begin), pa.binary())
     offsets = np.empty(2 * count, np.int32)
-    offsets[0::2], offsets[1::2] = begin[there], stop[there]
+    offsets[0::2], offsets[1::2] = begin[is_present], stop[is_present]
     # values alternate with the octets between them
     all_of = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(offsets), data])
-    return all_of.take(pa.array(2 * (np.cumsum(there) - 1), mask=~there))
+    return all_of.take(pa.array(2 * (np.cumsum(is_present) - 1), mask=~is_present))
 
 
 class _Walk:
@@ -280,10 +283,10 @@ class _Walk:
         more = ends < self._ends[some]
         if len(some) == len(who):
             return some[more], ends[more]
-        others, next_ones = self._step(who[~plain], at[~plain])
+        rest, next_ones = self._step(who[~plain], at[~plain])
         if 2 * len(some) < len(who):
             self._expect(number, at[~plain])
-        return np.concatenate([some[more], others]), np.concatenate([ends[more], next_ones])
+        return np.concatenate([some[more], rest]), np.concatenate([ends[more], next_ones])
 
     def _expect(self, number: int, at: Numbers) -> None:
         """Expect at a step the attribute that the first of some entries has."""
@@ -319,14 +322,14 @@ class _Walk:
         self, who: Numbers, right: Mask, names: tuple[Numbers, Numbers], values: tuple[Numbers, Numbers]
     ) -> None:
         """Record values in their attributes' columns; clear `right` for entries that go to the reference."""
-        left = np.flatnonzero(right)
+        remaining = np.flatnonzero(right)
         for _ in range(_NAMES_MAX):
-            if not len(left):
+            if not len(remaining):
                 return
-            start, size = names[0][left[0]], names[1][left[0]]
+            start, size = names[0][remaining[0]], names[1][remaining[0]]
             name = self._octets[start : start + size].tobytes()
-            same = (names[1][left] == size) & self._are(name, names[0][left])
-            some, left = left[same], left[~same]
+            same = (names[1][remaining] == size) & self._are(name, names[0][remaining])
+            some, remaining = remaining[same], remaining[~same]
             column = self._places.get(name.lower())
             if column is None:
                 right[some] = False  # not requested, or it has options
@@ -336,7 +339,7 @@ class _Walk:
             if twice.any():
                 right[some[twice]] = False
             begin[who[some]], stop[who[some]] = values[0][some], values[1][some]
-        right[left] = False
+        right[remaining] = False
 
     def _are(self, octets: bytes, at: Numbers, free: int = -1) -> Mask:
         """Test positions for some octets; octet number `free`, one of the first eight, may have any value."""

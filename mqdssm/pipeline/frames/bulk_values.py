@@ -167,8 +167,8 @@ def with_gaps(values: pa.Array, convert: Convert, default: Any) -> pa.Array:
     if not values.null_count:
         return convert(values)
     array = convert(values.drop_null())
-    there = np.asarray(values.is_valid())
-    spread = array.take(pa.array(np.cumsum(there) - 1, pa.int64(), mask=~there))
+    is_present = np.asarray(values.is_valid())
+    spread = array.take(pa.array(np.cumsum(is_present) - 1, pa.int64(), mask=~is_present))
     return spread if default is None else pc.fill_null(spread, pa.scalar(default, array.type))
 
 

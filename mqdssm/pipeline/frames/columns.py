@@ -105,15 +105,15 @@ class FrameType:
             return self.columns
         if len(set(names)) < len(names):
             raise ValueError(f"a column is named twice: {', '.join(names)}")
-        known = {column.name: column for column in self.columns}
+        by_name = {column.name: column for column in self.columns}
         for name in names:
-            if name not in known:
+            if name not in by_name:
                 if self.element is not None:
                     # suggests a similar name if the attribute does not exist at all
                     self.element.field_name(name)
                     raise ValueError(f"{self.element.element_name}.{name} cannot be read")
-                raise ValueError(f"{self.name} has no column {name!r}; it has {', '.join(known)}")
-        return tuple(known[name] for name in names)
+                raise ValueError(f"{self.name} has no column {name!r}; it has {', '.join(by_name)}")
+        return tuple(by_name[name] for name in names)
 
 
 def enum_name(value: Any) -> str:
@@ -200,10 +200,10 @@ def frame_type(name: str) -> FrameType:
     Raises:
         ValueError: there is no such type.
     """
-    wanted = name.replace("-", "").lower()
-    for type_name, found in FRAME_TYPES.items():
-        if type_name.replace("-", "") == wanted:
-            return found
+    key = name.replace("-", "").lower()
+    for type_name, frame in FRAME_TYPES.items():
+        if type_name.replace("-", "") == key:
+            return frame
     raise ValueError(f"{name!r} is no type: use one of {', '.join(FRAME_TYPES)}")
 
 

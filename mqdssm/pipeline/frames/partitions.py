@@ -86,9 +86,10 @@ def refuse_other(session: Session, name: bytes, *, why: str, hint: str) -> None:
     """
     other = _own_name(session)
     if other != name:
-        shown = [(one or b"?").decode(errors="replace") for one in (other, name)]
+        server_names = [(server or b"?").decode(errors="replace") for server in (other, name)]
         raise GenericDirectoryError(
-            f"{session.server_url} led to {shown[0]}, and before to {shown[1]}, {why}", hint=hint
+            f"{session.server_url} led to {server_names[0]}, and before to {server_names[1]}, {why}",
+            hint=hint,
         )
 
 
@@ -121,10 +122,10 @@ def slices(
     if count <= 1:
         return whole
     sample = Sample()
-    wanted = wanted_of(session, frame, where)
+    search_filter = wanted_of(session, frame, where)
     for start in bases_of(session, frame, base):
         with start.perhaps_absent():
-            sample.take(values for _, values in session.rows(start.dn, wanted, [key]))
+            sample.take(values for _, values in session.rows(start.dn, search_filter, [key]))
     if sample.hidden:
         log.warning("%s is hidden from this user: %s is read by one search", key, frame.name)
         return whole

@@ -121,7 +121,7 @@ class Inventory:
         self.source = source.name
         self.engine = chosen.kind.value
         self.taken = now or datetime.now(UTC)
-        self.counts: Mapping[str, int] = {name: one.rows for name, one in source.sets.items()}
+        self.counts: Mapping[str, int] = {name: dataset.rows for name, dataset in source.sets.items()}
         self.problems: Sequence[Finding] = problems_of(source, self.taken, chosen)
         self.not_looked_for: Mapping[str, str] = applied_rules(source)[1]
         self._sets = source.sets
@@ -141,16 +141,17 @@ class Inventory:
 
     def sites(self) -> Iterator[Record]:
         """Yield the sites, by name, with the numbers of their machines and queues."""
-        found = self._found
-        for guid, row in sorted(self._sites.items(), key=lambda one: str(one[1].get("Name")).casefold()):
+        survey = self._found
+        for guid, row in sorted(self._sites.items(), key=lambda item: str(item[1].get("Name")).casefold()):
             yield {
                 "Name": row.get("Name"),
                 "Identifier": guid,
                 "ForeignSite": row.get("ForeignSite"),
-                "Machines": found.machines_of_site[guid],
-                "Queues": found.queues_of_site[guid],
+                "Machines": survey.machines_of_site[guid],
+                "Queues": survey.queues_of_site[guid],
                 **{
-                    f"{role}s": found.roles_of_site[guid][role] for role in ("RoutingServer", "ForeignSystem")
+                    f"{role}s": survey.roles_of_site[guid][role]
+                    for role in ("RoutingServer", "ForeignSystem")
                 },
             }
 
@@ -185,12 +186,12 @@ class Inventory:
 
     def people(self) -> Iterator[Record]:
         """Yield the accounts with rights, owners among them; accounts with the highest count come first."""
-        found = self._found.people
-        for sid in sorted(found, key=lambda one: (-max(found[one].values()), one)):
+        people = self._found.people
+        for sid in sorted(people, key=lambda person: (-max(people[person].values()), person)):
             yield {
                 "Sid": sid,
                 "Name": self._names.get(sid),
-                **{name: found[sid][name] for name in PEOPLE_COUNTS},
+                **{name: people[sid][name] for name in PEOPLE_COUNTS},
             }
 
     # -- the first reading
@@ -202,23 +203,23 @@ class Inventory:
         for batch, keys in self._batches("queue", ("Security",), key):
             self._survey_rights("queue", "OwnsQueues", batch)
             if key is not None:
-                for one in pc.value_counts(keys).to_pylist():
-                    self._found.queues[one["values"]] += one["counts"]
+                for item in pc.value_counts(keys).to_pylist():
+                    self._found.queues[item["values"]] += item["counts"]
 
     def _survey_machines(self) -> None:
-        found = self._found
+        survey = self._found
         columns = ("OperatingSystemType", *ROLES, "SiteIdentifierList", "Security")
         key = self._key("queue-manager")
         for batch, keys in self._batches("queue-manager", columns, key):
             self._survey_rights("queue-manager", "OwnsMachines", batch)
             for row, place in zip(batch.to_pylist(), keys, strict=True):
-                found.systems[row.get("OperatingSystemType") or "not known"] += 1
+                survey.systems[row.get("OperatingSystemType") or "not known"] += 1
                 roles = _roles(row)
-                found.roles.update(roles)
+                survey.roles.update(roles)
                 for site in dict.fromkeys(row.get("SiteIdentifierList") or ()):
-                    found.machines_of_site[site] += 1
-                    found.queues_of_site[site] += found.queues[place] if key is not None else 0
-                    found.roles_of_site[site].update(roles)
+                    survey.machines_of_site[site] += 1
+                    survey.queues_of_site[site] += survey.queues[place] if key is not None else 0
+                    survey.roles_of_site[site].update(roles)
 
     def _survey_rights(self, name: str, owns: str, batch: "pa.RecordBatch") -> None:
         import pyarrow as pa
@@ -226,8 +227,8 @@ class Inventory:
 
         if "Security" not in batch.schema.names:
             return
-        for one in pc.value_counts(batch.column("Security").cast(pa.binary())).to_pylist():
-            rights, count = rights_of(name, one["values"]), one["counts"]
+        for item in pc.value_counts(batch.column("Security").cast(pa.binary())).to_pylist():
+            rights, count = rights_of(name, item["values"]), item["counts"]
             if rights.problem:
                 self._found.rights_problems[rights.problem] += count
             if rights.owner:
@@ -243,8 +244,8 @@ class Inventory:
         if self._rule is None:
             return None
         types = self._sets[name].types
-        made = translate(self._rule.value if name == "queue" else self._rule.key, types)
-        return lambda batch: made.evaluate(values_of(batch, types))
+        expression = translate(self._rule.value if name == "queue" else self._rule.key, types)
+        return lambda batch: expression.evaluate(values_of(batch, types))
 
     def _batches(
         self, name: str, columns: Sequence[str], key: "Callable[[pa.RecordBatch], pa.Array] | None"
@@ -253,11 +254,11 @@ class Inventory:
         target = self._sets.get(name)
         if target is None:
             return
-        wanted = dict.fromkeys(columns)
+        needed = dict.fromkeys(columns)
         if key is not None and self._rule is not None:
-            wanted |= dict.fromkeys(self._rule.columns() | self._rule.others()[self._rule.target])
-        there = [one for one in wanted if one in target.types]
-        for batch in target.batches(there, _BATCH_ROWS):
+            needed |= dict.fromkeys(self._rule.columns() | self._rule.others()[self._rule.target])
+        column_names = [column for column in needed if column in target.types]
+        for batch in target.batches(column_names, _BATCH_ROWS):
             if key is None:
                 yield batch, [None] * batch.num_rows
             else:
@@ -274,7 +275,7 @@ class Inventory:
     def _rights(self, name: str, rights: DescriptorRights) -> Record:
         return {
             "Owner": self.person(rights.owner) if rights.owner else None,
-            **{one: [self.person(sid) for sid in rights.who[one]] for one in asked(name)},
+            **{right: [self.person(sid) for sid in rights.who[right]] for right in asked(name)},
             "RightsProblem": rights.problem or None,
         }
 

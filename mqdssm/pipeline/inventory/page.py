@@ -34,7 +34,7 @@ def write_inventory_page(path: Path, inventory: Inventory) -> None:
     """
     check_page(path)
     rules = {rule.id: rule for rule in reversed(problem_rules())}  # the first part of each rule
-    counts = Counter(one.rule for one in inventory.problems)
+    counts = Counter(problem.rule for problem in inventory.problems)
     sites = list(inventory.sites())
     people = list(itertools.islice(inventory.people(), PEOPLE_MAX + 1))
     write_page(
@@ -56,7 +56,7 @@ def write_inventory_page(path: Path, inventory: Inventory) -> None:
             for name in ORPHANS + CLONES
             if counts[name]
         ],
-        sites=sorted(sites, key=lambda one: (-one["Queues"], -one["Machines"]))[:SITES_MAX],
+        sites=sorted(sites, key=lambda site: (-site["Queues"], -site["Machines"]))[:SITES_MAX],
         sites_count=len(sites),
         people=people[:PEOPLE_MAX],
         people_more=len(people) > PEOPLE_MAX,
@@ -95,7 +95,9 @@ def _tiles(inventory: Inventory, counts: Counter[str], sites: list[Record]) -> l
 
 
 def _samples(inventory: Inventory, name: str) -> list[object]:
-    return list(itertools.islice((one for one in inventory.problems if one.rule == name), PROBLEMS_MAX))
+    return list(
+        itertools.islice((problem for problem in inventory.problems if problem.rule == name), PROBLEMS_MAX)
+    )
 
 
 def _first_machines(row: Record) -> tuple[bool, int, str]:

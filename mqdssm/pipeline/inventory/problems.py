@@ -32,7 +32,7 @@ def problem_rules() -> tuple[Rule, ...]:
 def applied_rules(source: "ValidationSource") -> tuple[list[Applied], dict[str, str]]:
     """Return the rules that can be applied, and the reasons why others cannot."""
     applied, skipped, _ = choose(problem_rules(), source.present())
-    return applied, {one.id: one.reason for one in skipped}
+    return applied, {rule.id: rule.reason for rule in skipped}
 
 
 def problems_of(source: "ValidationSource", now: datetime, engine: JobEngine) -> list[Finding]:
@@ -48,15 +48,18 @@ def problems_of(source: "ValidationSource", now: datetime, engine: JobEngine) ->
     if engine.is_local or all(
         isinstance(rule, GraphRule) or can(rule, types, source.sets) for rule, types in applied
     ):
-        found = list(_here(source, applied, now))
+        findings = list(_here(source, applied, now))
     else:  # more objects than this process could hold
         with (
             engine.runner("mqdssm inventory", brief=False) as runner,
             checked(runner, source, problem_rules(), now=now, on=engine.on) as validation,
         ):
-            found = list(validation.findings)
+            findings = list(validation.findings)
     order = ORPHANS + CLONES
-    return sorted(found, key=lambda one: (order.index(one.rule), one.type, one.dn or "", one.guid or ""))
+    return sorted(
+        findings,
+        key=lambda finding: (order.index(finding.rule), finding.type, finding.dn or "", finding.guid or ""),
+    )
 
 
 def _here(source: "ValidationSource", applied: list[Applied], now: datetime) -> Iterator[Finding]:
@@ -77,11 +80,11 @@ def place_rule(source: "ValidationSource") -> MissingReference | None:
     return None
 
 
-def by_object(found: list[Finding]) -> Mapping[tuple[str, str], tuple[str, ...]]:
+def by_object(findings: list[Finding]) -> Mapping[tuple[str, str], tuple[str, ...]]:
     """Return the rules that each object breaks, by type and DN, or by type and GUID if it has no DN."""
-    made: dict[tuple[str, str], tuple[str, ...]] = {}
-    for one in found:
-        key = (one.type, one.dn or one.guid or "")
-        if one.rule not in made.get(key, ()):
-            made[key] = (*made.get(key, ()), one.rule)
-    return made
+    rules: dict[tuple[str, str], tuple[str, ...]] = {}
+    for finding in findings:
+        key = (finding.type, finding.dn or finding.guid or "")
+        if finding.rule not in rules.get(key, ()):
+            rules[key] = (*rules.get(key, ()), finding.rule)
+    return rules

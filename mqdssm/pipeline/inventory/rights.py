@@ -73,25 +73,25 @@ def rights_of(name: str, image: bytes | None) -> DescriptorRights:
     if not image:
         return DescriptorRights("", nobody, "no security descriptor")
     try:
-        found = SecurityDescriptor.from_bytes(image)
+        descriptor = SecurityDescriptor.from_bytes(image)
     except ValueError as error:
         return DescriptorRights("", nobody, f"no valid security descriptor: {error}")
-    owner = found.owner.text if found.owner is not None else ""
-    if found.dacl is None:
+    owner = descriptor.owner.text if descriptor.owner is not None else ""
+    if descriptor.dacl is None:
         return DescriptorRights(
             owner, dict.fromkeys(asked(name), (EVERYONE.text,)), "no DACL: everybody may do everything"
         )
     kind = kind_of(name)
-    wanted = {**ASKED[name], FULL: kind.all}
-    who: dict[str, list[str]] = {one: [] for one in nobody}
-    for sid in dict.fromkeys(ace.sid for ace in found.dacl.aces if ace.sid is not None):
-        mask = granted(sid, found.dacl.aces, kind)
-        for one, bits in wanted.items():
+    masks = {**ASKED[name], FULL: kind.all}
+    who: dict[str, list[str]] = {key: [] for key in nobody}
+    for sid in dict.fromkeys(ace.sid for ace in descriptor.dacl.aces if ace.sid is not None):
+        mask = granted(sid, descriptor.dacl.aces, kind)
+        for right, bits in masks.items():
             if mask & bits == bits:
-                who[one].append(sid.text)
+                who[right].append(sid.text)
         if mask & (WRITE_DAC | WRITE_OWNER):
             who[CHANGE].append(sid.text)
-    return DescriptorRights(owner, {one: tuple(sids) for one, sids in who.items()})
+    return DescriptorRights(owner, {key: tuple(sids) for key, sids in who.items()})
 
 
 _BATCH_ROWS: Final = 65_536

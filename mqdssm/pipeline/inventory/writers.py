@@ -19,7 +19,7 @@ _FORMULA: Final = re.compile(r"[=+\-@\t\r]")
 
 
 def _problems(inventory: Inventory) -> Iterator[Record]:
-    return (dataclasses.asdict(one) for one in inventory.problems)
+    return (dataclasses.asdict(problem) for problem in inventory.problems)
 
 
 TABLES: Final[Mapping[str, Callable[[Inventory], Iterable[Record]]]] = MappingProxyType(
@@ -104,8 +104,8 @@ def cell(value: Any) -> str:
 
 def text_cell(text: str) -> str:
     """Return a text in one line that no spreadsheet evaluates, with invisible characters escaped."""
-    shown = visible(text)
-    return f"'{shown}" if _FORMULA.match(text) else shown
+    cell = visible(text)
+    return f"'{cell}" if _FORMULA.match(text) else cell
 
 
 def time_of(value: datetime) -> str:

@@ -84,16 +84,16 @@ class JournalLine(NamedTuple):
     def parse(cls, line: bytes) -> "JournalLine | None":
         """Parse a line; return None if it was cut short."""
         try:
-            found = json.loads(line)
-            guid = found.get("guid")
+            record = json.loads(line)
+            guid = record.get("guid")
             return cls(
-                row=int(found["row"]),
-                effect=Effect(found["effect"]),
-                dn=found.get("dn"),
+                row=int(record["row"]),
+                effect=Effect(record["effect"]),
+                dn=record.get("dn"),
                 guid=None if guid is None else UUID(guid),
-                code=found.get("code"),
-                text=found.get("text", ""),
-                attributes=tuple(found.get("attributes", ())),
+                code=record.get("code"),
+                text=record.get("text", ""),
+                attributes=tuple(record.get("attributes", ())),
             )
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
@@ -118,7 +118,7 @@ class ApplyJournal:
             lines = self.path.read_bytes().split(b"\n")
         except FileNotFoundError:
             return {}
-        return {one.row: one for one in map(JournalLine.parse, lines) if one is not None}
+        return {line.row: line for line in map(JournalLine.parse, lines) if line is not None}
 
     @contextmanager
     def writing(self) -> Iterator["JournalWriter"]:
@@ -140,9 +140,9 @@ class JournalWriter:
         self._file = file
         self._unsure = 0
 
-    def add(self, one: JournalLine) -> None:
+    def add(self, journal_line: JournalLine) -> None:
         """Append a line."""
-        self._file.write(one.line() + "\n")
+        self._file.write(journal_line.line() + "\n")
         self._unsure += 1
         if self._unsure >= SYNC_LINES:
             self.sync()

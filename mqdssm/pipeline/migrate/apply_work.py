@@ -82,9 +82,9 @@ class Absences:
         """Index absent objects."""
         absent = list(some)
         return cls(
-            by_guid={one.guid: one.dn for one in absent if one.guid is not None},
-            by_dn={normalize(one.dn): one.dn for one in absent},
-            by_row={one.row: one.dn for one in absent if one.row is not None},
+            by_guid={absence.guid: absence.dn for absence in absent if absence.guid is not None},
+            by_dn={normalize(absence.dn): absence.dn for absence in absent},
+            by_row={absence.row: absence.dn for absence in absent if absence.row is not None},
         )
 
     def reason(self, operation: PlanOperation) -> str:
@@ -268,13 +268,13 @@ class _File:
         """Yield the changes that are still to be made, for the loader."""
         for operation in read_operations(self._path):
             row = operation.row_id
-            known = self._recorded.get(row)
+            recorded = self._recorded.get(row)
             if self._stop.is_set:
                 return
             if self._task.stage and not operation.later:
                 continue
-            if known is not None and known.is_over:
-                self._count(operation, known)
+            if recorded is not None and recorded.is_over:
+                self._count(operation, recorded)
             elif self._stopped:
                 self._left(operation)
             elif self._task.stage and not (row in before and before[row].is_done):
@@ -364,8 +364,8 @@ class _File:
 def _before_delete(operation: PlanOperation) -> Values:
     """Return the values that an entry must have to be deleted; () for MSMQ attributes that it must lack."""
     allowed = schema.allowed_attributes(operation.ldap_class)
-    known = {name.lower() for name in allowed} - _NEVER_COMPARED
-    before = {name: raws for name, raws in operation.before.items() if name.lower() in known}
+    names = {name.lower() for name in allowed} - _NEVER_COMPARED
+    before = {name: raws for name, raws in operation.before.items() if name.lower() in names}
     had = {name.lower() for name in before}
     new = {name for name in allowed if name.lower().startswith(OWN_PREFIX) and name.lower() not in had}
     return before | dict.fromkeys(new, ())

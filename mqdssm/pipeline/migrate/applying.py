@@ -177,14 +177,17 @@ def apply_plan(
     refuse(plan, chosen)
     runs_on = JobEngine.of(engine, on, workers)
     runs_on.check()
-    own = variable_read(login) if runs_on.is_local else login
+    credentials = variable_read(login) if runs_on.is_local else login
     work = folder / APPLY_NAME
     with disk_errors_told(folder):
         work.mkdir(exist_ok=True)
         with locked(work / LOCK_NAME, wait_s=0, taken=f"another program applies the plan in {folder}"):
             check_files(folder, plan.files)
             check_operations(plan, folder, chosen.allow_deletes)
-            with access_to(urls, own, runs_on.on) as access, access.connect(read_only=False) as directory:
+            with (
+                access_to(urls, credentials, runs_on.on) as access,
+                access.connect(read_only=False) as directory,
+            ):
                 session = directory.session
                 check_target(plan, session)
                 at = access.at(session.server_url or access.urls[0])
@@ -218,12 +221,12 @@ def check_target(plan: MigrationPlan, session: "Session") -> None:
     """
     target, naming = plan.target, session.naming
     mine = (target.profile, DN.parse(target.root), DN.parse(target.configuration), target.keeps_guids)
-    there = (session.profile.name, naming.root, naming.configuration, session.keeps_guids)
-    if mine != there:
-        kept = {True: "keeps GUIDs", False: "makes GUIDs itself"}
+    actual = (session.profile.name, naming.root, naming.configuration, session.keeps_guids)
+    if mine != actual:
+        wording = {True: "keeps GUIDs", False: "makes GUIDs itself"}
         raise ConfigError(
-            f"the plan is for {target.root} ({target.profile}, {kept[target.keeps_guids]}), "
-            f"this is {naming.root} ({session.profile.name}, {kept[session.keeps_guids]})"
+            f"the plan is for {target.root} ({target.profile}, {wording[target.keeps_guids]}), "
+            f"this is {naming.root} ({session.profile.name}, {wording[session.keeps_guids]})"
         )
 
 
@@ -325,15 +328,15 @@ class Applying:
         )
         lines = LineCounter([ApplyJournal(self.folder, part, stage).path for part in parts])
         with counted(self.watch, what, rows, lines):
-            done: list[FileDone] = self._run_pieces(task, "applying", rows)
-        self._done += done
-        for one in done:
-            self._left.update(one.left)
-        if any(one.stopped for one in done):
+            results: list[FileDone] = self._run_pieces(task, "applying", rows)
+        self._done += results
+        for result in results:
+            self._left.update(result.left)
+        if any(file.stopped for file in results):
             self._stopped = f"more than {self.options.max_errors} errors (--max-errors)"
 
-    def _run_pieces(self, task: ApplyTask | VerifyTask, what: str, rows: int) -> list[Any]:
-        names = tuple(f"{what} {part}" for part in task.parts)
+    def _run_pieces(self, task: ApplyTask | VerifyTask, activity: str, rows: int) -> list[Any]:
+        names = tuple(f"{activity} {part}" for part in task.parts)
         return self.runner.run(Job(Calls(task), names, is_small=rows < SMALL_ROWS))
 
     def _leave(self, level: Level) -> None:
@@ -366,7 +369,7 @@ class Applying:
     @property
     def _absences(self) -> Absences:
         """Objects that the target lacks, since it refused them so far."""
-        return Absences.of(one for file in self._done for one in file.absent)
+        return Absences.of(absence for file in self._done for absence in file.absent)
 
     def _set_references(self, places: ReferencedPlaces) -> ReferencedPlaces:
         """Set the references that had to wait, and return the places of referenced objects."""
@@ -401,9 +404,9 @@ class Applying:
         guids = [row for file in self._verified for row in file.guids]
         if guids or (not self.plan.target.keeps_guids and self._verified):
             write_guid_map(self.folder, sorted(guids, key=lambda row: (row.type, row.dn.lower())))
-        refused = [one for file in self._done for one in (*file.refused, *file.dangling)]
+        refused = [operation for file in self._done for operation in (*file.refused, *file.dangling)]
         write_refused(self.folder, refused)
-        lost = [one for file in self._verified for one in file.lost]
+        lost = [lost_object for file in self._verified for lost_object in file.lost]
         rows = [one.row for one in refused] + [one.row for one in lost]
         operations: Counter[str] = Counter()
         for file in self._done:
@@ -466,7 +469,7 @@ def _rows_of(path: Path) -> Iterator[tuple[str, int]]:
 def _later_rows(path: Path) -> int:
     """Count the operations in a file with references that are set last."""
     column = pq.read_table(path, columns=["later"]).column("later")
-    return sum(bool(one) for chunk in column.chunks if len(chunk.keys) for one in chunk.to_pylist())
+    return sum(bool(value) for chunk in column.chunks if len(chunk.keys) for value in chunk.to_pylist())
 
 
 def _now() -> datetime:

@@ -97,14 +97,14 @@ class Candidates:
         self,
         view: TargetView,
         target: EntryTarget,
-        known: SharedLookups,
+        lookups: SharedLookups,
         *,
         create_computers: bool,
         domain: str,
     ) -> None:
         self._view = view
         self._target = target
-        self._known = known
+        self._known = lookups
         self._key = target.profile.name_key
         self._create_computers = create_computers
         self._domain = domain
@@ -112,8 +112,8 @@ class Candidates:
         self._managers: dict[str, bool] = {}
         self._managers_there: dict[str, Entry] = {}
         self._users: dict[str, list[str]] = {}
-        self._sites_there = {site.guid: site for site in known.sites.values() if site.guid is not None}
-        self.accepted = frozenset(known.machines.values())
+        self._sites_there = {site.guid: site for site in lookups.sites.values() if site.guid is not None}
+        self.accepted = frozenset(lookups.machines.values())
         self.maker = EntryBuilder(target, self.dns_of)
 
     def of(self, element: DirectoryObject) -> list[Candidate]:
@@ -142,16 +142,16 @@ class Candidates:
 
     def dns_of(self, guids: Sequence[UUID], ldap_class: str) -> dict[UUID, str]:
         """Return present or future DNs of referenced objects; others than planned ones are looked up."""
-        found = {guid: dn for guid in guids if (dn := self._dn_of(guid, ldap_class)) is not None}
-        unknown = [guid for guid in guids if guid not in found and (guid, ldap_class) not in self._there]
+        dns = {guid: dn for guid in guids if (dn := self._dn_of(guid, ldap_class)) is not None}
+        unknown = [guid for guid in guids if guid not in dns and (guid, ldap_class) not in self._there]
         if unknown:
-            there = self._view.references.dns_of(unknown, ldap_class)
-            self._there.update({(guid, ldap_class): there.get(guid) for guid in unknown})
+            existing_dns = self._view.references.dns_of(unknown, ldap_class)
+            self._there.update({(guid, ldap_class): existing_dns.get(guid) for guid in unknown})
         for guid in guids:
             dn = self._there.get((guid, ldap_class))
-            if dn is not None and guid not in found:
-                found[guid] = dn
-        return found
+            if dn is not None and guid not in dns:
+                dns[guid] = dn
+        return dns
 
     def _dn_of(self, guid: UUID, ldap_class: str) -> str | None:
         if ldap_class == SITE_CLASS:
@@ -169,17 +169,24 @@ class Candidates:
             for name in unknown
             if self._known.computers[name].exists
         }
-        found = self._view.by_dn(dns.values(), MANAGER_CLASS, ()) if dns else {}
+        entries = self._view.by_dn(dns.values(), MANAGER_CLASS, ()) if dns else {}
         for name in unknown:
             dn = dns.get(name)
-            self._managers[name] = dn is not None and DN.parse(dn).normalized in found
+            self._managers[name] = dn is not None and DN.parse(dn).normalized in entries
 
     def learn_managers_there(self, elements: Iterable[DirectoryObject]) -> None:
         """Read, together, the target's entries of the queue managers among some elements."""
-        names = {self._key(one.computer_name or "") for one in elements if isinstance(one, QueueManager)}
-        found = (self._known.computers.get(name) for name in names)
-        there = [one for one in found if one is not None and one.exists]
-        dns = {self._key(one.name): places.queue_manager_of(DN.parse(one.dn)) for one in there}
+        names = {
+            self._key(element.computer_name or "")
+            for element in elements
+            if isinstance(element, QueueManager)
+        }
+        computers = (self._known.computers.get(name) for name in names)
+        existing_computers = [computer for computer in computers if computer is not None and computer.exists]
+        dns = {
+            self._key(computer.name): places.queue_manager_of(DN.parse(computer.dn))
+            for computer in existing_computers
+        }
         entries = self._view.by_dn(map(str, dns.values()), MANAGER_CLASS, ATTRIBUTES) if dns else {}
         self._managers_there = {
             name: entries[dn.normalized] for name, dn in dns.items() if dn.normalized in entries
@@ -217,15 +224,15 @@ class Candidates:
         return {guid: site.guid for guid, site in sites if site is not None and site.guid is not None}
 
     def _computer(self, name: str) -> Computer:
-        found = self._known.computers.get(self._key(name))
-        if found is None:
+        computer = self._known.computers.get(self._key(name))
+        if computer is None:
             raise RefusedRow(
                 f"there is no computer named {name} in the directory; --create-computers makes those of the "
                 "table Machine"
             )
-        if found.problem:
-            raise RefusedRow(found.problem)
-        return found
+        if computer.problem:
+            raise RefusedRow(computer.problem)
+        return computer
 
     def _machine(self, element: QueueManager) -> Iterator[Candidate]:
         name = element.computer_name or ""
@@ -235,14 +242,14 @@ class Candidates:
         computer = self._computer(name)
         dn, sid = DN.parse(computer.dn), None if computer.sid is None else Sid(computer.sid)
         element, gone = self._with_sites(element)
-        there = self._managers_there.get(self._key(name))
-        made = self.maker.queue_manager(self._with_sites_there(element), dn, sid, there)
+        existing_entry = self._managers_there.get(self._key(name))
+        made = self.maker.queue_manager(self._with_sites_there(element), dn, sid, existing_entry)
         later = {name: [str(guid) for guid in guids] for name, guids in self._postponed(made).items()}
         dropped = _by_attribute_of_element(made) | gone
-        served = None if there is None else Served.of(there)
+        served = None if existing_entry is None else Served.of(existing_entry)
         # attributes that the row lacks keep their values, which settings objects repeat
-        kept = {} if served is None else {key: tuple(raws) for key, raws in served.values.items()}
-        whole = replace(made, values=kept | made.values)
+        old_values = {} if served is None else {key: tuple(raws) for key, raws in served.values.items()}
+        whole = replace(made, values=old_values | made.values)
         sites = self._sites_of(element, served) if is_server(whole.values) else {}
         yield replace(
             _own(element, made, 2),
@@ -264,17 +271,17 @@ class Candidates:
 
     def _sites_of(self, element: QueueManager, served: Served | None) -> dict[UUID, str]:
         """Return GUIDs and DNs of the sites of a queue manager: those of its row, else of its entry."""
-        said = element.is_populated("SiteIdentifierList") or served is None
-        sites = site_list(element) if said else served.sites if served else ()
+        is_explicit = element.is_populated("SiteIdentifierList") or served is None
+        sites = site_list(element) if is_explicit else served.sites if served else ()
         return self.dns_of(sites, SITE_CLASS) if sites else {}
 
     def _settings_dn(self, computer: str, site_dn: str) -> DN:
         return places.settings_dn(self._target.forest_root, DN.parse(site_dn).name, computer)
 
     def _settings(
-        self, element: QueueManager, made: MadeEntry, sites: Mapping[UUID, str]
+        self, element: QueueManager, new_entry: MadeEntry, sites: Mapping[UUID, str]
     ) -> Iterator[Candidate]:
-        computer = made.dn.parent.name
+        computer = new_entry.dn.parent.name
         for guid in sites:
             site = self._known.sites.get(guid) or self._sites_there.get(guid)
             if site is None or element.identifier is None:
@@ -282,9 +289,9 @@ class Candidates:
             if not site.in_source:
                 yield Candidate(self.maker.servers(site.name), 2, EntryRole.CONTAINER, "queue-manager")
             yield Candidate(self.maker.server(site.name, computer), 3, EntryRole.CONTAINER, "queue-manager")
-            own = self.maker.settings(made, site.name, element.identifier)
+            own = self.maker.settings(new_entry, site.name, element.identifier)
             later = {} if self._target.keeps_guids else own.postpone(REFERENCES[SETTINGS_CLASS])
-            texts = {name: [str(one) for one in guids] for name, guids in later.items()}
+            texts = {name: [str(guid) for guid in guids] for name, guids in later.items()}
             yield Candidate(own, 4, EntryRole.SETTINGS, "queue-manager", later=texts)
 
     def _with_sites(self, element: QueueManager) -> tuple[QueueManager, dict[str, tuple[UUID, ...]]]:
@@ -294,14 +301,14 @@ class Candidates:
             RefusedRow: none of its sites exists.
         """
         sites = site_list(element)
-        found = self.dns_of(sites, SITE_CLASS) if sites else {}
-        gone = tuple(guid for guid in sites if guid not in found)
+        dns = self.dns_of(sites, SITE_CLASS) if sites else {}
+        gone = tuple(guid for guid in sites if guid not in dns)
         if not gone:
             return element, {}
-        if not found:
+        if not dns:
             raise RefusedRow(f"none of its sites exists: {', '.join(map(str, sites))}")
-        kept = tuple(guid for guid in sites if guid in found)
-        return element.model_copy(update={"site_identifier_list": kept}), {"SiteIdentifierList": gone}
+        known_guids = tuple(guid for guid in sites if guid in dns)
+        return element.model_copy(update={"site_identifier_list": known_guids}), {"SiteIdentifierList": gone}
 
     def _with_sites_there(self, element: QueueManager) -> QueueManager:
         """Return the queue manager with its sites' GUIDs in the target, unless a new site has none yet."""
@@ -313,13 +320,13 @@ class Candidates:
             update={"site_identifier_list": tuple(known.get(guid, guid) for guid in guids)}
         )
 
-    def _postponed(self, made: MadeEntry) -> dict[str, tuple[UUID, ...]]:
+    def _postponed(self, new_entry: MadeEntry) -> dict[str, tuple[UUID, ...]]:
         """Postpone the references of a queue manager until all their targets exist, and return them."""
         waiting = []
         for name, reference in REFERENCES[MANAGER_CLASS].items():
             if reference.form is ReferenceForm.GUID and self._target.keeps_guids:
                 continue
-            guids = made.refers.get(name, ())
+            guids = new_entry.refers.get(name, ())
             if reference.form is ReferenceForm.GUID:
                 if not all(
                     (site := self._known.sites.get(guid)) is None or site.guid is not None for guid in guids
@@ -327,7 +334,7 @@ class Candidates:
                     waiting.append(name)
             elif not self._all_there(guids):
                 waiting.append(name)
-        return made.postpone(waiting)
+        return new_entry.postpone(waiting)
 
     def _all_there(self, guids: Sequence[UUID]) -> bool:
         names = [name for guid in guids if (name := self._known.machines.get(guid)) is not None]
@@ -357,20 +364,20 @@ class Candidates:
         sid = element.security_identifier
         if not sid:
             raise RefusedRow("it has no SID, by which users are found")
-        found = self._users.get(sid, [])
-        if not found:
+        dns = self._users.get(sid, [])
+        if not dns:
             raise ObjectNotFound(
                 f"the directory has no user with the SID {sid}: name its new one with --sid-map"
             )
-        if len(found) > 1:
-            raise RefusedRow(f"{len(found)} users have the SID {sid}")
-        made = self.maker.change_user(element, DN.parse(found[0]))
+        if len(dns) > 1:
+            raise RefusedRow(f"{len(dns)} users have the SID {sid}")
+        made = self.maker.change_user(element, DN.parse(dns[0]))
         return replace(_own(element, made, 1), is_there=True, merges=True)
 
     def learn_users(self, sids: Sequence[str]) -> None:
         """Look up, together, the users with some SIDs."""
-        found = self._view.by_sid(sids, USER_CLASS, ())
-        self._users = {sid: [entry.dn for entry in entries] for sid, entries in found.items()}
+        by_sid = self._view.by_sid(sids, USER_CLASS, ())
+        self._users = {sid: [entry.dn for entry in entries] for sid, entries in by_sid.items()}
 
 
 def _own(element: DirectoryObject, made: MadeEntry, level: int) -> Candidate:
@@ -378,9 +385,9 @@ def _own(element: DirectoryObject, made: MadeEntry, level: int) -> Candidate:
     return Candidate(made, level, EntryRole.OBJECT, made.type, element.identifier)
 
 
-def _by_attribute_of_element(made: MadeEntry) -> dict[str, tuple[UUID, ...]]:
-    references = REFERENCES.get(made.ldap_class, {})
-    return {references[name].adm: guids for name, guids in made.missing.items() if name in references}
+def _by_attribute_of_element(new_entry: MadeEntry) -> dict[str, tuple[UUID, ...]]:
+    references = REFERENCES.get(new_entry.ldap_class, {})
+    return {references[name].adm: guids for name, guids in new_entry.missing.items() if name in references}
 
 
 def reason_of(error: Exception) -> str:

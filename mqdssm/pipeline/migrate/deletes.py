@@ -45,20 +45,20 @@ class Planned:
 
     def there(self, site: UUID) -> UUID:
         """Return the GUID that a site of the source has in the target."""
-        known = self.sites.get(site)
-        return site if known is None or known.guid is None else known.guid
+        known_site = self.sites.get(site)
+        return site if known_site is None or known_site.guid is None else known_site.guid
 
     def dns(self, type_name: str | None) -> frozenset[str]:
         """Return the normalised DNs of the objects of a type that have rows, whatever their GUIDs."""
-        found: set[str] = set()
+        dns: set[str] = set()
         for file in self.files:
             table = pq.read_table(
                 self.folder / file.path,
                 columns=["dn"],
                 filters=[("type", "=", type_name), ("role", "=", EntryRole.OBJECT)],
             )
-            found.update(map(normalize, table.column("dn").to_pylist()))
-        return frozenset(found)
+            dns.update(map(normalize, table.column("dn").to_pylist()))
+        return frozenset(dns)
 
 
 def plan_deletes(
@@ -81,20 +81,20 @@ def plan_deletes(
     if not allowed:
         return None, []
     count = 0
-    done: list[TaskResult] = []
+    results: list[TaskResult] = []
     for table in (QUEUE, ROUTING_LINK, MACHINE):
         keys = keys_in(folder, [table], ["guid", "name"])
         if nameless := _nameless(table, keys):
             words = f"{nameless} rows of {table.name} do not tell which objects they are"
-            return f"{words}: nothing can be deleted for not being in it (--allow-deletes)", done
-        writer = OutcomeWriter(folder, table.name, FILE_NUMBER - len(done))
+            return f"{words}: nothing can be deleted for not being in it (--allow-deletes)", results
+        writer = OutcomeWriter(folder, table.name, FILE_NUMBER - len(results))
         for level, operation in _superfluous(session, keys, table, planned):
             writer.operation(level, operation)
             count += 1
-        done.append(writer.close())
+        results.append(writer.close())
     if count > allowed:
-        return f"{count} objects would be deleted, {allowed} are allowed (--allow-deletes)", done
-    return None, done
+        return f"{count} objects would be deleted, {allowed} are allowed (--allow-deletes)", results
+    return None, results
 
 
 def _nameless(table: MqisTable, keys: pa.Table) -> int:
@@ -113,12 +113,12 @@ def _superfluous(
     names = {key(name) for name in keys.column("name").to_pylist() if name is not None}
     if table is ROUTING_LINK:
         names = {link_key(map(planned.there, link_ends(name))) for name in names}
-    made = planned.dns(MQIS_TABLES[table.name].type_name)
+    planned_dns = planned.dns(MQIS_TABLES[table.name].type_name)
     ldap_class = TABLES[table.element].ldap_class
     settings = list(_all(session, SETTINGS_CLASS)) if table is MACHINE else []
     for entry in _all(session, ldap_class):
-        own = _guids(session, entry)
-        if own & guids or _name(session, table, entry) in names or normalize(entry.dn) in made:
+        entry_guids = _guids(session, entry)
+        if entry_guids & guids or _name(session, table, entry) in names or normalize(entry.dn) in planned_dns:
             continue
         level = PARENTS if table is MACHINE else CHILDREN
         yield level, _of(table, entry, ldap_class, EntryRole.OBJECT)

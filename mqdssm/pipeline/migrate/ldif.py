@@ -84,8 +84,8 @@ class _Writer:
         """Write one operation."""
         later, waiting = self._later(operation)
         for attribute, guids in waiting.items():
-            said = {"dn": operation.dn, "attribute": attribute, "guids": list(guids)}
-            self._put(WAITING_FILE, json.dumps(said, ensure_ascii=False).encode() + b"\n")
+            record = {"dn": operation.dn, "attribute": attribute, "guids": list(guids)}
+            self._put(WAITING_FILE, json.dumps(record, ensure_ascii=False).encode() + b"\n")
         match operation.action:
             case PlanAction.ADD:
                 self._add(level, operation, later)
@@ -98,9 +98,9 @@ class _Writer:
                 self._put(DELETES_FILE, "\n".join(lines).encode("ascii"))
 
     def _add(self, level: str, operation: PlanOperation, later: Values) -> None:
-        own = {name: tuple(raws) for name, raws in operation.values.items()}
-        made = MadeEntry(operation.type, DN.parse(operation.dn), operation.ldap_class, own)
-        values = [*made.complete().items(), *later.items()]
+        attributes = {name: tuple(raws) for name, raws in operation.values.items()}
+        new_entry = MadeEntry(operation.type, DN.parse(operation.dn), operation.ldap_class, attributes)
+        values = [*new_entry.complete().items(), *later.items()]
         if self._is_ad:
             for record in to_ad(operation.dn, values, as_stored):
                 file = REFERENCES_FILE if record.series == REFERENCES_SERIES else level
@@ -111,15 +111,17 @@ class _Writer:
 
     def _later(self, operation: PlanOperation) -> tuple[Values, Mapping[str, Sequence[str]]]:
         """Return the values of waiting references, and the GUIDs of those that cannot be written yet."""
-        known = REFERENCES.get(operation.ldap_class, {})
+        references = REFERENCES.get(operation.ldap_class, {})
         unknown = {
-            name: guids for name, guids in operation.later.items() if known[name].form is ReferenceForm.GUID
+            name: guids
+            for name, guids in operation.later.items()
+            if references[name].form is ReferenceForm.GUID
         }
         named = {name: guids for name, guids in operation.later.items() if name not in unknown}
-        found, elsewhere = self._places.values(
+        values, elsewhere = self._places.values(
             operation.ldap_class, named
         )  # elsewhere: only the target has it
-        return {name: raws for name, raws in found.items() if raws}, unknown | elsewhere
+        return {name: raws for name, raws in values.items() if raws}, unknown | elsewhere
 
     def _put(self, name: str, data: bytes) -> None:
         file = self._files.get(name)

@@ -146,11 +146,11 @@ class OutcomeWriter:
         for number, file in sorted(self._files.items()):
             file.close()
             path = file.path.relative_to(self._folder).as_posix()
-            made = PlanFile(path=path, rows=file.rows, sha256=sha256(file.path))
+            plan_file = PlanFile(path=path, rows=file.rows, sha256=sha256(file.path))
             if number:
-                self.done.levels.append((number, made))
+                self.done.levels.append((number, plan_file))
             else:
-                self.done.equal.append(made)
+                self.done.equal.append(plan_file)
         for text in self._texts.values():
             text.close()
         self._flush_lost()
@@ -191,7 +191,9 @@ class OutcomeWriter:
 def _words(reasons: Sequence[Reason]) -> str:
     if len(reasons) == 1:
         return reasons[0].words
-    return "; ".join(f"{one.attribute}: {one.words}" if one.attribute else one.words for one in reasons)
+    return "; ".join(
+        f"{reason.attribute}: {reason.words}" if reason.attribute else reason.words for reason in reasons
+    )
 
 
 def put_together(folder: Path) -> None:

@@ -71,9 +71,9 @@ class ReferencedPlaces:
         for name, texts in later.items():
             reference = REFERENCES[ldap_class][name]
             places = [self.known.get(UUID(text)) for text in texts]
-            found = [place for place in places if place is not None]
-            values[name] = tuple(reference.stored(place.dn, place.guid) for place in found)
-            if len(found) < len(texts):
+            known_places = [place for place in places if place is not None]
+            values[name] = tuple(reference.stored(place.dn, place.guid) for place in known_places)
+            if len(known_places) < len(texts):
                 missing[name] = tuple(
                     text for text, place in zip(texts, places, strict=True) if place is None
                 )
@@ -122,7 +122,7 @@ def made_in(folder: Path, parts: Iterable[str], *, keeps_guids: bool) -> dict[st
         parts: its files of operations.
         keeps_guids: the target has the GUIDs of the plan; else those that were made count.
     """
-    found = {}
+    objects = {}
     for part in parts:
         journal = {} if keeps_guids else ApplyJournal(folder, part).read()
         for row in _referred_rows(folder, (part,)):
@@ -130,8 +130,8 @@ def made_in(folder: Path, parts: Iterable[str], *, keeps_guids: bool) -> dict[st
             if row.action != PlanAction.ADD or (recorded is None and not keeps_guids):
                 continue
             guid = row.guid if recorded is None else recorded.guid
-            found[normalize(row.dn)] = MadeObject(guid, row.ldap_class)
-    return found
+            objects[normalize(row.dn)] = MadeObject(guid, row.ldap_class)
+    return objects
 
 
 class _ReferredRow(NamedTuple):
@@ -168,18 +168,18 @@ def there_alone(
     Raises:
         DirectoryError: the look-up failed.
     """
-    wanted: dict[str, set[UUID]] = {}
+    by_class: dict[str, set[UUID]] = {}
     for part in parts:
         table = pq.read_table(folder / part, columns=["class", "later"])
         rows = zip(table.column("class").to_pylist(), table.column("later").to_pylist(), strict=True)
         for ldap_class, later in rows:
             for name, texts in later or ():
-                guids = wanted.setdefault(REFERENCES[ldap_class][name].ldap_class, set())
+                guids = by_class.setdefault(REFERENCES[ldap_class][name].ldap_class, set())
                 guids.update(guid for guid in map(UUID, texts) if guid not in planned)
     view = TargetView(session)
     return {
         guid: entries[0].dn
-        for ldap_class, guids in wanted.items()
+        for ldap_class, guids in by_class.items()
         for guid, entries in view.by_guid(sorted(guids), ldap_class, ()).items()
         if len(entries) == 1
     }
@@ -191,15 +191,15 @@ def look_up(session: "Session", dns: Mapping[UUID, str]) -> ReferencedPlaces:
     Raises:
         DirectoryError: the look-up failed.
     """
-    known = {}
+    places = {}
     for batch in split_into_batches(dns.items(), AT_ONCE):
-        there = entries_at(session, [dn for _, dn in batch], ())
+        entries = entries_at(session, [dn for _, dn in batch], ())
         for guid, dn in batch:
-            entry = there.get(normalize(dn))
+            entry = entries.get(normalize(dn))
             now = None if entry is None else guid_of(entry.attributes)
             if entry is not None and now is not None:
-                known[guid] = ObjectPlace(entry.dn, now)
-    return ReferencedPlaces(known)
+                places[guid] = ObjectPlace(entry.dn, now)
+    return ReferencedPlaces(places)
 
 
 class MapRow(NamedTuple):

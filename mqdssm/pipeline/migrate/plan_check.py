@@ -87,11 +87,11 @@ def check_operations(plan: MigrationPlan, folder: Path, allow_deletes: int | Non
     target = _TargetPlaces(plan.target)
     for file in plan.changes:
         found.update(_count_operations(folder / file.path, target))
-    planned = Counter({what: count for what, count in plan.operations.items() if _action(what) != "equal"})
+    planned = Counter({key: count for key, count in plan.operations.items() if _action(key) != "equal"})
     if found != planned:
-        what = min(what for what in found | planned if found[what] != planned[what])
+        kind = min(key for key in found | planned if found[key] != planned[key])
         raise ConfigError(
-            f"the files of the plan hold {found[what]} of '{what}', plan.json says {planned[what]}: "
+            f"the files of the plan hold {found[kind]} of '{kind}', plan.json says {planned[kind]}: "
             "the plan was altered, plan again"
         )
     deletes = sum(plan.deletes.values())
@@ -104,22 +104,22 @@ def check_operations(plan: MigrationPlan, folder: Path, allow_deletes: int | Non
         )
 
 
-def _action(what: str) -> str:
-    return what.rpartition(" ")[2]
+def _action(kind: str) -> str:
+    return kind.rpartition(" ")[2]
 
 
 def _count_operations(path: Path, target: "_TargetPlaces") -> Counter[str]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     has_accounts = False
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(_COLUMNS)):
             for row in batch.to_pylist():
                 target.check(row["action"], row["role"], row["class"], row["dn"])
                 has_accounts |= row["class"].lower() in _ACCOUNTS and row["action"] == PlanAction.MODIFY
-                found[f"{row['role']} {row['action']}"] += 1
+                counts[f"{row['role']} {row['action']}"] += 1
     if has_accounts:
         _check_accounts(path)
-    return found
+    return counts
 
 
 def _check_accounts(path: Path) -> None:

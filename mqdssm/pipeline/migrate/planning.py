@@ -112,19 +112,21 @@ class MigrationSource:
     sids: SidMap
 
     @classmethod
-    def of(cls, asked: PlanRequest) -> Self:
+    def of(cls, request: PlanRequest) -> Self:
         """Check the source of a request, and read its mapping and its map of SIDs.
 
         Raises:
             ConfigError: there is no such source, or its mapping or its map of SIDs cannot be used.
         """
-        mapping = SourceMapping() if asked.mapping is None else load_mapping(asked.mapping)
-        if is_jdbc(asked.source):
-            refuse_secret(asked.source)
+        mapping = SourceMapping() if request.mapping is None else load_mapping(request.mapping)
+        if is_jdbc(request.source):
+            refuse_secret(request.source)
             files = None
         else:
-            files = find_files(Path(asked.source), mapping)
-        return cls(asked, mapping, files, SidMap() if asked.sid_map is None else load_sid_map(asked.sid_map))
+            files = find_files(Path(request.source), mapping)
+        return cls(
+            request, mapping, files, SidMap() if request.sid_map is None else load_sid_map(request.sid_map)
+        )
 
     def engine(self, kind: str, on: SparkOptions, workers: int | None) -> JobEngine:
         """Choose the engine, and check that it could run here: a database needs Spark.
@@ -154,7 +156,7 @@ class MigrationSource:
         files = self.files
         if files is None:
             files = copy_tables(runner, self.asked.source, self.mapping, copy)
-        tables = tuple(source_table(one, self.mapping) for one in files.values())
+        tables = tuple(source_table(file, self.mapping) for file in files.values())
         for table in tables:
             (folder / SOURCE_NAME / table.table.name).mkdir(exist_ok=True)
         sources = tuple(file for table in tables for file in table.files)
@@ -167,7 +169,7 @@ class MigrationSource:
 
 
 def plan_migration(
-    asked: PlanRequest,
+    request: PlanRequest,
     urls: str | Sequence[str],
     to: Path,
     *,
@@ -180,7 +182,7 @@ def plan_migration(
     """Plan a migration; only the folder of the plan is written.
 
     Args:
-        asked: what for.
+        request: what for.
         urls: LDAP servers, tried in turn.
         to: a new or empty folder.
         engine: ``local``, ``spark`` or ``auto``, as for `mqdssm.pipeline.export.run.export`; a database needs
@@ -198,10 +200,10 @@ def plan_migration(
         DirectoryError: the target cannot be asked.
         SparkFailed: Spark itself failed.
     """
-    source = MigrationSource.of(asked)
+    source = MigrationSource.of(request)
     chosen = source.engine(engine, on, workers)
-    own = variable_read(login) if chosen.is_local else login
-    with access_to(urls, own, chosen.on) as access, access.connect() as directory:
+    credentials = variable_read(login) if chosen.is_local else login
+    with access_to(urls, credentials, chosen.on) as access, access.connect() as directory:
         session = directory.session
         session.check_msmq()
         at = access.at(session.server_url or access.urls[0])
@@ -210,7 +212,7 @@ def plan_migration(
 
 
 def plan_for_ldif(
-    asked: PlanRequest,
+    request: PlanRequest,
     root: str,
     to: Path,
     *,
@@ -223,7 +225,7 @@ def plan_for_ldif(
     """Plan a migration into an empty directory, without a server; for LDIF.
 
     Args:
-        asked: what for.
+        request: what for.
         root: the root of the names, a DN.
         to: a new or empty folder.
         profile: the kind of server.
@@ -239,7 +241,7 @@ def plan_for_ldif(
         ConfigError: something that was given cannot be used; with what, and what is expected.
         SparkFailed: Spark itself failed.
     """
-    source = MigrationSource.of(asked)
+    source = MigrationSource.of(request)
     session = offline_session(root, profile)
     chosen = source.engine(engine, on, workers)
     return _planned(source, session, OfflineSessions(root, profile), to, chosen, watch=watch)
@@ -314,16 +316,16 @@ class Planning:
             plan.write(self.folder)
         return plan
 
-    def _compare(self, known: SharedLookups) -> SharedLookups:
+    def _compare(self, lookups: SharedLookups) -> SharedLookups:
         """Decide about all rows, and return the look-ups with the sites."""
         parts = [part for table in MQIS_TABLES.values() for part in staged_parts(self.folder, table)]
         told = planning_progress(self.folder)
         told.begin()
         with counted(self.watch, "comparing", sum(part.rows for part in parts), told):
-            known = self._sites(known)
-            self._decide(FIRST_TABLES, known)
-            self._decide(LAST_TABLES, known.without_machines(self._summary.refused))
-        return known
+            lookups = self._sites(lookups)
+            self._decide(FIRST_TABLES, lookups)
+            self._decide(LAST_TABLES, lookups.without_machines(self._summary.refused))
+        return lookups
 
     def _sites(self, known: SharedLookups) -> SharedLookups:
         """Decide about the sites in this process, before other rows refer to them; sites are few."""
@@ -371,7 +373,9 @@ class Planning:
             ),
             tables=summary.tables(self.folder),
             operations=summary.operations,
-            deletes={one.table: sum(one.operations.values()) for one in deletes if one.operations},
+            deletes={
+                result.table: sum(result.operations.values()) for result in deletes if result.operations
+            },
             levels=summary.levels,
             equal=summary.equal,
             notes=tuple(self._notes()),

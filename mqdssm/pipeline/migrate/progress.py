@@ -31,19 +31,19 @@ Watch = Callable[[Doing], None]
 Count = Callable[[], int]
 
 
-def tell(watch: Watch | None, what: str) -> None:
+def tell(watch: Watch | None, activity: str) -> None:
     """Report an activity whose progress is not counted."""
     if watch is not None:
-        watch(Doing(what))
+        watch(Doing(activity))
 
 
 @contextlib.contextmanager
-def counted(watch: Watch | None, what: str, total: int | None, count: Count) -> Iterator[None]:
+def counted(watch: Watch | None, activity: str, total: int | None, count: Count) -> Iterator[None]:
     """Report the progress of an activity from another thread, again and again while the context lasts.
 
     Args:
         watch: is told; None: nobody looks, and nothing is counted.
-        what: is done.
+        activity: is done.
         total: how much of it there is.
         count: how much was done.
     """
@@ -53,12 +53,12 @@ def counted(watch: Watch | None, what: str, total: int | None, count: Count) -> 
 
     def look(ended: threading.Event) -> None:
         while not ended.wait(LOOK_S):
-            watch(Doing(what, count(), total))
+            watch(Doing(activity, count(), total))
 
-    watch(Doing(what, count(), total))
+    watch(Doing(activity, count(), total))
     with in_background(look):
         yield
-    watch(Doing(what, count(), total))
+    watch(Doing(activity, count(), total))
 
 
 class LineCounter:
@@ -100,10 +100,10 @@ class WorkerProgress:
             for path in self._folder.iterdir():
                 path.unlink()
 
-    def tell(self, number: int, done: int) -> None:
+    def tell(self, number: int, count: int) -> None:
         """Write how much a worker has done; errors of the disk are ignored."""
         with contextlib.suppress(OSError):
-            tell_progress(self._folder, str(number), done)
+            tell_progress(self._folder, str(number), count)
 
     def __call__(self) -> int:
         """Return how much all workers have done."""

@@ -156,8 +156,8 @@ class MigrationReport(Document):
     def total(self) -> Counter[str]:
         """Sums over all tables."""
         sums: Counter[str] = Counter(dict.fromkeys(TableReport.model_fields, 0))
-        for one in self.tables.values():
-            sums.update(one.model_dump())
+        for table in self.tables.values():
+            sums.update(table.model_dump())
         return sums
 
     @property
@@ -172,10 +172,10 @@ class MigrationReport(Document):
     def last_line(self) -> str:
         """Totals in one line, for people."""
         total = self.total
-        said = [f"{total['read']} read", f"{total['written']} written", f"{total['equal']} equal"]
-        said += [f"{total[name]} {name}" for name in ("skipped", "left") if total[name]]
-        said += [f"{total['rejected']} rejected", f"{total['lost']} lost"]
-        return ", ".join([*said, *([f"{self.not_deleted} not deleted"] if self.not_deleted else [])])
+        parts = [f"{total['read']} read", f"{total['written']} written", f"{total['equal']} equal"]
+        parts += [f"{total[name]} {name}" for name in ("skipped", "left") if total[name]]
+        parts += [f"{total['rejected']} rejected", f"{total['lost']} lost"]
+        return ", ".join([*parts, *([f"{self.not_deleted} not deleted"] if self.not_deleted else [])])
 
     def write(self, folder: Path) -> None:
         """Write ``report.json`` atomically."""
@@ -215,7 +215,7 @@ def tables_of(
     plan: MigrationPlan,
     done: "Sequence[FileDone]",
     verified: "Iterable[FileVerification]",
-    left: Collection[tuple[str, int]],
+    remaining: Collection[tuple[str, int]],
     changing: Collection[tuple[str, int]] = (),
 ) -> dict[str, TableReport]:
     """Count the rows of each table by result: the counts of the plan, less what went wrong.
@@ -224,26 +224,26 @@ def tables_of(
         plan: what was to be done.
         done: what was.
         verified: what was read back.
-        left: table and row of what was not tried.
+        remaining: table and row of what was not tried.
         changing: the same of rows that lost what was equal, but had something else to be changed.
     """
-    refused = _rows(one for file in done for one in (*file.refused, *file.dangling))
-    all_lost = [one for file in verified for one in file.lost]
+    refused = _rows(operation for file in done for operation in (*file.refused, *file.dangling))
+    all_lost = [lost_object for file in verified for lost_object in file.lost]
     lost = _rows(all_lost)
-    was_equal = _rows(one for one in all_lost if one.was_equal)
-    was_changed = _rows(one for one in all_lost if not one.was_equal)
+    was_equal = _rows(lost_object for lost_object in all_lost if lost_object.was_equal)
+    was_changed = _rows(lost_object for lost_object in all_lost if not lost_object.was_equal)
     for name, row in changing:
         was_changed.setdefault(name, set()).add(row)
-    found = {}
+    tables = {}
     for name, counts in plan.tables.items():
         if counts.type is None:
             continue
         bad = refused.get(name, set())
         gone = lost.get(name, set()) - bad
         changed_since = gone & was_equal.get(name, set()) - was_changed.get(name, set())
-        untried = {row for table, row in left if table == name and row} - bad
+        untried = {row for table, row in remaining if table == name and row} - bad
         changed = counts.add + counts.modify
-        found[name] = TableReport(
+        tables[name] = TableReport(
             read=counts.read,
             written=max(changed - len(bad) - len(gone - changed_since) - len(untried), 0),
             equal=max(counts.equal - len(changed_since), 0),
@@ -252,7 +252,7 @@ def tables_of(
             lost=len(gone),
             left=len(untried),
         )
-    return found
+    return tables
 
 
 def _rows(entries: Iterable[TargetRefusal | LostRow]) -> dict[str, set[int]]:

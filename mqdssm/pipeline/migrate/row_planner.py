@@ -97,22 +97,22 @@ class RowPlanner:
     def __init__(
         self,
         session: "Session",
-        known: SharedLookups,
-        wanted: RowPlanOptions,
+        lookups: SharedLookups,
+        options: RowPlanOptions,
         stop: StopRequest | None = None,
     ) -> None:
         self._stop = stop or StopRequest()
-        self._known = known
-        self._wanted = wanted
-        self._view = TargetView(session, known.empty)
+        self._known = lookups
+        self._wanted = options
+        self._view = TargetView(session, lookups.empty)
         self._target = EntryTarget.of(session)
         self._keeps_create_time = self._target.profile.create_time_written is not None
         self._makers = Candidates(
             self._view,
             self._target,
-            known,
-            create_computers=wanted.create_computers,
-            domain=wanted.domain,
+            lookups,
+            create_computers=options.create_computers,
+            domain=options.domain,
         )
 
     def decide(self, part: StagedPart, number: int) -> TaskResult:
@@ -146,20 +146,22 @@ class RowPlanner:
     ) -> None:
         writer.done.counts["read"] += len(rows)
         prepared = list(self._read(table, rows, rewriter, writer))
-        self._learn([one.element for one in prepared])
-        made = []
-        for one in prepared:
+        self._learn([item.element for item in prepared])
+        valid_rows = []
+        for prepared_row in prepared:
             try:
-                one.candidates = self._makers.of(one.element)
+                prepared_row.candidates = self._makers.of(prepared_row.element)
             except (MqdssmError, ValueError) as error:
-                writer.reject(one.row, one.guid, [Reason("", reason_of(error))])
+                writer.reject(prepared_row.row, prepared_row.guid, [Reason("", reason_of(error))])
                 continue
-            made.append(one)
-        there = _There(self._view, [candidate for one in made for candidate in one.candidates])
+            valid_rows.append(prepared_row)
+        target_entries = _There(
+            self._view, [candidate for item in valid_rows for candidate in item.candidates]
+        )
         update = self._wanted.on_conflict == "update"
-        obsolete = ObsoleteSettings(self._view, [one.candidates[0] for one in made] if update else [])
-        for one in made:
-            self._judge(table, one, there, obsolete, writer)
+        obsolete = ObsoleteSettings(self._view, [item.candidates[0] for item in valid_rows] if update else [])
+        for prepared_row in valid_rows:
+            self._judge(table, prepared_row, target_entries, obsolete, writer)
 
     def _read(
         self, table: MqisTable, rows: Sequence[StagedRow], rewriter: SidRewriter, writer: OutcomeWriter
@@ -209,14 +211,18 @@ class RowPlanner:
     def _learn(self, elements: Sequence[DirectoryObject]) -> None:
         """Look up, together, the users and queue managers that a batch of rows needs."""
         self._makers.learn_users(
-            [one.security_identifier for one in elements if isinstance(one, User) and one.security_identifier]
+            [
+                user.security_identifier
+                for user in elements
+                if isinstance(user, User) and user.security_identifier
+            ]
         )
         names, key = set(), self._target.profile.name_key
-        for one in elements:
-            if isinstance(one, Queue):
-                names.add(key((one.pathname or "").partition("\\")[0]))
-            elif isinstance(one, QueueManager) and not self._target.keeps_guids:
-                names.add(key(one.computer_name or ""))
+        for element in elements:
+            if isinstance(element, Queue):
+                names.add(key((element.pathname or "").partition("\\")[0]))
+            elif isinstance(element, QueueManager) and not self._target.keeps_guids:
+                names.add(key(element.computer_name or ""))
         self._makers.learn_managers(sorted(names - self._makers.accepted))
         self._makers.learn_managers_there(elements)
 
@@ -225,39 +231,43 @@ class RowPlanner:
     def _judge(
         self,
         table: MqisTable,
-        one: _Prepared,
-        there: "_There",
+        prepared_row: _Prepared,
+        target_entries: "_There",
         obsolete: ObsoleteSettings,
         writer: OutcomeWriter,
     ) -> None:
         """Write the operations for a row, or its conflicts: for its own entry, then for related entries."""
-        found = [there.of(candidate) for candidate in one.candidates]
-        own = found[0]
-        if own.problem is not None:
-            self._other(one, own.problem, own.entry, writer)
+        matches = [target_entries.of(candidate) for candidate in prepared_row.candidates]
+        main_match = matches[0]
+        if main_match.problem is not None:
+            self._other(prepared_row, main_match.problem, main_match.entry, writer)
             return
-        _point_settings_at(one.candidates, own.entry)
+        _point_settings_at(prepared_row.candidates, main_match.entry)
         hides = self._target.profile.hides_sacls
         verdicts = [
             _verdict(candidate, at, hides_sacls=hides)
-            for candidate, at in zip(one.candidates, found, strict=True)
+            for candidate, at in zip(prepared_row.candidates, matches, strict=True)
         ]
         against = [verdict for verdict in verdicts if verdict.conflict]
         for verdict in against:
-            self._tell(one, verdict, writer)
-        gone = list(self._gone(one, obsolete, writer)) if own.entry is not None else []
+            self._tell(prepared_row, verdict, writer)
+        gone = list(self._gone(prepared_row, obsolete, writer)) if main_match.entry is not None else []
         writer.done.counts["conflicts"] += bool(against or gone)
         if against and self._wanted.on_conflict != "update":
             writer.done.counts["skipped" if self._wanted.on_conflict == "skip" else "stopped"] += 1
-            if verdicts[0].action == PlanAction.ADD and one.guid is not None:
-                writer.done.refused.append(one.guid)  # nothing can be made below an entry that does not exist
+            if verdicts[0].action == PlanAction.ADD and prepared_row.guid is not None:
+                writer.done.refused.append(
+                    prepared_row.guid
+                )  # nothing can be made below an entry that does not exist
             return
         for verdict in verdicts:
-            writer.operation(verdict.candidate.level, self._operation(table, one, verdict))
+            writer.operation(verdict.candidate.level, self._operation(table, prepared_row, verdict))
         for level, operation in gone:
-            writer.operation(level, replace(operation, table=table.name, source_row=one.row.number))
+            writer.operation(level, replace(operation, table=table.name, source_row=prepared_row.row.number))
         writer.done.counts[_row_action(verdicts, has_deletions=bool(gone))] += 1
-        writer.lost(one.row, one.guid, one.read.lost | self._dropped(table, one))
+        writer.lost(
+            prepared_row.row, prepared_row.guid, prepared_row.read.lost | self._dropped(table, prepared_row)
+        )
 
     def _gone(
         self, one: _Prepared, obsolete: ObsoleteSettings, writer: OutcomeWriter
@@ -317,7 +327,7 @@ class RowPlanner:
             reason=reason,
         )
 
-    def _operation(self, table: MqisTable, one: _Prepared, verdict: "_Verdict") -> PlanOperation:
+    def _operation(self, table: MqisTable, prepared_row: _Prepared, verdict: "_Verdict") -> PlanOperation:
         candidate, entry = verdict.candidate, verdict.entry
         values = candidate.made.values
         changed = [
@@ -339,21 +349,21 @@ class RowPlanner:
             else {name: raws for name, raws in values.items() if name not in verdict.differs},
             later=candidate.later,
             table=table.name,
-            source_row=one.row.number,
+            source_row=prepared_row.row.number,
         )
 
-    def _dropped(self, table: MqisTable, one: _Prepared) -> dict[str, str]:
+    def _dropped(self, table: MqisTable, prepared_row: _Prepared) -> dict[str, str]:
         """Return GUIDs that are not carried over, by column: of absent objects, and the enterprise's own."""
-        found = {}
-        for adm, guids in one.candidates[0].dropped.items():
+        texts = {}
+        for adm, guids in prepared_row.candidates[0].dropped.items():
             columns = table.holding(adm)
-            present = [column.name for column in columns if column.name in one.row.cells]
+            present = [column.name for column in columns if column.name in prepared_row.row.cells]
             name = present[0] if present else columns[0].name
-            found[name] = ", ".join(map(str, guids))
-        own = one.candidates[0]
-        if own.overwrites and own.guid is not None and not self._target.keeps_guids:
-            found[table.key] = str(own.guid)
-        return found
+            texts[name] = ", ".join(map(str, guids))
+        candidate = prepared_row.candidates[0]
+        if candidate.overwrites and candidate.guid is not None and not self._target.keeps_guids:
+            texts[table.key] = str(candidate.guid)
+        return texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,24 +386,30 @@ class _There:
             if candidate.role != EntryRole.CONTAINER:
                 by_class.setdefault(candidate.made.ldap_class, []).append(candidate)
         for ldap_class, some in by_class.items():
-            names = sorted({name for one in some for name in (*one.made.values, *one.later)})
-            guids = [one.guid for one in some if one.guid is not None and not one.is_there]
+            names = sorted(
+                {name for candidate in some for name in (*candidate.made.values, *candidate.later)}
+            )
+            guids = [
+                candidate.guid for candidate in some if candidate.guid is not None and not candidate.is_there
+            ]
             self._by_guid[ldap_class] = view.by_guid(guids, ldap_class, names)
-            dns = [str(one.made.dn) for one in some]
+            dns = [str(candidate.made.dn) for candidate in some]
             self._by_dn[ldap_class] = view.by_dn(dns, ldap_class, names)
 
     def of(self, candidate: Candidate) -> _At:
         """Return the entry of the target for a candidate."""
-        made = candidate.made
+        new_entry = candidate.made
         if candidate.role == EntryRole.CONTAINER:
-            return _At(self._view.at(made.dn, ["description"]))
-        entry = self._by_dn[made.ldap_class].get(made.dn.normalized)
+            return _At(self._view.at(new_entry.dn, ["description"]))
+        entry = self._by_dn[new_entry.ldap_class].get(new_entry.dn.normalized)
         if candidate.guid is None or candidate.is_there:
             return _At(entry)
-        twins = self._by_guid[made.ldap_class].get(candidate.guid, [])
-        others = [one for one in twins if one.name != made.dn]
-        if others:
-            return _At(entry, f"the directory has an object with the GUID {candidate.guid} at {others[0].dn}")
+        twins = self._by_guid[new_entry.ldap_class].get(candidate.guid, [])
+        duplicates = [twin for twin in twins if twin.name != new_entry.dn]
+        if duplicates:
+            return _At(
+                entry, f"the directory has an object with the GUID {candidate.guid} at {duplicates[0].dn}"
+            )
         return _At(entry)
 
 
@@ -416,11 +432,11 @@ def _verdict(candidate: Candidate, at: _At, *, hides_sacls: bool) -> _Verdict:
         return _Verdict(candidate, None, PlanAction.ADD)
     if candidate.role == EntryRole.CONTAINER:
         return _Verdict(_without_values(candidate), entry, PlanAction.EQUAL)
-    wanted = made.values
+    values = made.values
     if candidate.role != EntryRole.OBJECT:  # a related entry has a GUID of its own
-        wanted = {name: raws for name, raws in wanted.items() if name != GUID_ATTRIBUTE}
-        candidate.made.values = wanted
-    differs = find_differences(wanted, entry.attributes, made.ldap_class, hides_sacls=hides_sacls)
+        values = {name: raws for name, raws in values.items() if name != GUID_ATTRIBUTE}
+        candidate.made.values = values
+    differs = find_differences(values, entry.attributes, made.ldap_class, hides_sacls=hides_sacls)
     differs += tuple(candidate.later)
     if not differs:
         return _Verdict(candidate, entry, PlanAction.EQUAL)

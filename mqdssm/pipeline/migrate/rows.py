@@ -134,7 +134,7 @@ def read_row(
         Reason(table.holding(adm)[0].name, "it is missing")
         for adm in _NEEDED.get(table.name, ())
         if values.get(adm) in {None, ""}
-        and not any(table.holding(adm)[0].name == one.attribute for one in reasons)
+        and not any(table.holding(adm)[0].name == reason.attribute for reason in reasons)
     ]
     element = None if reasons else _element(table, values, cells, reasons)
     return ReadRow(element, reasons, lost)
@@ -196,16 +196,17 @@ def _ordered(table: MqisTable) -> tuple[MqisColumn, ...]:
 _ORDERED: Final = {
     name: tuple(
         sorted(
-            table.columns, key=lambda one: one.row is None or (one.propid != one.row.propid and not one.bits)
+            table.columns,
+            key=lambda column: column.row is None or (column.propid != column.row.propid and not column.bits),
         )
     )
     for name, table in MQIS_TABLES.items()
 }
 
 
-def _agrees(column: MqisColumn, value: Any, taken: Any) -> bool:
+def _agrees(column: MqisColumn, value: Any, first_value: Any) -> bool:
     """Return True if a second column for an attribute adds nothing to the first one."""
-    return set(value) <= set(taken) if column.first else bool(value == taken)
+    return set(value) <= set(first_value) if column.first else bool(value == first_value)
 
 
 def is_carried(column: MqisColumn, *, keeps_create_time: bool = True) -> bool:
@@ -234,9 +235,9 @@ def _add_roles(values: dict[str, Any], service: int) -> None:
     """Set roles that have no own property, by the bits of PROPID_QM_SERVICE ([MS-MQDS] 3.1.4.21.8)."""
     for name in ("RoutingServer", "RemoteAccessServer", "DirectoryServer"):
         values.setdefault(name, bool(service & compute.SERVICE_BITS[name]))
-    found = compute.directory_server_type(directory_server=values["DirectoryServer"], service=service)
-    if found is not None:
-        values["DirectoryServerType"] = found
+    server_type = compute.directory_server_type(directory_server=values["DirectoryServer"], service=service)
+    if server_type is not None:
+        values["DirectoryServerType"] = server_type
 
 
 def _service_of(values: Mapping[str, Any]) -> int:
@@ -269,9 +270,9 @@ def _element(
         if listed is None:
             reasons.append(Reason("", str(error)))
         else:
-            for one in listed(include_url=False, include_input=False):
-                adm = str(next(iter(one["loc"]), ""))
-                words = str(one["msg"]).removeprefix(f"{adm} ")
+            for problem in listed(include_url=False, include_input=False):
+                adm = str(next(iter(problem["loc"]), ""))
+                words = str(problem["msg"]).removeprefix(f"{adm} ")
                 reasons.append(Reason(_column(table, adm, cells), words))
         return None
 
@@ -305,9 +306,9 @@ def sites_served(cells: Mapping[str, str], gates: Mapping[UUID, Iterable[UUID]])
         cells: of the row.
         gates: of each site.
     """
-    own = {gate for column in ROUTING_LINK.holding(GATES) for gate in _try(column, cells) or ()}
+    own_gates = {gate for column in ROUTING_LINK.holding(GATES) for gate in _try(column, cells) or ()}
     for end in link_ends(_link(cells)[0] or ""):
-        if not own or own.issuperset(gates.get(end, ())):
+        if not own_gates or own_gates.issuperset(gates.get(end, ())):
             yield end
 
 

@@ -104,15 +104,15 @@ def duplicates_in(
     """
     tables = [table for table in MQIS_TABLES.values() if table.element is not None]
     keys = _as_compared(keys_in(folder, tables, ["guid", "name"]), name_key)
-    found: dict[RowId, str] = {}
+    problems: dict[RowId, str] = {}
     for by in (["guid"], ["name", "table"]):
         for rows in _groups(keys, by):
-            _told(found, "GUID" if by == ["guid"] else NAMES.get(rows[0][0], "name"), rows)
+            _told(problems, "GUID" if by == ["guid"] else NAMES.get(rows[0][0], "name"), rows)
     if sids is not None and (sids.sids or sids.domains):
         for rows in _of_one_new_sid(folder, sids):
-            if not all(row in found for row in rows):  # else the rows are duplicates already
-                _told(found, "new SID (--sid-map)", rows)
-    return found
+            if not all(row in problems for row in rows):  # else the rows are duplicates already
+                _told(problems, "new SID (--sid-map)", rows)
+    return problems
 
 
 def _as_compared(keys: pa.Table, name_key: Callable[[str], str]) -> pa.Table:
@@ -122,13 +122,13 @@ def _as_compared(keys: pa.Table, name_key: Callable[[str], str]) -> pa.Table:
     return keys.set_column(at, "name", pa.array(names, pa.string()))
 
 
-def _told(found: dict[RowId, str], words: str, rows: Sequence[RowId]) -> None:
+def _told(problems: dict[RowId, str], words: str, rows: Sequence[RowId]) -> None:
     """Add to each of some rows the reason that it shares a key with the others."""
     for row in rows:
-        others = [f"{table} row {number}" for table, number in rows if (table, number) != row]
-        more = f" and {len(others) - NAMED_MAX} more" if len(others) > NAMED_MAX else ""
-        said = f"the same {words} as {', '.join(others[:NAMED_MAX])}{more}"
-        found[row] = f"{found[row]}; {said}" if row in found else said
+        other_rows = [f"{table} row {number}" for table, number in rows if (table, number) != row]
+        more = f" and {len(other_rows) - NAMED_MAX} more" if len(other_rows) > NAMED_MAX else ""
+        text = f"the same {words} as {', '.join(other_rows[:NAMED_MAX])}{more}"
+        problems[row] = f"{problems[row]}; {text}" if row in problems else text
 
 
 def _of_one_new_sid(folder: Path, sids: SidMap) -> Iterator[list[RowId]]:
@@ -183,9 +183,9 @@ def served_in(folder: Path) -> frozenset[UUID]:
 
 def computers_named(folder: Path, name_key: Callable[[str], str]) -> dict[str, str]:
     """Return the computers that machines and queues name: key of the name -> name as first written."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for table in (MACHINE, MQIS_TABLES["Queue"]):
         for name in pc.unique(keys_in(folder, [table], ["computer"]).column("computer")).to_pylist():
             if name:
-                found.setdefault(name_key(name), name)
-    return found
+                names.setdefault(name_key(name), name)
+    return names

@@ -45,20 +45,22 @@ class SidMap:
         whole = None if domain is None else self.domains.get(domain.text)
         return None if whole is None else Sid(f"{whole}-{sid.rid}")
 
-    def resolved(self, found: Mapping[str, str]) -> "SidMap":
+    def resolved(self, sids: Mapping[str, str]) -> "SidMap":
         """Return the map with names of accounts replaced by their SIDs.
 
         Args:
-            found: lower-case name -> SID.
+            sids: lower-case name -> SID.
 
         Raises:
             ConfigError: accounts that the target does not have.
         """
-        missing = sorted({name for name in self.names.values() if name.lower() not in found})
+        missing = sorted({name for name in self.names.values() if name.lower() not in sids})
         if missing:
-            shown = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
-            raise ConfigError(f"the map of SIDs names accounts that the directory does not have: {shown}")
-        named = {sid: found[name.lower()] for sid, name in self.names.items()}
+            examples = ", ".join(missing[:10]) + (
+                f" and {len(missing) - 10} more" if len(missing) > 10 else ""
+            )
+            raise ConfigError(f"the map of SIDs names accounts that the directory does not have: {examples}")
+        named = {sid: sids[name.lower()] for sid, name in self.names.items()}
         return replace(self, sids={**self.sids, **named}, names={})
 
 
@@ -172,10 +174,10 @@ class SidRewriter:
         Raises:
             DecodeError: it is none.
         """
-        made, unmapped = self._rewritten(image)
+        new_image, unmapped = self._rewritten(image)
         for sid in unmapped:
             self.unmapped[sid, where] += 1
-        return made
+        return new_image
 
     def _rewrite(self, image: bytes) -> tuple[bytes, tuple[str, ...]]:
         unmapped: list[str] = []
@@ -183,10 +185,10 @@ class SidRewriter:
         def new(sid: Sid | None) -> Sid | None:
             if sid is None:
                 return None
-            found = self._map.new(sid)
-            if found is None and sid.domain is not None:
+            new_sid = self._map.new(sid)
+            if new_sid is None and sid.domain is not None:
                 unmapped.append(sid.text)
-            return found or sid
+            return new_sid or sid
 
         def new_list(acl: Acl | None) -> Acl | None:
             if acl is None:
@@ -195,8 +197,11 @@ class SidRewriter:
             return acl if aces == tuple(acl.aces) else replace(acl, aces=aces)
 
         old = SecurityDescriptor.from_bytes(image)
-        made = replace(
+        new_descriptor = replace(
             old, owner=new(old.owner), group=new(old.group), sacl=new_list(old.sacl), dacl=new_list(old.dacl)
         )
-        parts = ((one.owner, one.group, one.sacl, one.dacl) for one in (old, made))
-        return (image if next(parts) == next(parts) else bytes(made)), tuple(unmapped)
+        parts = (
+            (descriptor.owner, descriptor.group, descriptor.sacl, descriptor.dacl)
+            for descriptor in (old, new_descriptor)
+        )
+        return (image if next(parts) == next(parts) else bytes(new_descriptor)), tuple(unmapped)

@@ -149,13 +149,13 @@ def begin(folder: Path) -> None:
 
 def staged_parts(folder: Path, table: MqisTable) -> tuple[StagedPart, ...]:
     """Return the staged files of a table, in order; none if the source lacks the table."""
-    found = []
+    parts = []
     first = 1
     for number, path in enumerate(sorted(_folder(folder, table).glob("part-*.parquet"))):
         rows = pq.read_metadata(path).num_rows
-        found.append(StagedPart(table.name, number, path, first, rows))
+        parts.append(StagedPart(table.name, number, path, first, rows))
         first += rows
-    return tuple(found)
+    return tuple(parts)
 
 
 def staged_rows(part: StagedPart) -> Iterator[StagedRow]:
@@ -190,17 +190,17 @@ def rows_at(folder: Path, table: MqisTable, numbers: Collection[int]) -> Iterato
 
 def keys_in(folder: Path, tables: Sequence[MqisTable], columns: Sequence[str]) -> pa.Table:
     """Return some columns of all rows of some tables, with ``table`` and ``number`` of each row."""
-    found = []
+    key_tables = []
     for table in tables:
         for part in staged_parts(folder, table):
             keys = pq.read_table(part.path, columns=list(columns))
             count = keys.num_rows
             keys = keys.append_column("table", pa.repeat(table.name, count).dictionary_encode())
-            found.append(
+            key_tables.append(
                 keys.append_column("number", pa.array(range(part.first, part.first + count), pa.int64()))
             )
-    if not found:
+    if not key_tables:
         fields = [*(STAGED.field(name) for name in columns)]
         empty = pa.schema([*fields, pa.field("table", pa.string()), pa.field("number", pa.int64())])
         return empty.empty_table()
-    return pa.concat_tables(found).unify_dictionaries()
+    return pa.concat_tables(key_tables).unify_dictionaries()

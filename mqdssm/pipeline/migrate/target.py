@@ -64,21 +64,21 @@ class TargetView:
         self, guids: Iterable[UUID], ldap_class: str, attributes: Sequence[str]
     ) -> dict[UUID, list[Entry]]:
         """Return the objects of a class by GUID: their own, or their original one (decision M37)."""
-        found: dict[UUID, list[Entry]] = {}
+        entries: dict[UUID, list[Entry]] = {}
         if ldap_class in self._empty:
-            return found
+            return entries
         profile = self.session.profile
         keys = [GUID_ATTRIBUTE, *([profile.original_guid] if profile.original_guid else [])]
         for batch in split_into_batches(dict.fromkeys(guids), BATCH_TERMS):
-            wanted = any_of(*(profile.identifier_filter(ldap_class, guid) for guid in batch))
-            asked = frozenset(batch)
-            for entry in self._find(ldap_class, wanted, [*attributes, *keys]):
+            search_filter = any_of(*(profile.identifier_filter(ldap_class, guid) for guid in batch))
+            batch_guids = frozenset(batch)
+            for entry in self._find(ldap_class, search_filter, [*attributes, *keys]):
                 for key in keys:
                     raw = entry.first(key)
-                    if raw is not None and len(raw) == 16 and (guid := UUID(bytes_le=raw)) in asked:
-                        found.setdefault(guid, []).append(entry)
+                    if raw is not None and len(raw) == 16 and (guid := UUID(bytes_le=raw)) in batch_guids:
+                        entries.setdefault(guid, []).append(entry)
                         break
-        return found
+        return entries
 
     def by_dn(self, dns: Iterable[str], ldap_class: str, attributes: Sequence[str]) -> dict[str, Entry]:
         """Return the objects of a class at some DNs, by normalised DN."""
@@ -104,11 +104,13 @@ class TargetView:
         except ObjectNotFound:
             return None
 
-    def _find(self, ldap_class: str, wanted: LdapFilter, attributes: Sequence[str]) -> Iterable[Entry]:
+    def _find(self, ldap_class: str, search_filter: LdapFilter, attributes: Sequence[str]) -> Iterable[Entry]:
         of_class = self.session.profile.class_filter(ldap_class)
         bases = self.session.naming.bases_for(configuration=places.is_in_configuration(ldap_class))
         for base in bases:
-            yield from self.session.find(base, And((of_class, wanted)), list(dict.fromkeys(attributes)))
+            yield from self.session.find(
+                base, And((of_class, search_filter)), list(dict.fromkeys(attributes))
+            )
 
 
 # -- look-ups that are made once, before workers begin
@@ -116,18 +118,18 @@ class TargetView:
 
 def empty_classes(session: "Session") -> frozenset[str]:
     """Return the classes of MSMQ objects of which the target has none."""
-    found = set()
+    classes = set()
     for ldap_class in {table.ldap_class for table in TABLES.values()}:
         of_class = session.profile.class_filter(ldap_class)
         bases = session.naming.bases_for(configuration=places.is_in_configuration(ldap_class))
         if not any(_has_one(session, base, of_class) for base in bases):
-            found.add(ldap_class)
-    return frozenset(found)
+            classes.add(ldap_class)
+    return frozenset(classes)
 
 
-def _has_one(session: "Session", base: DN, wanted: LdapFilter) -> bool:
+def _has_one(session: "Session", base: DN, search_filter: LdapFilter) -> bool:
     try:
-        for _ in session.find(base, wanted, ["1.1"], page_size=1):
+        for _ in session.find(base, search_filter, ["1.1"], page_size=1):
             return True
     except ObjectNotFound:
         pass
@@ -240,17 +242,17 @@ def new_sids(session: "Session", names: Iterable[str]) -> dict[str, str]:
     domain = domain_sid(session)
     if domain is None or not session.profile.makes_guid:
         return {}
-    wanted = {name: _rid(name) for name in names}
-    used = set(sids_there(session, (f"{domain}-{rid}" for rid in wanted.values())))
-    found: dict[str, str] = {}
-    for name in sorted(wanted):
-        rid = wanted[name]
+    rids = {name: _rid(name) for name in names}
+    used = set(sids_there(session, (f"{domain}-{rid}" for rid in rids.values())))
+    sids: dict[str, str] = {}
+    for name in sorted(rids):
+        rid = rids[name]
         while f"{domain}-{rid}" in used:
             rid += 1
             used.update(sids_there(session, (f"{domain}-{rid}",)))
-        found[name] = f"{domain}-{rid}"
-        used.add(found[name])
-    return found
+        sids[name] = f"{domain}-{rid}"
+        used.add(sids[name])
+    return sids
 
 
 def _rid(name: str) -> int:
@@ -314,8 +316,8 @@ def offline_session(root: str, profile: str = DEFAULT_PROFILE) -> "Session":
     Raises:
         ConfigError: no such kind, or no such root.
     """
-    found = PROFILES.get(profile)
-    if found is None:
+    server_profile = PROFILES.get(profile)
+    if server_profile is None:
         raise ConfigError(f"there is no profile {profile!r}: {', '.join(PROFILES)} are known")
     try:
         top = DN.parse(root)
@@ -332,7 +334,7 @@ def offline_session(root: str, profile: str = DEFAULT_PROFILE) -> "Session":
     }
     root_dse = Entry("", {name: [str(dn).encode()] for name, dn in contexts.items()})
     # all that planning asks of a session is answered above
-    return cast("Session", OfflineTarget(found, found.naming(root_dse, None)))
+    return cast("Session", OfflineTarget(server_profile, server_profile.naming(root_dse, None)))
 
 
 def resolved(session: "Session", sids: SidMap) -> SidMap:

@@ -70,13 +70,13 @@ def begin_undo(folder: Path) -> None:
 
 
 def keep_what_was_done(
-    folder: Path, done: Collection[int], partly: Collection[int], names: Mapping[int, str]
+    folder: Path, done_rows: Collection[int], partly: Collection[int], names: Mapping[int, str]
 ) -> int:
     """Reduce the undo file to the operations that were done, at least in part.
 
     Args:
         folder: of the plan.
-        done: row_ids of the operations that were made.
+        done_rows: row_ids of the operations that were made.
         partly: of those that were refused, but whose changes may be there in part.
         names: row_id -> name, of objects that were made under another one than planned.
 
@@ -89,7 +89,7 @@ def keep_what_was_done(
         nonlocal count
         yield _HEAD
         for row, lines in read_undo(folder / WHOLE_NAME):
-            if row not in done and not (row in partly and _NEW not in lines):
+            if row not in done_rows and not (row in partly and _NEW not in lines):
                 continue
             named = [*fold("dn", names[row]), *_without_dn(lines)] if row in names else lines
             count += 1
@@ -120,13 +120,13 @@ def _earlier(session: "Session", batch: Sequence[PlanOperation]) -> dict[int, Va
     if not some:
         return {}
     names = {name for one in some for name in one.later}
-    there = entries_at(session, [one.dn for one in some], names)
-    found: dict[int, Values] = {}
-    for one in some:
-        entry = there.get(normalize(one.dn))
+    entries = entries_at(session, [one.dn for one in some], names)
+    old_values: dict[int, Values] = {}
+    for operation in some:
+        entry = entries.get(normalize(operation.dn))
         if entry is not None:
-            found[one.row_id] = {name: tuple(entry.all(name)) for name in one.later}
-    return found
+            old_values[operation.row_id] = {name: tuple(entry.all(name)) for name in operation.later}
+    return old_values
 
 
 def _record(session: "Session", operation: PlanOperation, earlier: Values) -> Iterator[str]:
@@ -158,8 +158,8 @@ def _attributes(session: "Session", operation: PlanOperation) -> Iterator[str]:
     allowed = {name.lower() for name in schema.allowed_attributes(operation.ldap_class)}
     if not session.profile.makes_guid:
         allowed -= _MADE_BY_SERVERS
-    kept = {name: values for name, values in operation.before.items() if name.lower() in allowed}
-    for name, values in new_entry((operation.ldap_class,), kept).items():
+    attributes = {name: values for name, values in operation.before.items() if name.lower() in allowed}
+    for name, values in new_entry((operation.ldap_class,), attributes).items():
         for value in values:
             yield from fold(name, value)
 

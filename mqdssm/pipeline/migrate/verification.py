@@ -73,7 +73,7 @@ class VerifyTask:
             DirectoryError: the target cannot be asked.
             ConfigError: a file of the plan cannot be read.
         """
-        part, done = self.parts[number], FileVerification()
+        part, verification = self.parts[number], FileVerification()
         journal = ApplyJournal(self.folder, part).read()
         later = ApplyJournal(self.folder, part, LATER).read()
         try:
@@ -81,16 +81,16 @@ class VerifyTask:
                 context = _Context(directory.session, self.made)
                 batches = split_into_batches(read_operations(self.folder / part), AT_ONCE)
                 for count, batch in enumerate(stop.checking(batches), 1):
-                    applied = [one for one in batch if _is_applied(one, journal)]
-                    done.lost += _untold(batch, journal, later)
-                    _verify(context, self._expected(applied, journal, later), done)
+                    applied = [operation for operation in batch if _is_applied(operation, journal)]
+                    verification.lost += _untold(batch, journal, later)
+                    _verify(context, self._expected(applied, journal, later), verification)
                     if count % TELL_EVERY == 0:
                         self.told.tell(number, count * AT_ONCE)
         except OSError as error:
             if isinstance(error, MqdssmError):
                 raise
             raise ConfigError(f"{self.folder / part} cannot be read: {error.strerror or error}") from error
-        return done
+        return verification
 
     def _expected(
         self,
@@ -98,19 +98,19 @@ class VerifyTask:
         journal: Mapping[int, JournalLine],
         later: Mapping[int, JournalLine],
     ) -> list["_Expected"]:
-        found = []
-        for one in batch:
-            recorded = journal.get(one.row_id)
-            dn = one.dn if recorded is None or recorded.dn is None else recorded.dn
-            values = {**one.same, **one.values}
-            set_last = later.get(one.row_id)
-            if one.later and set_last is not None and set_last.is_done:
-                references, _ = self.places.values(one.ldap_class, one.later)
-                told = set_last.attributes  # references whose targets do not exist
-                values |= {name: raws for name, raws in references.items() if name not in told}
+        expected = []
+        for operation in batch:
+            recorded = journal.get(operation.row_id)
+            dn = operation.dn if recorded is None or recorded.dn is None else recorded.dn
+            values = {**operation.same, **operation.values}
+            set_last = later.get(operation.row_id)
+            if operation.later and set_last is not None and set_last.is_done:
+                references, _ = self.places.values(operation.ldap_class, operation.later)
+                unresolved = set_last.attributes  # references whose targets do not exist
+                values |= {name: raws for name, raws in references.items() if name not in unresolved}
             guid = None if recorded is None else recorded.guid
-            found.append(_Expected(one, dn, values, guid))
-        return found
+            expected.append(_Expected(operation, dn, values, guid))
+        return expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +149,9 @@ class _Context:
         made: normalised DN -> object that the plan makes there.
     """
 
-    def __init__(self, session: "Session", made: Mapping[str, MadeObject]) -> None:
+    def __init__(self, session: "Session", objects: Mapping[str, MadeObject]) -> None:
         self.session = session
-        self._made = made
+        self._made = objects
         self._references = References(session)
         self._guids: dict[tuple[UUID, str], bool] = {}
 
@@ -160,27 +160,29 @@ class _Context:
         dns: dict[str, set[str]] = {}
         guids: dict[str, set[UUID]] = {}
         self._references.make_room()
-        for one in expected:
-            for above, made in self._planned_above(one.dn):
-                dns.setdefault(made.ldap_class, set()).add(str(above))
-            for reference, target in references_in(one.operation.ldap_class, one.values):
+        for item in expected:
+            for above, parent in self._planned_above(item.dn):
+                dns.setdefault(parent.ldap_class, set()).add(str(above))
+            for reference, target in references_in(item.operation.ldap_class, item.values):
                 if isinstance(target, str):
                     dns.setdefault(reference.ldap_class, set()).add(target)
                 elif (target, reference.ldap_class) not in self._guids:
                     guids.setdefault(reference.ldap_class, set()).add(target)
         for ldap_class, names in dns.items():
             self._references.fetch_identifiers(sorted(names), ldap_class)
-        for ldap_class, wanted in guids.items():
-            there = self._references.dns_of(sorted(wanted), ldap_class)
-            self._guids |= {(guid, ldap_class): guid in there for guid in wanted}
+        for ldap_class, class_guids in guids.items():
+            existing_dns = self._references.dns_of(sorted(class_guids), ldap_class)
+            self._guids |= {(guid, ldap_class): guid in existing_dns for guid in class_guids}
 
-    def problem(self, one: _Expected) -> str:
+    def problem(self, item: _Expected) -> str:
         """Return which parent or reference of an object is wrong, in words; empty if none is."""
-        for above, made in self._planned_above(one.dn):
-            there = self._references.identifier_of(str(above), made.ldap_class)
-            if there is None or made.guid not in {None, there}:
-                return f"it is below {above}, which is not the object of the plan ({made.guid or 'no GUID'})"
-        for reference, target in references_in(one.operation.ldap_class, one.values):
+        for above, parent in self._planned_above(item.dn):
+            existing_guid = self._references.identifier_of(str(above), parent.ldap_class)
+            if existing_guid is None or parent.guid not in {None, existing_guid}:
+                return (
+                    f"it is below {above}, which is not the object of the plan ({parent.guid or 'no GUID'})"
+                )
+        for reference, target in references_in(item.operation.ldap_class, item.values):
             if isinstance(target, str):
                 is_there = self._references.identifier_of(target, reference.ldap_class) is not None
             else:
@@ -193,29 +195,29 @@ class _Context:
         """Yield the objects of the plan above another one."""
         above = DN.parse(dn).parent
         while above:
-            if (made := self._made.get(above.normalized)) is not None:
-                yield above, made
+            if (parent := self._made.get(above.normalized)) is not None:
+                yield above, parent
             above = above.parent
 
 
-def _verify(context: _Context, expected: Sequence[_Expected], done: FileVerification) -> None:
+def _verify(context: _Context, expected: Sequence[_Expected], verification: FileVerification) -> None:
     session = context.session
     context.learn([one for one in expected if one.operation.action != PlanAction.DELETE])
-    names = {name for one in expected for name in one.values}
+    names = {name for target in expected for name in target.values}
     hides_sacls = session.profile.hides_sacls
-    there = entries_at(session, [one.dn for one in expected], names)
-    for one in expected:
-        entry = there.get(normalize(one.dn))
-        operation = one.operation
-        lost = _lost(one, entry, context, hides_sacls=hides_sacls)
+    entries = entries_at(session, [target.dn for target in expected], names)
+    for item in expected:
+        entry = entries.get(normalize(item.dn))
+        operation = item.operation
+        lost = _lost(item, entry, context, hides_sacls=hides_sacls)
         if lost is not None:
-            done.lost.append(lost)
+            verification.lost.append(lost)
             continue
-        done.equal[operation.role] += 1
+        verification.equal[operation.role] += 1
         guid = None if entry is None else guid_of(entry.attributes)
         old = operation.guid if operation.role == EntryRole.OBJECT else None
         if old is not None and guid is not None and guid != old:
-            done.guids.append(MapRow(operation.type, old, guid, one.dn))
+            verification.guids.append(MapRow(operation.type, old, guid, item.dn))
 
 
 def _lost(one: _Expected, entry: Entry | None, context: _Context, *, hides_sacls: bool) -> LostRow | None:

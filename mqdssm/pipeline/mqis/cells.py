@@ -49,7 +49,7 @@ def cell_maker(column: MqisColumn, *, code_page: str = "utf-8", guid_bytes: str 
         if isinstance(value, bytes):
             return of_bytes(value)
         if isinstance(value, list | tuple):
-            return json.dumps([cell(one) for one in value], ensure_ascii=False)
+            return json.dumps([cell(item) for item in value], ensure_ascii=False)
         return _scalar(value)
 
     return cell

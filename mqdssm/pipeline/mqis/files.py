@@ -61,21 +61,21 @@ def find_named(folder: Path, names: Mapping[str, MqisTable]) -> dict[str, TableF
         raise ConfigError(f"{folder} is no folder of MQIS tables: {_EXPECTED}")
     if (folder / MANIFEST_NAME).is_file():
         raise ConfigError(f"{folder} is an export, not MQIS tables: name it without --mqis")
-    found: dict[str, TableFiles] = {}
+    tables: dict[str, TableFiles] = {}
     for path in sorted(folder.iterdir()):
         table = _table_of(path, names)
         if table is None:
             continue
-        if table.name in found:
+        if table.name in tables:
             raise ConfigError(
-                f"{folder} holds table {table.name} twice: {found[table.name].path.name} and {path.name}"
+                f"{folder} holds table {table.name} twice: {tables[table.name].path.name} and {path.name}"
             )
-        found[table.name] = _files_of(table, path)
-    if not found:
+        tables[table.name] = _files_of(table, path)
+    if not tables:
         raise ConfigError(f"{folder} holds no table of MQIS: {_EXPECTED}")
-    missing = {name: table for name, table in names.items() if table.name not in found}
+    missing = {name: table for name, table in names.items() if table.name not in tables}
     _refuse_misspelt(not_read(folder, names), missing)
-    return {name: found[name] for name in MQIS_TABLES if name in found}
+    return {name: tables[name] for name in MQIS_TABLES if name in tables}
 
 
 def not_read(folder: Path, names: Mapping[str, MqisTable]) -> list[Path]:
@@ -97,20 +97,20 @@ def _table_of(path: Path, names: Mapping[str, MqisTable]) -> MqisTable | None:
     return names.get(stem.lower())
 
 
-def _refuse_misspelt(others: Sequence[Path], missing: Mapping[str, MqisTable]) -> None:
+def _refuse_misspelt(paths: Sequence[Path], missing: Mapping[str, MqisTable]) -> None:
     """Refuse files and folders that are probably misspelt tables, whose rows would be lost.
 
     Raises:
         ConfigError: a name is similar to that of a missing table.
     """
-    for path in others:
+    for path in paths:
         close = get_close_matches(path.name.partition(".")[0].lower(), missing, 1, _CLOSE)
         if close:
             table = missing[close[0]].name
-            wanted = table if close[0] in _BY_NAME else close[0]
+            expected = table if close[0] in _BY_NAME else close[0]
             raise ConfigError(
                 f"{path} is no table of MQIS, and there is no {table}: "
-                f"call it {wanted}.{' or .'.join(FORMS)} if it is that, or move it elsewhere"
+                f"call it {expected}.{' or .'.join(FORMS)} if it is that, or move it elsewhere"
             )
 
 
@@ -123,8 +123,8 @@ def _files_of(table: MqisTable, path: Path) -> TableFiles:
             raise ConfigError(f"{part} is a folder: parts of table {table.name} must lie in {path} itself")
     forms = {part.suffix[1:].lower() for part in parts}
     if len(forms) != 1 or not forms <= set(FORMS):
-        shown = ", ".join(sorted(forms)) or "nothing"
-        raise ConfigError(f"{path} must hold parts of one form ({', '.join(FORMS)}), it holds {shown}")
+        form_list = ", ".join(sorted(forms)) or "nothing"
+        raise ConfigError(f"{path} must hold parts of one form ({', '.join(FORMS)}), it holds {form_list}")
     return TableFiles(table, forms.pop(), path, parts)
 
 
@@ -168,16 +168,16 @@ def known_columns(files: TableFiles, names: Sequence[str]) -> Mapping[str, str]:
         ConfigError: a column is there twice, or is named as a property that the table has not.
     """
     of_table = {column.name for column in files.table.columns}
-    known: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for name in names:
-        wanted = name.strip().upper()
-        if wanted in known:
-            raise ConfigError(f"{files.path} has column {wanted} twice: {known[wanted]} and {name}")
-        if wanted in of_table:
-            known[wanted] = name
-        elif wanted.startswith(PREFIX):
+        upper_name = name.strip().upper()
+        if upper_name in by_name:
+            raise ConfigError(f"{files.path} has column {upper_name} twice: {by_name[upper_name]} and {name}")
+        if upper_name in of_table:
+            by_name[upper_name] = name
+        elif upper_name.startswith(PREFIX):
             # probably misspelt: its values would be lost
-            close = get_close_matches(wanted, of_table, 1)
+            close = get_close_matches(upper_name, of_table, 1)
             hint = f": did you mean {close[0]}?" if close else ""
             raise ConfigError(f"{files.path} has column {name}, which table {files.table.name} has not{hint}")
-    return known
+    return by_name

@@ -125,13 +125,13 @@ def left_out(folder: Path | None, tables: Sequence[SourceTable], mapping: Source
         tables: that were found.
         mapping: names of the tables.
     """
-    others = [] if folder is None else [path.name for path in not_read(folder, _names_in(mapping))]
-    if others:
-        yield f"not read, since they are no tables of MQIS: {', '.join(others)}"
-    for one in tables:
-        if one.others:
-            columns = ", ".join(one.others)
-            yield f"columns of {one.table.name} that MQIS does not have are left out: {columns}"
+    other_files = [] if folder is None else [path.name for path in not_read(folder, _names_in(mapping))]
+    if other_files:
+        yield f"not read, since they are no tables of MQIS: {', '.join(other_files)}"
+    for source in tables:
+        if source.others:
+            columns = ", ".join(source.others)
+            yield f"columns of {source.table.name} that MQIS does not have are left out: {columns}"
 
 
 def _names_in(mapping: SourceMapping) -> dict[str, MqisTable]:
@@ -145,8 +145,10 @@ def source_table(files: TableFiles, mapping: SourceMapping) -> SourceTable:
         ConfigError: it cannot be read, its parts differ, or the column of the objects' GUIDs is missing.
     """
     mapped = mapping.table(files.table)
-    found = {file: _header(file, files.form, mapping.encoding, mapped.bcp_columns) for file in files.files}
-    headers = {header.names for header in found.values()}
+    file_headers = {
+        file: _header(file, files.form, mapping.encoding, mapped.bcp_columns) for file in files.files
+    }
+    headers = {header.names for header in file_headers.values()}
     if files.form == "jsonl":
         headers = {tuple(sorted({name for header in headers for name in header}))}
     if len(headers) != 1:
@@ -156,17 +158,21 @@ def source_table(files: TableFiles, mapping: SourceMapping) -> SourceTable:
     columns = tuple(column for column in files.table.columns if column.name in called)
     by_file = {name: propid for propid, name in called.items()}
     parts = [
-        replace(part, separator=found[file].separator, bcp=mapped.bcp_columns if files.form == "csv" else ())
+        replace(
+            part,
+            separator=file_headers[file].separator,
+            bcp=mapped.bcp_columns if files.form == "csv" else (),
+        )
         for file in files.files
         for part in _parts(files, file, by_file)
     ]
     if files.database_table is not None:
         parts = list(_as_one(parts, files.database_table))
-    others = tuple(name for name in names if name not in by_file)
-    return SourceTable(files.table, columns, others, tuple(parts))
+    other_names = tuple(name for name in names if name not in by_file)
+    return SourceTable(files.table, columns, other_names, tuple(parts))
 
 
-def _as_one(parts: Iterable[SourceFile], shown: str) -> Iterator[SourceFile]:
+def _as_one(parts: Iterable[SourceFile], label: str) -> Iterator[SourceFile]:
     """Name the parts of a copied table after the table, and number their rows through all parts."""
     before: dict[Path, int] = {}
     rows = 0
@@ -174,31 +180,31 @@ def _as_one(parts: Iterable[SourceFile], shown: str) -> Iterator[SourceFile]:
         if part.path not in before:
             before[part.path] = rows
             rows += pq.read_metadata(part.path).num_rows
-        yield replace(part, before=part.before + before[part.path], shown=shown)
+        yield replace(part, before=part.before + before[part.path], shown=label)
 
 
 def _called(files: TableFiles, mapped: TableMapping, names: tuple[str, ...]) -> dict[str, str]:
     """Return PROPID -> column of the file."""
-    own = {propid: one.column for propid, one in mapped.columns.items()}
+    mapped_names = {propid: column_mapping.column for propid, column_mapping in mapped.columns.items()}
     by_lower = {name.strip().lower(): name for name in names}
-    found = {}
-    for propid, wanted in own.items():
-        name = by_lower.get(wanted.lower())
+    columns = {}
+    for propid, column_name in mapped_names.items():
+        name = by_lower.get(column_name.lower())
         if name is None:
             raise ConfigError(
-                f"{files.path} has no column {wanted}, which the mapping names for {propid}; it has "
+                f"{files.path} has no column {column_name}, which the mapping names for {propid}; it has "
                 f"{', '.join(names) or 'none'}"
             )
-        found[propid] = name
-    taken = set(found.values())
-    rest = known_columns(files, [name for name in names if name not in taken])
-    found.update({propid: name for propid, name in rest.items() if propid not in own})
-    if files.table.key not in found and names:
+        columns[propid] = name
+    used_names = set(columns.values())
+    rest = known_columns(files, [name for name in names if name not in used_names])
+    columns.update({propid: name for propid, name in rest.items() if propid not in mapped_names})
+    if files.table.key not in columns and names:
         raise ConfigError(
             f"{files.path} has no column {files.table.key}, which holds the GUIDs of the objects; it has "
             f"{', '.join(names)}: name it in a --mapping file if it is called otherwise"
         )
-    return found
+    return columns
 
 
 def _header(file: Path, form: str, encoding: str, bcp: tuple[str, ...]) -> CsvHeader:
@@ -208,11 +214,11 @@ def _header(file: Path, form: str, encoding: str, bcp: tuple[str, ...]) -> CsvHe
             case "parquet":
                 return CsvHeader(tuple(pq.read_schema(file).names))
             case "csv":
-                with open_text(file, encoding) as (octets, found):
+                with open_text(file, encoding) as (octets, codec):
                     if bcp:
                         return CsvHeader(bcp, TAB if TAB.encode() in octets.readline(BLOCK_BYTES) else ",")
                     # cells are decoded strictly, each by itself, when they are read
-                    with io.TextIOWrapper(octets, encoding=found, errors="replace", newline="") as lines:
+                    with io.TextIOWrapper(octets, encoding=codec, errors="replace", newline="") as lines:
                         return csv_header(lines)
             case _:
                 return CsvHeader(_json_names(file, encoding))
@@ -222,10 +228,10 @@ def _header(file: Path, form: str, encoding: str, bcp: tuple[str, ...]) -> CsvHe
 
 def _json_names(file: Path, encoding: str) -> tuple[str, ...]:
     names: dict[str, None] = {}
-    with open_text(file, encoding) as (lines, found):
+    with open_text(file, encoding) as (lines, codec):
         # a part of a line that is too long is no object: the reader of the rows reports it
         for line in iter(lambda: lines.readline(LINE_BYTES_MAX), b""):
-            row = _object(line, found)
+            row = _object(line, codec)
             if isinstance(row, dict):
                 names.update(dict.fromkeys(row))
     return tuple(names)
@@ -265,9 +271,13 @@ def read_rows(part: SourceFile, mapping: SourceMapping) -> Iterator[SourceRow]:
     mapped = mapping.table(table)
     makers: dict[str, tuple[str, CellMaker]] = {}
     for name, propid in part.columns.items():
-        column, own = table.column(propid), mapped.columns.get(propid)
-        page = mapping.encoding if own is None or own.code_page is None else own.code_page
-        order = "windows" if own is None else own.guid_bytes
+        column, column_mapping = table.column(propid), mapped.columns.get(propid)
+        page = (
+            mapping.encoding
+            if column_mapping is None or column_mapping.code_page is None
+            else column_mapping.code_page
+        )
+        order = "windows" if column_mapping is None else column_mapping.guid_bytes
         maker = (
             text_maker(column)
             if part.form == "jsonl"
@@ -292,10 +302,10 @@ def _row(number: int, values: Mapping[str, Any], makers: Makers) -> SourceRow:
     cells: dict[str, str] = {}
     problems: dict[str, str] = {}
     for name, value in values.items():
-        known = makers.get(name)
-        if known is None or value is None:
+        entry = makers.get(name)
+        if entry is None or value is None:
             continue
-        propid, maker = known
+        propid, maker = entry
         try:
             cell = maker(value)
         except UnicodeDecodeError as error:
@@ -343,22 +353,22 @@ def _csv_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[Sourc
     broken: dict[int, str] = {}
 
     def invalid(row: pcsv.InvalidRow) -> str:
-        said = f"{row.actual_columns} values where {row.expected_columns} are expected"
-        broken[row.number - first] = f"{said}: {(row.text or '')[:SHOWN_CHARS_MAX]}"
+        message = f"{row.actual_columns} values where {row.expected_columns} are expected"
+        broken[row.number - first] = f"{message}: {(row.text or '')[:SHOWN_CHARS_MAX]}"
         return "skip"
 
     # read as Latin-1, which has a letter for each octet, so that each cell is decoded by itself
-    with open_text(part.path, encoding) as (file, found):
+    with open_text(part.path, encoding) as (file, codec):
         if part.bcp and not cast(io.BufferedReader, file).peek(1):
             return  # bcp writes nothing for a table without rows
-        named = {_as_latin(name, found): propid for name, propid in part.columns.items()}
+        named = {_as_latin(name, codec): propid for name, propid in part.columns.items()}
         reader = pcsv.open_csv(
             file,
             read_options=pcsv.ReadOptions(
                 encoding="latin-1",
                 use_threads=False,
                 block_size=BLOCK_BYTES,
-                column_names=[_as_latin(name, found) for name in part.bcp] or None,
+                column_names=[_as_latin(name, codec) for name in part.bcp] or None,
             ),
             parse_options=pcsv.ParseOptions(
                 delimiter=part.separator,
@@ -380,10 +390,10 @@ def _csv_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[Sourc
                 while number in broken:
                     yield SourceRow(number, {}, {ROW: broken[number]})
                     number += 1
-                row = _text_row(number, {named[name]: value for name, value in values.items()}, found)
+                row = _text_row(number, {named[name]: value for name, value in values.items()}, codec)
                 yield _bcp_row(row, makers) if part.bcp else row
                 number += 1
-    for last in sorted(one for one in broken if one >= number):
+    for last in sorted(row_number for row_number in broken if row_number >= number):
         yield SourceRow(last, {}, {ROW: broken[last]})
 
 
@@ -420,9 +430,9 @@ def _bcp_row(row: SourceRow, makers: Makers) -> SourceRow:
 
 
 def _json_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[SourceRow]:
-    with open_text(part.path, encoding) as (lines, found):
+    with open_text(part.path, encoding) as (lines, codec):
         for number, line in enumerate(iter(lambda: lines.readline(LINE_BYTES_MAX), b""), 1):
-            row = _object(line, found)
+            row = _object(line, codec)
             if isinstance(row, dict):
                 yield _row(number, row, makers)
             elif row:
@@ -433,11 +443,11 @@ def _object(line: bytes, encoding: str) -> dict[str, Any] | str:
     """Return the object of a line of JSON, or a message about the error; "" for an empty line."""
     try:
         text = line.decode(encoding, "strict").removeprefix("\ufeff").strip()
-        found = json.loads(text) if text else None
+        value = json.loads(text) if text else None
     except UnicodeDecodeError as error:
         return f"its bytes are no text of code page {encoding}: {error.reason}"
     except (ValueError, RecursionError) as error:
         return f"no JSON: {error}"
-    if found is None and not text:
+    if value is None and not text:
         return ""
-    return found if isinstance(found, dict) else "no JSON object"
+    return value if isinstance(value, dict) else "no JSON object"

@@ -75,7 +75,8 @@ class TableMapping(Document):
         if not isinstance(columns, dict):
             return columns
         return {
-            name.upper(): {"column": one} if isinstance(one, str) else one for name, one in columns.items()
+            name.upper(): {"column": column} if isinstance(column, str) else column
+            for name, column in columns.items()
         }
 
     @model_validator(mode="after")
@@ -122,10 +123,10 @@ class JdbcMapping(Document):
             ConfigError: it is not in the given place.
         """
         if self.password_env is not None:
-            found = os.environ.get(self.password_env)
-            if found is None:
+            password = os.environ.get(self.password_env)
+            if password is None:
                 raise ConfigError(f"the environment variable {self.password_env} is not set")
-            return found
+            return password
         if self.password_file is None:
             return None
         return read_password(self.password_file)
@@ -148,10 +149,10 @@ class SourceMapping(Document):
     @field_validator("encoding")
     @classmethod
     def _known(cls, name: str) -> str:
-        found = _codec(name)
-        if found.startswith(("utf-32", "utf-7")):
-            raise ValueError(f"files in {found} have to be converted to UTF-8 or UTF-16 first")
-        return found
+        codec = _codec(name)
+        if codec.startswith(("utf-32", "utf-7")):
+            raise ValueError(f"files in {codec} have to be converted to UTF-8 or UTF-16 first")
+        return codec
 
     @model_validator(mode="after")
     def _of_mqis(self) -> Self:
@@ -199,8 +200,10 @@ def load_mapping(path: Path) -> SourceMapping:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except ValidationError as error:
-        said = "; ".join(_said(one) for one in error.errors(include_url=False, include_input=False))
-        raise ConfigError(f"{path} cannot be used: {said}") from None
+        message = "; ".join(
+            _said(problem) for problem in error.errors(include_url=False, include_input=False)
+        )
+        raise ConfigError(f"{path} cannot be used: {message}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is no TOML: {error}") from error
 
@@ -228,13 +231,13 @@ def _said(error: Mapping[str, Any]) -> str:
 
 def _check_columns(table: MqisTable, mapped: TableMapping) -> None:
     names = {column.name: column for column in table.columns}
-    for name, one in mapped.columns.items():
+    for name, column_mapping in mapped.columns.items():
         column = names.get(name)
         if column is None:
             raise ValueError(f"table {table.name} has no column {name}{_close(name, names)}")
-        if one.code_page is not None and column.variant not in _TEXTS:
+        if column_mapping.code_page is not None and column.variant not in _TEXTS:
             raise ValueError(f"{name} is no text: it has no code page")
-        if one.guid_bytes != "windows" and column.variant not in GUIDS:
+        if column_mapping.guid_bytes != "windows" and column.variant not in GUIDS:
             raise ValueError(f"{name} is no GUID: guid_bytes says nothing about it")
 
 

@@ -47,14 +47,14 @@ def open_text(path: Path, encoding: str) -> Iterator[Encoded]:
     """
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
-        mark, found = next((one for one in _MARKS if head.startswith(one[0])), (b"", encoding))
-        _check(path, head[len(mark) :], found)
+        mark, codec = next((pair for pair in _MARKS if head.startswith(pair[0])), (b"", encoding))
+        _check(path, head[len(mark) :], codec)
         file.seek(len(mark))
-        if found.startswith("utf-16"):
-            with io.BufferedReader(_AsUtf8(file, found)) as octets:
+        if codec.startswith("utf-16"):
+            with io.BufferedReader(_AsUtf8(file, codec)) as octets:
                 yield Encoded(octets, UTF8)
         else:
-            yield Encoded(file, found)
+            yield Encoded(file, codec)
 
 
 def _check(path: Path, head: bytes, encoding: str) -> None:

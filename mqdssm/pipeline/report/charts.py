@@ -77,12 +77,12 @@ def chart(
         The chart; None if all numbers are 0.
     """
     totals = [(label, href, counts, sum(counts.values())) for label, href, counts in rows]
-    wanted = sorted((row for row in totals if row[3]), key=lambda row: (-row[3], row[0]))
-    if not wanted:
+    sorted_rows = sorted((row for row in totals if row[3]), key=lambda row: (-row[3], row[0]))
+    if not sorted_rows:
         return None
-    scale = WIDTH / wanted[0][3]
+    scale = WIDTH / sorted_rows[0][3]
     bars = []
-    for label, href, counts, total in wanted[:bars_max]:
+    for label, href, counts, total in sorted_rows[:bars_max]:
         segments, x = [], 0.0
         for kind, _ in kinds:
             if counts.get(kind, 0):
@@ -91,7 +91,7 @@ def chart(
                 x += width
         words = ", ".join(f"{counts[kind]:,} {called}" for kind, called in kinds if counts.get(kind, 0))
         bars.append(ChartBar(label, href, tuple(segments), total, words))
-    return Chart(name, title, tuple(bars), max(len(wanted) - bars_max, 0))
+    return Chart(name, title, tuple(bars), max(len(sorted_rows) - bars_max, 0))
 
 
 RUNS_MAX: Final = 90

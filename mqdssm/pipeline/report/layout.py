@@ -51,9 +51,9 @@ def placed(widths: Sequence[float], edges: Iterable[tuple[int, int]]) -> Placeme
         edges: numbers of joined nodes; both ends differ.
     """
     near: list[set[int]] = [set() for _ in widths]
-    for one, other in edges:
-        near[one].add(other)
-        near[other].add(one)
+    for first_node, other in edges:
+        near[first_node].add(other)
+        near[other].add(first_node)
     boxes = []
     for part in components(dict(enumerate(near))):
         room = np.array([widths[node] + GAP for node in part])
@@ -70,15 +70,15 @@ def _laid_out(part: Sequence[int], near: Sequence[set[int]]) -> "Points":
     count = len(part)
     if count == 1:
         return np.zeros((1, 2))
-    wanted = _distances(part, near)
+    distances = _distances(part, near)
     angles = 2 * np.pi * np.arange(count) / count
     points = np.stack([np.cos(angles) * 1.6, np.sin(angles)], axis=1) * EDGE * np.sqrt(count)
-    weights = 1 / np.where(wanted == 0, 1, wanted) ** 2
+    weights = 1 / np.where(distances == 0, 1, distances) ** 2
     np.fill_diagonal(weights, 0)
     inverse = np.linalg.pinv(np.diag(weights.sum(axis=1)) - weights)
     for _ in range(ROUNDS):
         apart = np.linalg.norm(points[:, None] - points[None], axis=2)
-        ratios = np.where(apart > 1e-9, weights * wanted / np.where(apart > 1e-9, apart, 1), 0)
+        ratios = np.where(apart > 1e-9, weights * distances / np.where(apart > 1e-9, apart, 1), 0)
         # from the right: products of a matrix and two columns, not of two matrices
         points = inverse @ (ratios.sum(axis=1)[:, None] * points - ratios @ points)
     return _flat(points)
@@ -133,14 +133,14 @@ def _shelved(boxes: Sequence[tuple[Sequence[int], "Points", float, float]], coun
     """Put boxes into rows, from left to right, and return the places of all nodes."""
     area = sum(width * height for _, _, width, height in boxes)
     limit = max(WIDTH_MIN, float(np.sqrt(area)), *(width for _, _, width, _ in boxes), 0.0)
-    found = [(0.0, 0.0)] * count
+    positions = [(0.0, 0.0)] * count
     left = top = row = used = 0.0
     for part, points, width, height in boxes:
         if left and left + width > limit:
             left, top, row = 0.0, top + row + GAP, 0.0
         for node, (x, y) in zip(part, points.tolist(), strict=True):
-            found[node] = (round(left + x, 1), round(top + y, 1))
+            positions[node] = (round(left + x, 1), round(top + y, 1))
         left += width + GAP
         row = max(row, height)
         used = max(used, left - GAP)
-    return Placement(tuple(found), round(max(used, 1.0), 1), round(max(top + row, 1.0), 1))
+    return Placement(tuple(positions), round(max(used, 1.0), 1), round(max(top + row, 1.0), 1))

@@ -95,15 +95,15 @@ def _environment() -> "Environment":
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
         raise MissingPackageError("jinja2") from error
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("mqdssm.pipeline.report"),
         autoescape=True,  # in all templates, whatever their names
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"shown": shown, "dn": dn, "moment": moment, "number": "{:,}".format}
-    return made
+    environment.filters |= {"shown": shown, "dn": dn, "moment": moment, "number": "{:,}".format}
+    return environment
 
 
 @lru_cache(maxsize=2)

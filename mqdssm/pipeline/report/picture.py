@@ -120,11 +120,11 @@ def picture_of(topology: Topology, sites_max: int = SITES_MAX) -> Picture | None
     index = {number: place for place, number in enumerate(chosen)}
     links = [link for link in topology.links if link.one in index and link.other in index]
     links.sort(key=lambda link: -_rank(link.own))  # stable; of too many links the worst are drawn
-    kept = links[:LINKS_MAX]
+    shown_links = links[:LINKS_MAX]
     nodes = [topology.sites[number] for number in chosen]
     labels = [_short(node.name) for node in nodes]
     widths = [max(CHARACTER * len(label), 2 * RADIUS[1]) for label in labels]
-    where = placed(widths, [(index[link.one], index[link.other]) for link in kept])
+    where = placed(widths, [(index[link.one], index[link.other]) for link in shown_links])
     drawn = tuple(
         Node(*point, _radius(node), label, _site_title(node), worst(node.own) or "fine", node.foreign)
         for node, label, point in zip(nodes, labels, where.points, strict=True)
@@ -132,12 +132,12 @@ def picture_of(topology: Topology, sites_max: int = SITES_MAX) -> Picture | None
     return Picture(
         nodes=drawn,
         # links with findings are drawn last, above the others
-        lines=tuple(reversed(_lines(kept, index, drawn, topology))),
+        lines=tuple(reversed(_lines(shown_links, index, drawn, topology))),
         width=where.width,
         height=where.height + HEIGHT / 4,
         sites=len(topology.sites),
         left_out=len(topology.sites) - len(chosen),
-        links_left_out=len(links) - len(kept),
+        links_left_out=len(links) - len(shown_links),
         loose=topology.loose,
     )
 
@@ -153,12 +153,12 @@ def chosen_sites(topology: Topology, sites_max: int) -> list[int]:
     ]
     near = topology.neighbours()
     chosen: dict[int, None] = {}
-    for number in sorted(range(count), key=lambda one: (-ranks[one], one)):
+    for number in sorted(range(count), key=lambda item: (-ranks[item], item)):
         if not ranks[number] and chosen:
             break
-        for one in (number, *sorted(near[number])):
+        for site_number in (number, *sorted(near[number])):
             if len(chosen) < sites_max:
-                chosen[one] = None
+                chosen[site_number] = None
     return sorted(chosen)
 
 
@@ -186,12 +186,12 @@ def _site_title(site: SiteNode) -> str:
 def words(counts: Counts) -> str:
     """Return numbers of findings in words, the worst severity first."""
     names = {"error": ("error", "errors"), "warning": ("warning", "warnings"), "info": ("note", "notes")}
-    said = [
-        f"{counts[one]:,} {names[one][counts[one] != 1]}"
-        for one in reversed(SEVERITIES)
-        if counts.get(one, 0)
+    parts = [
+        f"{counts[severity]:,} {names[severity][counts[severity] != 1]}"
+        for severity in reversed(SEVERITIES)
+        if counts.get(severity, 0)
     ]
-    return ", ".join(said) or "no findings"
+    return ", ".join(parts) or "no findings"
 
 
 def _lines(
@@ -207,16 +207,16 @@ def _lines(
     pairs = Counter(frozenset((link.one, link.other)) for link in links)
     near = Counter(end for link in links for end in (link.one, link.other))
     drawn: Counter[frozenset[int]] = Counter()
-    made = []
+    lines = []
     for link in links:
         pair = frozenset((link.one, link.other))
         bend = (drawn[pair] - (pairs[pair] - 1) / 2) * BEND * 2
         drawn[pair] += 1
         # from the site with more links, near which there is no room for costs
-        one, other = sorted(pair, key=lambda end: (-near[end], end))
-        start, end = (nodes[index[number]] for number in (one, other))
-        made.append(_line(link, ((start.x, start.y - UP), (end.x, end.y - UP)), bend, topology, room))
-    return made
+        first, other = sorted(pair, key=lambda end: (-near[end], end))
+        start, end = (nodes[index[number]] for number in (first, other))
+        lines.append(_line(link, ((start.x, start.y - UP), (end.x, end.y - UP)), bend, topology, room))
+    return lines
 
 
 def _line(

@@ -138,18 +138,18 @@ class Topology:
         return sums
 
 
-def topology_of(sets: "Mapping[str, Dataset]", found: FindingTally) -> Topology:
+def topology_of(sets: "Mapping[str, Dataset]", finding_tally: FindingTally) -> Topology:
     """Read the sites, the links, and the sites of machines.
 
     Args:
         sets: the types of the source.
-        found: what was found.
+        finding_tally: what was found.
 
     Returns:
         Sites and links; none where the source has no sites.
     """
     rows = _rows(sets, "site", ("Identifier", "Name", "ForeignSite"))
-    machines, troubled = _machines(sets.get("queue-manager"), found.objects["queue-manager"])
+    machines, troubled = _machines(sets.get("queue-manager"), finding_tally.objects["queue-manager"])
     rows = sorted(rows, key=lambda row: (str(row.get("Name") or "").casefold(), str(row.get("Identifier"))))
     sites = tuple(
         SiteNode(
@@ -157,12 +157,12 @@ def topology_of(sets: "Mapping[str, Dataset]", found: FindingTally) -> Topology:
             name=str(row.get("Name") or row.get("Identifier") or "?"),
             foreign=bool(row.get("ForeignSite")),
             machines=machines[row.get("Identifier")],
-            own=found.objects["site"].get(str(row.get("Identifier")), {}),
+            own=finding_tally.objects["site"].get(str(row.get("Identifier")), {}),
             of_machines=troubled.get(row.get("Identifier"), {}),
         )
         for row in rows
     )
-    links, loose = _links(sets, sites, found.objects["routing-link"])
+    links, loose = _links(sets, sites, finding_tally.objects["routing-link"])
     return Topology(sites, links, loose)
 
 
@@ -176,24 +176,24 @@ def _rows(
 
 
 def _links(
-    sets: "Mapping[str, Dataset]", sites: Sequence[SiteNode], found: Mapping[str, Counts]
+    sets: "Mapping[str, Dataset]", sites: Sequence[SiteNode], problem_counts: Mapping[str, Counts]
 ) -> tuple[tuple[LinkEdge, ...], int]:
     numbers = {site.guid: number for number, site in enumerate(sites)}
-    wanted = ("Identifier", "Site1Identifier", "Site2Identifier", "ActualCost")
-    rows = _rows(sets, "routing-link", wanted)
+    columns = ("Identifier", "Site1Identifier", "Site2Identifier", "ActualCost")
+    rows = _rows(sets, "routing-link", columns)
     links = []
     for row in sorted(rows, key=lambda row: str(row.get("Identifier"))):
-        one = numbers.get(str(row.get("Site1Identifier")))
+        first = numbers.get(str(row.get("Site1Identifier")))
         other = numbers.get(str(row.get("Site2Identifier")))
         cost = row.get("ActualCost")
-        if one is not None and other is not None and one != other:
-            own = found.get(str(row.get("Identifier")), {})
-            links.append(LinkEdge(one, other, None if cost is None else int(cost), own))
+        if first is not None and other is not None and first != other:
+            link_counts = problem_counts.get(str(row.get("Identifier")), {})
+            links.append(LinkEdge(first, other, None if cost is None else int(cost), link_counts))
     return tuple(links), len(rows) - len(links)
 
 
 def _machines(
-    target: "Dataset | None", found: Mapping[str, Counts]
+    target: "Dataset | None", problem_counts: Mapping[str, Counts]
 ) -> tuple[Counter[object], dict[object, Counts]]:
     """Count the queue managers of each site, and the findings about them, a batch at a time."""
     import pyarrow as pa
@@ -203,18 +203,18 @@ def _machines(
     troubled: dict[object, Counts] = {}
     if target is None or not {"Identifier", "SiteIdentifierList"} <= set(target.types):
         return counts, troubled
-    bad = pa.array(sorted(found), pa.string())
+    bad = pa.array(sorted(problem_counts), pa.string())
     for batch in target.batches(["Identifier", "SiteIdentifierList"], _BATCH_ROWS):
         _count(batch.column("SiteIdentifierList"), counts)
         few = batch.filter(pc.is_in(batch.column("Identifier").cast(pa.string()), value_set=bad))
         for row in few.to_pylist():
             for site in dict.fromkeys(row["SiteIdentifierList"] or ()):
-                troubled[site] = added(troubled.get(site, {}), found[row["Identifier"]])
+                troubled[site] = added(troubled.get(site, {}), problem_counts[row["Identifier"]])
     return counts, troubled
 
 
 def _count(lists: "pa.Array", counts: Counter[object]) -> None:
     import pyarrow.compute as pc
 
-    for one in pc.value_counts(pc.list_flatten(lists)).to_pylist():
-        counts[one["values"]] += one["counts"]
+    for item in pc.value_counts(pc.list_flatten(lists)).to_pylist():
+        counts[item["values"]] += item["counts"]

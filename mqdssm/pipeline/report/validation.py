@@ -65,8 +65,8 @@ def write_report(
         ConfigError: jinja2 is missing, or the file cannot be written.
     """
     check_page(path)
-    found = tally(findings.batches())
-    topology = topology_of(sets or {}, found)
+    finding_tally = tally(findings.batches())
+    topology = topology_of(sets or {}, finding_tally)
     bad = sorted(
         (rule for rule in summary.rules if rule.count),
         key=lambda rule: (-SEVERITIES.index(rule.severity), -rule.count, rule.id),
@@ -79,10 +79,10 @@ def write_report(
         title=f"Validation of {shown(summary.source)}",
         summary=summary,
         result=_result(summary),
-        worst=next((one for one in WORST_FIRST if summary.count_of(one)), "fine"),
-        counts=[(one, called, summary.count_of(one)) for one, called in KINDS],
+        worst=next((severity for severity in WORST_FIRST if summary.count_of(severity)), "fine"),
+        counts=[(kind, called, summary.count_of(kind)) for kind, called in KINDS],
         objects=sum(summary.objects.values()),
-        types=_types(summary, found),
+        types=_types(summary, finding_tally),
         by_rule=chart(
             "by-rule",
             "Findings by rule",
@@ -90,13 +90,16 @@ def write_report(
             KINDS,
         ),
         by_type=chart(
-            "by-type", "Findings by type of object", ((one, "", n) for one, n in found.types.items()), KINDS
+            "by-type",
+            "Findings by type of object",
+            ((type_name, "", n) for type_name, n in finding_tally.types.items()),
+            KINDS,
         ),
         picture=picture_of(topology),
         development=None if outcome is None else development_of(outcome),
         sites=sites,
         sites_left_out=sites_left_out,
-        rules=[*bad, *sorted((one for one in summary.rules if not one.count), key=lambda one: one.id)],
+        rules=[*bad, *sorted((rule for rule in summary.rules if not rule.count), key=lambda rule: rule.id)],
         sections=[(rule, anchor(rule.id), rule.samples[:limit]) for rule in bad],
         anchor=anchor,
         printed=PRINTED,
@@ -106,14 +109,17 @@ def write_report(
 def anchor(name: str) -> str:
     """Return a rule's id as part of an anchor, escaped: users' own rules may have any id."""
     return "".join(
-        one if one.isascii() and one.isalnum() else f"-{'' if one == '-' else ord(one)}" for one in name
+        character
+        if character.isascii() and character.isalnum()
+        else f"-{'' if character == '-' else ord(character)}"
+        for character in name
     )
 
 
 def samples_shown(rules: "Sequence[RuleResult]") -> int:
     """Return how many samples of each rule fit into the report."""
     for limit in SAMPLES_SHOWN:
-        size = sum(_bytes(one) for rule in rules for one in rule.samples[:limit])
+        size = sum(_bytes(sample) for rule in rules for sample in rule.samples[:limit])
         if size <= SAMPLES_BYTES_MAX:
             return limit
     return 0
@@ -130,14 +136,16 @@ def _bytes(finding: Finding) -> int:
 def _result(summary: "ValidationSummary") -> str:
     if not summary.count:
         return "No findings."
-    counts: Counts = {one: summary.count_of(one) for one in SEVERITIES}
+    counts: Counts = {severity: summary.count_of(severity) for severity in SEVERITIES}
     broken = sum(1 for rule in summary.rules if rule.count)
     return f"{words(counts)}: {broken} of {len(summary.rules)} rules are broken."
 
 
-def _types(summary: "ValidationSummary", found: FindingTally) -> Iterator[tuple[str, int, Mapping[str, int]]]:
-    for name in dict.fromkeys((*summary.objects, *found.types)):
-        yield name, summary.objects.get(name, 0), dict(found.types.get(name, {}))
+def _types(
+    summary: "ValidationSummary", finding_tally: FindingTally
+) -> Iterator[tuple[str, int, Mapping[str, int]]]:
+    for name in dict.fromkeys((*summary.objects, *finding_tally.types)):
+        yield name, summary.objects.get(name, 0), dict(finding_tally.types.get(name, {}))
 
 
 def _sites(topology: Topology) -> tuple[list[SiteLine], int]:
@@ -148,8 +156,11 @@ def _sites(topology: Topology) -> tuple[list[SiteLine], int]:
         severity = worst(everything)
         if severity is not None:
             rank = (-SEVERITIES.index(severity), -sum(everything.values()))
-            three = (words(one) if sum(one.values()) else "" for one in (site.own, links, site.of_machines))
+            three = (
+                words(counts) if sum(counts.values()) else ""
+                for counts in (site.own, links, site.of_machines)
+            )
             line = SiteLine(site.name, site.guid, site.foreign, site.machines, severity, *three)
             lines.append((rank, line))
-    lines.sort(key=lambda one: one[0])
+    lines.sort(key=lambda line: line[0])
     return [line for _, line in lines[:SITES_SHOWN_MAX]], max(len(lines) - SITES_SHOWN_MAX, 0)

@@ -65,8 +65,8 @@ class Dataset:
 
     def table(self, columns: Sequence[str]) -> pa.Table:
         """Read columns of all objects into one table: for small types."""
-        wanted = [name for name in columns if name in self.types]
-        parts = [pq.ParquetFile(path).read(columns=wanted) for path in self.paths]
+        names = [name for name in columns if name in self.types]
+        parts = [pq.ParquetFile(path).read(columns=names) for path in self.paths]
         return pa.concat_tables(parts).combine_chunks()
 
 
@@ -86,10 +86,10 @@ def dataset(name: str, paths: Sequence[Path]) -> Dataset:
             raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
         except pa.ArrowException as error:
             raise ConfigError(f"{path} is no whole Parquet file ({error}); export again") from error
-        found = {field.name: plain_type(field.type) for field in schema}
-        if columns and found != columns:
+        file_columns = {field.name: plain_type(field.type) for field in schema}
+        if columns and file_columns != columns:
             raise ConfigError(f"{path} has other columns than {paths[0]}: they are not of one export")
-        columns = found
+        columns = file_columns
         pieces += [
             Piece(str(path), (group,), metadata.row_group(group).num_rows)
             for group in range(metadata.num_row_groups)
@@ -116,14 +116,14 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 def merged(pieces: Sequence[Piece], rows_max: int) -> list[Piece]:
     """Combine small neighbouring row groups of one file."""
-    found: list[Piece] = []
+    merged_pieces: list[Piece] = []
     for piece in pieces:
-        last = found[-1] if found else None
+        last = merged_pieces[-1] if merged_pieces else None
         if last is not None and last.path == piece.path and last.rows + piece.rows <= rows_max:
-            found[-1] = Piece(last.path, last.groups + piece.groups, last.rows + piece.rows)
+            merged_pieces[-1] = Piece(last.path, last.groups + piece.groups, last.rows + piece.rows)
         else:
-            found.append(piece)
-    return found
+            merged_pieces.append(piece)
+    return merged_pieces
 
 
 def read(
@@ -154,9 +154,9 @@ def kept_table(target: Dataset, columns: tuple[str, ...]) -> pa.Table:
 
 def values_of(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -> dict[str, Any]:
     """Return the columns of a batch with the types that rules use; dictionaries stay."""
-    made = {}
+    columns = {}
     for name, values in zip(batch.schema.names, batch.columns, strict=True):
-        wanted = types[name]
-        keep = pa.types.is_dictionary(values.type) or values.type == wanted
-        made[name] = values if keep else values.cast(wanted)
-    return made
+        target_type = types[name]
+        keep = pa.types.is_dictionary(values.type) or values.type == target_type
+        columns[name] = values if keep else values.cast(target_type)
+    return columns

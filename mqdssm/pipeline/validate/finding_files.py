@@ -34,16 +34,16 @@ def write_parts(batches: Iterable[pa.RecordBatch], folder: Path) -> tuple[Path, 
         folder: for the files.
     """
     paths: list[Path] = []
-    kept: list[pa.RecordBatch] = []
+    buffer: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
-        kept.append(batch)
+        buffer.append(batch)
         rows += batch.num_rows
         if rows >= PART_ROWS:
-            paths.append(_write_part(kept, folder))
-            kept, rows = [], 0
-    if kept:
-        paths.append(_write_part(kept, folder))
+            paths.append(_write_part(buffer, folder))
+            buffer, rows = [], 0
+    if buffer:
+        paths.append(_write_part(buffer, folder))
     return tuple(paths)
 
 
@@ -54,11 +54,11 @@ def merge_parts(paths: Sequence[Path], folder: Path) -> Path:
         paths: the files.
         folder: for the result.
     """
-    left = list(paths)
-    while len(left) > PARTS_MAX:
-        left.append(_merge_some(left[:PARTS_MAX], folder))
-        del left[:PARTS_MAX]
-    return left[0] if len(left) == 1 else _merge_some(left, folder)
+    remaining = list(paths)
+    while len(remaining) > PARTS_MAX:
+        remaining.append(_merge_some(remaining[:PARTS_MAX], folder))
+        del remaining[:PARTS_MAX]
+    return remaining[0] if len(remaining) == 1 else _merge_some(remaining, folder)
 
 
 def _write_part(batches: Sequence[pa.RecordBatch], folder: Path) -> Path:
@@ -83,8 +83,8 @@ def _merge_some(paths: Sequence[Path], folder: Path) -> Path:
     with reporting_full_disk(folder), pq.ParquetWriter(path, SCHEMA, compression="none") as writer:
         for table in _merged(paths):
             writer.write_table(table, row_group_size=BATCH_ROWS)
-    for one in paths:
-        one.unlink()
+    for part_path in paths:
+        part_path.unlink()
     return path
 
 
@@ -125,9 +125,9 @@ class _Part:
     def taken_to(self, key: tuple[str, ...]) -> pa.Table:
         """Take the rows up to a key."""
         count = bisect_right(range(self._rows.num_rows), key, key=self._key)
-        taken = self._rows.slice(0, count)
+        rows = self._rows.slice(0, count)
         self._rows = self._rows.slice(count)
-        return taken
+        return rows
 
     def _key(self, row: int) -> tuple[str, ...]:
         values = (self._rows[name][row].as_py() for name in ORDER)

@@ -99,7 +99,7 @@ class ValidationSummary:
     @property
     def not_judged(self) -> tuple[Skipped, ...]:
         """Rules that were not applied, or only in part: without findings, defects are still possible."""
-        in_part = (Skipped(one.id, one.left_out, one.types) for one in self.rules if one.left_out)
+        in_part = (Skipped(rule.id, rule.left_out, rule.types) for rule in self.rules if rule.left_out)
         return (*self.skipped, *in_part)
 
     def count_of(self, severity: Severity) -> int:
@@ -135,12 +135,12 @@ class Findings:
         counts: Counter[str] = Counter()
         samples: dict[str, list[Finding]] = {}
         for batch in self.batches():
-            for one in batch.column("rule").value_counts().to_pylist():
-                counts[one["values"]] += one["counts"]
-                kept = samples.setdefault(one["values"], [])
-                if len(kept) < SAMPLES_MAX:
-                    kept += _first(batch, one["values"], SAMPLES_MAX - len(kept))
-        return counts, {rule: tuple(kept) for rule, kept in samples.items()}
+            for item in batch.column("rule").value_counts().to_pylist():
+                counts[item["values"]] += item["counts"]
+                rule_samples = samples.setdefault(item["values"], [])
+                if len(rule_samples) < SAMPLES_MAX:
+                    rule_samples += _first(batch, item["values"], SAMPLES_MAX - len(rule_samples))
+        return counts, {rule: tuple(sample) for rule, sample in samples.items()}
 
 
 def _first(batch: "pa.RecordBatch", rule: str, count: int) -> list[Finding]:
@@ -159,7 +159,7 @@ def batch_of(findings: Sequence[Finding]) -> "pa.RecordBatch":
     from mqdssm.pipeline.validate.scan import SCHEMA
 
     return pa.RecordBatch.from_pylist(
-        [{name: getattr(one, name) for name in SCHEMA.names} for one in findings], SCHEMA
+        [{name: getattr(finding, name) for name in SCHEMA.names} for finding in findings], SCHEMA
     )
 
 
@@ -172,8 +172,8 @@ def results(
     """Make the result of each rule; parts of one rule are combined."""
     merged: dict[str, tuple[Rule, dict[str, None]]] = {}
     for rule, types in applied:
-        _, known = merged.setdefault(rule.id, (rule, {}))
-        known.update(dict.fromkeys(types))
+        _, all_types = merged.setdefault(rule.id, (rule, {}))
+        all_types.update(dict.fromkeys(types))
     return tuple(
         RuleResult(
             id=rule.id,

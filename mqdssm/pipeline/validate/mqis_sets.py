@@ -66,9 +66,9 @@ def mqis_sets(
     Raises:
         ConfigError: a table cannot be read, or nothing can be written.
     """
-    known = {one.table.name: one for one in tables if one.table.type_name is not None}
-    files = tuple(file for one in known.values() for file in one.files)
-    task = SetTask(folder, files, mapping, _gates(known.get("Site"), mapping), rewrite)
+    by_name = {source.table.name: source for source in tables if source.table.type_name is not None}
+    files = tuple(file for source in by_name.values() for file in source.files)
+    task = SetTask(folder, files, mapping, _gates(by_name.get("Site"), mapping), rewrite)
     names = tuple(f"reading {file.path.name}" for file in files)
     size = sum(file.path.stat().st_size for file in files)
     paths = runner.run(Job(Calls(task), names, is_small=size < SMALL_BYTES))
@@ -77,7 +77,7 @@ def mqis_sets(
             table.type_name, [path for path, file in zip(paths, files, strict=True) if file.table == name]
         )
         for name, table in MQIS_TABLES.items()
-        if name in known and table.type_name is not None
+        if name in by_name and table.type_name is not None
     }
 
 
@@ -86,14 +86,14 @@ def _gates(sites: SourceTable | None, mapping: SourceMapping) -> GatesOfSites | 
     if sites is None or SITE_GATES not in sites.columns:
         return None
     key = sites.table.column(sites.table.key)
-    found: dict[UUID, tuple[UUID, ...]] = {}
+    gates: dict[UUID, tuple[UUID, ...]] = {}
     for file in sites.files:
         for row in read_rows(file, mapping):
             try:
-                found[convert_cell(key, row.cells.get(key.name, ""))] = gates_of(row.cells)
+                gates[convert_cell(key, row.cells.get(key.name, ""))] = gates_of(row.cells)
             except CellError:
                 continue  # listed in the site's own row
-    return found
+    return gates
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,21 +164,21 @@ class ObjectMaker:
         columns = FRAME_TYPES[table.type_name or ""].columns
         self._holders: dict[str, list[MqisColumn]] = {}
         for column in columns:
-            holding = [one for one in table.holding(column.name) if one in self._cells]
+            holding = [holder for holder in table.holding(column.name) if holder in self._cells]
             if column.name == SERVICE_TYPE.adm and self._has_roles:
                 holding = [SERVICE]
-            made = (self._has_roles and column.name in (*ROLES, SERVER_TYPE)) or (
+            is_computed = (self._has_roles and column.name in (*ROLES, SERVER_TYPE)) or (
                 self._gates is not None and column.name == GATES
             )
-            if holding or made:
+            if holding or is_computed:
                 self._holders[column.name] = holding
         return (*(column for column in columns if column.name in self._holders), UNREADABLE)
 
     def batch(self, rows: Sequence[SourceRow]) -> pa.RecordBatch:
         """Make a batch from rows."""
-        made = [self._object(row) for row in rows]
+        records = [self._object(row) for row in rows]
         arrays = [
-            array_of([one.get(column.name) for one in made], column, field.type)
+            array_of([record.get(column.name) for record in records], column, field.type)
             for column, field in zip(self._columns, self.schema, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
@@ -188,16 +188,16 @@ class ObjectMaker:
         problems = list(self._read(row, values))
         if ROW in row.problems:
             problems.append(f"row: it cannot be taken apart: {row.problems[ROW]}")
-        found = {
-            name: next((values[one.name] for one in holders if one.name in values), None)
+        record = {
+            name: next((values[holder.name] for holder in holders if holder.name in values), None)
             for name, holders in self._holders.items()
         }
         if self._has_roles:
-            _add_roles(found, values.get(SERVICE.name))
-        if self._gates is not None and not found.get(GATES):  # an empty list names none
-            found[GATES] = self._gates_between(found)
-        found[UNREADABLE.name] = problems or None
-        return found
+            _add_roles(record, values.get(SERVICE.name))
+        if self._gates is not None and not record.get(GATES):  # an empty list names none
+            record[GATES] = self._gates_between(record)
+        record[UNREADABLE.name] = problems or None
+        return record
 
     def _read(self, row: SourceRow, values: dict[str, Any]) -> Iterator[str]:
         """Fill in the values of the cells; yield the reasons why others have none."""
@@ -227,13 +227,15 @@ def _expected(column: MqisColumn) -> str:
     return f"{column.variant} ({column.name})"
 
 
-def _add_roles(found: dict[str, Any], bits: int | None) -> None:
+def _add_roles(record: dict[str, Any], bits: int | None) -> None:
     """Add the roles in the bits of PROPID_QM_SERVICE, except those with a property ([MS-MQDS] 3.1.4.21.8)."""
     for name in ROLES:
-        if found.get(name) is None and bits is not None:
-            found[name] = bool(bits & int(SERVICE_BITS[name]))
-    kind = spec_name(DirectoryServerType.STANDALONE) if found.get("DirectoryServer") else None
-    for one in sorted(DirectoryServerType):  # its number is its bit; if several are set, the highest is used
-        if one is not DirectoryServerType.STANDALONE and (bits or 0) & int(one):
-            kind = spec_name(one)
-    found[SERVER_TYPE] = kind
+        if record.get(name) is None and bits is not None:
+            record[name] = bool(bits & int(SERVICE_BITS[name]))
+    kind = spec_name(DirectoryServerType.STANDALONE) if record.get("DirectoryServer") else None
+    for server_type in sorted(
+        DirectoryServerType
+    ):  # its number is its bit; if several are set, the highest is used
+        if server_type is not DirectoryServerType.STANDALONE and (bits or 0) & int(server_type):
+            kind = spec_name(server_type)
+    record[SERVER_TYPE] = kind

@@ -281,26 +281,26 @@ def checked(
         )
         parts = write_findings(runner, source, shares, now or started, folder)
         parts += write_parts([batch_of([*drawn, *_about_server(applied, source), *_stated(applied)])], folder)
-        found = Findings((merge_parts(parts, folder),))
-        counts, samples = found.counted()
+        findings = Findings((merge_parts(parts, folder),))
+        counts, samples = findings.counted()
         summary = ValidationSummary(
             source=source.name,
             started=started,
             ended=datetime.now(UTC),
-            objects={name: one.rows for name, one in source.sets.items()},
+            objects={name: dataset.rows for name, dataset in source.sets.items()},
             rules=results(applied, reasons, counts, samples),
             skipped=(*skipped, *(Skipped(rule, SWITCHED_OFF) for rule in off)),
             versions=versions(),
             engine=(EngineKind.LOCAL if sql is None else EngineKind.SPARK).value,
         )
-        yield Validation(summary, found, source.sets)
+        yield Validation(summary, findings, source.sets)
 
 
 def _witnesses(source: "ValidationSource", folder: Path) -> list[Path]:
     """Return files that executors check, to prove that they see the same folders."""
     mark = folder / "mark"
     mark.touch()
-    return [mark, *(Path(path) for one in source.sets.values() for path in one.paths[:1])]
+    return [mark, *(Path(path) for dataset in source.sets.values() for path in dataset.paths[:1])]
 
 
 def choose(
@@ -320,10 +320,10 @@ def choose(
             applied.append((rule, types))
         if reason:
             reasons.setdefault(rule.id, []).append(reason)
-    known = {rule.id for rule, _ in applied}
+    applied_ids = {rule.id for rule, _ in applied}
     joined = {rule: "; ".join(dict.fromkeys(words)) for rule, words in reasons.items()}
-    skipped = tuple(Skipped(rule, words) for rule, words in joined.items() if rule not in known)
-    return applied, skipped, {rule: words for rule, words in joined.items() if rule in known}
+    skipped = tuple(Skipped(rule, words) for rule, words in joined.items() if rule not in applied_ids)
+    return applied, skipped, {rule: words for rule, words in joined.items() if rule in applied_ids}
 
 
 def draw(applied: Sequence[Applied], source: "ValidationSource") -> Iterator[Finding]:
@@ -331,7 +331,10 @@ def draw(applied: Sequence[Applied], source: "ValidationSource") -> Iterator[Fin
     rules = {rule.id: rule for rule, _ in applied if isinstance(rule, GraphRule)}
     for name in dict.fromkeys(rule.drawing for rule in rules.values()):
         reads = _all_reads(rule.reads for rule in rules.values() if rule.drawing == name)
-        tables = {one: source.sets[one].table([*columns, "FullPath"]) for one, columns in reads.items()}
+        tables = {
+            type_name: source.sets[type_name].table([*columns, "FullPath"])
+            for type_name, columns in reads.items()
+        }
         for found in DRAWINGS[name](tables):
             rule = rules.get(found.rule)
             if rule is not None:
@@ -342,11 +345,11 @@ def draw(applied: Sequence[Applied], source: "ValidationSource") -> Iterator[Fin
 
 def _all_reads(reads: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, dict[str, None]]:
     """Return the columns, by type, that several rules of one drawing need."""
-    found: dict[str, dict[str, None]] = {}
-    for one in reads:
-        for name, columns in one.items():
-            found.setdefault(name, {}).update(dict.fromkeys(columns))
-    return found
+    all_reads: dict[str, dict[str, None]] = {}
+    for read in reads:
+        for name, columns in read.items():
+            all_reads.setdefault(name, {}).update(dict.fromkeys(columns))
+    return all_reads
 
 
 def _about_server(applied: Sequence[Applied], source: "ValidationSource") -> Iterator[Finding]:

@@ -44,10 +44,10 @@ def sarif(
                 "toolConfigurationNotifications": [
                     {
                         "level": "note",
-                        "message": _message(str(one)),
-                        "associatedRule": {"id": one.id},
+                        "message": _message(str(skipped)),
+                        "associatedRule": {"id": skipped.id},
                     }
-                    for one in summary.not_judged
+                    for skipped in summary.not_judged
                 ],
             }
         ],
@@ -62,20 +62,22 @@ def sarif(
     body = json.dumps(run, ensure_ascii=False)[:-1]
     yield f'{head}, "runs": [{body}, "results": ['
     separator = "\n"
-    for one in (judge or FindingAssessor(summary.ended)).judged(findings):
-        result = _result(one.finding, indexes[one.finding.rule]) | _state(one, judge)
+    for judged_finding in (judge or FindingAssessor(summary.ended)).judged(findings):
+        result = _result(judged_finding.finding, indexes[judged_finding.finding.rule]) | _state(
+            judged_finding, judge
+        )
         yield separator + json.dumps(result, ensure_ascii=False)
         separator = ",\n"
     yield "\n]}]}\n"
 
 
-def _state(one: JudgedFinding, judge: FindingAssessor | None) -> dict[str, Any]:
+def _state(judged_finding: JudgedFinding, judge: FindingAssessor | None) -> dict[str, Any]:
     """Return properties of a result: its state by a baseline, and the reason of its suppression."""
     state: dict[str, Any] = {}
     if judge is not None and judge.baseline.made is not None:
-        state["baselineState"] = "new" if one.state is FindingState.NEW else "unchanged"
-    if one.suppression is not None:
-        state["suppressions"] = [{"kind": "external", "justification": one.suppression.reason}]
+        state["baselineState"] = "new" if judged_finding.state is FindingState.NEW else "unchanged"
+    if judged_finding.suppression is not None:
+        state["suppressions"] = [{"kind": "external", "justification": judged_finding.suppression.reason}]
     return state
 
 

@@ -86,7 +86,7 @@ class ObjectBatch:
 def tests_of(
     rules: Sequence[Rule],
     target: Dataset,
-    others: Mapping[str, Dataset],
+    sets: Mapping[str, Dataset],
     now: datetime,
 ) -> list[Test]:
     """Make the tests of a type.
@@ -94,7 +94,7 @@ def tests_of(
     Args:
         rules: the rules about single objects.
         target: the type.
-        others: all types, for references.
+        sets: all types, for references.
         now: the moment of the validation.
 
     Raises:
@@ -103,7 +103,7 @@ def tests_of(
     tests: list[Test] = []
     for rule in rules:
         if isinstance(rule, MissingReference):
-            tests.append(_reference(rule, target, others[rule.target]))
+            tests.append(_reference(rule, target, sets[rule.target]))
         elif isinstance(rule, Wrong):
             tests.append(_wrong(rule, target))
     tests += _judges(rules, target, now)
@@ -114,8 +114,8 @@ def tests_of(
 
 def columns_of(rules: Sequence[Rule], target: Dataset) -> tuple[str, ...]:
     """Return the columns that the rules of a type need, and those that identify an object."""
-    wanted = {"Identifier", "FullPath", UNREADABLE}.union(*(rule.columns() for rule in rules))
-    return tuple(name for name, _ in target.columns if name in wanted)
+    names = {"Identifier", "FullPath", UNREADABLE}.union(*(rule.columns() for rule in rules))
+    return tuple(name for name, _ in target.columns if name in names)
 
 
 # -- findings
@@ -173,16 +173,16 @@ def _wrong(rule: Wrong, target: Dataset) -> Test:
 # -- references
 
 
-def _reference(rule: MissingReference, own: Dataset, target: Dataset) -> Test:
-    value, where = translate(rule.value, own.types), condition(rule.where, own.types)
+def _reference(rule: MissingReference, source: Dataset, target: Dataset) -> Test:
+    value, where = translate(rule.value, source.types), condition(rule.where, source.types)
     extra = {"value": pa.string()}
     if isinstance(rule, Unequal):
         extra |= {f"other.{name}": target.types[name] for name in rule.other_columns()}
-    words = message(rule.message, own.types | extra)
-    compare = condition(rule.bad, own.types | extra) if isinstance(rule, Unequal) else None
+    words = message(rule.message, source.types | extra)
+    compare = condition(rule.bad, source.types | extra) if isinstance(rule, Unequal) else None
 
     def test(batch: ObjectBatch) -> Findings:
-        others: dict[str, pa.Array] = {}
+        other_columns: dict[str, pa.Array] = {}
         parents, values = _exploded(value.evaluate(batch.columns), where(batch.columns, batch.rows))
         if compare is None:
             lost = _without_target(values, target, rule.key)
@@ -190,11 +190,11 @@ def _reference(rule: MissingReference, own: Dataset, target: Dataset) -> Test:
                 return
             parents, values = parents.filter(lost), values.filter(lost)
         elif isinstance(rule, Unequal):
-            parents, values, others = _joined(parents, values, target, rule)
+            parents, values, other_columns = _joined(parents, values, target, rule)
         if not len(parents):
             return
         some = batch.taken(parents)
-        columns = {**some.columns, "value": values, **others}
+        columns = {**some.columns, "value": values, **other_columns}
         messages = words(columns, some.rows)
         if compare is not None:
             mask = compare(columns, some.rows)
@@ -206,13 +206,13 @@ def _reference(rule: MissingReference, own: Dataset, target: Dataset) -> Test:
     return test
 
 
-def _exploded(values: Any, wanted: pa.Array) -> tuple[pa.Array, pa.Array]:
+def _exploded(values: Any, selected: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Return references and the row numbers of their objects, without NULL."""
-    rows = _numbers(len(wanted))
+    rows = _numbers(len(selected))
     if pa.types.is_list(values.type):
         rows, values = pc.list_parent_indices(values).cast(pa.int64()), pc.list_flatten(values)
-        wanted = wanted.take(rows)
-    mask = pc.and_(pc.is_valid(values), wanted)
+        selected = selected.take(rows)
+    mask = pc.and_(pc.is_valid(values), selected)
     return rows.filter(mask), values.filter(mask)
 
 
@@ -228,8 +228,8 @@ def _without_target(values: pa.Array, target: Dataset, key: str) -> pa.Array:
         return pc.is_null(pc.index_in(values, value_set=keys))
     # neighbours have equal references, and Arrow would hash all keys again for each batch
     encoded = values.dictionary_encode()
-    known = _remembered(target, key)
-    lost = pa.array([one not in known for one in encoded.dictionary.to_pylist()], pa.bool_())
+    target_keys = _remembered(target, key)
+    lost = pa.array([value not in target_keys for value in encoded.dictionary.to_pylist()], pa.bool_())
     return lost.take(encoded.indices)
 
 
@@ -241,10 +241,10 @@ def _remembered(target: Dataset, key: str) -> frozenset[str]:
 @lru_cache(maxsize=32)
 def keys_of(target: Dataset, key: str) -> pa.Array:
     """Return the keys of possible targets; computed once in a process."""
-    made = translate(key, target.types)
-    table = kept_table(target, tuple(sorted(made.columns)))
+    expression = translate(key, target.types)
+    table = kept_table(target, tuple(sorted(expression.columns)))
     columns = {name: _one_chunk(table[name]) for name in table.column_names}
-    return pc.drop_null(pc.unique(made.evaluate(columns)))
+    return pc.drop_null(pc.unique(expression.evaluate(columns)))
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
@@ -258,13 +258,13 @@ def _joined(
     parents: pa.Array, values: pa.Array, target: Dataset, rule: Unequal
 ) -> tuple[pa.Array, pa.Array, dict[str, pa.Array]]:
     """Return each reference with each of its targets."""
-    made = translate(rule.key, target.types)
-    names = tuple(sorted(made.columns | rule.other_columns()))
+    expression = translate(rule.key, target.types)
+    names = tuple(sorted(expression.columns | rule.other_columns()))
     table = kept_table(target, names)
     columns = {name: _one_chunk(table[name]).cast(target.types[name]) for name in names}
-    here, there = matches(values, made.evaluate(columns))
-    others = {f"other.{name}": columns[name].take(there) for name in rule.other_columns()}
-    return parents.take(here), values.take(here), others
+    here, there = matches(values, expression.evaluate(columns))
+    other_columns = {f"other.{name}": columns[name].take(there) for name in rule.other_columns()}
+    return parents.take(here), values.take(here), other_columns
 
 
 # -- values for examiners
@@ -345,12 +345,12 @@ def _undecodable(rules: Sequence[Rule], name: str) -> Test:
     special = {rule.attribute: rule for rule in rules if rule.decodes}
     general = {rule.id: rule for rule in rules if isinstance(rule, Undecodable) and not rule.decodes}
     dangling, other = general.get("reference-dangling"), general.get("attribute-unreadable")
-    known = _decoded_by_rules(name)
+    attributes = _decoded_by_rules(name)
 
     def rule_of(attribute: str, reason: str) -> Rule | None:
         if DELETED_MARK.search(reason):
             return dangling
-        return special.get(attribute) if attribute in known else other
+        return special.get(attribute) if attribute in attributes else other
 
     def test(batch: ObjectBatch) -> Findings:
         column = batch.columns[UNREADABLE]

@@ -49,12 +49,12 @@ class ValidationSource:
     @property
     def rows(self) -> int:
         """Number of objects."""
-        return sum(one.rows for one in self.sets.values())
+        return sum(object_set.rows for object_set in self.sets.values())
 
     def present(self) -> dict[str, frozenset[str]]:
         """Return the types and their columns that rules can judge."""
-        found = {name: frozenset(one.types) for name, one in self.sets.items()}
-        return found | ({DIRECTORY: frozenset()} if self.is_directory else {})
+        types = {name: frozenset(object_set.types) for name, object_set in self.sets.items()}
+        return types | ({DIRECTORY: frozenset()} if self.is_directory else {})
 
 
 def export_source(folder: Path, *, name: str = "") -> ValidationSource:
@@ -69,7 +69,9 @@ def export_source(folder: Path, *, name: str = "") -> ValidationSource:
             entries (``ldap``), which no rule judges: that would look like no defect.
     """
     manifest = Manifest.load(folder)
-    unknown = [one for one in manifest.types if one not in FRAMES and one != columns.RAW_TYPE]
+    unknown = [
+        type_name for type_name in manifest.types if type_name not in FRAMES and type_name != columns.RAW_TYPE
+    ]
     if unknown:
         raise ConfigError(
             f"{folder} holds type {unknown[0]}, which this program does not know: use a later one"
@@ -77,23 +79,28 @@ def export_source(folder: Path, *, name: str = "") -> ValidationSource:
     written = manifest.format
     if written != "parquet":
         raise ConfigError(f"{folder} was exported as {written}: validation reads Parquet; export with that")
-    kept = {one: exported for one, exported in manifest.types.items() if one != columns.RAW_TYPE}
-    if not kept:
+    exports = {
+        type_name: exported for type_name, exported in manifest.types.items() if type_name != columns.RAW_TYPE
+    }
+    if not exports:
         raise ConfigError(
             f"{folder} holds entries as they are alone (--type ldap): export the types of objects, as queue"
         )
-    check(folder, [file for exported in kept.values() for file in exported.files])
+    check(folder, [file for exported in exports.values() for file in exported.files])
     if not manifest.consistent:
         log.warning(
             "%s shows no single moment, its manifest says: what changed meanwhile may look like defects",
             name or folder,
         )
     sets = {
-        one: dataset(one, [folder / file.path for file in exported.files]) for one, exported in kept.items()
+        type_name: dataset(type_name, [folder / file.path for file in exported.files])
+        for type_name, exported in exports.items()
     }
-    for one, found in sets.items():
-        if found.rows != kept[one].rows:
-            raise ConfigError(f"{folder / one} has {found.rows} objects, its manifest says {kept[one].rows}")
+    for kind, object_set in sets.items():
+        if object_set.rows != exports[kind].rows:
+            raise ConfigError(
+                f"{folder / kind} has {object_set.rows} objects, its manifest says {exports[kind].rows}"
+            )
     dns = {"enterprise": str(enterprise_dn(DN.parse(manifest.naming_context)))}
     return ValidationSource(name or str(folder), sets, dns)
 
@@ -132,13 +139,17 @@ def directory_source(
     with access_to(urls, login, engine.on) as access, access.connect() as directory:
         drift = tuple(schema_drift(directory.session))
     types = tuple(columns.FRAME_TYPES)
-    with scratch(engine.on, "mqdssm-validate-") as made:
-        folder = made / "export"
+    with scratch(engine.on, "mqdssm-validate-") as scratch_folder:
+        folder = scratch_folder / "export"
         manifest = export(
-            urls, [one for one in types if one in FRAMES], folder, **engine.arguments(), **login
+            urls,
+            [type_name for type_name in types if type_name in FRAMES],
+            folder,
+            **engine.arguments(),
+            **login,
         )
-        found = export_source(folder, name=manifest.server)
-        yield ValidationSource(found.name, found.sets, found.dns, is_directory=True, findings=drift)
+        source = export_source(folder, name=manifest.server)
+        yield ValidationSource(source.name, source.sets, source.dns, is_directory=True, findings=drift)
 
 
 def schema_drift(session: "Session") -> Iterator[Finding]:
@@ -179,5 +190,5 @@ def mqis_source(
     tables = tuple(source_table(files, mapped) for files in find_files(folder, mapped).values())
     for words in left_out(folder, tables, mapped):
         log.warning("%s: %s", folder, words)
-    with scratch(on, "mqdssm-validate-") as made:
-        yield ValidationSource(str(folder), mqis_sets(runner, tables, mapped, made))
+    with scratch(on, "mqdssm-validate-") as scratch_folder:
+        yield ValidationSource(str(folder), mqis_sets(runner, tables, mapped, scratch_folder))

@@ -74,10 +74,10 @@ def condition(text: str, types: Types) -> Callable[[Columns, int], pa.Array]:
     Raises:
         Untranslatable: as `translate`; also for an expression that is no condition.
     """
-    made = _expect(translate(text, types), _BOOL)
+    expression = _expect(translate(text, types), _BOOL)
 
     def evaluate(columns: Columns, rows: int) -> pa.Array:
-        return pc.fill_null(_full(made.evaluate(columns), rows), False)
+        return pc.fill_null(_full(expression.evaluate(columns), rows), False)
 
     return evaluate
 
@@ -91,8 +91,8 @@ def message(text: str, types: Types) -> Callable[[Columns, int], pa.Array]:
     parts: list[Evaluate] = []
     for part in template(text):
         if part.is_expression:
-            made = translate(part.text, types)
-            parts.append(_showing(made))
+            expression = translate(part.text, types)
+            parts.append(_showing(expression))
         else:
             parts.append(_constant(part.text, _STRING))
 
@@ -105,11 +105,11 @@ def message(text: str, types: Types) -> Callable[[Columns, int], pa.Array]:
     return evaluate
 
 
-def _showing(made: TranslatedExpression) -> Evaluate:
-    show = functions.shown(made.type, SHOWN_CHARS_MAX)
+def _showing(expression: TranslatedExpression) -> Evaluate:
+    show = functions.shown(expression.type, SHOWN_CHARS_MAX)
     if show is None:
-        raise Untranslatable(f"values of type {made.type} are not shown")
-    return lambda columns: pc.fill_null(show(made.evaluate(columns)), NOT_SET)
+        raise Untranslatable(f"values of type {expression.type} are not shown")
+    return lambda columns: pc.fill_null(show(expression.evaluate(columns)), NOT_SET)
 
 
 def _full(values: "pa.Array | pa.Scalar", rows: int) -> pa.Array:
@@ -121,12 +121,12 @@ def _constant(value: Any, kind: pa.DataType) -> Evaluate:
     return lambda _: scalar
 
 
-def _expect(made: TranslatedExpression, kind: pa.DataType) -> TranslatedExpression:
-    if made.type not in {kind, _NULL}:
-        raise Untranslatable(f"{made.type} where {kind} is expected")
-    if made.type == _NULL:
+def _expect(expression: TranslatedExpression, kind: pa.DataType) -> TranslatedExpression:
+    if expression.type not in {kind, _NULL}:
+        raise Untranslatable(f"{expression.type} where {kind} is expected")
+    if expression.type == _NULL:
         return TranslatedExpression(kind, _constant(None, kind))
-    return made
+    return expression
 
 
 # -- the kinds of expression
@@ -150,11 +150,13 @@ def _column(tree: Tree, types: Types) -> TranslatedExpression:
 
 def _stored(tree: Tree, types: Types) -> TranslatedExpression:
     """Translate a column without decoding a dictionary, for functions that are faster on dictionaries."""
-    made = _made(tree, types)
+    expression = _made(tree, types)
     if tree[0] == "column":
-        (name,) = made.columns
-        return TranslatedExpression(made.type, lambda columns: columns[name], columns=made.columns)
-    return made
+        (name,) = expression.columns
+        return TranslatedExpression(
+            expression.type, lambda columns: columns[name], columns=expression.columns
+        )
+    return expression
 
 
 def _text(tree: Tree, _: Types) -> TranslatedExpression:
@@ -192,8 +194,8 @@ def _apply(
 
 
 def _negative(tree: Tree, types: Types) -> TranslatedExpression:
-    made = _expect(_made(tree[1], types), _LONG)
-    return _apply(_LONG, pc.negate_checked, made, may_fail=bool(made.columns))
+    expression = _expect(_made(tree[1], types), _LONG)
+    return _apply(_LONG, pc.negate_checked, expression, may_fail=bool(expression.columns))
 
 
 def _arithmetic(function: Callable[..., Any]) -> Callable[[Tree, Types], TranslatedExpression]:
@@ -209,8 +211,8 @@ def _arithmetic(function: Callable[..., Any]) -> Callable[[Tree, Types], Transla
 def _modulo(tree: Tree, types: Types) -> TranslatedExpression:
     divisor = tree[2]
 
-    def rest(found: Any) -> Any:
-        return pc.subtract(found, pc.multiply(pc.divide(found, divisor), divisor))
+    def rest(datum: Any) -> Any:
+        return pc.subtract(datum, pc.multiply(pc.divide(datum, divisor), divisor))
 
     return _apply(_LONG, rest, _expect(_made(tree[1], types), _LONG))
 
@@ -285,41 +287,41 @@ def _is_null(tree: Tree, types: Types) -> TranslatedExpression:
 
 
 def _in(tree: Tree, types: Types) -> TranslatedExpression:
-    made = _made(tree[1], types)
-    kind = {_STRING: "text", _LONG: "number"}.get(made.type)
-    if any(one[0] != kind for one in tree[2:]):
+    expression = _made(tree[1], types)
+    kind = {_STRING: "text", _LONG: "number"}.get(expression.type)
+    if any(item[0] != kind for item in tree[2:]):
         raise Untranslatable("IN with literals of another type")
-    values = pa.array([one[1] for one in tree[2:]], made.type)
-    return _apply(_BOOL, lambda found: functions.is_in(found, values), made)
+    values = pa.array([item[1] for item in tree[2:]], expression.type)
+    return _apply(_BOOL, lambda datum: functions.is_in(datum, values), expression)
 
 
 def _like(tree: Tree, types: Types) -> TranslatedExpression:
     pattern = tree[2]
     if "\\" in pattern:
         raise Untranslatable("LIKE with an escape")
-    made = _expect(_made(tree[1], types), _STRING)
-    return _apply(_BOOL, lambda found: pc.match_like(found, pattern), made, costly=True)
+    expression = _expect(_made(tree[1], types), _STRING)
+    return _apply(_BOOL, lambda datum: pc.match_like(datum, pattern), expression, costly=True)
 
 
 def _rlike(tree: Tree, types: Types) -> TranslatedExpression:
-    made = _expect(_made(tree[1], types), _STRING)
+    expression = _expect(_made(tree[1], types), _STRING)
     pattern = functions.checked_pattern(tree[2])
     if pattern is None:
         raise Untranslatable(f"the regular expression {tree[2]!r}")
-    return _apply(_BOOL, lambda found: pc.match_substring_regex(found, pattern), made, costly=True)
+    return _apply(_BOOL, lambda datum: pc.match_substring_regex(datum, pattern), expression, costly=True)
 
 
 def _replace(tree: Tree, types: Types) -> TranslatedExpression:
-    made = _expect(_made(tree[1], types), _STRING)
+    expression = _expect(_made(tree[1], types), _STRING)
     if tree[2] != functions.FIRST_RDN or tree[3]:
         raise Untranslatable("regexp_replace with another pattern than that of a DN's first part")
-    return _apply(_STRING, functions.without_first_rdn, made, costly=True)
+    return _apply(_STRING, functions.without_first_rdn, expression, costly=True)
 
 
 def _text_test(function: Callable[..., Any]) -> Callable[[Tree, Types], TranslatedExpression]:
     def make(tree: Tree, types: Types) -> TranslatedExpression:
-        made = _expect(_made(tree[1], types), _STRING)
-        return _apply(_BOOL, lambda found: function(found, tree[2]), made, costly=True)
+        expression = _expect(_made(tree[1], types), _STRING)
+        return _apply(_BOOL, lambda datum: function(datum, tree[2]), expression, costly=True)
 
     return make
 
@@ -331,15 +333,15 @@ def _utf16_length(tree: Tree, types: Types) -> TranslatedExpression:
 
 
 def _length(tree: Tree, types: Types) -> TranslatedExpression:
-    made = _stored(tree[1], types)
-    count = pc.utf8_length if made.type == _STRING else pc.binary_length
-    if made.type != _STRING:
-        made = _expect(made, _BINARY)
-    return _as_int(_apply(_LONG, lambda found: functions.of_distinct(count, found).cast(_LONG), made))
+    expression = _stored(tree[1], types)
+    count = pc.utf8_length if expression.type == _STRING else pc.binary_length
+    if expression.type != _STRING:
+        expression = _expect(expression, _BINARY)
+    return _as_int(_apply(_LONG, lambda datum: functions.of_distinct(count, datum).cast(_LONG), expression))
 
 
-def _as_int(made: TranslatedExpression) -> TranslatedExpression:
-    return replace(made, is_int=True)
+def _as_int(expression: TranslatedExpression) -> TranslatedExpression:
+    return replace(expression, is_int=True)
 
 
 def _case_of(function: Callable[..., Any]) -> Callable[[Tree, Types], TranslatedExpression]:
@@ -350,79 +352,79 @@ def _case_of(function: Callable[..., Any]) -> Callable[[Tree, Types], Translated
 
 
 def _coalesce(tree: Tree, types: Types) -> TranslatedExpression:
-    parts = _of_one_type([_made(one, types) for one in tree[1:]], "coalesce")
+    parts = _of_one_type([_made(operand, types) for operand in tree[1:]], "coalesce")
     if any(part.may_fail for part in parts[1:]):
         raise Untranslatable("coalesce of what may fail")
     return _apply(parts[0].type, pc.coalesce, *parts)
 
 
-def _of_one_type(parts: list[TranslatedExpression], what: str) -> list[TranslatedExpression]:
+def _of_one_type(parts: list[TranslatedExpression], function_name: str) -> list[TranslatedExpression]:
     kind = next((part.type for part in parts if part.type != _NULL), _NULL)
     if kind == _NULL or pa.types.is_nested(kind):
-        raise Untranslatable(f"{what} of {kind}")
+        raise Untranslatable(f"{function_name} of {kind}")
     return [_expect(part, kind) for part in parts]
 
 
 def _if(tree: Tree, types: Types) -> TranslatedExpression:
     test = _expect(_made(tree[1], types), _BOOL)
-    yes, no = _of_one_type([_made(one, types) for one in tree[2:]], "if")
+    yes, no = _of_one_type([_made(operand, types) for operand in tree[2:]], "if")
     if yes.may_fail or no.may_fail:
         raise Untranslatable("if with what may fail")
 
-    def choose(found: Any, one: Any, other: Any) -> Any:
-        return pc.if_else(pc.fill_null(found, False), one, other)
+    def choose(mask: Any, first: Any, other: Any) -> Any:
+        return pc.if_else(pc.fill_null(mask, False), first, other)
 
-    made = _apply(yes.type, choose, test, yes, no)
-    return replace(made, is_int=yes.is_int and no.is_int)
+    expression = _apply(yes.type, choose, test, yes, no)
+    return replace(expression, is_int=yes.is_int and no.is_int)
 
 
 def _size(tree: Tree, types: Types) -> TranslatedExpression:
-    made = _made(tree[1], types)
-    if not pa.types.is_list(made.type):
-        raise Untranslatable(f"size of {made.type}")
-    return _as_int(_apply(_LONG, lambda found: pc.list_value_length(found).cast(_LONG), made))
+    expression = _made(tree[1], types)
+    if not pa.types.is_list(expression.type):
+        raise Untranslatable(f"size of {expression.type}")
+    return _as_int(_apply(_LONG, lambda datum: pc.list_value_length(datum).cast(_LONG), expression))
 
 
 def _exists(tree: Tree, types: Types) -> TranslatedExpression:
-    made = _made(tree[1], types)
-    if not pa.types.is_list(made.type):
-        raise Untranslatable(f"exists in {made.type}")
+    expression = _made(tree[1], types)
+    if not pa.types.is_list(expression.type):
+        raise Untranslatable(f"exists in {expression.type}")
     name = tree[2]
-    body = _expect(_made(tree[3], {name: made.type.value_type}), _BOOL)
+    body = _expect(_made(tree[3], {name: expression.type.value_type}), _BOOL)
     if body.may_fail:
         raise Untranslatable("exists with what may fail")
 
-    def evaluate(found: Any) -> Any:
-        return functions.any_of(found, lambda flat: _full(body.evaluate({name: flat}), len(flat)))
+    def evaluate(datum: Any) -> Any:
+        return functions.any_of(datum, lambda flat: _full(body.evaluate({name: flat}), len(flat)))
 
-    return _apply(_BOOL, evaluate, made, costly=True)
+    return _apply(_BOOL, evaluate, expression, costly=True)
 
 
 def _part(*, first: bool) -> Callable[[Tree, Types], TranslatedExpression]:
     def make(tree: Tree, types: Types) -> TranslatedExpression:
-        made = _expect(_made(tree[1], types), _STRING)
+        expression = _expect(_made(tree[1], types), _STRING)
         return _apply(
-            _STRING, lambda found: functions.part_of(found, tree[2], first=first), made, costly=True
+            _STRING, lambda datum: functions.part_of(datum, tree[2], first=first), expression, costly=True
         )
 
     return make
 
 
 def _substring(tree: Tree, types: Types) -> TranslatedExpression:
-    made, start, size = _expect(_made(tree[1], types), _STRING), tree[2] - 1, tree[3]
+    expression, start, size = _expect(_made(tree[1], types), _STRING), tree[2] - 1, tree[3]
     end = None if size is None else start + size
-    return _apply(_STRING, lambda found: pc.utf8_slice_codeunits(found, start, end), made, costly=True)
+    return _apply(_STRING, lambda datum: pc.utf8_slice_codeunits(datum, start, end), expression, costly=True)
 
 
 def _trim(tree: Tree, types: Types) -> TranslatedExpression:
     trim = {"BOTH": pc.utf8_trim, "LEADING": pc.utf8_ltrim, "TRAILING": pc.utf8_rtrim}[tree[2]]
-    made = _expect(_made(tree[1], types), _STRING)
-    return _apply(_STRING, lambda found: trim(found, characters=" "), made, costly=True)
+    expression = _expect(_made(tree[1], types), _STRING)
+    return _apply(_STRING, lambda datum: trim(datum, characters=" "), expression, costly=True)
 
 
 def _concat(tree: Tree, types: Types) -> TranslatedExpression:
-    parts = [_expect(_made(one, types), _STRING) for one in tree[1:]]
-    return _apply(_STRING, lambda *found: pc.binary_join_element_wise(*found, ""), *parts, costly=True)
+    parts = [_expect(_made(operand, types), _STRING) for operand in tree[1:]]
+    return _apply(_STRING, lambda *datums: pc.binary_join_element_wise(*datums, ""), *parts, costly=True)
 
 
 def _bits(tree: Tree, types: Types) -> TranslatedExpression:

@@ -100,19 +100,19 @@ def can(rule: Rule, types: Iterable[str], sets: Mapping[str, Dataset]) -> bool:
     return not isinstance(rule, MissingReference) or sets[rule.target].rows <= TARGET_ROWS_MAX
 
 
-def _try(rule: Rule, own: Dataset, sets: Mapping[str, Dataset]) -> None:
-    types = own.types
+def _try(rule: Rule, source: Dataset, sets: Mapping[str, Dataset]) -> None:
+    types = source.types
     if isinstance(rule, Repeated):
         key = translate(rule.key, types)
         inner = key.type.value_type if pa.types.is_list(key.type) else key.type
         if inner not in {pa.string(), pa.binary()}:
             raise Untranslatable(f"keys of type {inner}")
     elif isinstance(rule, MissingReference):
-        theirs = sets[rule.target].types
-        translate(rule.key, theirs), translate(rule.value, types), condition(rule.where, types)
+        target_types = sets[rule.target].types
+        translate(rule.key, target_types), translate(rule.value, types), condition(rule.where, types)
         extra = {"value": pa.string()}
         if isinstance(rule, Unequal):
-            extra |= {f"other.{name}": theirs[name] for name in rule.other_columns()}
+            extra |= {f"other.{name}": target_types[name] for name in rule.other_columns()}
             condition(rule.bad, types | extra)
         message(rule.message, types | extra)
     elif isinstance(rule, Wrong):
@@ -136,7 +136,7 @@ def planned(plan: ValidationPlan) -> ValidationPlan:
     ]
     tasks: list[tuple[ValidationItem, ...]] = []
     for item in sorted(items, key=lambda item: -item.rows):
-        if tasks and sum(one.rows for one in tasks[-1]) + item.rows <= TASK_WORK_MAX:
+        if tasks and sum(task_item.rows for task_item in tasks[-1]) + item.rows <= TASK_WORK_MAX:
             tasks[-1] += (item,)
         else:
             tasks.append((item,))
@@ -202,9 +202,9 @@ def done(plan: ValidationPlan, item: ValidationItem, stop: StopRequest) -> Itera
         return
     target, rules = plan.sets[item.type], plan.rules[item.type]
     tests = _tests(rules, target, _Sets(tuple(plan.sets.items())), plan.now)
-    wanted = columns_of(rules, target)
+    column_names = columns_of(rules, target)
     dictionaries = [rule.looks_at[0] for rule in rules if isinstance(rule, Judged) and _is_simple(rule)]
-    for record in read(item.piece, wanted, BATCH_ROWS, dictionaries=dictionaries):
+    for record in read(item.piece, column_names, BATCH_ROWS, dictionaries=dictionaries):
         stop.check()
         columns = values_of(record, target.types)
         batch = ObjectBatch(item.type, columns, record.num_rows, plan.dns.get(item.type))
@@ -220,8 +220,8 @@ class _Sets:
 
 
 @lru_cache(maxsize=8)
-def _tests(rules: tuple[Rule, ...], target: Dataset, others: _Sets, now: datetime) -> list[Test]:
-    return tests_of(rules, target, dict(others.items), now)
+def _tests(rules: tuple[Rule, ...], target: Dataset, sets: _Sets, now: datetime) -> list[Test]:
+    return tests_of(rules, target, dict(sets.items), now)
 
 
 def _is_simple(rule: Judged) -> bool:

@@ -53,7 +53,7 @@ WAITING_SCHEMA: Final = pa.schema(
 )
 """Schema of deferred rows: entries without their parents, and references to objects that do not exist yet."""
 
-IS_DONE: Final = frozenset({one.value for one in DONE} | {SKIPPED})
+IS_DONE: Final = frozenset({effect.value for effect in DONE} | {SKIPPED})
 
 
 @dataclass(slots=True)

@@ -108,18 +108,18 @@ class ChangeMaker:
         makers = Candidates(
             self._view,
             self._target,
-            self._known([one for _, one in elements]),
+            self._known([element for _, element in elements]),
             create_computers=False,
             domain="",
         )
         makers.learn_users(
             [
-                one.security_identifier
-                for _, one in elements
-                if isinstance(one, User) and one.security_identifier
+                element.security_identifier
+                for _, element in elements
+                if isinstance(element, User) and element.security_identifier
             ]
         )
-        makers.learn_managers([name for _, one in elements if (name := _computer_name(one))])
+        makers.learn_managers([name for _, element in elements if (name := _computer_name(element))])
         makers.learn_managers_there(element for _, element in elements)
         candidates: list[tuple[int, DirectoryObject, list[Candidate]]] = []
         for number, element in elements:
@@ -129,29 +129,29 @@ class ChangeMaker:
                 yield SettledRow(
                     number, Effect.REJECTED, guid=_guid(element), text=self._reason(element, error)
                 )
-        there = self._there([found[0] for _, _, found in candidates])
-        for number, element, found in candidates:
-            entry = there.get(found[0].made.dn.normalized)
+        existing_entries = self._there([group[0] for _, _, group in candidates])
+        for number, element, row_candidates in candidates:
+            entry = existing_entries.get(row_candidates[0].made.dn.normalized)
             try:
                 if entry is None:
                     check_new_name(element)
             except (MqdssmError, ValueError) as error:
                 yield SettledRow(number, Effect.REJECTED, guid=_guid(element), text=reason_of(error))
                 continue
-            yield self._wanted(number, element, found, entry)
+            yield self._wanted(number, element, row_candidates, entry)
 
     def _known(self, elements: Sequence[DirectoryObject]) -> SharedLookups:
         """Look up the sites, computers and queue managers that these elements need."""
         key = self._target.profile.name_key
-        names = {key(name): name for one in elements if (name := _computer_name(one))}
+        names = {key(name): name for element in elements if (name := _computer_name(element))}
         sites = {}
-        if any(isinstance(one, QueueManager) for one in elements):
+        if any(isinstance(element, QueueManager) for element in elements):
             sites = {site.guid: site for site in sites_there(self._session).values() if site.guid is not None}
         computers = computers_there(self._session, names) if names else {}
         machines = {}
         # by the present GUID, or an earlier one
-        there = self._view.by_guid(_managers_named(elements), MANAGER_CLASS, ())
-        for guid, entries in there.items():
+        existing_entries = self._view.by_guid(_managers_named(elements), MANAGER_CLASS, ())
+        for guid, entries in existing_entries.items():
             dn = DN.parse(entries[0].dn).parent
             machines[guid] = name = key(dn.name)
             computers.setdefault(name, Computer(dn.name, str(dn), None, exists=True))
@@ -169,54 +169,60 @@ class ChangeMaker:
 
     def _there(self, candidates: Sequence[Candidate]) -> "dict[str, Entry]":
         """Return the stored entries of objects that may exist, by DN."""
-        found: dict[str, Entry] = {}
+        entries: dict[str, Entry] = {}
         by_class: dict[str, list[Candidate]] = {}
-        for one in candidates:
-            by_class.setdefault(one.made.ldap_class, []).append(one)
+        for candidate in candidates:
+            by_class.setdefault(candidate.made.ldap_class, []).append(candidate)
         for ldap_class, some in by_class.items():
-            names = sorted({name for one in some for name in one.made.values})
-            found |= self._view.by_dn([str(one.made.dn) for one in some], ldap_class, names)
-        return found
+            names = sorted({name for item in some for name in item.made.values})
+            entries |= self._view.by_dn([str(item.made.dn) for item in some], ldap_class, names)
+        return entries
 
     def _wanted(
-        self, number: int, element: DirectoryObject, found: Sequence[Candidate], there: "Entry | None"
+        self,
+        number: int,
+        element: DirectoryObject,
+        candidates: Sequence[Candidate],
+        existing_entry: "Entry | None",
     ) -> Made:
-        own, *others = found
-        values = dict(own.made.values)
-        if there is not None and not element.is_populated(
+        candidate, *other_candidates = candidates
+        values = dict(candidate.made.values)
+        if existing_entry is not None and not element.is_populated(
             "Security" if DESCRIPTOR in values else "Identifier"
         ):
             values.pop(DESCRIPTOR, None)  # a generated descriptor: the stored one stays
         # a site alone needs no container for servers: the first settings object creates it
-        needed = () if isinstance(element, Site) else others
-        beside = tuple(_beside(number, one) for one in needed)
+        needed = () if isinstance(element, Site) else other_candidates
+        beside = tuple(_beside(number, other) for other in needed)
         references = {
-            name: tuple(str(guid) for guid in own.made.refers[name]) for name in own.made.missing
-        } | {name: tuple(guids) for name, guids in own.later.items()}
+            name: tuple(str(guid) for guid in candidate.made.refers[name]) for name in candidate.made.missing
+        } | {name: tuple(guids) for name, guids in candidate.later.items()}
         for name in references:
             values.pop(name, None)
         guid = _guid(element)
-        if own.is_there:
-            return self._changed(number, own, values, there, guid)
-        attributes = new_entry((own.made.ldap_class,), values)
-        return RowChange(_item(number, Action.ADD, own, attributes), guid, beside, references)
+        if candidate.is_there:
+            return self._changed(number, candidate, values, existing_entry, guid)
+        attributes = new_entry((candidate.made.ldap_class,), values)
+        return RowChange(_item(number, Action.ADD, candidate, attributes), guid, beside, references)
 
     def _changed(
         self,
         number: int,
         own: Candidate,
         values: Mapping[str, tuple[bytes, ...]],
-        there: "Entry | None",
+        existing_entry: "Entry | None",
         guid: str | None,
     ) -> Made:
         """Make the change of an object that is never created, only modified: an account, the enterprise."""
         dn = str(own.made.dn)
-        if there is None:
+        if existing_entry is None:
             return SettledRow(number, Effect.MISSING, dn, guid, "there is no such object")
         kept = {name: raws for name, raws in values.items() if name != "objectGUID"}
         hides_sacls = self._session.profile.hides_sacls
-        differs = find_differences(kept, there.attributes, own.made.ldap_class, hides_sacls=hides_sacls)
-        against = tuple(name for name in differs if there.all(name))
+        differs = find_differences(
+            kept, existing_entry.attributes, own.made.ldap_class, hides_sacls=hides_sacls
+        )
+        against = tuple(name for name in differs if existing_entry.all(name))
         if not differs:
             return SettledRow(number, Effect.EQUAL, dn, guid)
         if against and not self._update:
@@ -227,7 +233,7 @@ class ChangeMaker:
             Action.MODIFY,
             own,
             {name: kept[name] for name in differs},
-            before={name: tuple(there.all(name)) for name in differs},
+            before={name: tuple(existing_entry.all(name)) for name in differs},
         )
         return RowChange(item, guid)
 
@@ -265,17 +271,17 @@ def _computer_name(element: DirectoryObject) -> str:
 
 def _managers_named(elements: Sequence[DirectoryObject]) -> list[UUID]:
     """Return the GUIDs of the queue managers to which some elements refer."""
-    found: dict[UUID, None] = {}
-    for one in elements:
-        for reference in REFERENCES.get(TABLES[type(one)].ldap_class, {}).values():
-            if reference.ldap_class == MANAGER_CLASS and one.is_populated(reference.adm):
-                found.update(dict.fromkeys(getattr(one, one.field_name(reference.adm))))
-    return list(found)
+    guids: dict[UUID, None] = {}
+    for element in elements:
+        for reference in REFERENCES.get(TABLES[type(element)].ldap_class, {}).values():
+            if reference.ldap_class == MANAGER_CLASS and element.is_populated(reference.adm):
+                guids.update(dict.fromkeys(getattr(element, element.field_name(reference.adm))))
+    return list(guids)
 
 
 def _guid(element: DirectoryObject) -> str | None:
-    found: UUID | None = element.identifier
-    return None if found is None else str(found)
+    identifier: UUID | None = element.identifier
+    return None if identifier is None else str(identifier)
 
 
 def _one_line(error: Exception) -> str:

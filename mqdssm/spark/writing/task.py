@@ -108,13 +108,13 @@ class _Work:
 
     def rows(self, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
         """Write some rows."""
-        wanted: dict[int, RowChange] = {}
+        changes: dict[int, RowChange] = {}
         for made in self._maker.make(rows):
             if isinstance(made, RowChange):
-                wanted[made.item.row] = made
+                changes[made.item.row] = made
             else:
                 self._outcomes.add(made)
-        self._load(wanted)
+        self._load(changes)
 
     def leave(self, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
         """Record rows as not tried: too many have failed, and Spark would run the task again in vain."""
@@ -126,11 +126,11 @@ class _Work:
         """Write entries whose parents came after them, repeatedly while there is progress."""
         while self._orphans:
             orphans, self._orphans = self._orphans, []
-            self._load({one.item.row: one for one in orphans})
+            self._load({row_change.item.row: row_change for row_change in orphans})
             if len(self._orphans) == len(orphans):
                 break
-        for one in self._orphans:
-            self._left(one)
+        for orphan in self._orphans:
+            self._left(orphan)
 
     def _left(self, one: RowChange) -> None:
         """Handle an entry whose parent is not among this task's rows: another task may create it."""
@@ -141,31 +141,31 @@ class _Work:
         text = "its parent is not there; with option journal it is tried again when all tasks are done"
         self._outcomes.add(SettledRow(item.row, Effect.MISSING_PARENT, item.dn, one.guid, text))
 
-    def _load(self, wanted: Mapping[int, RowChange]) -> None:
-        if not wanted:
+    def _load(self, changes: Mapping[int, RowChange]) -> None:
+        if not changes:
             return
         update = self._options.on_conflict == "update"
         load = LoadOptions(update=update, max_rate=self._options.max_rate)
-        done: list[tuple[RowChange, Outcome]] = []
-        for outcome in self._session.loader.load([one.item for one in wanted.values()], load):
-            one = wanted[outcome.row]
+        finished: list[tuple[RowChange, Outcome]] = []
+        for outcome in self._session.loader.load([row_change.item for row_change in changes.values()], load):
+            change = changes[outcome.row]
             if outcome.effect is Effect.MISSING_PARENT and self._options.frame.ldap_class is None:
-                self._orphans.append(one)
-            elif outcome.is_done and (one.beside or one.references):
-                done.append((one, outcome))
+                self._orphans.append(change)
+            elif outcome.is_done and (change.beside or change.references):
+                finished.append((change, outcome))
             else:
-                self._note(one, outcome)
-        self._beside(done)
+                self._note(change, outcome)
+        self._beside(finished)
 
-    def _beside(self, done: Sequence[tuple[RowChange, Outcome]]) -> None:
+    def _beside(self, finished: Sequence[tuple[RowChange, Outcome]]) -> None:
         """Write the objects beside entries: copies of these, so that stored ones are overwritten."""
-        items = [item for one, _ in done for item in one.beside]
+        items = [item for row_change, _ in finished for item in row_change.beside]
         problems: dict[int, str] = {}
         load = LoadOptions(update=True, max_rate=self._options.max_rate)
         for outcome in self._session.loader.load(items, load):
             if not outcome.is_done:
                 problems.setdefault(outcome.row, f"{outcome.dn}: {outcome.text}")
-        for one, outcome in done:
+        for one, outcome in finished:
             problem = problems.get(outcome.row)
             if problem is not None:
                 text = f"beside it {problem}"

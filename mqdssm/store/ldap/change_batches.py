@@ -79,7 +79,7 @@ class _Run:
             return False
         if not self.deleted:
             return True
-        dns = [DN.parse(one.item.dn) for one in (*plan.first, *plan.last)]
+        dns = [DN.parse(request.item.dn) for request in (*plan.first, *plan.last)]
         touched = {name for dn in dns for name in (dn.normalized, dn.parent.normalized)}
         return not (touched & self.deleted)
 
@@ -87,10 +87,10 @@ class _Run:
         """Remove all plans."""
         self.plans, self.deleted, self.alone = [], set(), False
 
-    def add(self, wanted: PlannedChange, plan: ChangePlan) -> None:
+    def add(self, change: PlannedChange, plan: ChangePlan) -> None:
         """Add a plan."""
-        self.plans.append((wanted, plan))
-        self.deleted |= {normalize(one.item.dn) for one in plan.last}
+        self.plans.append((change, plan))
+        self.deleted |= {normalize(request.item.dn) for request in plan.last}
         self.alone = bool(plan.ahead or plan.before or plan.behind)
 
 
@@ -131,12 +131,12 @@ class _Course:
 
     def requests(self, run: _Run) -> Iterator[ChangeInFlight]:
         """Yield the first requests of a run, and of the following changes that can be made with it."""
-        for wanted, plan in list(run.plans):
-            if wanted.row not in self.failures:
+        for change, plan in list(run.plans):
+            if change.row not in self.failures:
                 yield from plan.first
         try:
-            while (taken := self._take(run)) is not None:
-                yield from taken.first
+            while (next_plan := self._take(run)) is not None:
+                yield from next_plan.first
         except Exception as error:  # noqa: BLE001  raised by `check`, after the answers to earlier requests
             self._error = error
 
@@ -150,16 +150,16 @@ class _Course:
         at = len(self.identifiers)
         if at == len(self._changes) or (run.plans and self.failures):
             return None
-        wanted = self._changes[at]
-        plan, self._kept = self._kept or self._planner.plan(wanted), None
+        change = self._changes[at]
+        plan, self._kept = self._kept or self._planner.plan(change), None
         if plan.status != Hresult.MQ_OK:
-            self.failures[wanted.row] = ChangeFailure(plan.status)
+            self.failures[change.row] = ChangeFailure(plan.status)
             return None
         if not run.admits(plan):
             self._kept = plan
             return None
         self.identifiers.append(plan.identifier)
-        run.add(wanted, plan)
+        run.add(change, plan)
         return plan
 
 
@@ -195,10 +195,10 @@ class ChangeApplier:
         attempts = 0
         while len(identifiers) < len(changes):
             some = changes[len(identifiers) : len(identifiers) + CHANGES_AT_ONCE]
-            made, failure = self._some(some, view)
+            guids, failure = self._some(some, view)
             view = None
-            identifiers += made
-            attempts = 1 if made else attempts + 1
+            identifiers += guids
+            attempts = 1 if guids else attempts + 1
             if failure is not None and not (failure.stale and attempts < ATTEMPTS_MAX):
                 return len(identifiers), failure.status, identifiers
         return len(identifiers), Hresult.MQ_OK, identifiers
@@ -207,13 +207,13 @@ class ChangeApplier:
         """Return the stored entries that a batch of changes refers to."""
         refers = [
             guid
-            for one in changes
-            if one.command is not Command.DELETE
-            for _, guids in references_of(one.concern.type, one.concern.properties.items())
+            for change in changes
+            if change.command is not Command.DELETE
+            for _, guids in references_of(change.concern.type, change.concern.properties.items())
             for guid in guids[:REFERENCES_MAX]
         ]
-        by_name = [one.numbers.number for one in changes if one.concern.identifier is None]
-        concerns = [one.concern for one in changes]
+        by_name = [change.numbers.number for change in changes if change.concern.identifier is None]
+        concerns = [change.concern for change in changes]
         return self._view_reader.view(changes[0].numbers.partition, concerns, refers, by_name)
 
     def _some(
@@ -251,24 +251,26 @@ class ChangeApplier:
         now. Settings objects follow their machines and sites.
         """
         written = [
-            (one.concern, guid)
-            for one, guid in zip(changes, identifiers, strict=False)
-            if one.command is not Command.DELETE and one.concern.type in _REFERRED
+            (change.concern, guid)
+            for change, guid in zip(changes, identifiers, strict=False)
+            if change.command is not Command.DELETE and change.concern.type in _REFERRED
         ]
         if not written:
             return
         complete(self._session, self._reader, [guid for _, guid in written])
-        names = (path_of(one) for one, _ in written if one.type is ObjectType.MACHINE)
+        names = (path_of(concern) for concern, _ in written if concern.type is ObjectType.MACHINE)
         aside = list(self.entry_renamer.asides(encoded for name in names if (encoded := _encoded(name))))
-        for held in aside:
-            self.entry_renamer.send_home(parse_name(held.dn))
-        machines = [guid for one, guid in written if one.type is ObjectType.MACHINE]
-        self.settings_objects.follow([*machines, *(held.identifier for held in aside)])
-        self.settings_objects.follow_sites(guid for one, guid in written if one.type is ObjectType.SITE)
+        for stored_entry in aside:
+            self.entry_renamer.send_home(parse_name(stored_entry.dn))
+        machines = [guid for concern, guid in written if concern.type is ObjectType.MACHINE]
+        self.settings_objects.follow([*machines, *(entry.identifier for entry in aside)])
+        self.settings_objects.follow_sites(
+            guid for concern, guid in written if concern.type is ObjectType.SITE
+        )
 
     def _settle(self, gone: Sequence[StoredEntry]) -> None:
         """Do the follow-up work of deletions."""
-        machines = [held.identifier for held in gone if _of_machine(held)]
+        machines = [stored_entry.identifier for stored_entry in gone if _of_machine(stored_entry)]
         with _beside():
             settled = self.entry_renamer.settle(gone)
             self.settings_objects.follow([*machines, *settled], machines)
@@ -285,19 +287,19 @@ class ChangeApplier:
                 ChangeInFlight(
                     item=Item(
                         row=row,
-                        action=Action.DELETE if left is None else Action.MODIFY,
-                        dn=held.dn,
-                        attributes=left or {},
+                        action=Action.DELETE if changes is None else Action.MODIFY,
+                        dn=stored_entry.dn,
+                        attributes=changes or {},
                     ),
-                    condition=held.unchanged,
+                    condition=stored_entry.unchanged,
                 )
-                for row, held in enumerate(some)
-                for left in (reduced(held),)
+                for row, stored_entry in enumerate(some)
+                for changes in (reduced(stored_entry),)
             ]
-            kept = self._send(requests, failures)
-            self._leave_placeholders(kept, failures)
+            non_leaves = self._send(requests, failures)
+            self._leave_placeholders(non_leaves, failures)
             self._settle(some)
-            refused = next((one for one in failures.values() if not one.stale), None)
+            refused = next((failure for failure in failures.values() if not failure.stale), None)
             if refused is not None:
                 raise GenericDirectoryError(f"objects could not be removed: {name_of(refused.status)}")
 
@@ -306,19 +308,21 @@ class ChangeApplier:
     def _carry_out(self, run: _Run, course: "_Course") -> None:
         """Carry out a run, adding further plans from the course while possible."""
         plans, failures = run.plans, course.failures
-        ahead = self._send([one for _, plan in plans for one in plan.ahead], failures)
+        ahead = self._send([request for _, plan in plans for request in plan.ahead], failures)
         self._leave_placeholders(ahead, failures)
-        self.entry_renamer.rename(one for _, plan in plans for one in plan.before)
+        self.entry_renamer.rename(renaming for _, plan in plans for renaming in plan.before)
         self._send(course.requests(run), failures)
         course.check()
-        last = [one for wanted, plan in plans if wanted.row not in failures for one in plan.last]
-        left = self._send(last, failures)
-        if left:
-            self._leave_placeholders(left, failures)
+        last = [request for change, plan in plans if change.row not in failures for request in plan.last]
+        non_leaves = self._send(last, failures)
+        if non_leaves:
+            self._leave_placeholders(non_leaves, failures)
         self.entry_renamer.rename(
-            one for wanted, plan in plans if wanted.row not in failures for one in plan.behind
+            renaming for change, plan in plans if change.row not in failures for renaming in plan.behind
         )
-        gone = [one for wanted, plan in plans if wanted.row not in failures for one in plan.gone]
+        gone = [
+            stored_entry for change, plan in plans if change.row not in failures for stored_entry in plan.gone
+        ]
         if gone:
             self._settle(gone)
 
@@ -326,23 +330,23 @@ class ChangeApplier:
         self, requests: Iterable[ChangeInFlight], failures: dict[int, ChangeFailure]
     ) -> list[ChangeInFlight]:
         """Send requests; return deletions that failed because the entries have others below them."""
-        left: list[ChangeInFlight] = []
+        non_leaves: list[ChangeInFlight] = []
         if requests == []:
-            return left
+            return non_leaves
         for request, result in self._session.loader.send(requests):
             if result.code == SUCCESS or (
                 result.code == NO_SUCH_OBJECT and request.item.action is Action.DELETE
             ):
                 continue
             if result.code == NOT_LEAF and request.item.action is Action.DELETE:
-                left.append(request)
+                non_leaves.append(request)
                 continue
             failure = self._failure(request, result)
             row = request.item.row
             # a stale request may follow from a failure of the same change
             if row not in failures or failures[row].stale:
                 failures[row] = failure
-        return left
+        return non_leaves
 
     def _failure(self, request: ChangeInFlight, result: LdapResult) -> ChangeFailure:
         if result.code in _BUSY:
@@ -370,12 +374,14 @@ class ChangeApplier:
             entry = next(iter(self._reader.any_of([self._session.profile.dn_filter(dn)])), None)
             if entry is None:
                 continue
-            held = held_of(entry)
-            if held.type is ObjectType.SITE:
+            stored_entry = held_of(entry)
+            if stored_entry.type is ObjectType.SITE:
                 self.settings_objects.clear(DN.parse(dn))
                 if not self._send([request], failures):
                     continue
-            item = Item(row=request.item.row, action=Action.MODIFY, dn=dn, attributes=placeholder(held))
+            item = Item(
+                row=request.item.row, action=Action.MODIFY, dn=dn, attributes=placeholder(stored_entry)
+            )
             replaced.append(ChangeInFlight(item=item, condition=request.condition))
         self._send(replaced, failures)
 
@@ -384,9 +390,11 @@ _REFERRED: Final = frozenset({ObjectType.SITE, ObjectType.MACHINE})
 """Types that other objects refer to by their DNs."""
 
 
-def _of_machine(held: StoredEntry) -> bool:
+def _of_machine(stored_entry: StoredEntry) -> bool:
     """Return True for a machine, or the tombstone of one."""
-    return held.type is ObjectType.MACHINE or held.entry.get(DELETED_TYPE) == (b"%d" % ObjectType.MACHINE,)
+    return stored_entry.type is ObjectType.MACHINE or stored_entry.entry.get(DELETED_TYPE) == (
+        b"%d" % ObjectType.MACHINE,
+    )
 
 
 @contextmanager

@@ -125,112 +125,120 @@ class Planner:
         self._domain = domain
         self._places = view.places
 
-    def plan(self, wanted: PlannedChange) -> ChangePlan:
+    def plan(self, change: PlannedChange) -> ChangePlan:
         """Plan a change, and update the view accordingly.
 
         A change that is not possible gives a plan with an error status.
         """
         plan = ChangePlan()
-        wanted = identified(self._view, wanted)
+        change = identified(self._view, change)
         try:
-            if wanted.command is Command.DELETE:
-                self._delete(wanted, plan)
-            elif wanted.command is Command.UPDATE:
-                self._update(wanted, plan)
+            if change.command is Command.DELETE:
+                self._delete(change, plan)
+            elif change.command is Command.UPDATE:
+                self._update(change, plan)
             else:
-                self._whole(wanted, plan)
+                self._whole(change, plan)
         except RefusedChange as refused:
-            log.info("change %s of %s: %s", wanted.numbers.number, wanted.concern.name, refused)
+            log.info("change %s of %s: %s", change.numbers.number, change.concern.name, refused)
             return ChangePlan(status=refused.status)
         except ValueError as error:
-            log.warning("change %s of %s: %s", wanted.numbers.number, wanted.concern.name, error)
+            log.warning("change %s of %s: %s", change.numbers.number, change.concern.name, error)
             return ChangePlan(status=Hresult.MQ_ERROR_PROPERTY)
         return plan
 
     # -- whole objects
 
-    def _whole(self, wanted: PlannedChange, plan: ChangePlan) -> None:
-        concern, numbers = wanted.concern, wanted.numbers
+    def _whole(self, change: PlannedChange, plan: ChangePlan) -> None:
+        concern, numbers = change.concern, change.numbers
         guid = plan.identifier = concern.identifier
         if guid is None:
             raise RefusedChange(Hresult.MQ_ERROR_PROPERTY, "no GUID is given (decision R11)")
-        held, grave = self._view.objects.get(guid), self._view.tombstones.get(guid)
-        if is_known(held, numbers) or is_known(grave, numbers):
-            self._finish(wanted, held, grave, plan)
-            if held is not None and grave is None:  # a crash may have come before the renaming
-                self._move(wanted, held, self._place(concern, guid, held), plan)
+        stored_entry, grave = self._view.objects.get(guid), self._view.tombstones.get(guid)
+        if is_known(stored_entry, numbers) or is_known(grave, numbers):
+            self._finish(change, stored_entry, grave, plan)
+            if stored_entry is not None and grave is None:  # a crash may have come before the renaming
+                self._move(change, stored_entry, self._place(concern, guid, stored_entry), plan)
             return
-        if held is not None and held.is_object and held.type is not concern.type:
-            self._replace(wanted, held, plan)
-            held = None
-        elif held is not None and not held.has_class(PROPERTY_TABLES[concern.type].classes[0]):
-            self._view.elsewhere[guid] = held  # another program's object keeps the GUID (decision R53)
-            held = None
-        place = self._place(concern, guid, held)
+        if stored_entry is not None and stored_entry.is_object and stored_entry.type is not concern.type:
+            self._replace(change, stored_entry, plan)
+            stored_entry = None
+        elif stored_entry is not None and not stored_entry.has_class(
+            PROPERTY_TABLES[concern.type].classes[0]
+        ):
+            self._view.elsewhere[guid] = (
+                stored_entry  # another program's object keeps the GUID (decision R53)
+            )
+            stored_entry = None
+        place = self._place(concern, guid, stored_entry)
         target = self._target(concern, guid, numbers)
-        if held is not None:
-            self._overwrite(wanted, held, target, plan)
-            self._move(wanted, held, place, plan)
+        if stored_entry is not None:
+            self._overwrite(change, stored_entry, target, plan)
+            self._move(change, stored_entry, place, plan)
         else:
-            self._make(wanted, guid, place, target, plan)
+            self._make(change, guid, place, target, plan)
         if grave is not None:  # the object exists again
-            plan.last.append(request(wanted, Action.DELETE, grave.dn, {}, grave))
+            plan.last.append(request(change, Action.DELETE, grave.dn, {}, grave))
             self._view.remove(grave)
 
-    def _replace(self, wanted: PlannedChange, held: StoredEntry, plan: ChangePlan) -> None:
+    def _replace(self, change: PlannedChange, stored_entry: StoredEntry, plan: ChangePlan) -> None:
         """Delete an object of another type that has the GUID of the new object (decision R65)."""
-        log.warning("%s is replaced by an object of another type: %s", held.dn, wanted.concern.name)
-        left = reduced(held)
-        action = Action.DELETE if left is None else Action.MODIFY
-        plan.ahead.append(request(wanted, action, held.dn, left or {}, held))
-        plan.gone.append(held)
-        self._view.remove(held)
-        if left is not None:
-            self._view.put(held.after(left))
+        log.warning("%s is replaced by an object of another type: %s", stored_entry.dn, change.concern.name)
+        changes = reduced(stored_entry)
+        action = Action.DELETE if changes is None else Action.MODIFY
+        plan.ahead.append(request(change, action, stored_entry.dn, changes or {}, stored_entry))
+        plan.gone.append(stored_entry)
+        self._view.remove(stored_entry)
+        if changes is not None:
+            self._view.put(stored_entry.after(changes))
 
     def _finish(
-        self, wanted: PlannedChange, held: StoredEntry | None, grave: StoredEntry | None, plan: ChangePlan
+        self,
+        change: PlannedChange,
+        stored_entry: StoredEntry | None,
+        grave: StoredEntry | None,
+        plan: ChangePlan,
     ) -> None:
         """Remove the older one of an object and its tombstone, as a crash may leave both (R15)."""
-        if grave is not None and wanted.command is Command.DELETE:
+        if grave is not None and change.command is Command.DELETE:
             plan.gone.append(grave)  # a crash may have come before other objects got its name
-        if held is None or grave is None or grave.numbers is None:
+        if stored_entry is None or grave is None or grave.numbers is None:
             return
-        number = held.number_in(grave.numbers.partition)
+        number = stored_entry.number_in(grave.numbers.partition)
         if number is not None and number < grave.numbers.number:
-            self._remove(wanted, held, plan)
+            self._remove(change, stored_entry, plan)
         elif number is not None:
-            plan.last.append(request(wanted, Action.DELETE, grave.dn, {}, grave))
+            plan.last.append(request(change, Action.DELETE, grave.dn, {}, grave))
             self._view.remove(grave)
 
     def _make(
-        self, wanted: PlannedChange, guid: Guid, place: StoredPlace, target: Values, plan: ChangePlan
+        self, change: PlannedChange, guid: Guid, place: StoredPlace, target: Values, plan: ChangePlan
     ) -> None:
         """Create an object, even if another entry has its place (decision R53)."""
-        concern = wanted.concern
+        concern = change.concern
         occupant = self._occupant(concern, place)
-        self._parents(wanted, place, plan)
+        self._parents(change, place, plan)
         if occupant is None:
-            self._add(wanted, place.dn, target, plan)
+            self._add(change, place.dn, target, plan)
             return
         accommodating = concern.type in {ObjectType.ENTERPRISE, ObjectType.USER}
         if not occupant.has_class(PROPERTY_TABLES[concern.type].classes[0]):
             # another program's entry: the object gets another name, as a replica must not stop here (R53)
-            self._add(wanted, aside_of(place.dn, guid, wanted.numbers.partition), target, plan)
+            self._add(change, aside_of(place.dn, guid, change.numbers.partition), target, plan)
             return
         if occupant.identifier is None or (accommodating and not occupant.is_object):
-            self._overwrite(wanted, occupant, target, plan, takes=True)
+            self._overwrite(change, occupant, target, plan, takes=True)
             return
-        number = occupant.number_in(wanted.numbers.partition)
-        older = number is not None and number < wanted.numbers.number
+        number = occupant.number_in(change.numbers.partition)
+        older = number is not None and number < change.numbers.number
         if older and concern.type not in _STAY:
-            aside = aside_of(place.dn, occupant.identifier, wanted.numbers.partition)
+            aside = aside_of(place.dn, occupant.identifier, change.numbers.partition)
             plan.before.append(Renaming(parse_name(occupant.dn), aside))
             self._view.remove(occupant)
             self._view.put(StoredEntry(str(aside), occupant.entry))
-            self._add(wanted, place.dn, target, plan)
+            self._add(change, place.dn, target, plan)
         else:
-            self._add(wanted, aside_of(place.dn, guid, wanted.numbers.partition), target, plan)
+            self._add(change, aside_of(place.dn, guid, change.numbers.partition), target, plan)
 
     def _occupant(self, concern: ChangeSubject, place: StoredPlace) -> StoredEntry | None:
         """Return the entry that has the place of a new object, or the account of a new user."""
@@ -241,10 +249,10 @@ class Planner:
                 return account
         return self._view.at.get(place.dn.normalized)
 
-    def _place(self, concern: ChangeSubject, guid: Guid, held: StoredEntry | None) -> StoredPlace:
+    def _place(self, concern: ChangeSubject, guid: Guid, stored_entry: StoredEntry | None) -> StoredPlace:
         place = self._view.place(concern, guid, path_of(concern))
-        if held is not None and (place is None or concern.type in _STAY):
-            return StoredPlace(parse_name(held.dn))
+        if stored_entry is not None and (place is None or concern.type in _STAY):
+            return StoredPlace(parse_name(stored_entry.dn))
         if place is None:
             raise RefusedChange(
                 Hresult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, "its path name names no place for it"
@@ -254,11 +262,11 @@ class Planner:
     def _target(self, concern: ChangeSubject, guid: Guid, numbers: Numbering) -> Values:
         """Return all attributes that an object's entry is to have."""
         table = PROPERTY_TABLES[concern.type]
-        made = entry_of(concern.type, [*concern.properties.items(), (table.identity, guid)], numbers)
+        values = entry_of(concern.type, [*concern.properties.items(), (table.identity, guid)], numbers)
         none = (str(self._places.nowhere).encode(),)
-        demanded: Values = {one.ldap: none for one in table.references if one.required}
-        made[DIGEST] = (digest_of(replicated(concern.type, guid, concern.properties)),)
-        return {**made, **demanded, **self._references(concern.type, concern.properties)}
+        demanded: Values = {reference.ldap: none for reference in table.references if reference.required}
+        values[DIGEST] = (digest_of(replicated(concern.type, guid, concern.properties)),)
+        return {**values, **demanded, **self._references(concern.type, concern.properties)}
 
     def _references(self, object_type: ObjectType, properties: Properties) -> Values:
         """Return the DNs of referenced objects; those of missing objects are stand-ins (decision R54)."""
@@ -271,167 +279,177 @@ class Planner:
         return values
 
     def _dn_of(self, guid: Guid) -> str:
-        held = self._view.objects.get(guid) or self._view.elsewhere.get(guid)
-        return str(self._places.stand_in(guid)) if held is None or held.numbers is None else held.dn
+        stored_entry = self._view.objects.get(guid) or self._view.elsewhere.get(guid)
+        return (
+            str(self._places.stand_in(guid))
+            if stored_entry is None or stored_entry.numbers is None
+            else stored_entry.dn
+        )
 
-    def _parents(self, wanted: PlannedChange, place: StoredPlace, plan: ChangePlan) -> None:
+    def _parents(self, change: PlannedChange, place: StoredPlace, plan: ChangePlan) -> None:
         """Add missing entries above an object: its computer, and a placeholder of its machine."""
         if not place.computer:
             return
         computers = self._view.computers
         key = place.computer.casefold()
         if computers.get(key) is None:
-            made = self._maker.computer(place.computer, self._domain)
-            plan.first.append(request(wanted, Action.ADD, str(made.dn), made.attributes()))
-            computers[key] = made.dn
-        if wanted.concern.type is not ObjectType.QUEUE:
+            computer = self._maker.computer(place.computer, self._domain)
+            plan.first.append(request(change, Action.ADD, str(computer.dn), computer.attributes()))
+            computers[key] = computer.dn
+        if change.concern.type is not ObjectType.QUEUE:
             return
         above = place.dn.parent
         if self._view.at.get(above.normalized) is None:
             values = new_entry((MANAGER_CLASS,), {DESCRIPTION: (PLACEHOLDER.encode(),)})
-            plan.first.append(request(wanted, Action.ADD, str(above), values))
+            plan.first.append(request(change, Action.ADD, str(above), values))
             self._view.put(StoredEntry(str(above), values))
 
-    def _add(self, wanted: PlannedChange, dn: DN, target: Values, plan: ChangePlan) -> None:
-        table = PROPERTY_TABLES[wanted.concern.type]
+    def _add(self, change: PlannedChange, dn: DN, target: Values, plan: ChangePlan) -> None:
+        table = PROPERTY_TABLES[change.concern.type]
         values = new_entry(table.classes, {name: raws for name, raws in target.items() if raws})
-        guid = wanted.concern.identifier
+        guid = change.concern.identifier
         if guid is not None:
             values.pop(OBJECT_GUID, None)
             values[TWIN if guid in self._view.elsewhere else OBJECT_GUID] = (bytes(guid),)
-        plan.first.append(request(wanted, Action.ADD, str(dn), values))
+        plan.first.append(request(change, Action.ADD, str(dn), values))
         self._view.put(StoredEntry(str(dn), values))
 
     def _overwrite(
         self,
-        wanted: PlannedChange,
-        held: StoredEntry,
+        change: PlannedChange,
+        stored_entry: StoredEntry,
         target: Values,
         plan: ChangePlan,
         *,
         takes: bool = False,
     ) -> None:
         """Set the attributes of an entry to those of an object; a placeholder also gets the GUID."""
-        table = PROPERTY_TABLES[wanted.concern.type]
+        table = PROPERTY_TABLES[change.concern.type]
         guid = target.get(OBJECT_GUID)
-        if takes and guid is not None and wanted.concern.identifier in self._view.elsewhere:
+        if takes and guid is not None and change.concern.identifier in self._view.elsewhere:
             # an object of another partition has the GUID, which a server accepts only once (decision R53)
-            target = {**target, OBJECT_GUID: tuple(held.entry.get(OBJECT_GUID, ())), TWIN: guid}
+            target = {**target, OBJECT_GUID: tuple(stored_entry.entry.get(OBJECT_GUID, ())), TWIN: guid}
         names = [*table.attributes, *target]
         if not takes:
             names = [name for name in names if name != OBJECT_GUID]
-        elif PLACEHOLDER.encode() in held.entry.get(DESCRIPTION, ()):
+        elif PLACEHOLDER.encode() in stored_entry.entry.get(DESCRIPTION, ()):
             names.append(DESCRIPTION)
         changes: Values = {
             name: target.get(name, ())
             for name in names
-            if set(target.get(name, ())) != set(held.entry.get(name, ()))
+            if set(target.get(name, ())) != set(stored_entry.entry.get(name, ()))
         }
-        classes = [name for name in table.classes if not held.has_class(name)]
+        classes = [name for name in table.classes if not stored_entry.has_class(name)]
         if classes:
-            there = held.entry.get(OBJECT_CLASS, ())
-            changes[OBJECT_CLASS] = (*there, *(name.encode() for name in classes))
-        self._modify(wanted, held, changes, plan)
+            old_classes = stored_entry.entry.get(OBJECT_CLASS, ())
+            changes[OBJECT_CLASS] = (*old_classes, *(name.encode() for name in classes))
+        self._modify(change, stored_entry, changes, plan)
 
-    def _modify(self, wanted: PlannedChange, held: StoredEntry, changes: Values, plan: ChangePlan) -> None:
-        plan.first.append(request(wanted, Action.MODIFY, held.dn, changes, held))
-        self._view.remove(held)
-        self._view.put(held.after(changes))
+    def _modify(
+        self, change: PlannedChange, stored_entry: StoredEntry, changes: Values, plan: ChangePlan
+    ) -> None:
+        plan.first.append(request(change, Action.MODIFY, stored_entry.dn, changes, stored_entry))
+        self._view.remove(stored_entry)
+        self._view.put(stored_entry.after(changes))
 
-    def _move(self, wanted: PlannedChange, held: StoredEntry, place: StoredPlace, plan: ChangePlan) -> None:
+    def _move(
+        self, change: PlannedChange, stored_entry: StoredEntry, place: StoredPlace, plan: ChangePlan
+    ) -> None:
         """Rename an entry to its object's new name, after its number is written."""
         is_free = self._view.at.get(place.dn.normalized) is None
-        if place.dn.normalized != held.key and is_free and held.type not in _STAY:
-            self._parents(wanted, place, plan)
-            plan.behind.append(Renaming(parse_name(held.dn), place.dn))
+        if place.dn.normalized != stored_entry.key and is_free and stored_entry.type not in _STAY:
+            self._parents(change, place, plan)
+            plan.behind.append(Renaming(parse_name(stored_entry.dn), place.dn))
 
     # -- parts of objects
 
-    def _update(self, wanted: PlannedChange, plan: ChangePlan) -> None:
-        concern, numbers = wanted.concern, wanted.numbers
-        held = located(self._view, wanted)
+    def _update(self, change: PlannedChange, plan: ChangePlan) -> None:
+        concern, numbers = change.concern, change.numbers
+        stored_entry = located(self._view, change)
         guid = plan.identifier = concern.identifier
         grave = None if guid is None else self._view.tombstones.get(guid)
-        if held is None or is_known(held, numbers) or is_known(grave, numbers):
-            if held is None and not is_known(grave, numbers):
+        if stored_entry is None or is_known(stored_entry, numbers) or is_known(grave, numbers):
+            if stored_entry is None and not is_known(grave, numbers):
                 raise RefusedChange(Hresult.MQDS_OBJECT_NOT_FOUND, "there is no such object")
-            self._finish(wanted, held, grave, plan)
+            self._finish(change, stored_entry, grave, plan)
             return
         kind, properties = concern.type, concern.properties
-        if held.type is not None and held.type is not kind:  # another type lacks these properties
-            kind, properties = held.type, kept(held.type, properties.items())
+        if (
+            stored_entry.type is not None and stored_entry.type is not kind
+        ):  # another type lacks these properties
+            kind, properties = stored_entry.type, kept(stored_entry.type, properties.items())
         changes: Values = {
-            **changes_of(kind, held.entry, properties.items(), numbers),
+            **changes_of(kind, stored_entry.entry, properties.items(), numbers),
             **self._references(kind, properties),
         }
-        changes[DIGEST] = (content_digest(held.after(changes)),)
+        changes[DIGEST] = (content_digest(stored_entry.after(changes)),)
         if kind is concern.type and path_of(concern) is not None and kind not in _STAY and guid is not None:
-            self._move(wanted, held, self._place(concern, guid, held), plan)
-        self._modify(wanted, held, changes, plan)
+            self._move(change, stored_entry, self._place(concern, guid, stored_entry), plan)
+        self._modify(change, stored_entry, changes, plan)
 
     # -- deletions
 
-    def _delete(self, wanted: PlannedChange, plan: ChangePlan) -> None:
-        concern, numbers = wanted.concern, wanted.numbers
-        held = located(self._view, wanted)
+    def _delete(self, change: PlannedChange, plan: ChangePlan) -> None:
+        concern, numbers = change.concern, change.numbers
+        stored_entry = located(self._view, change)
         guid = plan.identifier = concern.identifier
         if guid is None:
             return  # no object of that name: nothing to delete, and no GUID for a tombstone
         grave = self._view.tombstones.get(guid)
-        if is_known(held, numbers) or is_known(grave, numbers):
-            self._finish(wanted, held, grave, plan)
+        if is_known(stored_entry, numbers) or is_known(grave, numbers):
+            self._finish(change, stored_entry, grave, plan)
             return
-        kind = concern.type if held is None or held.type is None else held.type
-        self._bury(wanted, guid, kind, (held, grave), plan)
-        if held is not None:
-            self._remove(wanted, held, plan)
+        kind = concern.type if stored_entry is None or stored_entry.type is None else stored_entry.type
+        self._bury(change, guid, kind, (stored_entry, grave), plan)
+        if stored_entry is not None:
+            self._remove(change, stored_entry, plan)
 
     def _bury(
         self,
-        wanted: PlannedChange,
+        change: PlannedChange,
         guid: Guid,
         object_type: ObjectType,
-        there: tuple[StoredEntry | None, StoredEntry | None],
+        entries: tuple[StoredEntry | None, StoredEntry | None],
         plan: ChangePlan,
     ) -> None:
         """Write a tombstone, with the path name for objects that wait for it (decision R53)."""
-        held, grave = there
-        properties = ((Propid.D_IDENTIFIER, guid), *deletion_properties(object_type, wanted.scope))
-        target = entry_of(ObjectType.DELETED_OBJECT, properties, wanted.numbers)
-        if held is not None and PATH_NAME in held.entry:
-            target[PATH_NAME] = tuple(held.entry[PATH_NAME])
+        stored_entry, grave = entries
+        properties = ((Propid.D_IDENTIFIER, guid), *deletion_properties(object_type, change.scope))
+        target = entry_of(ObjectType.DELETED_OBJECT, properties, change.numbers)
+        if stored_entry is not None and PATH_NAME in stored_entry.entry:
+            target[PATH_NAME] = tuple(stored_entry.entry[PATH_NAME])
         if grave is not None:
-            plan.first.append(request(wanted, Action.MODIFY, grave.dn, target, grave))
+            plan.first.append(request(change, Action.MODIFY, grave.dn, target, grave))
             self._view.put(grave.after(target))
             return
-        dn = str(self._places.tombstone(wanted.numbers.partition, guid))
+        dn = str(self._places.tombstone(change.numbers.partition, guid))
         values = new_entry(PROPERTY_TABLES[ObjectType.DELETED_OBJECT].classes, target)
-        plan.first.append(request(wanted, Action.ADD, dn, values))
+        plan.first.append(request(change, Action.ADD, dn, values))
         self._view.put(StoredEntry(dn, values))
 
-    def _remove(self, wanted: PlannedChange, held: StoredEntry, plan: ChangePlan) -> None:
+    def _remove(self, change: PlannedChange, stored_entry: StoredEntry, plan: ChangePlan) -> None:
         """Delete an entry; an entry that has to stay only loses the attributes of replication."""
-        plan.gone.append(held)
-        stays = reduced(held)
+        plan.gone.append(stored_entry)
+        stays = reduced(stored_entry)
         if stays is None:
-            plan.last.append(request(wanted, Action.DELETE, held.dn, {}, held))
-            self._view.remove(held)
+            plan.last.append(request(change, Action.DELETE, stored_entry.dn, {}, stored_entry))
+            self._view.remove(stored_entry)
         else:
-            plan.last.append(request(wanted, Action.MODIFY, held.dn, stays, held))
-            self._view.remove(held)
-            self._view.put(held.after(stays))
+            plan.last.append(request(change, Action.MODIFY, stored_entry.dn, stays, stored_entry))
+            self._view.remove(stored_entry)
+            self._view.put(stored_entry.after(stays))
 
 
 def request(
-    wanted: PlannedChange,
+    change: PlannedChange,
     action: Action,
     dn: str,
     attributes: Mapping[str, Sequence[bytes]],
-    held: StoredEntry | None = None,
+    stored_entry: StoredEntry | None = None,
 ) -> ChangeInFlight:
     """Return a request of a change, with the condition that the entry is as it was read."""
-    item = Item(row=wanted.row, action=action, dn=dn, attributes=attributes)
-    return ChangeInFlight(item=item, condition=None if held is None else held.unchanged)
+    item = Item(row=change.row, action=action, dn=dn, attributes=attributes)
+    return ChangeInFlight(item=item, condition=None if stored_entry is None else stored_entry.unchanged)
 
 
 def aside_of(dn: DN, identifier: Guid, partition: Guid) -> DN:
@@ -444,40 +462,48 @@ def is_aside(dn: str) -> bool:
     return _STANDS_ASIDE.fullmatch(DN.parse(dn).name) is not None
 
 
-def is_known(held: StoredEntry | None, numbers: Numbering) -> bool:
+def is_known(stored_entry: StoredEntry | None, numbers: Numbering) -> bool:
     """Return True if an entry has the number of a change or a higher one."""
-    known = None if held is None else held.number_in(numbers.partition)
-    return known is not None and known >= numbers.number
+    number = None if stored_entry is None else stored_entry.number_in(numbers.partition)
+    return number is not None and number >= numbers.number
 
 
 def path_of(concern: ChangeSubject) -> str | None:
     """Return the path name among the properties of a change; None if it is not given."""
     name = NAME[concern.type]
-    given = None if name is None else concern.properties.get(name)
-    return given if isinstance(given, str) else None
+    value = None if name is None else concern.properties.get(name)
+    return value if isinstance(value, str) else None
 
 
-def identified(view: DirectoryView, wanted: PlannedChange) -> PlannedChange:
+def identified(view: DirectoryView, change: PlannedChange) -> PlannedChange:
     """Return a change by path name as one by GUID; unchanged if no object has the name (decision R51).
 
     The name refers to the object that has the change's number, else to the newest older object of that name.
     """
-    concern, numbers = wanted.concern, wanted.numbers
+    concern, numbers = change.concern, change.numbers
     if concern.identifier is not None or concern.path_name is None:
-        return wanted
-    held = view.numbered(numbers.number)
-    if held is None:
+        return change
+    stored_entry = view.numbered(numbers.number)
+    if stored_entry is None:
         named = view.named(concern.type, concern.path_name)
-        mine = [one for one in named if one.number_in(numbers.partition) is not None]
-        held = max(mine, key=lambda one: (one.age[0] < numbers.number, one.age), default=None)
-    return wanted if held is None else replace(wanted, concern=replace(concern, identifier=held.identifier))
+        mine = [entry for entry in named if entry.number_in(numbers.partition) is not None]
+        stored_entry = max(mine, key=lambda entry: (entry.age[0] < numbers.number, entry.age), default=None)
+    return (
+        change
+        if stored_entry is None
+        else replace(change, concern=replace(concern, identifier=stored_entry.identifier))
+    )
 
 
-def located(view: DirectoryView, wanted: PlannedChange) -> StoredEntry | None:
+def located(view: DirectoryView, change: PlannedChange) -> StoredEntry | None:
     """Return the object of an `identified` change in its partition; None if it does not exist."""
-    guid = wanted.concern.identifier
-    held = None if guid is None else view.objects.get(guid)
-    return held if held is not None and held.number_in(wanted.numbers.partition) is not None else None
+    guid = change.concern.identifier
+    stored_entry = None if guid is None else view.objects.get(guid)
+    return (
+        stored_entry
+        if stored_entry is not None and stored_entry.number_in(change.numbers.partition) is not None
+        else None
+    )
 
 
 _ASIDE: Final = "@"
@@ -486,24 +512,26 @@ _STAY: Final = frozenset({ObjectType.ENTERPRISE, ObjectType.USER, ObjectType.ROU
 """Types whose entries are never renamed."""
 
 
-def reduced(held: StoredEntry) -> Values | None:
+def reduced(stored_entry: StoredEntry) -> Values | None:
     """Return the changes of an entry that outlives its object; None if the entry is deleted.
 
     The enterprise's entry belongs to the base tree, an account to its user (decision R28).
     """
-    if held.type is ObjectType.ENTERPRISE:
-        return _emptied(held, keep={OBJECT_GUID})
-    if held.type is ObjectType.USER and held.entry.get(OBJECT_GUID) != held.entry.get("mqisUserID"):
-        return _emptied(held, keep={OBJECT_GUID, "objectSid"})
+    if stored_entry.type is ObjectType.ENTERPRISE:
+        return _emptied(stored_entry, keep={OBJECT_GUID})
+    if stored_entry.type is ObjectType.USER and stored_entry.entry.get(OBJECT_GUID) != stored_entry.entry.get(
+        "mqisUserID"
+    ):
+        return _emptied(stored_entry, keep={OBJECT_GUID, "objectSid"})
     return None
 
 
-def placeholder(held: StoredEntry) -> Values:
+def placeholder(stored_entry: StoredEntry) -> Values:
     """Return the changes that turn an object's entry into a placeholder, as it has others below it."""
-    return {**_emptied(held), DESCRIPTION: (PLACEHOLDER.encode(),)}
+    return {**_emptied(stored_entry), DESCRIPTION: (PLACEHOLDER.encode(),)}
 
 
-def _emptied(held: StoredEntry, keep: Iterable[str] = ()) -> Values:
-    table = PROPERTY_TABLES[held.type or ObjectType.MACHINE]
+def _emptied(stored_entry: StoredEntry, keep: Iterable[str] = ()) -> Values:
+    table = PROPERTY_TABLES[stored_entry.type or ObjectType.MACHINE]
     gone = {*table.attributes, EXACT, PATH_NAME, OBJECT_GUID, TWIN} - set(keep)
-    return {name: () for name in sorted(gone) if name in held.entry}
+    return {name: () for name in sorted(gone) if name in stored_entry.entry}

@@ -39,22 +39,22 @@ def claim(session: Session, places: DirectoryPlaces, owner: Owner) -> None:
         ConfigError: another server owns the directory.
         DirectoryError: the directory cannot be read or written.
     """
-    found = _read(session, places)
-    if found is None:
+    entry = _read(session, places)
+    if entry is None:
         values = {_ID: (bytes(owner.machine_id),), _NAME: (owner.machine_name.encode(),)}
         try:
             session.add(places.server, new_entry((_CLASS,), values))
         except ObjectAlreadyExists:  # another server was faster
-            found = _read(session, places)
+            entry = _read(session, places)
         else:
             return
-    if found is None or found.first(_ID) != bytes(owner.machine_id):
-        name = "somebody" if found is None else (found.first(_NAME) or b"").decode(errors="replace")
+    if entry is None or entry.first(_ID) != bytes(owner.machine_id):
+        name = "somebody" if entry is None else (entry.first(_NAME) or b"").decode(errors="replace")
         raise ConfigError(
             f"this directory is that of the replicating server {name}, not of {owner.machine_name}: "
             f"each server needs one of its own; if {name} will never come back, delete {places.server}"
         )
-    if found.first(_NAME) != owner.machine_name.encode():
+    if entry.first(_NAME) != owner.machine_name.encode():
         session.modify(places.server, {_NAME: (owner.machine_name.encode(),)})
 
 
@@ -65,13 +65,13 @@ def read_owner(session: Session, places: DirectoryPlaces) -> Owner | None:
         ConfigError: the owner's entry is damaged.
         DirectoryError: the directory cannot be read.
     """
-    found = _read(session, places)
-    if found is None:
+    entry = _read(session, places)
+    if entry is None:
         return None
-    raw = found.first(_ID) or b""
+    raw = entry.first(_ID) or b""
     if len(raw) != GUID_BYTES:
-        raise ConfigError(f"{found.dn}: {_ID} is no GUID: {raw!r}")
-    return Owner(machine_id=Guid(raw), machine_name=(found.first(_NAME) or b"").decode(errors="replace"))
+        raise ConfigError(f"{entry.dn}: {_ID} is no GUID: {raw!r}")
+    return Owner(machine_id=Guid(raw), machine_name=(entry.first(_NAME) or b"").decode(errors="replace"))
 
 
 def _read(session: Session, places: DirectoryPlaces) -> Entry | None:

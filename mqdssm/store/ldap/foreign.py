@@ -42,7 +42,7 @@ COMMIT_S_MAX: Final = 600.0
 READ_AT_ONCE: Final = 1000
 """Number of entries that one operation reads: a quarter of a second, during which the store is busy."""
 _MADE_TYPES: Final = (ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.ROUTING_LINK)
-_TYPES: Final = {PROPERTY_TABLES[one].classes[0]: one for one in _MADE_TYPES}
+_TYPES: Final = {PROPERTY_TABLES[object_type].classes[0]: object_type for object_type in _MADE_TYPES}
 UNNUMBERED: Final = And(
     (
         any_of(*(Equal("objectClass", name.encode()) for name in _TYPES)),
@@ -85,29 +85,29 @@ class ForeignChanges:
         self._waiting = None  # if this fails, it is repeated from the beginning
         if waiting is None:
             waiting = self._listed(_before(self._seen or ""), operation.after)
-        found: list[ForeignObject] = []
-        looked, left = operation.after, READ_AT_ONCE
-        while waiting and left > 0 and len(found) < operation.count_max:
+        objects: list[ForeignObject] = []
+        looked, remaining = operation.after, READ_AT_ONCE
+        while waiting and remaining > 0 and len(objects) < operation.count_max:
             some = waiting[-TERMS_MAX:]
-            found += self._judge([dn for _, dn in some])
+            objects += self._judge([dn for _, dn in some])
             del waiting[-TERMS_MAX:]
-            left -= len(some)
+            remaining -= len(some)
             looked = max(looked, some[0][0])
         self._reached = looked
         if waiting:
             self._waiting = waiting
-            return ForeignFound(objects=tuple(found), reached=looked, newest=looked)
+            return ForeignFound(objects=tuple(objects), reached=looked, newest=looked)
         oldest = _before(self._seen or "")  # older ones are no longer listed
         self._own = {dn: version for dn, version in self._own.items() if version >= oldest}
         # versions from before the clock was set back are higher
         newest = min(looked, self._now) if self._now else looked
-        return ForeignFound(objects=tuple(found), reached="", newest=newest)
+        return ForeignFound(objects=tuple(objects), reached="", newest=newest)
 
     def _listed(self, since: str, after: str) -> list[tuple[str, str]]:
         """List the versions and DNs of entries that another program may have written, newest first."""
         listed = self._list(GreaterOrEqual(VERSION, since.encode()))
         return sorted(
-            (one for one in listed if one[0] > after and self._own.get(one[1]) != one[0]), reverse=True
+            (item for item in listed if item[0] > after and self._own.get(item[1]) != item[0]), reverse=True
         )
 
     def _acknowledge(self, seen: str) -> None:
@@ -145,56 +145,58 @@ class ForeignChanges:
         terms = [dn_filter(dn) for dn in dns]
         for entry in self._reader.any_of(terms, _OBJECTS, ("*", VERSION)):
             try:
-                found = self._foreign(held_of(entry), _version(entry))
+                foreign_object = self._foreign(held_of(entry), _version(entry))
             except MappingError as error:  # logged where it is needed, found again after repair
                 log.info("an entry is damaged, and left out: %s", error)
-                found = None
-            if found is None:
+                foreign_object = None
+            if foreign_object is None:
                 self._own[entry.dn] = _version(entry)
             else:
-                yield found
+                yield foreign_object
 
-    def _foreign(self, held: StoredEntry, version: str) -> ForeignObject | None:
+    def _foreign(self, stored_entry: StoredEntry, version: str) -> ForeignObject | None:
         """Return the change of another program in an entry; None if there is none."""
-        object_type = held.type or next((_TYPES[name] for name in _TYPES if held.has_class(name)), None)
-        if object_type is None or held.identifier is None:
-            raise MappingError(f"{held.dn} is no object: its class or its GUID is gone")
+        object_type = stored_entry.type or next(
+            (_TYPES[name] for name in _TYPES if stored_entry.has_class(name)), None
+        )
+        if object_type is None or stored_entry.identifier is None:
+            raise MappingError(f"{stored_entry.dn} is no object: its class or its GUID is gone")
         partition: Guid | None = None
         number: SequenceNumber | None = None
         properties: Properties = ()
-        if held.numbers is None:
-            partition, properties = self._creation(held, object_type)
+        if stored_entry.numbers is None:
+            partition, properties = self._creation(stored_entry, object_type)
         else:
-            partition, number = held.numbers.partition, held.numbers.number
+            partition, number = stored_entry.numbers.partition, stored_entry.numbers.number
             if number == MIN:
                 return None  # a full synchronization writes it again
-            if held.entry.get(DIGEST) in {None, (content_digest(held),)}:
+            if stored_entry.entry.get(DIGEST) in {None, (content_digest(stored_entry),)}:
                 return None  # it was numbered by an old version of this software, without a digest
         return ForeignObject(
             object_type=object_type,
-            identifier=held.identifier,
+            identifier=stored_entry.identifier,
             partition_id=partition,
             seq_number=number,
-            name=held.dn,
+            name=stored_entry.dn,
             version=version,
             properties=properties,
         )
 
-    def _creation(self, held: StoredEntry, object_type: ObjectType) -> tuple[Guid | None, Properties]:
+    def _creation(self, stored_entry: StoredEntry, object_type: ObjectType) -> tuple[Guid | None, Properties]:
         """Return the partition and the properties of a queue without a number; for other types nothing."""
         if object_type is not ObjectType.QUEUE:
             return None, ()
-        name = parse_name(held.dn)
+        name = parse_name(stored_entry.dn)
         above = self._session.profile.dn_filter(str(name.parent))
         machine = next(map(held_of, self._reader.any_of([above])), None)
         if machine is None or machine.numbers is None or machine.type is not ObjectType.MACHINE:
             return None, ()
         computer = values_of(machine, ObjectType.MACHINE).get(Propid.QM_PATHNAME)
-        extension = held.entry.get(_EXTENSION, (b"",))[0].decode(errors="replace")
+        extension = stored_entry.entry.get(_EXTENSION, (b"",))[0].decode(errors="replace")
         if not isinstance(computer, str):
             return None, ()
         path = f"{computer}\\{name_of(name.name, extension)}"
-        values = {**values_of(held, ObjectType.QUEUE), Propid.Q_PATHNAME: path}
+        values = {**values_of(stored_entry, ObjectType.QUEUE), Propid.Q_PATHNAME: path}
         return machine.numbers.partition, tuple(values.items())
 
 
@@ -205,7 +207,7 @@ def _version(entry: Entry) -> str:
 def _before(version: str) -> str:
     """Return the lowest version that may have been committed after another one."""
     try:
-        made = datetime.strptime(version[:_TIME_LENGTH], _TIME_FORMAT).replace(tzinfo=UTC)
+        version_time = datetime.strptime(version[:_TIME_LENGTH], _TIME_FORMAT).replace(tzinfo=UTC)
     except ValueError:  # missing, or written by another program: examine everything
         return _FIRST
-    return (made - timedelta(seconds=COMMIT_S_MAX)).strftime(_TIME_FORMAT) + _REST
+    return (version_time - timedelta(seconds=COMMIT_S_MAX)).strftime(_TIME_FORMAT) + _REST

@@ -37,31 +37,33 @@ class LocalChanges:
         concern = ChangeSubject(
             kind, guid, None, rules.whole(kind, operation.path_name, operation.properties)
         )
-        wanted = self._wanted(Command.CREATE, concern, operation)
-        view = self._applier.view([wanted])
-        held = view.objects.get(guid)
-        if is_known(held, wanted.numbers) or is_known(view.tombstones.get(guid), wanted.numbers):
+        change = self._wanted(Command.CREATE, concern, operation)
+        view = self._applier.view([change])
+        stored_entry = view.objects.get(guid)
+        if is_known(stored_entry, change.numbers) or is_known(view.tombstones.get(guid), change.numbers):
             return ObjectOutcome(status=Hresult.MQ_OK, identifier=guid)
-        problem = self._taken(view, wanted, held) or self._homeless(concern, operation.partition_id)
-        return self._apply(wanted, view) if problem is None else ObjectOutcome(status=problem)
+        problem = self._taken(view, change, stored_entry) or self._homeless(concern, operation.partition_id)
+        return self._apply(change, view) if problem is None else ObjectOutcome(status=problem)
 
-    def _taken(self, view: DirectoryView, wanted: PlannedChange, held: StoredEntry | None) -> Hresult | None:
+    def _taken(
+        self, view: DirectoryView, change: PlannedChange, stored_entry: StoredEntry | None
+    ) -> Hresult | None:
         """Return an error if another object has the identifier or the path name."""
-        concern = wanted.concern
+        concern = change.concern
         path = path_of(concern)
-        if (held is not None and held.is_object) or concern.identifier in view.elsewhere:
+        if (stored_entry is not None and stored_entry.is_object) or concern.identifier in view.elsewhere:
             return rules.EXISTS[concern.type]
         if path is not None and self._reader.named(concern.type, path):
             return rules.EXISTS[concern.type]
-        if held is not None or concern.identifier is None or concern.type in _PREPARED:
+        if stored_entry is not None or concern.identifier is None or concern.type in _PREPARED:
             return None
         place = view.place(concern, concern.identifier, path)
-        there = None if place is None else view.at.get(place.dn.normalized)
-        if there is None:
+        occupant = None if place is None else view.at.get(place.dn.normalized)
+        if occupant is None:
             return None
         # another program's entry without a number is in the way; a numbered one is displaced
-        of_class = there.has_class(PROPERTY_TABLES[concern.type].classes[0])
-        foreign = not there.is_object and (there.identifier is not None or not of_class)
+        of_class = occupant.has_class(PROPERTY_TABLES[concern.type].classes[0])
+        foreign = not occupant.is_object and (occupant.identifier is not None or not of_class)
         return rules.EXISTS[concern.type] if foreign else None
 
     def _homeless(self, concern: ChangeSubject, partition: Guid) -> Hresult | None:
@@ -70,29 +72,29 @@ class LocalChanges:
         if concern.type is not ObjectType.QUEUE or path is None:
             return None
         machines = self._reader.named(ObjectType.MACHINE, rules.computer_of(path))
-        there = any(one.number_in(partition) is not None for one in machines)
-        return None if there else Hresult.MQ_ERROR_MACHINE_NOT_FOUND
+        has_machine = any(machine.number_in(partition) is not None for machine in machines)
+        return None if has_machine else Hresult.MQ_ERROR_MACHINE_NOT_FOUND
 
     def update(self, operation: UpdateObject) -> ObjectOutcome:
         """Update Directory Object ([MS-MQDS] 3.1.6.4)."""
         kind = operation.object_type
         properties = rules.kept(kind, operation.properties) if kind in PROPERTY_TABLES else {}
         concern = ChangeSubject(kind, operation.identifier, operation.path_name, properties)
-        wanted = self._wanted(Command.UPDATE, concern, operation)
-        view = self._applier.view([wanted])
-        wanted = identified(view, wanted)
-        held = self._target(view, wanted)
-        if held is None or held.identifier is None:
-            return self._repeated(view, wanted)
-        guid = held.identifier
-        if is_known(held, wanted.numbers):
+        change = self._wanted(Command.UPDATE, concern, operation)
+        view = self._applier.view([change])
+        change = identified(view, change)
+        stored_entry = self._target(view, change)
+        if stored_entry is None or stored_entry.identifier is None:
+            return self._repeated(view, change)
+        guid = stored_entry.identifier
+        if is_known(stored_entry, change.numbers):
             return ObjectOutcome(status=Hresult.MQ_OK, identifier=guid)
-        before = values_of(held, kind)
+        before = values_of(stored_entry, kind)
         problem = rules.update_problem(kind, guid, before, operation.properties)
         path = path_of(concern)
         if problem is None and path is not None:
-            others = self._reader.named(kind, path)
-            if any(one.identifier != guid for one in others):
+            namesakes = self._reader.named(kind, path)
+            if any(namesake.identifier != guid for namesake in namesakes):
                 problem = rules.EXISTS[kind]
         if problem is not None:
             return ObjectOutcome(status=problem)
@@ -102,15 +104,19 @@ class LocalChanges:
     def delete(self, operation: DeleteObject) -> ObjectOutcome:
         """Delete Directory Object ([MS-MQDS] 3.1.6.5), tombstone first."""
         concern = ChangeSubject(operation.object_type, operation.identifier, operation.path_name, {})
-        wanted = self._wanted(Command.DELETE, concern, operation)
-        view = self._applier.view([wanted])
-        wanted = identified(view, wanted)
-        held = self._target(view, wanted)
-        if held is None or held.identifier is None:
-            return self._repeated(view, wanted)
-        if not is_known(held, wanted.numbers) and held.type is ObjectType.MACHINE and self._has_queues(held):
+        change = self._wanted(Command.DELETE, concern, operation)
+        view = self._applier.view([change])
+        change = identified(view, change)
+        stored_entry = self._target(view, change)
+        if stored_entry is None or stored_entry.identifier is None:
+            return self._repeated(view, change)
+        if (
+            not is_known(stored_entry, change.numbers)
+            and stored_entry.type is ObjectType.MACHINE
+            and self._has_queues(stored_entry)
+        ):
             return ObjectOutcome(status=Hresult.MQ_ERROR)
-        named = ChangeSubject(operation.object_type, held.identifier, None, {})
+        named = ChangeSubject(operation.object_type, stored_entry.identifier, None, {})
         again = self._wanted(Command.DELETE, named, operation)
         return self._apply(again, view if operation.identifier is not None else None)
 
@@ -120,27 +126,27 @@ class LocalChanges:
             return False
         name = rules.name_key(str(values_of(machine, ObjectType.MACHINE).get(Propid.QM_PATHNAME, "")))
         of_partition = Equal(PARTITION, bytes(machine.numbers.partition))
-        wanted = And((Equal("objectClass", _QUEUE_CLASS.encode()), of_partition))
+        search_filter = And((Equal("objectClass", _QUEUE_CLASS.encode()), of_partition))
         # renaming a machine moves all entries below it, but the path names of its queues stay
-        for entry in self._reader.session.find(machine.dn, wanted, ["*"]):
+        for entry in self._reader.session.find(machine.dn, search_filter, ["*"]):
             path = values_of(held_of(entry), ObjectType.QUEUE).get(Propid.Q_PATHNAME)
             if isinstance(path, str) and rules.computer_of(path) == name:
                 return True
         named = Equal("mqisQueueManagerID", bytes(machine.identifier or b""))
-        return next(self._reader.find(And((wanted, named)), ["1.1"]), None) is not None
+        return next(self._reader.find(And((search_filter, named)), ["1.1"]), None) is not None
 
-    def _target(self, view: DirectoryView, wanted: PlannedChange) -> StoredEntry | None:
+    def _target(self, view: DirectoryView, change: PlannedChange) -> StoredEntry | None:
         """Return the object of a change in its partition if it has the right type, else None."""
-        held = located(view, wanted)
-        return held if held is not None and held.type is wanted.concern.type else None
+        stored_entry = located(view, change)
+        return stored_entry if stored_entry is not None and stored_entry.type is change.concern.type else None
 
-    def _repeated(self, view: DirectoryView, wanted: PlannedChange) -> ObjectOutcome:
+    def _repeated(self, view: DirectoryView, change: PlannedChange) -> ObjectOutcome:
         """Return the outcome of a change of a missing object: MQ_OK if it was made already."""
-        guid = wanted.concern.identifier
+        guid = change.concern.identifier
         if guid is None:
             return _NOT_FOUND
-        known = (view.objects.get(guid), view.tombstones.get(guid))
-        if any(is_known(one, wanted.numbers) for one in known):
+        entries = (view.objects.get(guid), view.tombstones.get(guid))
+        if any(is_known(entry, change.numbers) for entry in entries):
             return ObjectOutcome(status=Hresult.MQ_OK, identifier=guid)
         return _NOT_FOUND
 
@@ -154,9 +160,9 @@ class LocalChanges:
             )
         return PlannedChange(row=0, command=command, concern=concern, numbers=numbers)
 
-    def _apply(self, wanted: PlannedChange, view: DirectoryView | None) -> ObjectOutcome:
+    def _apply(self, change: PlannedChange, view: DirectoryView | None) -> ObjectOutcome:
         """Make a change, with the view that was read for its checks."""
-        _, status, identifiers = self._applier.apply([wanted], view)
+        _, status, identifiers = self._applier.apply([change], view)
         return ObjectOutcome(status=status, identifier=identifiers[0] if status == Hresult.MQ_OK else None)
 
 

@@ -170,8 +170,8 @@ class DirectoryPlaces:
         return StoredPlace(places.queue_manager_of(self.computer(name, computers)), name)
 
     def _link(self, identifier: Guid, properties: Mapping[Propid, PropertyValue]) -> StoredPlace:
-        sites = [properties.get(one) for one in (Propid.L_NEIGHBOR1, Propid.L_NEIGHBOR2)]
-        guids = [Guid(one).uuid for one in sites if isinstance(one, bytes) and len(one) == GUID_BYTES]
+        sites = [properties.get(propid) for propid in (Propid.L_NEIGHBOR1, Propid.L_NEIGHBOR2)]
+        guids = [Guid(site).uuid for site in sites if isinstance(site, bytes) and len(site) == GUID_BYTES]
         name = compute.link_name(*guids) if len(guids) == len(sites) else str(identifier)
         return StoredPlace(places.link_dn(self.forest_root, name))
 

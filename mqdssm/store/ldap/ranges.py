@@ -52,7 +52,7 @@ def range_filter(partition: Guid, first: int, last: int, buckets: Sequence[bytes
     if not buckets:
         return And((Equal(PARTITION, bytes(partition)), bounds))
     strange = Not(_within(_bucket_start(first), _bucket_end(last)))
-    return And((any_of(*(Equal(BUCKET, one) for one in buckets)), any_of(bounds, strange)))
+    return And((any_of(*(Equal(BUCKET, bucket) for bucket in buckets)), any_of(bounds, strange)))
 
 
 def _within(first: int, last: int) -> LdapFilter:
@@ -97,13 +97,13 @@ class NumberSearches:
         empty = 0
         while start <= last and start - first < ENUMERATED_NUMBERS_MAX:
             end = min(last, (start | ((1 << BUCKET_BITS) - 1)) + width - (1 << BUCKET_BITS))
-            buckets = [one for part in split_range(partition, start, end) for one in part.buckets]
-            found = self._sorted(range_filter(partition, start, end, buckets))
-            yield found
-            if len(found) < width // 2:
+            buckets = [bucket for part in split_range(partition, start, end) for bucket in part.buckets]
+            entries = self._sorted(range_filter(partition, start, end, buckets))
+            yield entries
+            if len(entries) < width // 2:
                 width = min(2 * width, SLICE_NUMBERS)
             start = end + 1
-            empty = 0 if found else empty + 1
+            empty = 0 if entries else empty + 1
             if empty >= _EMPTY_SLICES_MAX and start <= last:
                 heads = range(
                     start >> BUCKET_BITS, (min(last, first + ENUMERATED_NUMBERS_MAX) >> BUCKET_BITS) + 1
@@ -136,25 +136,33 @@ class NumberSearches:
 
     def _wide(self, partition: Guid, first: int, last: int) -> Iterator[list[StoredEntry]]:
         """Yield the entries of a range of millions of numbers, after a search for those in use."""
-        wanted = range_filter(partition, first, last)
-        numbers = sorted(int(entry.first(NUMBER) or b"0") for entry in self._reader.find(wanted, (NUMBER,)))
+        search_filter = range_filter(partition, first, last)
+        numbers = sorted(
+            int(entry.first(NUMBER) or b"0") for entry in self._reader.find(search_filter, (NUMBER,))
+        )
         while numbers:
             end = numbers[0] | (SLICE_NUMBERS - 1)
-            some = [one for one in numbers if one <= end]
-            heads = dict.fromkeys(one >> BUCKET_BITS for one in some)
+            some = [number for number in numbers if number <= end]
+            heads = dict.fromkeys(number >> BUCKET_BITS for number in some)
             buckets = [bucket_of(partition, head << BUCKET_BITS) for head in heads]
             yield self._sorted(range_filter(partition, some[0], some[-1], buckets))
             numbers = numbers[len(some) :]
 
-    def _sorted(self, wanted: LdapFilter) -> list[StoredEntry]:
-        found = [held for entry in self._reader.find(wanted) if (held := held_of(entry)).numbers is not None]
-        for held in found:
-            bucket = held.entry.get(BUCKET, ())
-            if held.numbers is not None and bucket != (
-                bucket_of(held.numbers.partition, held.numbers.number),
+    def _sorted(self, search_filter: LdapFilter) -> list[StoredEntry]:
+        entries = [
+            stored_entry
+            for entry in self._reader.find(search_filter)
+            if (stored_entry := held_of(entry)).numbers is not None
+        ]
+        for stored_entry in entries:
+            bucket = stored_entry.entry.get(BUCKET, ())
+            if stored_entry.numbers is not None and bucket != (
+                bucket_of(stored_entry.numbers.partition, stored_entry.numbers.number),
             ):
-                raise MappingError(f"{held.dn}: its number {held.numbers.number} is not the one it was given")
-        return sorted(found, key=_number)
+                raise MappingError(
+                    f"{stored_entry.dn}: its number {stored_entry.numbers.number} is not the one it was given"
+                )
+        return sorted(entries, key=_number)
 
     # -- the highest number
 
@@ -173,7 +181,7 @@ class NumberSearches:
             end, width, empty = ceiling, 4 << BUCKET_BITS, 0
             while end > 0 and ceiling - end < ENUMERATED_NUMBERS_MAX:
                 start = max(1, end - width + 1)
-                buckets = [one for part in split_range(partition, start, end) for one in part.buckets]
+                buckets = [bucket for part in split_range(partition, start, end) for bucket in part.buckets]
                 number, strange = self._highest(range_filter(partition, start, end, buckets))
                 doubtful = max(doubtful, strange)
                 if number:
@@ -190,10 +198,10 @@ class NumberSearches:
         number, strange = self._highest(Equal(PARTITION, bytes(partition)))
         return number, max(doubtful, strange)
 
-    def _highest(self, wanted: LdapFilter) -> tuple[SequenceNumber, SequenceNumber]:
+    def _highest(self, search_filter: LdapFilter) -> tuple[SequenceNumber, SequenceNumber]:
         """Return the highest number found, and the highest end of a damaged entry's bucket (R110)."""
         highest = doubtful = MIN
-        for entry in self._reader.find(wanted, (NUMBER, BUCKET)):
+        for entry in self._reader.find(search_filter, (NUMBER, BUCKET)):
             bucket = int.from_bytes((entry.first(BUCKET) or b"")[GUID_BYTES:], "big") << BUCKET_BITS
             try:
                 highest = max(highest, _number_of(entry.first(NUMBER), bucket))
@@ -204,27 +212,29 @@ class NumberSearches:
 
     # -- changes
 
-    def changes(self, wanted: LookupChanges, purged: SequenceNumber) -> ChangesFound:
+    def changes(self, operation: LookupChanges, purged: SequenceNumber) -> ChangesFound:
         """Return objects and tombstones as changes, up to the size of a message."""
         changes: list[DirectoryChange] = []
-        size, before = 0, wanted.after
-        if wanted.after >= wanted.up_to:
-            return ChangesFound(changes=(), reached=wanted.up_to)
+        size, before = 0, operation.after
+        if operation.after >= operation.up_to:
+            return ChangesFound(changes=(), reached=operation.up_to)
         for some in self.between(
-            wanted.partition_id, int(wanted.after) + 1, wanted.up_to, hint=wanted.count_max
+            operation.partition_id, int(operation.after) + 1, operation.up_to, hint=operation.count_max
         ):
             # an authority should give each number once; if it does not, no entry is lost here
-            for number, together in groupby(some, key=lambda held: held.numbers and held.numbers.number):
-                found = [change_of(held, purged) for held in together]
-                if wanted.enterprise_scope:
-                    found = [one for one in found if not _of_site(one[0])]
-                size += sum(octets for _, octets in found)
-                full = len(changes) + len(found) > wanted.count_max or size > wanted.bytes_max
-                if full and changes and found:
+            for number, together in groupby(
+                some, key=lambda stored_entry: stored_entry.numbers and stored_entry.numbers.number
+            ):
+                pairs = [change_of(stored_entry, purged) for stored_entry in together]
+                if operation.enterprise_scope:
+                    pairs = [pair for pair in pairs if not _of_site(pair[0])]
+                size += sum(octets for _, octets in pairs)
+                full = len(changes) + len(pairs) > operation.count_max or size > operation.bytes_max
+                if full and changes and pairs:
                     return ChangesFound(changes=tuple(changes), reached=before)
-                changes += [change for change, _ in found]
+                changes += [change for change, _ in pairs]
                 before = number or before
-        return ChangesFound(changes=tuple(changes), reached=wanted.up_to)
+        return ChangesFound(changes=tuple(changes), reached=operation.up_to)
 
 
 def _number_of(raw: bytes | None, bucket: int) -> SequenceNumber:
@@ -239,56 +249,58 @@ def _number_of(raw: bytes | None, bucket: int) -> SequenceNumber:
     return number
 
 
-def _number(held: StoredEntry) -> tuple[int, bytes]:
-    return 0 if held.numbers is None else held.numbers.number, bytes(held.identifier or b"")
+def _number(stored_entry: StoredEntry) -> tuple[int, bytes]:
+    return 0 if stored_entry.numbers is None else stored_entry.numbers.number, bytes(
+        stored_entry.identifier or b""
+    )
 
 
-def properties_in(held: StoredEntry) -> Properties:
+def properties_in(stored_entry: StoredEntry) -> Properties:
     """Return the properties in a change of an object, without unreadable ones (decision R67).
 
     Raises:
         MappingError: the entry has lost its class or its GUID.
     """
-    kind, identifier = _named(held)
-    return rules.replicated(kind, identifier, values_of(held, kind, CHANGED[kind]))
+    kind, identifier = _named(stored_entry)
+    return rules.replicated(kind, identifier, values_of(stored_entry, kind, CHANGED[kind]))
 
 
-def _named(held: StoredEntry) -> tuple[ObjectType, Guid]:
-    if held.type is None or held.identifier is None:
-        raise MappingError(f"{held.dn} has a number, and is no object: its class or its GUID is gone")
-    return held.type, held.identifier
+def _named(stored_entry: StoredEntry) -> tuple[ObjectType, Guid]:
+    if stored_entry.type is None or stored_entry.identifier is None:
+        raise MappingError(f"{stored_entry.dn} has a number, and is no object: its class or its GUID is gone")
+    return stored_entry.type, stored_entry.identifier
 
 
-def read_of(held: StoredEntry | None) -> ObjectRead:
+def read_of(stored_entry: StoredEntry | None) -> ObjectRead:
     """Return an entry as the result of Read Directory Object."""
-    if held is None or held.numbers is None:
+    if stored_entry is None or stored_entry.numbers is None:
         return ObjectRead(status=Hresult.MQDS_OBJECT_NOT_FOUND)
     return ObjectRead(
         status=Hresult.MQ_OK,
-        identifier=held.identifier,
-        partition_id=held.numbers.partition,
-        seq_number=held.numbers.number,
-        properties=properties_in(held),
+        identifier=stored_entry.identifier,
+        partition_id=stored_entry.numbers.partition,
+        seq_number=stored_entry.numbers.number,
+        properties=properties_in(stored_entry),
     )
 
 
-def change_of(held: StoredEntry, purged: SequenceNumber) -> tuple[DirectoryChange, int]:
+def change_of(stored_entry: StoredEntry, purged: SequenceNumber) -> tuple[DirectoryChange, int]:
     """Return an object or tombstone as a change for synchronization, and its approximate octets."""
-    kind, identifier = _named(held)
-    if held.numbers is None:
-        raise MappingError(f"{held.dn} has no number")
-    partition, number = held.numbers.partition, held.numbers.number
+    kind, identifier = _named(stored_entry)
+    if stored_entry.numbers is None:
+        raise MappingError(f"{stored_entry.dn} has no number")
+    partition, number = stored_entry.numbers.partition, stored_entry.numbers.number
     if kind is not ObjectType.DELETED_OBJECT:
-        properties = properties_in(held)
+        properties = properties_in(stored_entry)
         size = rules.bytes_at_most(properties)
         return rules.object_change(partition, identifier, number, purged, properties), size
-    known = values_of(held, kind, (Propid.D_SCOPE, Propid.D_OBJTYPE))
+    values = values_of(stored_entry, kind, (Propid.D_SCOPE, Propid.D_OBJTYPE))
     grave = DeletedObject(
         identifier=identifier,
         partition_id=partition,
         seq_number=number,
-        object_type=rules.type_said(known.get(Propid.D_OBJTYPE)),
-        scope=rules.scope_said(known.get(Propid.D_SCOPE)),
+        object_type=rules.type_said(values.get(Propid.D_OBJTYPE)),
+        scope=rules.scope_said(values.get(Propid.D_SCOPE)),
     )
     return rules.deletion_change(grave, purged), _TOMBSTONE_BYTES
 

@@ -31,7 +31,7 @@ ATTRIBUTES: Final = tuple(dict.fromkeys(reference.ldap for reference in REFERENC
 _REFERRING: Final = any_of(
     *(
         Equal("objectClass", PROPERTY_TABLES[kind].classes[0].encode())
-        for kind in dict.fromkeys(one.propid.object_type for one in REFERENCES)
+        for kind in dict.fromkeys(reference.propid.object_type for reference in REFERENCES)
         if kind is not None
     )
 )
@@ -46,8 +46,12 @@ def complete(session: Session, reader: StoreSearches, identifiers: Iterable[Guid
     stand_ins = {guid: str(reader.places.stand_in(guid)) for guid in identifiers if guid is not None}
     waiting = _referring(reader, stand_ins.values())
     if waiting:
-        there = {held.identifier: held.dn for held in reader.holding(stand_ins) if held.is_object}
-        names = {normalize(dn): there[guid] for guid, dn in stand_ins.items() if guid in there}
+        dns = {
+            stored_entry.identifier: stored_entry.dn
+            for stored_entry in reader.holding(stand_ins)
+            if stored_entry.is_object
+        }
+        names = {normalize(dn): dns[guid] for guid, dn in stand_ins.items() if guid in dns}
         _rewrite(session, waiting, names)
 
 
@@ -92,8 +96,8 @@ def _rewrite(session: Session, entries: Iterable[Entry], names: Mapping[str, str
     """Replace references: normalised old DNs -> new DNs."""
 
     def renamed(raw: bytes) -> bytes:
-        found = names.get(normalize(raw.decode()))
-        return raw if found is None else found.encode()
+        dn = names.get(normalize(raw.decode()))
+        return raw if dn is None else dn.encode()
 
     requests = []
     for entry in entries:

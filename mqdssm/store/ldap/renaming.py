@@ -75,87 +75,93 @@ class EntryRenamer:
         Raises:
             DirectoryError: the server cannot do it now, and the operation is repeated.
         """
-        for one in renamings:
-            follow(self._session, self._reader, str(one.old), str(one.new))
+        for renaming in renamings:
+            follow(self._session, self._reader, str(renaming.old), str(renaming.new))
             self.moves += 1
             try:
-                self._rename(one)
+                self._rename(renaming)
             except DirectoryError as error:
                 if _may_pass(error):
                     raise
-                log.warning("%s keeps its name: %s", one.old, error)
-                follow(self._session, self._reader, str(one.new), str(one.old))
+                log.warning("%s keeps its name: %s", renaming.old, error)
+                follow(self._session, self._reader, str(renaming.new), str(renaming.old))
 
-    def _rename(self, one: Renaming) -> None:
+    def _rename(self, renaming: Renaming) -> None:
         """Rename an entry.
 
         slapd 2.5 refuses this, as if its database were full, if the only entry below was moved there from
         another entry that was renamed itself. Adding and deleting an entry below helps.
         """
         try:
-            self._session.rename(one.old, str(DN((one.new.rdns[0],))), one.new.parent)
+            self._session.rename(renaming.old, str(DN((renaming.new.rdns[0],))), renaming.new.parent)
         except DirectoryError as error:
             if error.server_text != _INDEX_FAILED:
                 raise
-            below = one.old.child("CN", _SHORT_LIVED)
+            below = renaming.old.child("CN", _SHORT_LIVED)
             with suppress(ObjectAlreadyExists):  # after a crash
                 self._session.add(below, new_entry(("container",), {}))
             self._session.delete(below)
-            self._session.rename(one.old, str(DN((one.new.rdns[0],))), one.new.parent)
+            self._session.rename(renaming.old, str(DN((renaming.new.rdns[0],))), renaming.new.parent)
 
     # -- displaced objects
 
     def settle(self, gone: Iterable[StoredEntry]) -> list[Guid]:
         """Give displaced objects the GUIDs and names of deleted ones; return the machines among them."""
         terms: list[LdapFilter] = []
-        for held in gone:
-            if held.identifier is not None:
-                terms.append(Equal(TWIN, bytes(held.identifier)))
-            terms += (Equal(PATH_NAME, raw) for raw in held.entry.get(PATH_NAME, ()))
+        for stored_entry in gone:
+            if stored_entry.identifier is not None:
+                terms.append(Equal(TWIN, bytes(stored_entry.identifier)))
+            terms += (Equal(PATH_NAME, raw) for raw in stored_entry.entry.get(PATH_NAME, ()))
         machines = []
         for entry in list(self._reader.any_of(terms)):
-            held = held_of(entry)
-            self.settle_one(held)
-            if held.type is ObjectType.MACHINE and held.identifier is not None:
-                machines.append(held.identifier)
+            stored_entry = held_of(entry)
+            self.settle_one(stored_entry)
+            if stored_entry.type is ObjectType.MACHINE and stored_entry.identifier is not None:
+                machines.append(stored_entry.identifier)
         return machines
 
-    def settle_one(self, held: StoredEntry) -> None:
+    def settle_one(self, stored_entry: StoredEntry) -> None:
         """Give a displaced object its own GUID and name, if no other object has them."""
-        if not held.is_object or not (is_aside(held.dn) or TWIN in held.entry):
+        if not stored_entry.is_object or not (is_aside(stored_entry.dn) or TWIN in stored_entry.entry):
             return
-        if held.type is None or held.identifier is None or held.numbers is None:
+        if stored_entry.type is None or stored_entry.identifier is None or stored_entry.numbers is None:
             return
-        concern = ChangeSubject(held.type, held.identifier, None, values_of(held, held.type))
-        view = self._view_reader.view(held.numbers.partition, [concern])
-        there = view.elsewhere.get(held.identifier)
-        if TWIN in held.entry and (there is None or TWIN in there.entry):
-            self._give_guid(held, held.identifier)
-        if is_aside(held.dn):
-            self._give_place(held, held.identifier, concern, view)
+        concern = ChangeSubject(
+            stored_entry.type, stored_entry.identifier, None, values_of(stored_entry, stored_entry.type)
+        )
+        view = self._view_reader.view(stored_entry.numbers.partition, [concern])
+        guid_owner = view.elsewhere.get(stored_entry.identifier)
+        if TWIN in stored_entry.entry and (guid_owner is None or TWIN in guid_owner.entry):
+            self._give_guid(stored_entry, stored_entry.identifier)
+        if is_aside(stored_entry.dn):
+            self._give_place(stored_entry, stored_entry.identifier, concern, view)
 
-    def _give_guid(self, held: StoredEntry, identifier: Guid) -> None:
+    def _give_guid(self, stored_entry: StoredEntry, identifier: Guid) -> None:
         changes = {OBJECT_GUID: (bytes(identifier),), TWIN: ()}
-        item = Item(row=0, action=Action.MODIFY, dn=held.dn, attributes=changes)
+        item = Item(row=0, action=Action.MODIFY, dn=stored_entry.dn, attributes=changes)
         # no condition: slapd's overlay unique applies it to its own search, too, and fails
         for request, result in self._session.loader.send([ChangeInFlight(item=item)]):
             see_to(self._session, request, result)
 
     def _give_place(
-        self, held: StoredEntry, identifier: Guid, concern: ChangeSubject, view: DirectoryView
+        self, stored_entry: StoredEntry, identifier: Guid, concern: ChangeSubject, view: DirectoryView
     ) -> None:
         """Rename an object to its own DN, if that is free or, for a machine, has a placeholder."""
         place = view.place(concern, identifier, path_of(concern))
         if place is None:
             return
-        there = view.at.get(place.dn.normalized)
-        if there is None:
-            self.rename([Renaming(parse_name(held.dn), place.dn)])
-        elif held.type is ObjectType.MACHINE and there.identifier is None and there.has_class(MANAGER_CLASS):
+        occupant = view.at.get(place.dn.normalized)
+        if occupant is None:
+            self.rename([Renaming(parse_name(stored_entry.dn), place.dn)])
+        elif (
+            stored_entry.type is ObjectType.MACHINE
+            and occupant.identifier is None
+            and occupant.has_class(MANAGER_CLASS)
+        ):
             # the placeholder is renamed, and the queues below it move to the machine
             away = aside_of(place.dn, NULL_GUID, view.partition)
             self._dissolve(away)  # left by a crash
-            self.rename([Renaming(place.dn, away), Renaming(parse_name(held.dn), place.dn)])
+            self.rename([Renaming(place.dn, away), Renaming(parse_name(stored_entry.dn), place.dn)])
             self._dissolve(away)
 
     # -- queues of displaced machines
@@ -173,25 +179,25 @@ class EntryRenamer:
         A queue without a machine entry keeps its place. A queue whose name is taken is displaced.
         """
         try:
-            found = list(self._session.find(above, _OF_QUEUE, ["*"], SearchScope.ONE_LEVEL))
+            entries = list(self._session.find(above, _OF_QUEUE, ["*"], SearchScope.ONE_LEVEL))
         except ObjectNotFound:
             return
-        for held in map(held_of, found):
-            if held.identifier is None or held.numbers is None:
+        for stored_entry in map(held_of, entries):
+            if stored_entry.identifier is None or stored_entry.numbers is None:
                 continue
             concern = ChangeSubject(
-                ObjectType.QUEUE, held.identifier, None, values_of(held, ObjectType.QUEUE)
+                ObjectType.QUEUE, stored_entry.identifier, None, values_of(stored_entry, ObjectType.QUEUE)
             )
-            view = self._view_reader.view(held.numbers.partition, [concern])
-            place = view.place(concern, held.identifier, path_of(concern))
+            view = self._view_reader.view(stored_entry.numbers.partition, [concern])
+            place = view.place(concern, stored_entry.identifier, path_of(concern))
             if place is None or place.dn.parent.normalized == above.normalized:
                 continue
             if view.at.get(place.dn.parent.normalized) is None:
                 continue
             target = place.dn
             if view.at.get(target.normalized) is not None:
-                target = aside_of(place.dn, held.identifier, held.numbers.partition)
-            self.rename([Renaming(parse_name(held.dn), target)])
+                target = aside_of(place.dn, stored_entry.identifier, stored_entry.numbers.partition)
+            self.rename([Renaming(parse_name(stored_entry.dn), target)])
 
     def _dissolve(self, placeholder: DN) -> None:
         """Move the queues below a displaced placeholder, and remove it."""
@@ -206,13 +212,13 @@ class EntryRenamer:
 
     def mend(self) -> None:
         """Complete the moves of all displaced machines and their queues, after a crash."""
-        wanted = And((_OF_MACHINE, Substrings("cn", any=(b"@",))))
-        for entry in list(self._reader.find(wanted)):
+        search_filter = And((_OF_MACHINE, Substrings("cn", any=(b"@",))))
+        for entry in list(self._reader.find(search_filter)):
             if not is_aside(entry.dn):
                 continue
-            held = held_of(entry)
-            self.send_home(parse_name(held.dn))
-            if held.is_object:
-                self.settle_one(held)
-            elif held.identifier is None:
-                self._dissolve(parse_name(held.dn))
+            stored_entry = held_of(entry)
+            self.send_home(parse_name(stored_entry.dn))
+            if stored_entry.is_object:
+                self.settle_one(stored_entry)
+            elif stored_entry.identifier is None:
+                self._dissolve(parse_name(stored_entry.dn))

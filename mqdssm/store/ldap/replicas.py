@@ -113,7 +113,7 @@ class Replica:
     def partitions(self) -> dict[Guid, DirectoryPartition]:
         """Return the state of all partitions; for owned ones with the highest number in the directory."""
         keeper = StateKeeper(self._session, self._places)
-        found = {one.partition_id: one for one in keeper.load().partitions}
+        found = {partition.partition_id: partition for partition in keeper.load().partitions}
         ranges = NumberSearches(self._session, self._reader)
         for identifier, state in found.items():
             if state.owned:
@@ -127,9 +127,9 @@ class Replica:
 
     def objects_of(self, partition: Guid, identifiers: Iterable[Guid]) -> Iterator[StoredEntry]:
         """Yield some objects and tombstones of a partition."""
-        for held in self._reader.holding(identifiers):
-            if held.numbers is not None and held.numbers.partition == partition:
-                yield held
+        for stored_entry in self._reader.holding(identifiers):
+            if stored_entry.numbers is not None and stored_entry.numbers.partition == partition:
+                yield stored_entry
 
     def unnumbered(self) -> Iterator[StoredEntry]:
         """Yield objects that another program created: they have a GUID and no number."""
@@ -166,32 +166,32 @@ class ReplicaComparison:
         Raises:
             DirectoryError: a directory cannot be read.
         """
-        first, *others = self._replicas
-        known = {identifier for replica in self._replicas for identifier in replica.partitions()}
-        for partition in sorted(known):
-            for other in others:
+        first, *other_replicas = self._replicas
+        partitions = {identifier for replica in self._replicas for identifier in replica.partitions()}
+        for partition in sorted(partitions):
+            for other in other_replicas:
                 yield from self._partition(first, other, partition)
         for replica in self._replicas:
-            for held in replica.unnumbered():
+            for stored_entry in replica.unnumbered():
                 yield ReplicaDifference(
                     kind=DifferenceKind.UNNUMBERED,
                     replicas=(replica.name,),
-                    object_type=held.type,
-                    identifier=held.identifier,
-                    name=held.dn,
+                    object_type=stored_entry.type,
+                    identifier=stored_entry.identifier,
+                    name=stored_entry.dn,
                 )
 
     def _partition(self, a: Replica, b: Replica, partition: Guid) -> Iterator[ReplicaDifference]:
         states = _states(a, b, partition)  # before the objects: a replica has all numbers up to its last one
         versions: list[dict[Guid, _Version]] = []
         for replica in (a, b):
-            found: dict[Guid, _Version] = {}
-            for held in replica.objects(partition):
+            by_guid: dict[Guid, _Version] = {}
+            for stored_entry in replica.objects(partition):
                 try:
-                    _note_version(found, held)
+                    _note_version(by_guid, stored_entry)
                 except MappingError:
-                    yield _damaged(replica, partition, held)
-            versions.append(found)
+                    yield _damaged(replica, partition, stored_entry)
+            versions.append(by_guid)
         keys = versions[0].keys() | versions[1].keys()
         self.objects += len(keys)
         suspects = []
@@ -212,10 +212,12 @@ class ReplicaComparison:
         entries: list[dict[Guid, StoredEntry]] = []
         for replica in (a, b):
             newest: dict[Guid, StoredEntry] = {}
-            for held in replica.objects_of(partition, keys):
-                if held.identifier is not None:
-                    newest[held.identifier] = max(
-                        held, newest.get(held.identifier, held), key=lambda one: one.age
+            for stored_entry in replica.objects_of(partition, keys):
+                if stored_entry.identifier is not None:
+                    newest[stored_entry.identifier] = max(
+                        stored_entry,
+                        newest.get(stored_entry.identifier, stored_entry),
+                        key=lambda entry: entry.age,
                     )
             entries.append(newest)
         for key in keys:
@@ -236,22 +238,24 @@ def _states(a: Replica, b: Replica, partition: Guid) -> tuple[DirectoryPartition
     return a.partitions().get(partition, nothing), b.partitions().get(partition, nothing)
 
 
-def _version(held: StoredEntry | None) -> _Version | None:
-    if held is None or held.numbers is None:
+def _version(stored_entry: StoredEntry | None) -> _Version | None:
+    if stored_entry is None or stored_entry.numbers is None:
         return None
-    change, _ = change_of(held, MIN)
-    told = repr((change.command, sorted(change.properties))).encode()
-    digest = blake2b(told, digest_size=_DIGEST_BYTES).digest()
-    return _Version(held.numbers.number, held.type or ObjectType.DELETED_OBJECT, digest)
+    change, _ = change_of(stored_entry, MIN)
+    content = repr((change.command, sorted(change.properties))).encode()
+    digest = blake2b(content, digest_size=_DIGEST_BYTES).digest()
+    return _Version(stored_entry.numbers.number, stored_entry.type or ObjectType.DELETED_OBJECT, digest)
 
 
-def _note_version(found: dict[Guid, _Version], held: StoredEntry) -> None:
-    version = _version(held)
-    if version is None or held.identifier is None:
-        raise MappingError(f"{held.dn} has no number or no GUID")
-    known = found.get(held.identifier)
-    if known is None or known.number < version.number:  # the newer one of an object and its tombstone counts
-        found[held.identifier] = version
+def _note_version(by_guid: dict[Guid, _Version], stored_entry: StoredEntry) -> None:
+    version = _version(stored_entry)
+    if version is None or stored_entry.identifier is None:
+        raise MappingError(f"{stored_entry.dn} has no number or no GUID")
+    old_version = by_guid.get(stored_entry.identifier)
+    if (
+        old_version is None or old_version.number < version.number
+    ):  # the newer one of an object and its tombstone counts
+        by_guid[stored_entry.identifier] = version
 
 
 def _judge(
@@ -280,43 +284,47 @@ def _judge(
     return DifferenceKind.MISSING if older is None else DifferenceKind.NUMBER
 
 
-def _damaged(replica: Replica, partition: Guid, held: StoredEntry) -> ReplicaDifference:
+def _damaged(replica: Replica, partition: Guid, stored_entry: StoredEntry) -> ReplicaDifference:
     return ReplicaDifference(
         kind=DifferenceKind.DAMAGED,
         replicas=(replica.name,),
         partition_id=partition,
-        object_type=held.type,
-        identifier=held.identifier,
-        name=held.dn,
+        object_type=stored_entry.type,
+        identifier=stored_entry.identifier,
+        name=stored_entry.dn,
     )
 
 
 def _difference(
     kind: str, names: tuple[str, str], pair: tuple[StoredEntry | None, StoredEntry | None], partition: Guid
 ) -> ReplicaDifference:
-    numbers = tuple(None if one is None or one.numbers is None else one.numbers.number for one in pair)
+    numbers = tuple(
+        None if entry is None or entry.numbers is None else entry.numbers.number for entry in pair
+    )
     if (numbers[1] or MIN) > (numbers[0] or MIN) or numbers[0] is None:
         names, pair, numbers = (names[1], names[0]), (pair[1], pair[0]), (numbers[1], numbers[0])
-    shown = pair[0] or pair[1]
+    stored_entry = pair[0] or pair[1]
     return ReplicaDifference(
         kind=DifferenceKind(kind),
         replicas=names,
         numbers=numbers,
         partition_id=partition,
-        object_type=None if shown is None else shown.type,
-        identifier=None if shown is None else shown.identifier,
-        name="" if shown is None else _name(shown),
+        object_type=None if stored_entry is None else stored_entry.type,
+        identifier=None if stored_entry is None else stored_entry.identifier,
+        name="" if stored_entry is None else _name(stored_entry),
         properties=_differing(pair) if kind == DifferenceKind.CONTENT else (),
     )
 
 
-def _name(held: StoredEntry) -> str:
-    raws = held.entry.get(NAME, ())
-    return raws[0].decode(errors="replace") if raws else held.dn
+def _name(stored_entry: StoredEntry) -> str:
+    raws = stored_entry.entry.get(NAME, ())
+    return raws[0].decode(errors="replace") if raws else stored_entry.dn
 
 
 def _differing(pair: tuple[StoredEntry | None, StoredEntry | None]) -> tuple[str, ...]:
     if pair[0] is None or pair[1] is None:
         return ()
-    a, b = (dict(change_of(held, MIN)[0].properties) for held in pair if held is not None)
+    a, b = (
+        dict(change_of(stored_entry, MIN)[0].properties) for stored_entry in pair if stored_entry is not None
+    )
     return tuple(name.name for name in sorted(a.keys() | b.keys()) if a.get(name) != b.get(name))

@@ -63,35 +63,37 @@ class SettingsObjects:
         Raises:
             DirectoryNotConnected: the directory cannot be reached.
         """
-        wanted = dict.fromkeys(one for one in identifiers if one is not None)
-        if not wanted:
+        guids = dict.fromkeys(identifier for identifier in identifiers if identifier is not None)
+        if not guids:
             return
-        dead = {one for one in gone if one is not None}
+        dead = {identifier for identifier in gone if identifier is not None}
         machines: dict[Guid, StoredEntry] = {}
-        for held in self._reader.holding(wanted):
-            guid = held.identifier
-            if guid is None or (held.type is not ObjectType.MACHINE and not held.is_tombstone):
+        for stored_entry in self._reader.holding(guids):
+            guid = stored_entry.identifier
+            if guid is None or (
+                stored_entry.type is not ObjectType.MACHINE and not stored_entry.is_tombstone
+            ):
                 continue
-            if held.is_tombstone or is_aside(held.dn):
+            if stored_entry.is_tombstone or is_aside(stored_entry.dn):
                 dead.add(guid)
-            elif held.is_object and (guid not in machines or held.age > machines[guid].age):
-                machines[guid] = held
-        having = self._owners(wanted)
+            elif stored_entry.is_object and (guid not in machines or stored_entry.age > machines[guid].age):
+                machines[guid] = stored_entry
+        having = self._owners(guids)
         servers = {
-            guid: served for guid, held in machines.items() if (served := _served(held, guid)).is_server
+            guid: served for guid, entry in machines.items() if (served := _served(entry, guid)).is_server
         }
         for guid in having - servers.keys():
             if guid in dead or guid in machines:
                 deleted = Served.deleted(guid.uuid)
                 self._try(f"settings of {guid}", partial(remove_all, self._context, deleted))
-        for guid, one in servers.items():
-            self._try(machines[guid].dn, partial(settle, self._context, one))
+        for guid, server in servers.items():
+            self._try(machines[guid].dn, partial(settle, self._context, server))
 
     def _owners(self, machines: Iterable[Guid]) -> set[Guid]:
         """Return the machines among some that have settings objects."""
-        terms = (Equal(OWNER, bytes(one)) for one in machines)
-        found = self._reader.any_of(terms, _OF_CLASS, (OWNER,))
-        return {guid for entry in found if (guid := _owner(entry)) is not None}
+        terms = (Equal(OWNER, bytes(machine)) for machine in machines)
+        entries = self._reader.any_of(terms, _OF_CLASS, (OWNER,))
+        return {guid for entry in entries if (guid := _owner(entry)) is not None}
 
     def follow_sites(self, sites: Iterable[Guid | None]) -> None:
         """Update the settings objects of all servers of some new or renamed sites.
@@ -99,9 +101,9 @@ class SettingsObjects:
         Raises:
             DirectoryNotConnected: the directory cannot be reached.
         """
-        terms = (Equal(SITES, bytes(one)) for one in sites if one is not None)
-        found = self._reader.any_of(terms, _SERVERS, (OBJECT_GUID,))
-        self.follow([_guid(entry, OBJECT_GUID) for entry in found])
+        terms = (Equal(SITES, bytes(site)) for site in sites if site is not None)
+        entries = self._reader.any_of(terms, _SERVERS, (OBJECT_GUID,))
+        self.follow([_guid(entry, OBJECT_GUID) for entry in entries])
 
     def clear(self, site: DN) -> None:
         """Remove the settings objects below a site that is to be deleted, and the containers made for them.
@@ -133,9 +135,9 @@ class SettingsObjects:
             log.warning("%s: its settings objects are not what they should be: %s", name, error)
 
 
-def _served(held: StoredEntry, identifier: Guid) -> Served:
-    values = {name.lower(): list(held.entry.get(name, ())) for name in ATTRIBUTES}
-    return Served.of(Entry(held.dn, values | {OBJECT_GUID.lower(): [bytes(identifier)]}))
+def _served(stored_entry: StoredEntry, identifier: Guid) -> Served:
+    values = {name.lower(): list(stored_entry.entry.get(name, ())) for name in ATTRIBUTES}
+    return Served.of(Entry(stored_entry.dn, values | {OBJECT_GUID.lower(): [bytes(identifier)]}))
 
 
 def _guid(entry: Entry, name: str) -> Guid | None:

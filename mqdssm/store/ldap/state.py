@@ -68,12 +68,12 @@ class StateKeeper:
         find = self._session.find
         return PersistedState(
             partitions=tuple(
-                _partition(one)
-                for one in find(self._places.partitions, of_partition, ["*"], SearchScope.ONE_LEVEL)
+                _partition(entry)
+                for entry in find(self._places.partitions, of_partition, ["*"], SearchScope.ONE_LEVEL)
             ),
             neighbors=tuple(
-                _neighbor(one)
-                for one in find(self._places.neighbors, of_neighbor, ["*"], SearchScope.ONE_LEVEL)
+                _neighbor(entry)
+                for entry in find(self._places.neighbors, of_neighbor, ["*"], SearchScope.ONE_LEVEL)
             ),
         )
 
@@ -109,8 +109,8 @@ class StateKeeper:
         try:
             self._session.modify(dn, values)
         except ObjectNotFound:
-            kept = {name: raws for name, raws in values.items() if raws}
-            if not self._add(dn, new_entry((ldap_class,), {_ID: (bytes(partition),), **kept})):
+            attributes = {name: raws for name, raws in values.items() if raws}
+            if not self._add(dn, new_entry((ldap_class,), {_ID: (bytes(partition),), **attributes})):
                 self._session.modify(dn, values)
 
     def remove_partition(self, partition: Guid) -> None:
@@ -128,14 +128,14 @@ class StateKeeper:
 
     def ceiling(self, partition: Guid) -> int | None:
         """Return the upper limit of all written numbers of a partition; None if it is not known."""
-        known = self._ceilings.get(partition)
-        if known is None:
+        ceiling = self._ceilings.get(partition)
+        if ceiling is None:
             entry = self._entry(partition)
             raw = None if entry is None else entry.first(_CEILING)
             if raw is None:
                 return None
-            known = self._ceilings[partition] = number_of(raw)
-        return known
+            ceiling = self._ceilings[partition] = number_of(raw)
+        return ceiling
 
     def raise_ceiling(self, partition: Guid, number: SequenceNumber, highest: SequenceNumber) -> None:
         """Raise the ceiling before numbers are written: one write for `CEILING_STEP` numbers.
@@ -145,8 +145,8 @@ class StateKeeper:
             number: the highest number that will be written.
             highest: the highest number that may exist if there is no ceiling.
         """
-        known = self.ceiling(partition)
-        if known is not None and known >= number:
+        ceiling = self.ceiling(partition)
+        if ceiling is not None and ceiling >= number:
             return
         value = max(ceiling_above(number), highest)
         values: Values = {_CEILING: (number_value(value),)}

@@ -237,10 +237,10 @@ class LdapStore:
             MQ_OK; else why a deletion could not be completed.
         """
         status: int = Hresult.MQ_OK
-        wanted = And(
+        search_filter = And(
             (TOMBSTONE, Equal(PARTITION, bytes(partition)), GreaterOrEqual(NUMBER, number_value(after)))
         )
-        graves = readable(self._reader.find(wanted))
+        graves = readable(self._reader.find(search_filter))
         for some in split_into_batches(graves, _TOMBSTONES_AT_ONCE):
             again: list[PlannedChange] = []
             for grave in some:
@@ -257,11 +257,13 @@ class LdapStore:
             MQ_OK; else why it could not be done.
         """
         status: int = Hresult.MQ_OK
-        wanted = range_filter(partition, number, number, (bucket_of(partition, number),))
-        for held in readable(self._reader.find(wanted)):
-            if held.type is None or held.identifier is None or not held.is_object:
+        search_filter = range_filter(partition, number, number, (bucket_of(partition, number),))
+        for stored_entry in readable(self._reader.find(search_filter)):
+            if stored_entry.type is None or stored_entry.identifier is None or not stored_entry.is_object:
                 continue
-            concern = ChangeSubject(held.type, held.identifier, None, values_of(held, held.type))
+            concern = ChangeSubject(
+                stored_entry.type, stored_entry.identifier, None, values_of(stored_entry, stored_entry.type)
+            )
             numbers = Numbering(partition, number)
             again = PlannedChange(row=0, command=Command.CREATE, concern=concern, numbers=numbers)
             try:
@@ -274,8 +276,8 @@ class LdapStore:
 
     def _expect(self, partition: Guid, number: SequenceNumber) -> None:
         """Raise the ceiling before a number is written."""
-        known = self._state.ceiling(partition)
-        highest = max(self._highest(partition)) if known is None else MIN
+        ceiling = self._state.ceiling(partition)
+        highest = max(self._highest(partition)) if ceiling is None else MIN
         self._state.raise_ceiling(partition, number, highest)
 
     # -- changes of the authority
@@ -295,38 +297,52 @@ class LdapStore:
     # -- reading
 
     def _read(self, operation: ops.ReadObject) -> ops.ObjectRead:
-        found: Iterator[StoredEntry] = iter(())
+        entries: Iterator[StoredEntry] = iter(())
         if operation.identifier is not None:
-            found = self._reader.holding([operation.identifier])
+            entries = self._reader.holding([operation.identifier])
         elif operation.path_name is not None:
-            found = iter(self._reader.named(operation.object_type, operation.path_name))
-        mine = [one for one in found if one.is_object and one.type is operation.object_type]
+            entries = iter(self._reader.named(operation.object_type, operation.path_name))
+        mine = [
+            stored_entry
+            for stored_entry in entries
+            if stored_entry.is_object and stored_entry.type is operation.object_type
+        ]
         if operation.partition_id is not None:
-            mine = [one for one in mine if one.number_in(operation.partition_id) is not None]
+            mine = [
+                stored_entry
+                for stored_entry in mine
+                if stored_entry.number_in(operation.partition_id) is not None
+            ]
         return read_of(max(mine, key=attrgetter("age"), default=None))
 
     def _list(self, operation: ops.ListObjects) -> ops.ObjectsListed:
         table = PROPERTY_TABLES[operation.object_type]
         of_type = Equal("objectClass", table.classes[0].encode())
-        wanted = And((of_type, Equal(PARTITION, bytes(operation.partition_id))))
-        found = (held for entry in self._reader.find(wanted) if (held := held_of(entry)).is_object)
+        search_filter = And((of_type, Equal(PARTITION, bytes(operation.partition_id))))
+        entries = (
+            stored_entry
+            for entry in self._reader.find(search_filter)
+            if (stored_entry := held_of(entry)).is_object
+        )
         return ops.ObjectsListed(
             objects=tuple(
-                read_of(held) for held in found if not operation.service or _serves(held, operation.service)
+                read_of(entry)
+                for entry in entries
+                if not operation.service or _serves(entry, operation.service)
             )
         )
 
     def _has_objects(self, operation: ops.HasObjects) -> ops.Answer:
-        wanted = And((Equal(PARTITION, bytes(operation.partition_id)), Not(TOMBSTONE)))
-        return ops.Answer(yes=next(self._reader.find(wanted, ("1.1",)), None) is not None)
+        search_filter = And((Equal(PARTITION, bytes(operation.partition_id)), Not(TOMBSTONE)))
+        return ops.Answer(yes=next(self._reader.find(search_filter, ("1.1",)), None) is not None)
 
     def _lookup_changes(self, operation: ops.LookupChanges) -> ops.ChangesFound:
         saved = self._state.partition(operation.partition_id)
         last = min(operation.up_to, self._bound(operation.partition_id, operation.up_to))
-        found = self._ranges.changes(replace(operation, up_to=last), MIN if saved is None else saved.purged)
-        if found.reached == last:
-            return ops.ChangesFound(changes=found.changes, reached=operation.up_to)
-        return found
+        result = self._ranges.changes(replace(operation, up_to=last), MIN if saved is None else saved.purged)
+        if result.reached == last:
+            return ops.ChangesFound(changes=result.changes, reached=operation.up_to)
+        return result
 
     def _bound(self, partition: Guid, up_to: SequenceNumber) -> SequenceNumber:
         """Return a limit above which no number exists, so that a request up to MAX does not search there."""
@@ -340,8 +356,8 @@ class LdapStore:
         if not changes:
             return ops.Applied(count=0, status=Hresult.MQ_OK)
         self._expect(operation.partition_id, max(change.seq_number for change in changes))
-        wanted, problem = _all_wanted(changes)
-        count, status, _ = self._applier.apply(wanted)
+        planned_changes, problem = _all_wanted(changes)
+        count, status, _ = self._applier.apply(planned_changes)
         if status == Hresult.MQ_OK and problem is not None:
             status = problem
         return ops.Applied(count=count, status=status)
@@ -353,18 +369,18 @@ class LdapStore:
             GreaterOrEqual(NUMBER, number_value(MIN.next())),
             LessOrEqual(NUMBER, number_value(operation.up_to)),
         )
-        wanted = And((TOMBSTONE, Equal(PARTITION, bytes(operation.partition_id)), *bounds))
-        delete_all(self._session, (entry.dn for entry in self._reader.find(wanted, ("1.1",))))
+        search_filter = And((TOMBSTONE, Equal(PARTITION, bytes(operation.partition_id)), *bounds))
+        delete_all(self._session, (entry.dn for entry in self._reader.find(search_filter, ("1.1",))))
         return _DONE
 
     def _mark(self, operation: ops.MarkPartition) -> ops.Done:
         partition = operation.partition_id
         self._finish(partition, MIN)
         zero = Numbering(partition, MIN).values()
-        wanted = And((Equal(PARTITION, bytes(partition)), Not(Equal(NUMBER, number_value(MIN)))))
+        search_filter = And((Equal(PARTITION, bytes(partition)), Not(Equal(NUMBER, number_value(MIN)))))
         items = (
             Item(row=0, action=Action.MODIFY, dn=entry.dn, attributes=zero)
-            for entry in self._reader.find(wanted, ("1.1",))
+            for entry in self._reader.find(search_filter, ("1.1",))
         )
         for request, result in self._session.loader.send(ChangeInFlight(item=item) for item in items):
             if result.code not in {0, _NO_SUCH_OBJECT}:
@@ -375,12 +391,12 @@ class LdapStore:
         partition = operation.partition_id
         marked = (Equal(BUCKET, bucket_of(partition, MIN)), Equal(NUMBER, number_value(MIN)))
         above = Equal("objectClass", MANAGER_CLASS.encode())
-        for wanted in (And((*marked, Not(above))), And(marked)):  # queues before their machines
+        for search_filter in (And((*marked, Not(above))), And(marked)):  # queues before their machines
             moves = -1
             while moves != self._applier.entry_renamer.moves:
                 # entries that were read before may have been moved
                 moves = self._applier.entry_renamer.moves
-                self._applier.remove(map(held_of, self._reader.find(wanted)))
+                self._applier.remove(map(held_of, self._reader.find(search_filter)))
         aside = And((Equal(PARTITION, bytes(partition)), Substrings("cn", any=(b"@",))))
         for entry in list(self._reader.find(aside)):
             self._applier.entry_renamer.settle_one(held_of(entry))
@@ -401,8 +417,10 @@ def _check(session: Session) -> None:
     session.check_msmq()
     entry = session.get(subschema_dn(session), ["objectClasses", "attributeTypes"])
     text = b"\n".join((*entry.all("objectClasses"), *entry.all("attributeTypes"))).decode(errors="replace")
-    known = {one.name for one in schema_mqis.CLASSES} | {one.name for one in schema_mqis.ATTRIBUTES}
-    missing = sorted(name for name in known if f"'{name}'" not in text)
+    names = {definition.name for definition in schema_mqis.CLASSES} | {
+        definition.name for definition in schema_mqis.ATTRIBUTES
+    }
+    missing = sorted(name for name in names if f"'{name}'" not in text)
     if missing:
         raise ConfigError(
             f"this server cannot hold the replication store: its schema lacks {', '.join(missing[:3])}"
@@ -410,8 +428,8 @@ def _check(session: Session) -> None:
         )
 
 
-def _serves(held: StoredEntry, service: int) -> bool:
-    value = values_of(held, ObjectType.MACHINE, (Propid.QM_SERVICE,)).get(Propid.QM_SERVICE)
+def _serves(stored_entry: StoredEntry, service: int) -> bool:
+    value = values_of(stored_entry, ObjectType.MACHINE, (Propid.QM_SERVICE,)).get(Propid.QM_SERVICE)
     return isinstance(value, int) and bool(value & service)
 
 

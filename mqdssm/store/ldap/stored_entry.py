@@ -23,7 +23,9 @@ from mqdssm.tables.property_facts import CHANGED, IDENTITIES
 log = logging.getLogger(__name__)
 
 OBJECT_CLASS: Final = "objectClass"
-TYPES: Final = tuple(one for one in PROPERTY_TABLES if one is not ObjectType.DELETED_OBJECT)
+TYPES: Final = tuple(
+    object_type for object_type in PROPERTY_TABLES if object_type is not ObjectType.DELETED_OBJECT
+)
 """Types of objects, without tombstones."""
 TWIN: Final = "mqisObjectID"
 """GUID of an object if an object of another partition has it as objectGUID (decision R53)."""
@@ -72,8 +74,8 @@ class StoredEntry:
         twin = self.entry.get(TWIN, ())
         if twin:
             return Guid(twin[0])
-        if self.type is not None and (found := identity_of(self.type, self.entry)) is not None:
-            return found
+        if self.type is not None and (identifier := identity_of(self.type, self.entry)) is not None:
+            return identifier
         raws = self.entry.get(OBJECT_GUID, ())
         return Guid(raws[0]) if len(raws) == 1 and len(raws[0]) == GUID_BYTES else None
 
@@ -134,25 +136,25 @@ def _type_of(classes: Iterable[bytes]) -> ObjectType | None:
 
 
 def values_of(
-    held: StoredEntry, object_type: ObjectType, wanted: Iterable[Propid] | None = None
+    stored_entry: StoredEntry, object_type: ObjectType, propids: Iterable[Propid] | None = None
 ) -> dict[Propid, PropertyValue]:
     """Return the properties of an object; unreadable ones are left out and logged (decision R67)."""
-    found, problems = readable_of(object_type, held.entry, wanted)
+    values, problems = readable_of(object_type, stored_entry.entry, propids)
     for problem in problems:
-        log.error("a value of %s cannot be read and counts as none: %s", held.dn, problem)
-    return found
+        log.error("a value of %s cannot be read and counts as none: %s", stored_entry.dn, problem)
+    return values
 
 
-def content_digest(held: StoredEntry) -> bytes:
+def content_digest(stored_entry: StoredEntry) -> bytes:
     """Return the digest of the properties in a change of an object (decision R112).
 
     Raises:
         MappingError: the entry has lost its class or its GUID.
     """
-    if held.type is None or held.identifier is None:
-        raise MappingError(f"{held.dn} is no object: its class or its GUID is gone")
-    found, _ = readable_of(held.type, held.entry, CHANGED[held.type])
-    return digest_of(replicated(held.type, held.identifier, found))
+    if stored_entry.type is None or stored_entry.identifier is None:
+        raise MappingError(f"{stored_entry.dn} is no object: its class or its GUID is gone")
+    values, _ = readable_of(stored_entry.type, stored_entry.entry, CHANGED[stored_entry.type])
+    return digest_of(replicated(stored_entry.type, stored_entry.identifier, values))
 
 
 def held_of(entry: Entry) -> StoredEntry:

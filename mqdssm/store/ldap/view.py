@@ -59,7 +59,7 @@ class StoreSearches:
         self.places = places
 
     def find(
-        self, wanted: LdapFilter, attributes: Sequence[str] = ("*",), *, page_size: int | None = None
+        self, search_filter: LdapFilter, attributes: Sequence[str] = ("*",), *, page_size: int | None = None
     ) -> Iterator[Entry]:
         """Yield all entries that match, in all naming contexts; `page_size` as in `Session.find`.
 
@@ -67,7 +67,7 @@ class StoreSearches:
             DirectoryError: the directory cannot be searched.
         """
         for base in self.places.bases:
-            yield from self.session.find(base, wanted, attributes, page_size=page_size)
+            yield from self.session.find(base, search_filter, attributes, page_size=page_size)
 
     def any_of(
         self,
@@ -83,7 +83,9 @@ class StoreSearches:
     def holding(self, identifiers: Iterable[Guid]) -> Iterator[StoredEntry]:
         """Yield the entries of objects and tombstones with some GUIDs."""
         unique = dict.fromkeys(identifiers)
-        terms = (Or(tuple(Equal(name, bytes(one)) for name in IDENTITY_ATTRIBUTES)) for one in unique)
+        terms = (
+            Or(tuple(Equal(name, bytes(identifier)) for name in IDENTITY_ATTRIBUTES)) for identifier in unique
+        )
         seen: set[str] = set()
         for entry in self.any_of(terms):
             if entry.dn not in seen:
@@ -101,9 +103,13 @@ class StoreSearches:
             return []
         key = name_key(path_name)
         of_type = Equal("objectClass", table.classes[object_type is not ObjectType.CN].encode())
-        found = map(held_of, self.find(And((of_type, Equal(NAME, value)))))
+        entries = map(held_of, self.find(And((of_type, Equal(NAME, value)))))
         # the server treats several blanks like one
-        return [held for held in found if held.is_object and held.path_key == key]
+        return [
+            stored_entry
+            for stored_entry in entries
+            if stored_entry.is_object and stored_entry.path_key == key
+        ]
 
 
 @dataclass(slots=True)
@@ -134,40 +140,43 @@ class DirectoryView:
         """Return the DN of an object."""
         return self.places.of_object(concern.type, identifier, path_name, concern.properties, self.computers)
 
-    def put(self, held: StoredEntry) -> None:
+    def put(self, stored_entry: StoredEntry) -> None:
         """Add an entry."""
-        self.at[held.key] = held
-        if held.identifier is None:
+        self.at[stored_entry.key] = stored_entry
+        if stored_entry.identifier is None:
             return
-        mine = held.number_in(self.partition) is not None
-        if held.is_tombstone:
+        mine = stored_entry.number_in(self.partition) is not None
+        if stored_entry.is_tombstone:
             if mine:
-                self.tombstones[held.identifier] = held
-        elif mine or (held.numbers is None and held.identifier not in self.objects):
-            self.objects[held.identifier] = held
-        elif held.numbers is not None:
-            self.elsewhere[held.identifier] = held
+                self.tombstones[stored_entry.identifier] = stored_entry
+        elif mine or (stored_entry.numbers is None and stored_entry.identifier not in self.objects):
+            self.objects[stored_entry.identifier] = stored_entry
+        elif stored_entry.numbers is not None:
+            self.elsewhere[stored_entry.identifier] = stored_entry
 
-    def remove(self, held: StoredEntry) -> None:
+    def remove(self, stored_entry: StoredEntry) -> None:
         """Remove an entry."""
-        self.at[held.key] = None
+        self.at[stored_entry.key] = None
         for index in (self.tombstones, self.objects, self.elsewhere):
-            if held.identifier is not None and index.get(held.identifier) is held:
-                del index[held.identifier]
+            if stored_entry.identifier is not None and index.get(stored_entry.identifier) is stored_entry:
+                del index[stored_entry.identifier]
 
     def named(self, object_type: ObjectType, path_name: str) -> list[StoredEntry]:
         """Return the objects of a path name among those that were read."""
         key = name_key(path_name)
         return [
-            held
-            for held in self.objects.values()
-            if held.is_object and held.type is object_type and held.path_key == key
+            stored_entry
+            for stored_entry in self.objects.values()
+            if stored_entry.is_object and stored_entry.type is object_type and stored_entry.path_key == key
         ]
 
     def numbered(self, number: int) -> StoredEntry | None:
         """Return the object or tombstone of the partition with a number among those that were read."""
-        held = (*self.objects.values(), *self.tombstones.values())
-        return next((one for one in held if one.number_in(self.partition) == number), None)
+        entries = (*self.objects.values(), *self.tombstones.values())
+        return next(
+            (stored_entry for stored_entry in entries if stored_entry.number_in(self.partition) == number),
+            None,
+        )
 
 
 class ViewReader:
@@ -197,9 +206,9 @@ class ViewReader:
             MappingError: an entry has an invalid number or GUID.
         """
         view = DirectoryView(self._places, partition)
-        named = (one.identifier for one in concerns if one.identifier is not None)
-        for held in self._reader.holding((*named, *refers)):
-            view.put(held)
+        named = (concern.identifier for concern in concerns if concern.identifier is not None)
+        for stored_entry in self._reader.holding((*named, *refers)):
+            view.put(stored_entry)
         self._numbers(view, numbers)
         self._paths(view, concerns)
         self._accounts(view, concerns)
@@ -210,39 +219,41 @@ class ViewReader:
     def _numbers(self, view: DirectoryView, numbers: Iterable[SequenceNumber]) -> None:
         """Read the objects and tombstones with some numbers of the partition."""
         terms = (
-            And((Equal(BUCKET, bucket_of(view.partition, one)), Equal(NUMBER, number_value(one))))
-            for one in numbers
+            And((Equal(BUCKET, bucket_of(view.partition, number)), Equal(NUMBER, number_value(number))))
+            for number in numbers
         )
         for entry in self._reader.any_of(terms):
-            held = held_of(entry)
-            if held.identifier not in (view.tombstones if held.is_tombstone else view.objects):
-                view.put(held)
+            stored_entry = held_of(entry)
+            if stored_entry.identifier not in (
+                view.tombstones if stored_entry.is_tombstone else view.objects
+            ):
+                view.put(stored_entry)
 
     def _paths(self, view: DirectoryView, concerns: Sequence[ChangeSubject]) -> None:
         """Read the objects that changes name only by their path names."""
-        for one in concerns:
-            if one.identifier is None and one.path_name is not None:
-                for held in self._reader.named(one.type, one.path_name):
-                    if held.identifier not in view.objects:
-                        view.put(held)
+        for concern in concerns:
+            if concern.identifier is None and concern.path_name is not None:
+                for stored_entry in self._reader.named(concern.type, concern.path_name):
+                    if stored_entry.identifier not in view.objects:
+                        view.put(stored_entry)
 
     def _accounts(self, view: DirectoryView, concerns: Sequence[ChangeSubject]) -> None:
         sids = {
             bytes(sid): None
-            for one in concerns
-            if isinstance(sid := one.properties.get(Propid.U_SID), bytes) and sid
+            for concern in concerns
+            if isinstance(sid := concern.properties.get(Propid.U_SID), bytes) and sid
         }
         of_class = self._reader.session.profile.class_filter(PROPERTY_TABLES[ObjectType.USER].classes[0])
         for entry in self._reader.any_of((Equal("objectSid", sid) for sid in sids), of_class):
-            held = held_of(entry)
-            view.accounts.setdefault(held.entry["objectSid"][0], held)
+            stored_entry = held_of(entry)
+            view.accounts.setdefault(stored_entry.entry["objectSid"][0], stored_entry)
 
     def _computers(self, view: DirectoryView, concerns: Sequence[ChangeSubject]) -> None:
         paths = {
             name.casefold(): name
-            for one in concerns
-            for path in (one.path_name, self._path_of(view, one))
-            if (name := self._places.computer_name(one.type, path))
+            for concern in concerns
+            for path in (concern.path_name, self._path_of(view, concern))
+            if (name := self._places.computer_name(concern.type, path))
         }
         if not paths:
             return
@@ -268,7 +279,7 @@ class ViewReader:
 
     def _asked(
         self,
-        wanted: Mapping[str, LdapFilter],
+        filters: Mapping[str, LdapFilter],
         key_of: Callable[[DN], str],
         within: LdapFilter | None = None,
         attributes: Sequence[str] = ("*",),
@@ -278,49 +289,49 @@ class ViewReader:
         A server may treat names as equal that differ here ("i" and "İ", composed and decomposed letters). If
         it finds a name that was not asked for, each name without a result is searched for separately.
         """
-        found: set[str] = set()
+        seen_keys: set[str] = set()
         are_strange = False
-        for entry in self._reader.any_of(wanted.values(), within, attributes):
+        for entry in self._reader.any_of(filters.values(), within, attributes):
             key = key_of(entry.name)
-            if key in wanted:
-                found.add(key)
+            if key in filters:
+                seen_keys.add(key)
                 yield key, entry
             else:
                 are_strange = True
-        for key in sorted(wanted.keys() - found) if are_strange else ():
-            for entry in self._reader.any_of([wanted[key]], within, attributes):
+        for key in sorted(filters.keys() - seen_keys) if are_strange else ():
+            for entry in self._reader.any_of([filters[key]], within, attributes):
                 yield key, entry
 
     def _neighbourhood(self, view: DirectoryView, concerns: Sequence[ChangeSubject]) -> None:
         """Read the entries at the DNs of the objects, and those above them."""
-        wanted: dict[str, str] = {}
-        for one in concerns:
-            path = self._path_of(view, one)
-            place = None if one.identifier is None else view.place(one, one.identifier, path)
+        targets: dict[str, str] = {}
+        for concern in concerns:
+            path = self._path_of(view, concern)
+            place = None if concern.identifier is None else view.place(concern, concern.identifier, path)
             if place is None:
                 continue
             dns = [place.dn, place.dn.parent] if place.computer else [place.dn]
-            wanted |= {dn.normalized: str(dn) for dn in dns if dn.normalized not in view.at}
+            targets |= {dn.normalized: str(dn) for dn in dns if dn.normalized not in view.at}
         dn_filter = self._reader.session.profile.dn_filter
-        terms = {key: dn_filter(dn) for key, dn in wanted.items()}
+        terms = {key: dn_filter(dn) for key, dn in targets.items()}
         for key, entry in self._asked(terms, attrgetter("normalized")):
-            held = held_of(entry)
-            view.put(held)
-            view.at[key] = held
-        for key in wanted:
+            stored_entry = held_of(entry)
+            view.put(stored_entry)
+            view.at[key] = stored_entry
+        for key in targets:
             view.at.setdefault(key, None)
 
     @staticmethod
     def _path_of(view: DirectoryView, concern: ChangeSubject) -> str | None:
         """Return the path name that the object will have."""
         name = PROPERTY_TABLES[concern.type].name
-        given = None if name is None else concern.properties.get(name)
-        if isinstance(given, str):
-            return given
+        value = None if name is None else concern.properties.get(name)
+        if isinstance(value, str):
+            return value
         if concern.path_name is not None or concern.identifier is None:
             return concern.path_name
-        held = view.objects.get(concern.identifier)
-        raws = () if held is None else held.entry.get(NAME, ())
+        stored_entry = view.objects.get(concern.identifier)
+        raws = () if stored_entry is None else stored_entry.entry.get(NAME, ())
         return raws[0].decode() if raws else None
 
 

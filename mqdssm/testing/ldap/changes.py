@@ -107,13 +107,15 @@ def check_writable(attribute: str) -> None:
         raise LdapRefusal(LdapCode.CONSTRAINT_VIOLATION, f"{kind.name}: no user modification allowed")
 
 
-def new_attributes(name: DN, given: Mapping[str, Sequence[bytes]]) -> dict[str, list[bytes]]:
+def new_attributes(name: DN, raw_attributes: Mapping[str, Sequence[bytes]]) -> dict[str, list[bytes]]:
     """Return the attributes of a new entry: the given ones, and the values of its RDN.
 
     Raises:
         LdapRefusal: the entry would break the schema.
     """
-    attributes = {attribute.lower(): stored(attribute, values) for attribute, values in given.items()}
+    attributes = {
+        attribute.lower(): stored(attribute, values) for attribute, values in raw_attributes.items()
+    }
     for kind, value in name.rdn:
         _add_to(attributes, kind.lower(), [value.encode()], silently=True)
     check_entry(name, attributes)
@@ -126,21 +128,21 @@ def modified(name: DN, attributes: Attributes, changes: Iterable[Modification]) 
     Raises:
         LdapRefusal: a change is impossible, or the entry would break the schema.
     """
-    found = {attribute: list(values) for attribute, values in attributes.items()}
+    result = {attribute: list(values) for attribute, values in attributes.items()}
     for change in changes:
         key = change.attribute.lower()
         if change.op is ChangeType.ADD:
-            _add_to(found, key, change.values)
+            _add_to(result, key, change.values)
         elif change.op is ChangeType.DELETE:
-            _delete_from(found, key, change.values)
+            _delete_from(result, key, change.values)
         elif change.op is ChangeType.REPLACE:
-            found.pop(key, None)
+            result.pop(key, None)
             if change.values:
-                found[key] = stored(key, change.values)
+                result[key] = stored(key, change.values)
         else:
             raise LdapRefusal(LdapCode.PROTOCOL_ERROR, "unrecognized modify operation")
-    check_entry(name, found)
-    return found
+    check_entry(name, result)
+    return result
 
 
 def renamed(old: DN, new: DN, attributes: Attributes, *, deletes_old: bool) -> dict[str, list[bytes]]:
@@ -149,32 +151,32 @@ def renamed(old: DN, new: DN, attributes: Attributes, *, deletes_old: bool) -> d
     Raises:
         LdapRefusal: the entry would break the schema.
     """
-    found = {attribute: list(values) for attribute, values in attributes.items()}
+    result = {attribute: list(values) for attribute, values in attributes.items()}
     if deletes_old:
         for kind, value in old.rdn:
-            _delete_from(found, kind.lower(), [value.encode()])
+            _delete_from(result, kind.lower(), [value.encode()])
     for kind, value in new.rdn:
-        _add_to(found, kind.lower(), [value.encode()], silently=True)
-    check_entry(new, found)
-    return found
+        _add_to(result, kind.lower(), [value.encode()], silently=True)
+    check_entry(new, result)
+    return result
 
 
 def stored(attribute: str, values: Sequence[bytes]) -> list[bytes]:
     """Return values as the server stores them: DNs in the server's spelling."""
     if not TYPES[attribute.lower()].names:
         return list(values)
-    return [spelt(checked_name(one.decode())).encode() for one in values]
+    return [spelt(checked_name(value.decode())).encode() for value in values]
 
 
 def _add_to(
     attributes: dict[str, list[bytes]], key: str, values: Sequence[bytes], *, silently: bool = False
 ) -> None:
-    there = attributes.setdefault(key, [])
+    entry_values = attributes.setdefault(key, [])
     normalize = TYPES[key].normalize
-    known = {normalize(one) for one in there}
+    normalized_values = {normalize(item) for item in entry_values}
     for count, value in enumerate(stored(key, values)):
-        if normalize(value) not in known:
-            there.append(value)
+        if normalize(value) not in normalized_values:
+            entry_values.append(value)
         elif not silently:
             raise LdapRefusal(
                 LdapCode.ATTRIBUTE_OR_VALUE_EXISTS, f"modify/add: {key}: value #{count} already exists"
@@ -182,16 +184,16 @@ def _add_to(
 
 
 def _delete_from(attributes: dict[str, list[bytes]], key: str, values: Sequence[bytes]) -> None:
-    there = attributes.get(key)
-    if there is None:
+    entry_values = attributes.get(key)
+    if entry_values is None:
         raise LdapRefusal(LdapCode.NO_SUCH_ATTRIBUTE, f"modify/delete: {key}: no such attribute")
     normalize = TYPES[key].normalize
-    going = {normalize(one) for one in values}
-    if not going <= {normalize(one) for one in there}:
+    going = {normalize(value) for value in values}
+    if not going <= {normalize(value) for value in entry_values}:
         raise LdapRefusal(LdapCode.NO_SUCH_ATTRIBUTE, f"modify/delete: {key}: no such value")
-    left = [one for one in there if normalize(one) not in going] if going else []
-    if left:
-        attributes[key] = left
+    remaining = [value for value in entry_values if normalize(value) not in going] if going else []
+    if remaining:
+        attributes[key] = remaining
     else:
         del attributes[key]
 
@@ -207,10 +209,10 @@ def check_entry(name: DN, attributes: dict[str, list[bytes]]) -> None:
             raise LdapRefusal(
                 LdapCode.CONSTRAINT_VIOLATION, f"attribute '{TYPES[key].name}' cannot have multiple values"
             )
-    given = attributes.get(OBJECT_CLASS)
-    if not given:
+    class_values = attributes.get(OBJECT_CLASS)
+    if not class_values:
         raise LdapRefusal(LdapCode.OBJECT_CLASS_VIOLATION, "no objectClass attribute")
-    classes = frozenset(one.decode().lower() for one in given)
+    classes = frozenset(value.decode().lower() for value in class_values)
     structural = structural_class(classes)
     if structural is None:
         raise LdapRefusal(LdapCode.OBJECT_CLASS_VIOLATION, "no structural object class provided")
@@ -237,9 +239,9 @@ def check_entry(name: DN, attributes: dict[str, list[bytes]]) -> None:
 def _check_name(name: DN, attributes: Attributes) -> None:
     """Raise LdapRefusal for an entry that lacks a value of its RDN."""
     for kind, value in name.rdn:
-        known = TYPES[kind.lower()]
-        wanted = known.normalize(value.encode())
-        if wanted not in {known.normalize(one) for one in attributes.get(kind.lower(), ())}:
+        attribute_type = TYPES[kind.lower()]
+        normalized = attribute_type.normalize(value.encode())
+        if normalized not in {attribute_type.normalize(raw) for raw in attributes.get(kind.lower(), ())}:
             raise LdapRefusal(
                 LdapCode.NAMING_VIOLATION, f"value of naming attribute '{kind}' is not present in entry"
             )

@@ -76,12 +76,12 @@ class SimulatedDirectory:
         self._count = 0
         self._admin = f"cn=admin,{root}".encode()
         for (_, dn), *pairs in base_tree_entries(root):
-            given: dict[str, list[bytes]] = {}
+            raw_attributes: dict[str, list[bytes]] = {}
             for attribute, value in pairs:
                 raw = value.encode() if isinstance(value, str) else value
-                given.setdefault(attribute, []).append(raw)
+                raw_attributes.setdefault(attribute, []).append(raw)
             name = checked_name(str(dn))
-            self._tree.add(name, self._stamped(new_attributes(name, given)))
+            self._tree.add(name, self._stamped(new_attributes(name, raw_attributes)))
 
     def answer(self, request: LdapRequest) -> bytes:
         """Perform a request, and return all messages of its answer."""
@@ -104,19 +104,19 @@ class SimulatedDirectory:
     def _search(self, request: LdapRequest, search: SearchRequest) -> bytes:
         """Return the answer to a search; answers are kept until the next write."""
         key = request.dn, search, request.controls
-        found = self._answers.get(key)
-        if found is None:
-            found = self._answers[key] = self._found(request, search)
-        entries = b"".join([entry_message(request.id, one) for one in found.entries])
-        return entries + search_done(request.id, found.code, cookie=found.cookie)
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self._answers[key] = self._found(request, search)
+        entries = b"".join([entry_message(request.id, entry) for entry in answer.entries])
+        return entries + search_done(request.id, answer.code, cookie=answer.cookie)
 
     def _found(self, request: LdapRequest, search: SearchRequest) -> _Answer:
         if search.scope is requests.SearchScope.BASE and request.dn in {"", SUBSCHEMA}:
             values = _schema() if request.dn else self._root_dse()
-            wanted = {one.lower() for one in search.attributes}
+            wanted = {attribute.lower() for attribute in search.attributes}
             every = requests.ALL_OPERATIONAL_ATTRIBUTES in wanted
-            shown = [one for one in values.items() if every or one[0].lower() in wanted]
-            return _Answer([entry_content(request.dn, shown)])
+            items = [item for item in values.items() if every or item[0].lower() in wanted]
+            return _Answer([entry_content(request.dn, items)])
         base = self._existing(checked_name(request.dn))
         _check_assertion(request, base)
         control = request.control(requests.PAGED_RESULTS_OID)
@@ -125,13 +125,13 @@ class SimulatedDirectory:
             control, size = None, 0
         entries: list[bytes] = []
         last = 0
-        for found in self._matching(base, search, after=int.from_bytes(cookie, "big")):
+        for entry in self._matching(base, search, after=int.from_bytes(cookie, "big")):
             if size and len(entries) == size:
                 return _Answer(entries, cookie=last.to_bytes(_COOKIE_BYTES, "big"))
             if search.size_limit and len(entries) == search.size_limit:
                 return _Answer(entries, LdapCode.SIZE_LIMIT_EXCEEDED)
-            entries.append(found.encoded(search.attributes))
-            last = found.number
+            entries.append(entry.encoded(search.attributes))
+            last = entry.number
         return _Answer(entries, cookie=None if control is None else b"")
 
     def _matching(self, base: TreeEntry, search: SearchRequest, after: int) -> Iterator[TreeEntry]:
@@ -153,7 +153,7 @@ class SimulatedDirectory:
             "rootDomainNamingContext": [root.encode()],
             "configurationNamingContext": [configuration.encode()],
             "schemaNamingContext": [f"CN=Schema,{configuration}".encode()],
-            "supportedControl": [one.encode() for one in sorted(_CONTROLS)],
+            "supportedControl": [control.encode() for control in sorted(_CONTROLS)],
             "supportedLDAPVersion": [b"3"],
             "subschemaSubentry": [SUBSCHEMA.encode()],
         }
@@ -193,8 +193,8 @@ class SimulatedDirectory:
         _check_assertion(request, TreeEntry(0, name, attributes))
         if self._tree.get(name) is not None:
             raise LdapRefusal(LdapCode.ENTRY_ALREADY_EXISTS)
-        made = DN((name.rdn, *self._existing(name.parent).name.rdns))
-        self._commit(request, lambda: self._tree.add(made, attributes))
+        new_name = DN((name.rdn, *self._existing(name.parent).name.rdns))
+        self._commit(request, lambda: self._tree.add(new_name, attributes))
 
     def _modify(self, request: LdapRequest, name: DN) -> None:
         for change in request.changes:
@@ -227,8 +227,8 @@ class SimulatedDirectory:
         if parent is None:
             raise LdapRefusal(LdapCode.NO_SUCH_OBJECT)
         new = DN((rdn.rdn, *parent.name.rdns))
-        there = self._tree.get(new)
-        if there is not None and there is not entry:
+        occupant = self._tree.get(new)
+        if occupant is not None and occupant is not entry:
             raise LdapRefusal(LdapCode.ENTRY_ALREADY_EXISTS)
         attributes = renamed(entry.name, new, entry.attributes, deletes_old=request.deletes_old_rdn)
         self._commit(request, lambda: self._tree.move(entry, new, self._stamped(attributes)))
@@ -265,7 +265,7 @@ class SimulatedDirectory:
         _check_assertion(request, root)
         for value in values:
             found = self._tree.within(root, requests.SearchScope.SUBTREE, Equal(_UNIQUE, value))
-            if any(one.name != name for one in found):
+            if any(entry.name != name for entry in found):
                 raise LdapRefusal(
                     LdapCode.CONSTRAINT_VIOLATION, "non-unique attributes found with (objectGUID)"
                 )
@@ -311,8 +311,12 @@ def _schema() -> dict[str, list[bytes]]:
     """Return the attributes of the subschema entry ([RFC4512] 4.2)."""
     parts = (MSMQ, REPLICATION)
     return {
-        "attributeTypes": [attribute_definition(one).encode() for part in parts for one in part.attributes],
-        "objectClasses": [class_definition(one).encode() for part in parts for one in part.classes],
+        "attributeTypes": [
+            attribute_definition(attribute).encode() for part in parts for attribute in part.attributes
+        ],
+        "objectClasses": [
+            class_definition(object_class).encode() for part in parts for object_class in part.classes
+        ],
     }
 
 

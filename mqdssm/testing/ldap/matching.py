@@ -27,7 +27,7 @@ def test_of(node: filters.LdapFilter) -> Test:
     """Return a function that tests entries: True, False, or None if the filter is undefined."""
     match node:
         case filters.And(operands):
-            return _all_of([test_of(one) for one in operands])
+            return _all_of([test_of(operand) for operand in operands])
         case filters.Or(operands):
             return _any_of(operands)
         case filters.Not(operand):
@@ -50,11 +50,11 @@ def _undefined(_entry: Normalized) -> None:
 def _all_of(tests: Sequence[Test]) -> Test:
     def test(entry: Normalized) -> bool | None:
         result: bool | None = True
-        for one in tests:
-            found = one(entry)
-            if found is False:
+        for operand_test in tests:
+            verdict = operand_test(entry)
+            if verdict is False:
                 return False
-            if found is None:
+            if verdict is None:
                 result = None
         return result
 
@@ -80,11 +80,11 @@ def _any_of(operands: Iterable[filters.LdapFilter]) -> Test:
             if not wanted.isdisjoint(entry.normal(name)):
                 return True
         result: bool | None = False
-        for one in tests:
-            found = one(entry)
-            if found:
+        for operand_test in tests:
+            verdict = operand_test(entry)
+            if verdict:
                 return True
-            if found is None:
+            if verdict is None:
                 result = None
         return result
 
@@ -102,8 +102,8 @@ def _flat(operands: Iterable[filters.LdapFilter]) -> Iterator[filters.LdapFilter
 
 def _not(operand: Test) -> Test:
     def test(entry: Normalized) -> bool | None:
-        found = operand(entry)
-        return None if found is None else not found
+        verdict = operand(entry)
+        return None if verdict is None else not verdict
 
     return test
 
@@ -179,4 +179,4 @@ def _substrings(node: filters.Substrings) -> Test:
             at += len(part)
         return len(value) - at >= len(final) and value.endswith(final)
 
-    return lambda entry: any(holds(one) for one in entry.normal(name))
+    return lambda entry: any(holds(value) for value in entry.normal(name))

@@ -153,14 +153,14 @@ def _search_in(octets: bytes) -> tuple[str, SearchRequest]:
     types_only = reader.boolean("typesOnly", BOOLEAN)
     begin = reader.position
     reader.span(octets[begin], "filter")
-    found = decode_filter(octets[begin : reader.position])
+    search_filter = decode_filter(octets[begin : reader.position])
     names = reader.enter(SEQUENCE, "attributes")
     reader.finish("SearchRequest")
     attributes = []
     while names.more():
         attributes.append(names.name("attribute"))
     return base, SearchRequest(
-        scope, dereference, size_limit, time_limit, types_only, found, tuple(attributes)
+        scope, dereference, size_limit, time_limit, types_only, search_filter, tuple(attributes)
     )
 
 
@@ -182,12 +182,12 @@ def _read_changes(reader: BerReader) -> Iterator[requests.Modification]:
 
 
 def _read_attribute(reader: BerReader) -> tuple[str, list[bytes]]:
-    one = reader.enter(SEQUENCE, "attribute")
-    name, values = one.name("type"), one.enter(SET, "vals")
-    found = []
+    sequence = reader.enter(SEQUENCE, "attribute")
+    name, values = sequence.name("type"), sequence.enter(SET, "vals")
+    raws = []
     while values.more():
-        found.append(values.octets("value"))
-    return name, found
+        raws.append(values.octets("value"))
+    return name, raws
 
 
 def _read_rename(reader: BerReader) -> dict[str, Any]:
@@ -206,9 +206,9 @@ def decode_filter(octets: bytes) -> filters.LdapFilter:
         DecodeError: it is none.
     """
     reader = BerReader.of(octets, _FILTER)
-    found = _filter(reader)
+    search_filter = _filter(reader)
     reader.finish("filter")
-    return found
+    return search_filter
 
 
 def _filter(reader: BerReader) -> filters.LdapFilter:

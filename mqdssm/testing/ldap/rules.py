@@ -90,8 +90,8 @@ def _integer(raw: bytes) -> int | None:
 
 
 def _time(raw: bytes) -> bytes | None:
-    found = _TIME.fullmatch(raw)
-    return None if found is None else found[1] + b"." + (found[2] or b"").rstrip(b"0")
+    match = _TIME.fullmatch(raw)
+    return None if match is None else match[1] + b"." + (match[2] or b"").rstrip(b"0")
 
 
 @lru_cache(maxsize=_KEPT)
@@ -110,7 +110,7 @@ def pretty(name: DN) -> DN:
 def spelt(name: DN) -> str:
     """Return the text of a name as the server writes it: special characters in hexadecimal."""
     text = str(name)
-    return _ESCAPED.sub(lambda found: f"\\{ord(found[1]):02X}", text) if "\\" in text else text
+    return _ESCAPED.sub(lambda match: f"\\{ord(match[1]):02X}", text) if "\\" in text else text
 
 
 def _uuid(raw: bytes) -> bytes | None:
@@ -155,12 +155,18 @@ def _class_name(raw: bytes) -> bytes | None:
 
 CLASSES: Final[Mapping[str, ObjectClass]] = {
     TOP: ObjectClass(name=TOP, oid="2.5.6.0", superior="", kind="ABSTRACT", must=("objectClass",)),
-    **{one.name.lower(): one for one in (*schema_classes.ALL, *schema_mqis.CLASSES)},
+    **{
+        object_class.name.lower(): object_class
+        for object_class in (*schema_classes.ALL, *schema_mqis.CLASSES)
+    },
 }
 """Object classes by lower-case name."""
 TYPES: Final[Mapping[str, MatchingType]] = {
     OBJECT_CLASS: MatchingType("objectClass", _class_name),
-    **{one.name.lower(): _type_of(one) for one in (*schema_attributes.ALL, *schema_mqis.ATTRIBUTES)},
+    **{
+        attribute.name.lower(): _type_of(attribute)
+        for attribute in (*schema_attributes.ALL, *schema_mqis.ATTRIBUTES)
+    },
     "dc": MatchingType("dc", _ascii, substrings=True, single=True),
     "structuralobjectclass": _own("structuralObjectClass", _class_name),
     "entryuuid": _own("entryUUID", _uuid, ordered=True),
@@ -179,7 +185,11 @@ INDEXED: Final = frozenset(
         "cn",
         "entryuuid",
         ENTRY_DN,
-        *(one.name.lower() for one in (*schema_attributes.ALL, *schema_mqis.ATTRIBUTES) if one.indexed),
+        *(
+            attribute.name.lower()
+            for attribute in (*schema_attributes.ALL, *schema_mqis.ATTRIBUTES)
+            if attribute.indexed
+        ),
     }
 )
 """Indexed attributes, by lower-case name."""
@@ -201,12 +211,14 @@ def allowed_in(classes: frozenset[str]) -> tuple[tuple[tuple[str, str], ...], fr
     Returns:
         Class and attribute of each that is needed, and all lower-case names that are allowed.
     """
-    every = dict.fromkeys(above for one in sorted(classes) for above in superclasses(one))
-    needed = tuple((CLASSES[one].name, name) for one in every for name in CLASSES[one].must)
+    every = dict.fromkeys(above for class_name in sorted(classes) for above in superclasses(class_name))
+    needed = tuple(
+        (CLASSES[class_name].name, name) for class_name in every for name in CLASSES[class_name].must
+    )
     allowed = {
         name.lower()
-        for one in every
-        for name in (*CLASSES[one].must, *CLASSES[one].filled_in, *CLASSES[one].may)
+        for class_name in every
+        for name in (*CLASSES[class_name].must, *CLASSES[class_name].filled_in, *CLASSES[class_name].may)
     }
     return needed, frozenset(allowed)
 
@@ -214,8 +226,8 @@ def allowed_in(classes: frozenset[str]) -> tuple[tuple[tuple[str, str], ...], fr
 @cache
 def structural_class(classes: frozenset[str]) -> str | None:
     """Return the structural class of an entry; None: there is none, or no single superclass chain."""
-    structural = [one for one in classes if CLASSES[one].kind == "STRUCTURAL"]
-    lowest = max(structural, key=lambda one: len(superclasses(one)), default=None)
+    structural = [class_name for class_name in classes if CLASSES[class_name].kind == "STRUCTURAL"]
+    lowest = max(structural, key=lambda class_name: len(superclasses(class_name)), default=None)
     if lowest is None or not set(structural) <= set(superclasses(lowest)):
         return None
     return lowest
@@ -224,9 +236,12 @@ def structural_class(classes: frozenset[str]) -> str | None:
 def normal_values(name: str, values: Iterable[bytes]) -> frozenset[Normal]:
     """Return the normalized values of an attribute; objectClass includes superclasses."""
     kind = TYPES[name]
-    found = {normal for one in values if (normal := kind.normalize(one)) is not None}
+    normalized = {normal for value in values if (normal := kind.normalize(value)) is not None}
     if name == OBJECT_CLASS:
-        found = {
-            above.encode() for one in found if isinstance(one, bytes) for above in superclasses(one.decode())
+        normalized = {
+            above.encode()
+            for value in normalized
+            if isinstance(value, bytes)
+            for above in superclasses(value.decode())
         }
-    return frozenset(found)
+    return frozenset(normalized)

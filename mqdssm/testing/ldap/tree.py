@@ -60,7 +60,7 @@ class TreeEntry:
         return octets
 
     def _selected(self, selection: tuple[str, ...]) -> Iterator[tuple[str, Sequence[bytes]]]:
-        wanted = {one.lower() for one in selection} or {ALL_USER_ATTRIBUTES}
+        wanted = {attribute.lower() for attribute in selection} or {ALL_USER_ATTRIBUTES}
         users, operational = ALL_USER_ATTRIBUTES in wanted, ALL_OPERATIONAL_ATTRIBUTES in wanted
         for name, values in self.attributes.items():
             kind = rules.TYPES[name]
@@ -91,9 +91,9 @@ class EntryTree:
     def closest(self, name: DN) -> DN:
         """Return the name of the lowest entry at or above a name; the empty name if there is none."""
         while name:
-            found = self._entries.get(name.normalized)
-            if found is not None:
-                return found.name
+            entry = self._entries.get(name.normalized)
+            if entry is not None:
+                return entry.name
             name = name.parent
         return name
 
@@ -139,34 +139,38 @@ class EntryTree:
         for slot in _slots(entry):
             del self._index[slot][entry.number]
 
-    def within(self, base: TreeEntry, scope: SearchScope, wanted: LdapFilter) -> list[TreeEntry]:
+    def within(self, base: TreeEntry, scope: SearchScope, search_filter: LdapFilter) -> list[TreeEntry]:
         """Return the entries of a scope that may match a filter, in the order of their numbers."""
         if scope is SearchScope.BASE:
             return [base]
-        found = self._candidates(wanted)
-        if found is None and scope is SearchScope.ONE_LEVEL:
+        candidates = self._candidates(search_filter)
+        if candidates is None and scope is SearchScope.ONE_LEVEL:
             listed: Iterable[TreeEntry] = [self._entries[key] for key in self._below.get(base.key, ())]
-        elif found is None:
+        elif candidates is None:
             listed = self._entries.values()
         else:
-            listed = found.values()
+            listed = candidates.values()
         suffix = "," + base.key
         if scope is SearchScope.ONE_LEVEL:
-            listed = [one for one in listed if _above(one.key) == base.key]
+            listed = [entry for entry in listed if _above(entry.key) == base.key]
         else:
-            listed = [one for one in listed if one.key.endswith(suffix) or one is base]
+            listed = [entry for entry in listed if entry.key.endswith(suffix) or entry is base]
         return sorted(listed, key=_number)
 
-    def _candidates(self, wanted: LdapFilter) -> dict[int, TreeEntry] | None:
+    def _candidates(self, search_filter: LdapFilter) -> dict[int, TreeEntry] | None:
         """Return the entries that may match a filter, by the indexes; None: all entries."""
-        match wanted:
+        match search_filter:
             case Equal(attribute, value) if attribute.lower() in rules.INDEXED:
                 name = attribute.lower()
                 normal = rules.TYPES[name].normalize(value)
                 return {} if normal is None else self._index.get((name, normal), {})
             case And(operands):
-                found = [one for operand in operands if (one := self._candidates(operand)) is not None]
-                return min(found, key=len) if found else None
+                candidate_sets = [
+                    candidates
+                    for operand in operands
+                    if (candidates := self._candidates(operand)) is not None
+                ]
+                return min(candidate_sets, key=len) if candidate_sets else None
             case Or(operands):
                 every: dict[int, TreeEntry] = {}
                 for operand in operands:

@@ -40,9 +40,9 @@ class NumberIndex(Generic[T]):
 
     def remove(self, number: int, entry: T) -> None:
         """Remove an entry, which must exist."""
-        left = tuple(one for one in self._entries[number] if one is not entry)
-        if left:
-            self._entries[number] = left
+        remaining = tuple(other for other in self._entries[number] if other is not entry)
+        if remaining:
+            self._entries[number] = remaining
             return
         del self._entries[number]
         if len(self._numbers) > 2 * len(self._entries) + STALE_MAX:
@@ -66,6 +66,6 @@ class NumberIndex(Generic[T]):
             number = numbers[place]
             if number > up_to:
                 return
-            found = entries.get(number)
-            if found is not None:
-                yield number, found
+            entry = entries.get(number)
+            if entry is not None:
+                yield number, entry

@@ -79,7 +79,7 @@ class MemoryStore:
     def _load_state(self, _operation: ops.LoadState) -> ops.PersistedState:
         states = (shelf.state for shelf in self._kept.shelves.values())
         return ops.PersistedState(
-            partitions=tuple(one for one in states if one is not None),
+            partitions=tuple(state for state in states if state is not None),
             neighbors=tuple(self._kept.neighbors.values()),
         )
 
@@ -119,9 +119,9 @@ class MemoryStore:
     def _finish(self, shelf: PartitionTable) -> None:
         """Complete interrupted deletions (R15): of an object and its tombstone, the newer one stays."""
         for identifier in shelf.objects.keys() & shelf.graves.keys():
-            found, grave = shelf.objects[identifier], shelf.graves[identifier]
-            if grave.seq_number > found.seq_number:
-                self._write(self._kept.remove, found)
+            stored_object, grave = shelf.objects[identifier], shelf.graves[identifier]
+            if grave.seq_number > stored_object.seq_number:
+                self._write(self._kept.remove, stored_object)
             else:
                 self._write(self._kept.unbury, grave)
 
@@ -136,83 +136,86 @@ class MemoryStore:
         shelf = self._kept.shelf(operation.partition_id)
         if _number_of(shelf, identifier) >= operation.seq_number:
             return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=identifier)
-        made = StoredObject(
+        new_object = StoredObject(
             identifier,
             object_type,
             operation.partition_id,
             operation.seq_number,
             rules.whole(object_type, path_name, operation.properties),
         )
-        problem = self._taken(made) or self._homeless(made)
+        problem = self._taken(new_object) or self._homeless(new_object)
         if problem is not None:
             return ops.ObjectOutcome(status=problem)
-        self._place(shelf, made)
+        self._place(shelf, new_object)
         return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=identifier)
 
-    def _taken(self, made: StoredObject) -> Hresult | None:
+    def _taken(self, new_object: StoredObject) -> Hresult | None:
         """Return an error if another object has the identifier or the path name, in any partition."""
-        path_name = made.path_name
-        if any(self._kept.everywhere(made.identifier)):
-            return rules.EXISTS[made.object_type]
-        if path_name is not None and self._kept.named(made.object_type, path_name):
-            return rules.EXISTS[made.object_type]
+        path_name = new_object.path_name
+        if any(self._kept.everywhere(new_object.identifier)):
+            return rules.EXISTS[new_object.object_type]
+        if path_name is not None and self._kept.named(new_object.object_type, path_name):
+            return rules.EXISTS[new_object.object_type]
         return None
 
-    def _homeless(self, made: StoredObject) -> Hresult | None:
+    def _homeless(self, new_object: StoredObject) -> Hresult | None:
         """Return an error if a queue has no machine in its partition."""
-        path_name = made.path_name
-        if made.object_type is not ObjectType.QUEUE or path_name is None:
+        path_name = new_object.path_name
+        if new_object.object_type is not ObjectType.QUEUE or path_name is None:
             return None
         machines = self._kept.named(ObjectType.MACHINE, rules.computer_of(path_name))
-        there = any(one.partition_id == made.partition_id for one in machines)
-        return None if there else Hresult.MQ_ERROR_MACHINE_NOT_FOUND
+        has_machine = any(machine.partition_id == new_object.partition_id for machine in machines)
+        return None if has_machine else Hresult.MQ_ERROR_MACHINE_NOT_FOUND
 
     def _update(self, operation: ops.UpdateObject) -> ops.ObjectOutcome:
         shelf = self._kept.shelf(operation.partition_id)
         number = operation.seq_number
         identifier = self._meant(shelf, operation.object_type, operation)
-        found = _of_type(shelf, identifier, operation.object_type)
-        if found is None:
+        stored_object = _of_type(shelf, identifier, operation.object_type)
+        if stored_object is None:
             return _repeated(shelf, identifier, number)
-        if found.seq_number >= number:
-            return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=found.identifier)
+        if stored_object.seq_number >= number:
+            return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=stored_object.identifier)
         problem = rules.update_problem(
-            found.object_type, found.identifier, found.properties, operation.properties
+            stored_object.object_type,
+            stored_object.identifier,
+            stored_object.properties,
+            operation.properties,
         )
         if problem is not None:
             return ops.ObjectOutcome(status=problem)
-        made = _updated(found, number, operation.properties)
-        if self._name_taken(found, made.path_name):
-            return ops.ObjectOutcome(status=rules.EXISTS[made.object_type])
-        self._write(self._kept.put, made)
-        return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=made.identifier)
+        new_object = _updated(stored_object, number, operation.properties)
+        if self._name_taken(stored_object, new_object.path_name):
+            return ops.ObjectOutcome(status=rules.EXISTS[new_object.object_type])
+        self._write(self._kept.put, new_object)
+        return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=new_object.identifier)
 
-    def _name_taken(self, found: StoredObject, path_name: str | None) -> bool:
+    def _name_taken(self, stored_object: StoredObject, path_name: str | None) -> bool:
         """Return True if another object has the new path name of an object."""
-        if path_name is None or path_name == found.path_name:
+        if path_name is None or path_name == stored_object.path_name:
             return False
-        named = self._kept.named(found.object_type, path_name)
-        return bool(named) and found not in named
+        named = self._kept.named(stored_object.object_type, path_name)
+        return bool(named) and stored_object not in named
 
     def _delete(self, operation: ops.DeleteObject) -> ops.ObjectOutcome:
         shelf = self._kept.shelf(operation.partition_id)
         number = operation.seq_number
         identifier = self._meant(shelf, operation.object_type, operation)
-        found = _of_type(shelf, identifier, operation.object_type)
-        if found is None:
+        stored_object = _of_type(shelf, identifier, operation.object_type)
+        if stored_object is None:
             return _repeated(shelf, identifier, number)
-        if found.seq_number < number:
-            if found.object_type is ObjectType.MACHINE and shelf.has_queues(found):
+        if stored_object.seq_number < number:
+            if stored_object.object_type is ObjectType.MACHINE and shelf.has_queues(stored_object):
                 return ops.ObjectOutcome(status=Hresult.MQ_ERROR)
             grave = DeletedObject(
-                identifier=found.identifier,
-                partition_id=found.partition_id,
+                identifier=stored_object.identifier,
+                partition_id=stored_object.partition_id,
                 seq_number=number,
-                object_type=found.object_type,
+                object_type=stored_object.object_type,
                 scope=Scope(operation.scope),
             )
-            self._delete_as(shelf, found, grave)
-        return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=found.identifier)
+            self._delete_as(shelf, stored_object, grave)
+        return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=stored_object.identifier)
 
     def _meant(
         self,
@@ -226,44 +229,49 @@ class MemoryStore:
         object that had the name when the change was made: the newest object of that name that is older than
         the change.
         """
-        given = change.guid_identifier if isinstance(change, DirectoryChange) else change.identifier
-        if given is not None:
-            return given
+        identifier = change.guid_identifier if isinstance(change, DirectoryChange) else change.identifier
+        if identifier is not None:
+            return identifier
         changed = next(iter(shelf.numbers.at(change.seq_number)), None)
         if changed is not None:
             return changed.identifier
         named = self._kept.named(object_type, change.path_name or "")
-        mine = [one for one in named if one.partition_id == change.partition_id]
-        found = _newest(one for one in mine if one.seq_number < change.seq_number) or _newest(mine)
-        return None if found is None else found.identifier
+        mine = [candidate for candidate in named if candidate.partition_id == change.partition_id]
+        stored_object = _newest(
+            candidate for candidate in mine if candidate.seq_number < change.seq_number
+        ) or _newest(mine)
+        return None if stored_object is None else stored_object.identifier
 
-    def _place(self, shelf: PartitionTable, made: StoredObject) -> None:
+    def _place(self, shelf: PartitionTable, new_object: StoredObject) -> None:
         """Write an object, and then remove its older tombstone."""
-        grave = shelf.graves.get(made.identifier)
-        self._write(self._kept.put, made)
+        grave = shelf.graves.get(new_object.identifier)
+        self._write(self._kept.put, new_object)
         if grave is not None:
             self._write(self._kept.unbury, grave)
 
-    def _delete_as(self, shelf: PartitionTable, found: StoredObject | None, grave: DeletedObject) -> None:
+    def _delete_as(
+        self, shelf: PartitionTable, stored_object: StoredObject | None, grave: DeletedObject
+    ) -> None:
         """Write a tombstone, and then remove the object if it exists (decisions R15, R21)."""
-        known = shelf.graves.get(grave.identifier)
-        if known is None or known.seq_number < grave.seq_number:
+        old_tombstone = shelf.graves.get(grave.identifier)
+        if old_tombstone is None or old_tombstone.seq_number < grave.seq_number:
             self._write(self._kept.bury, grave)
-        if found is not None:
-            self._write(self._kept.remove, found)
+        if stored_object is not None:
+            self._write(self._kept.remove, stored_object)
 
     # -- reading
 
     def _read(self, operation: ops.ReadObject) -> ops.ObjectRead:
-        found: Iterable[StoredObject] = ()
+        objects: Iterable[StoredObject] = ()
         if operation.identifier is not None:
-            found = self._kept.everywhere(operation.identifier)
+            objects = self._kept.everywhere(operation.identifier)
         elif operation.path_name is not None:
-            found = self._kept.named(operation.object_type, operation.path_name)
+            objects = self._kept.named(operation.object_type, operation.path_name)
         newest = _newest(
-            one
-            for one in found
-            if one.object_type is operation.object_type and operation.partition_id in {None, one.partition_id}
+            stored_object
+            for stored_object in objects
+            if stored_object.object_type is operation.object_type
+            and operation.partition_id in {None, stored_object.partition_id}
         )
         return _NOT_READ if newest is None else newest.read()
 
@@ -271,9 +279,9 @@ class MemoryStore:
         of_type = self._kept.shelf(operation.partition_id).types[operation.object_type]
         return ops.ObjectsListed(
             objects=tuple(
-                one.read()
-                for one in of_type.values()
-                if not operation.service or _serves(one, operation.service)
+                stored_object.read()
+                for stored_object in of_type.values()
+                if not operation.service or _serves(stored_object, operation.service)
             )
         )
 
@@ -286,14 +294,14 @@ class MemoryStore:
         size, reached = 0, operation.up_to
         before = operation.after
         for number, entries in shelf.numbers.between(operation.after, operation.up_to):
-            seen = [one for one in entries if not (operation.enterprise_scope and _of_site(one))]
-            found = [_change(one, shelf.purged) for one in seen]
-            size += sum(one.size if isinstance(one, StoredObject) else _TOMBSTONE_BYTES for one in seen)
-            full = len(changes) + len(found) > operation.count_max or size > operation.bytes_max
-            if full and changes and found:
+            seen = [entry for entry in entries if not (operation.enterprise_scope and _of_site(entry))]
+            new_changes = [_change(entry, shelf.purged) for entry in seen]
+            size += sum(entry.size if isinstance(entry, StoredObject) else _TOMBSTONE_BYTES for entry in seen)
+            full = len(changes) + len(new_changes) > operation.count_max or size > operation.bytes_max
+            if full and changes and new_changes:
                 reached = before
                 break
-            changes += found
+            changes += new_changes
             before = SequenceNumber(number)
         return ops.ChangesFound(changes=tuple(changes), reached=reached)
 
@@ -320,8 +328,8 @@ class MemoryStore:
             return Hresult.MQ_ERROR_PROPERTY
         if _number_of(shelf, identifier) < change.seq_number:
             values = rules.whole(object_type, change.path_name, change.properties)
-            made = StoredObject(identifier, object_type, change.partition_id, change.seq_number, values)
-            self._place(shelf, made)
+            new_object = StoredObject(identifier, object_type, change.partition_id, change.seq_number, values)
+            self._place(shelf, new_object)
         return Hresult.MQ_OK
 
     def _apply_update(
@@ -332,22 +340,24 @@ class MemoryStore:
             return Hresult.MQDS_OBJECT_NOT_FOUND
         if _number_of(shelf, identifier) >= change.seq_number:
             return Hresult.MQ_OK
-        found = shelf.objects.get(identifier)
-        if found is None:
+        stored_object = shelf.objects.get(identifier)
+        if stored_object is None:
             return Hresult.MQDS_OBJECT_NOT_FOUND
-        self._write(self._kept.put, _updated(found, change.seq_number, change.properties))
+        self._write(self._kept.put, _updated(stored_object, change.seq_number, change.properties))
         return Hresult.MQ_OK
 
     def _apply_deletion(self, shelf: PartitionTable, change: DirectoryChange) -> Hresult:
-        said = rules.type_said(change.get(Propid.D_OBJTYPE))
-        identifier = self._meant(shelf, said, change)
+        object_type = rules.type_said(change.get(Propid.D_OBJTYPE))
+        identifier = self._meant(shelf, object_type, change)
         if identifier is None:
             return Hresult.MQ_OK  # no object of that name: nothing to delete, and no GUID for a tombstone
-        found = shelf.objects.get(identifier)
-        if found is not None and found.seq_number >= change.seq_number:
+        stored_object = shelf.objects.get(identifier)
+        if stored_object is not None and stored_object.seq_number >= change.seq_number:
             return Hresult.MQ_OK
-        grave = rules.deletion_of(change, identifier, said if found is None else found.object_type)
-        self._delete_as(shelf, found, grave)
+        grave = rules.deletion_of(
+            change, identifier, object_type if stored_object is None else stored_object.object_type
+        )
+        self._delete_as(shelf, stored_object, grave)
         return Hresult.MQ_OK
 
     # -- tombstones and full synchronization
@@ -370,9 +380,9 @@ class MemoryStore:
 
     def _sweep(self, operation: ops.SweepPartition) -> ops.Done:
         shelf = self._kept.shelf(operation.partition_id)
-        for found in tuple(shelf.objects.values()):
-            if found.seq_number == MIN:
-                self._write(self._kept.remove, found)
+        for stored_object in tuple(shelf.objects.values()):
+            if stored_object.seq_number == MIN:
+                self._write(self._kept.remove, stored_object)
         for grave in tuple(shelf.graves.values()):
             if grave.seq_number == MIN:
                 self._write(self._kept.unbury, grave)
@@ -381,10 +391,13 @@ class MemoryStore:
     # -- other programs
 
     def _find_foreign(self, operation: ops.FindForeign) -> ops.ForeignFound:
-        kept, after = self._kept, operation.after
+        tables, after = self._kept, operation.after
         if not after:
-            kept.seen = after = max(kept.seen, operation.seen)
-        rows = sorted((one for one in kept.foreign.values() if one.version > after), key=_version)
+            tables.seen = after = max(tables.seen, operation.seen)
+        rows = sorted(
+            (foreign_object for foreign_object in tables.foreign.values() if foreign_object.version > after),
+            key=_version,
+        )
         some = tuple(rows[: operation.count_max])
         newest = some[-1].version if some else ""
         return ops.ForeignFound(objects=some, reached=newest if len(some) < len(rows) else "", newest=newest)
@@ -405,21 +418,21 @@ class MemoryStore:
         self._kept.note_foreign(made, made.seq_number)
 
 
-def _version(found: ops.ForeignObject) -> str:
-    return found.version
+def _version(foreign_object: ops.ForeignObject) -> str:
+    return foreign_object.version
 
 
 def _number_of(shelf: PartitionTable, identifier: Guid) -> SequenceNumber:
     """Return the higher number of an object and its tombstone; MIN if neither exists."""
-    found, grave = shelf.objects.get(identifier), shelf.graves.get(identifier)
-    number = MIN if found is None else found.seq_number
+    stored_object, grave = shelf.objects.get(identifier), shelf.graves.get(identifier)
+    number = MIN if stored_object is None else stored_object.seq_number
     return number if grave is None else max(number, grave.seq_number)
 
 
 def _of_type(shelf: PartitionTable, identifier: Guid | None, object_type: ObjectType) -> StoredObject | None:
     """Return an object of the partition if it has the given type, else None."""
-    found = None if identifier is None else shelf.objects.get(identifier)
-    return found if found is not None and found.object_type is object_type else None
+    stored_object = None if identifier is None else shelf.objects.get(identifier)
+    return stored_object if stored_object is not None and stored_object.object_type is object_type else None
 
 
 def _repeated(shelf: PartitionTable, identifier: Guid | None, number: SequenceNumber) -> ops.ObjectOutcome:
@@ -430,26 +443,28 @@ def _repeated(shelf: PartitionTable, identifier: Guid | None, number: SequenceNu
 
 
 def _newest(objects: Iterable[StoredObject]) -> StoredObject | None:
-    found = list(objects)
-    if len(found) <= 1:
-        return found[0] if found else None
-    return max(found, key=lambda one: (one.seq_number, one.partition_id, one.identifier))
-
-
-def _updated(
-    found: StoredObject, number: SequenceNumber, properties: Iterable[tuple[Propid, PropertyValue]]
-) -> StoredObject:
-    return StoredObject(
-        found.identifier,
-        found.object_type,
-        found.partition_id,
-        number,
-        {**found.properties, **rules.kept(found.object_type, properties)},
+    candidates = list(objects)
+    if len(candidates) <= 1:
+        return candidates[0] if candidates else None
+    return max(
+        candidates, key=lambda candidate: (candidate.seq_number, candidate.partition_id, candidate.identifier)
     )
 
 
-def _serves(found: StoredObject, service: int) -> bool:
-    value = found.properties.get(Propid.QM_SERVICE)
+def _updated(
+    stored_object: StoredObject, number: SequenceNumber, properties: Iterable[tuple[Propid, PropertyValue]]
+) -> StoredObject:
+    return StoredObject(
+        stored_object.identifier,
+        stored_object.object_type,
+        stored_object.partition_id,
+        number,
+        {**stored_object.properties, **rules.kept(stored_object.object_type, properties)},
+    )
+
+
+def _serves(stored_object: StoredObject, service: int) -> bool:
+    value = stored_object.properties.get(Propid.QM_SERVICE)
     return isinstance(value, int) and bool(value & service)
 
 

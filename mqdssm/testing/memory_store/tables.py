@@ -54,8 +54,8 @@ class StoredObject:
 
     def __post_init__(self) -> None:
         name = NAME[self.object_type]
-        found = None if name is None else self.properties.get(name)
-        self.path_name = found if isinstance(found, str) else None
+        value = None if name is None else self.properties.get(name)
+        self.path_name = value if isinstance(value, str) else None
         self.name_key = None if self.path_name is None else name_key(self.path_name)
 
     def numbered(self, seq_number: SequenceNumber) -> "StoredObject":
@@ -106,7 +106,7 @@ class PartitionTable:
     state: DirectoryPartition | None = None
     objects: dict[Guid, StoredObject] = field(default_factory=dict)
     types: dict[ObjectType, dict[Guid, StoredObject]] = field(
-        default_factory=lambda: {one: {} for one in ObjectType}
+        default_factory=lambda: {object_type: {} for object_type in ObjectType}
     )
     graves: dict[Guid, DeletedObject] = field(default_factory=dict)
     numbers: NumberIndex[Numbered] = field(default_factory=NumberIndex)
@@ -188,21 +188,23 @@ class StoredTables:
         if not shelf.objects and not shelf.graves:
             del self.shelves[partition_id]
 
-    def put(self, made: StoredObject) -> None:
+    def put(self, stored_object: StoredObject) -> None:
         """Write an object, replacing the one with its identifier in its partition."""
-        self.foreign.pop(made.identifier, None)
-        shelf = self._made(made.partition_id)
-        old = shelf.objects.get(made.identifier)
+        self.foreign.pop(stored_object.identifier, None)
+        shelf = self._made(stored_object.partition_id)
+        old = shelf.objects.get(stored_object.identifier)
         if old is not None:
             self._leave(shelf, old)
-        shelf.objects[made.identifier] = made
-        shelf.types[made.object_type][made.identifier] = made
-        if made.seq_number:
-            shelf.numbers.put(made.seq_number, made)
-        if made.name_key is not None:
-            self._names.setdefault((made.object_type, made.name_key), []).append(made)
-        if made.object_type is ObjectType.QUEUE:
-            shelf.count_queue(made, 1)
+        shelf.objects[stored_object.identifier] = stored_object
+        shelf.types[stored_object.object_type][stored_object.identifier] = stored_object
+        if stored_object.seq_number:
+            shelf.numbers.put(stored_object.seq_number, stored_object)
+        if stored_object.name_key is not None:
+            self._names.setdefault((stored_object.object_type, stored_object.name_key), []).append(
+                stored_object
+            )
+        if stored_object.object_type is ObjectType.QUEUE:
+            shelf.count_queue(stored_object, 1)
 
     def remove(self, old: StoredObject) -> None:
         """Remove an object."""
@@ -237,23 +239,23 @@ class StoredTables:
         else:
             self.bury(replace(entry, seq_number=MIN))
 
-    def note_foreign(self, made: StoredObject, seq_number: SequenceNumber | None) -> None:
+    def note_foreign(self, stored_object: StoredObject, seq_number: SequenceNumber | None) -> None:
         """Record another program's change; an object without a number is not stored until it is created."""
-        self.foreign[made.identifier] = ForeignObject(
-            object_type=made.object_type,
-            identifier=made.identifier,
-            partition_id=made.partition_id,
+        self.foreign[stored_object.identifier] = ForeignObject(
+            object_type=stored_object.object_type,
+            identifier=stored_object.identifier,
+            partition_id=stored_object.partition_id,
             seq_number=seq_number,
-            name=made.path_name or str(made.identifier),
+            name=stored_object.path_name or str(stored_object.identifier),
             version=f"{next(self.versions):016d}",
-            properties=() if seq_number is not None else tuple(made.properties.items()),
+            properties=() if seq_number is not None else tuple(stored_object.properties.items()),
         )
 
     def _made(self, partition_id: Guid) -> PartitionTable:
-        found = self.shelves.get(partition_id)
-        if found is None:
-            found = self.shelves[partition_id] = PartitionTable()
-        return found
+        table = self.shelves.get(partition_id)
+        if table is None:
+            table = self.shelves[partition_id] = PartitionTable()
+        return table
 
     def _leave(self, shelf: PartitionTable, old: StoredObject) -> None:
         """Remove an object from the indexes."""
@@ -262,9 +264,9 @@ class StoredTables:
             shelf.numbers.remove(old.seq_number, old)
         if old.name_key is not None:
             key = (old.object_type, old.name_key)
-            left = [one for one in self._names[key] if one is not old]
-            if left:
-                self._names[key] = left
+            remaining = [other for other in self._names[key] if other is not old]
+            if remaining:
+                self._names[key] = remaining
             else:
                 del self._names[key]
         if old.object_type is ObjectType.QUEUE:

@@ -61,7 +61,7 @@ class Chaos:
         self._world.schedule.after(rng.between(1, 2000 * every_s) / 1000, go)
 
     def _crash_somebody(self) -> None:
-        up = [one for one in self._world.servers if one.is_up]
+        up = [candidate for candidate in self._world.servers if candidate.is_up]
         if not up:
             return
         server = self._rng.of(up)
@@ -73,15 +73,15 @@ class Chaos:
             case 2 | 3:
                 server.crash_soon(PlannedCrash(moments=self._rng.below(_MOMENTS_MAX), operations=CHANGING))
             case 4:  # these operations are rare: let all servers crash in their next one
-                for one in up:
+                for target in up:
                     moments = self._rng.below(_MANY_MOMENTS_MAX)
-                    one.crash_soon(PlannedCrash(moments=moments, operations=RESETTING))
+                    target.crash_soon(PlannedCrash(moments=moments, operations=RESETTING))
             case _:
                 server.crash_soon(PlannedCrash(moments=self._rng.below(_MOMENTS_MAX)))
 
     def _cut_somewhere(self) -> None:
-        indexes = [one.index for one in self._world.servers if not one.retired]
-        side = frozenset(one for one in indexes if self._rng.one_in(2))
+        indexes = [server.index for server in self._world.servers if not server.retired]
+        side = frozenset(index for index in indexes if self._rng.one_in(2))
         self._world.network.divide(side, one_way=self._rng.one_in(4))
         length_s = self._rng.between(1, self._world.options.network.cut_max_s)
         self._world.schedule.after(float(length_s), self._world.network.heal)
@@ -89,7 +89,7 @@ class Chaos:
     # -- hardships
 
     def _somebody(self) -> SimulatedServer | None:
-        up = [one for one in self._world.servers if one.is_up]
+        up = [server for server in self._world.servers if server.is_up]
         return self._later.of(up) if up else None
 
     def _fill_somebody(self) -> None:

@@ -62,7 +62,7 @@ class SimulatedClients:
 
     def any_server(self) -> SimulatedServer | None:
         """Return a random server that runs; None if there is none."""
-        up = [one for one in self._world.servers if one.is_up and not one.retired]
+        up = [server for server in self._world.servers if server.is_up and not server.retired]
         return self._rng.of(up) if up else None
 
     def ask(
@@ -142,7 +142,7 @@ class SimulatedClients:
         if partition is None:
             return
         live = partition.live(object_type)
-        free = [one for one in live if self._is_free(one)]
+        free = [entry for entry in live if self._is_free(entry)]
         if object_type in {ObjectType.SITE, ObjectType.ENTERPRISE}:
             if live:
                 self._update(server, partition, self._rng.of(live))
@@ -159,9 +159,11 @@ class SimulatedClients:
         if object_type not in _SITE_TYPES:
             return ledger.partitions.get(PEC_PARTITION_ID)
         open_sites = [
-            one
-            for one in ledger.partitions.values()
-            if one.partition_id != PEC_PARTITION_ID and not one.dead and one.partition_id not in self.closing
+            partition
+            for partition in ledger.partitions.values()
+            if partition.partition_id != PEC_PARTITION_ID
+            and not partition.dead
+            and partition.partition_id not in self.closing
         ]
         return self._rng.of(open_sites) if open_sites else None
 

@@ -54,8 +54,8 @@ def main(seeds: int, first: int, *, verbose: bool) -> int:
             violations += 1
             _tell(f"seed {report.seed}: {report.violation}\n  see it: {replay(report.seed)}")
         elif verbose:
-            what = f"{report.steps} steps, {report.simulated_s:.0f} s, {report.requests} requests"
-            _tell(f"seed {report.seed}: {what}")
+            summary = f"{report.steps} steps, {report.simulated_s:.0f} s, {report.requests} requests"
+            _tell(f"seed {report.seed}: {summary}")
     if verbose:
         for name, number in sorted(total.items()):
             _tell(f"  {number:9d}  {name}")

@@ -59,9 +59,9 @@ class Damage:
             return None
         name = change.get(PATHS[kind]) if kind in PATHS else None
         key = name_key(name) if isinstance(name, str) else ""
-        made = DamagedEntry(identifier, kind, change.partition_id, int(change.seq_number), key)
-        self._entries[made.partition_id, identifier] = made
-        return made
+        entry = DamagedEntry(identifier, kind, change.partition_id, int(change.seq_number), key)
+        self._entries[entry.partition_id, identifier] = entry
+        return entry
 
     def mend(self, entry: DamagedEntry) -> None:
         """Make the number of an entry readable again."""
@@ -81,8 +81,8 @@ class Damage:
             return operation, None
         match operation:
             case ops.CreateObject(path_name=path_name, object_type=kind, properties=properties):
-                given = dict(properties).get(PATHS[kind]) if kind in PATHS else None
-                names = [one for one in (path_name, given) if isinstance(one, str)]
+                path = dict(properties).get(PATHS[kind]) if kind in PATHS else None
+                names = [name for name in (path_name, path) if isinstance(name, str)]
                 return _unless(self._is_named(kind, names), operation, ops.ObjectOutcome(status=_STATUS))
             case ops.UpdateObject(path_name=path_name, object_type=kind, identifier=identifier):
                 hit = self._concerns(kind, identifier, path_name)
@@ -100,37 +100,37 @@ class Damage:
         """Add the highest number that a damaged entry may have had to a `Recovered` result (R110)."""
         if not isinstance(operation, ops.Recover) or not isinstance(result, ops.Recovered):
             return result
-        numbers = [one.number | _BUCKET for one in self._in(operation.partition_id)]
+        numbers = [entry.number | _BUCKET for entry in self._in(operation.partition_id)]
         return replace(result, doubtful=SequenceNumber(max(numbers, default=MIN)))
 
     def hide(self, operation: Operation, result: Result, store: SimulatedStore) -> Result:
         """Replace the highest number in a `Recovered` result if it is the number of a damaged entry."""
         if not isinstance(operation, ops.Recover) or not isinstance(result, ops.Recovered):
             return result
-        hidden = {one.number for one in self._in(operation.partition_id)}
+        hidden = {entry.number for entry in self._in(operation.partition_id)}
         if result.highest not in hidden:
             return result
         changes = changes_of(store, operation.partition_id)
-        left = (one.seq_number for one in changes if one.seq_number not in hidden)
-        return replace(result, highest=max(left, default=MIN))
+        numbers = (change.seq_number for change in changes if change.seq_number not in hidden)
+        return replace(result, highest=max(numbers, default=MIN))
 
     def _in(self, partition_id: Guid) -> list[DamagedEntry]:
-        return [one for one in self._entries.values() if one.partition_id == partition_id]
+        return [entry for entry in self._entries.values() if entry.partition_id == partition_id]
 
     def _is_named(self, kind: ObjectType, names: Iterable[str]) -> bool:
-        keys = {name_key(one) for one in names}
-        return any(one.object_type is kind and one.key in keys for one in self._entries.values())
+        keys = {name_key(name) for name in names}
+        return any(entry.object_type is kind and entry.key in keys for entry in self._entries.values())
 
     def _is_named_in(self, change: DirectoryChange) -> bool:
         kind = change.object_type
         if kind is None:
             return False
         name = change.get(PATHS[kind]) if kind in PATHS else None
-        return self._is_named(kind, [one for one in (change.path_name, name) if isinstance(one, str)])
+        return self._is_named(kind, [text for text in (change.path_name, name) if isinstance(text, str)])
 
     def _concerns(self, kind: ObjectType, identifier: Guid | None, path_name: str | None) -> bool:
         if identifier is not None:
-            return any(one.identifier == identifier for one in self._entries.values())
+            return any(entry.identifier == identifier for entry in self._entries.values())
         return path_name is not None and self._is_named(kind, [path_name])
 
     def _applied(
@@ -138,7 +138,7 @@ class Damage:
     ) -> tuple[Operation | None, Result | None]:
         for count, change in enumerate(changes):
             by_name = self._is_named_in(change)
-            if by_name or any(one.identifier == change.guid_identifier for one in self._entries.values()):
+            if by_name or any(entry.identifier == change.guid_identifier for entry in self._entries.values()):
                 before = replace(operation, changes=operation.changes[:count]) if count else None
                 return before, ops.Applied(count=count, status=_STATUS)
         return operation, None
@@ -146,10 +146,10 @@ class Damage:
     def _of_partition(self, operation: Operation) -> tuple[Operation | None, Result | None]:
         match operation:
             case ops.ListObjects(object_type=kind, partition_id=partition_id):
-                hit = any(one.object_type is kind for one in self._in(partition_id))
+                hit = any(entry.object_type is kind for entry in self._in(partition_id))
                 return _unless(hit, operation, _FAILED)
             case ops.LookupChanges(partition_id=partition_id, after=after, up_to=up_to):
-                hit = any(after < one.number <= up_to for one in self._in(partition_id))
+                hit = any(after < entry.number <= up_to for entry in self._in(partition_id))
                 return _unless(hit, operation, _FAILED)
             case ops.MarkPartition(partition_id=partition_id):
                 for entry in self._in(partition_id):

@@ -43,8 +43,11 @@ class DeliveryChecks:
     @property
     def soon_s(self) -> float:
         """Longest time of a change from its authority to a BSC of another site, in seconds."""
-        settings = [one.settings for one in self._servers]
-        between, within = max(one.intersite_s for one in settings), max(one.intrasite_s for one in settings)
+        settings = [server.settings for server in self._servers]
+        between, within = (
+            max(server_settings.intersite_s for server_settings in settings),
+            max(server_settings.intrasite_s for server_settings in settings),
+        )
         return _late(between + within)
 
     @property
@@ -59,9 +62,11 @@ class DeliveryChecks:
         Raises:
             Violation: one has not.
         """
-        settings = [one.settings for one in self._servers]
-        kept = min(min(one.available_max, one.pending_max) for one in settings)
-        if sum(last - before for _, before, last in self._new()) > kept:
+        settings = [server.settings for server in self._servers]
+        limit = min(
+            min(server_settings.available_max, server_settings.pending_max) for server_settings in settings
+        )
+        if sum(last - before for _, before, last in self._new()) > limit:
             return  # servers drop changes above this limit, and may wait for announced numbers
         for partition_id, _, last in self._new():
             for server in self._servers:
@@ -89,7 +94,7 @@ class DeliveryChecks:
     def _new(self) -> Iterator[tuple[Guid, int, int]]:
         """Yield the changed partitions: each with the number before its first change, and its last number."""
         for partition in self._world.ledger.partitions.values():
-            numbers = [one.number for one in partition.entries.values() if one.at >= self._begun]
+            numbers = [entry.number for entry in partition.entries.values() if entry.at >= self._begun]
             if numbers and not partition.dead:
                 yield partition.partition_id, min(numbers) - 1, max(numbers)
 
@@ -150,8 +155,8 @@ class DeliveryChecks:
             return int(saved.allowed_purge)
         return min(
             (
-                int(one.acked_of(partition_id))
-                for (index, is_bsc, _), one in self._neighbors.items()
+                int(neighbor.acked_of(partition_id))
+                for (index, is_bsc, _), neighbor in self._neighbors.items()
                 if index == server.index and not is_bsc
             ),
             default=last,
@@ -159,8 +164,10 @@ class DeliveryChecks:
 
     def _check_allowed(self, owner: SimulatedServer, partition_id: Guid) -> None:
         """Check that all replicas may purge what the authority had purged, by its announcements (3.2.7.1)."""
-        settings = [one.settings for one in self._servers]
-        if not self._is_due(2 * max(one.header_s + one.intersite_s for one in settings)):
+        settings = [server.settings for server in self._servers]
+        if not self._is_due(
+            2 * max(server_settings.header_s + server_settings.intersite_s for server_settings in settings)
+        ):
             return
         purged = self._partitions[owner.index, partition_id].purged
         for server in self._servers:

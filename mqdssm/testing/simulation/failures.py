@@ -44,7 +44,7 @@ def fail(
     if isinstance(operation, ops.CreateObject | ops.UpdateObject | ops.DeleteObject):
         return ops.ObjectOutcome(status=rng.of(_STATUSES))
     if isinstance(operation, ops.Recover):
-        numbers = (one.seq_number for one in changes_of(store, operation.partition_id))
+        numbers = (change.seq_number for change in changes_of(store, operation.partition_id))
         return ops.Recovered(highest=max(numbers, default=MIN), status=rng.of(_STATUSES))
     return _FAILED
 

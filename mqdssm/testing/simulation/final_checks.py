@@ -32,7 +32,7 @@ class PartitionCopy:
     @property
     def highest(self) -> int:
         """Highest sequence number in the copy."""
-        numbers = [int(one.seq_number) for one in self.objects.values()]
+        numbers = [int(stored_object.seq_number) for stored_object in self.objects.values()]
         return max([*numbers, *self.deletions.values()], default=0)
 
 
@@ -52,17 +52,21 @@ def copy_of(server: SimulatedServer, partition_id: Guid) -> PartitionCopy:
 
 def ghosts_of(server: SimulatedServer, partition_id: Guid) -> list[Guid]:
     """Return objects that a full synchronization marked but did not remove ([MC-MQDSRP] 3.3.7.11)."""
-    found: list[Guid] = []
+    ghosts: list[Guid] = []
     for object_type in IDENTIFIERS:
         listed = server.store.look(ListObjects(object_type=object_type, partition_id=partition_id))
         objects = listed.objects if isinstance(listed, ObjectsListed) else ()
-        found.extend(one.identifier for one in objects if one.identifier and one.seq_number == MIN)
-    return found
+        ghosts.extend(
+            stored_object.identifier
+            for stored_object in objects
+            if stored_object.identifier and stored_object.seq_number == MIN
+        )
+    return ghosts
 
 
 def members(world: World) -> list[SimulatedServer]:
     """Return the servers of the enterprise: servers in its sites that have a role."""
-    return [one for one in world.servers if not one.retired and is_member(world, one)]
+    return [server for server in world.servers if not server.retired and is_member(world, server)]
 
 
 def is_member(world: World, server: SimulatedServer) -> bool:
@@ -86,9 +90,10 @@ def what_differs(world: World) -> str:
         if server.is_starting:
             return f"{server.name} waits to repeat its start"
     partitions = [
-        one
-        for one in world.ledger.partitions.values()
-        if not (one.dead or one.foul) and (one.latest or one.partition_id == PEC_PARTITION_ID)
+        partition
+        for partition in world.ledger.partitions.values()
+        if not (partition.dead or partition.foul)
+        and (partition.latest or partition.partition_id == PEC_PARTITION_ID)
     ]
     for differs in (_standing_differs, _contents_differ):  # reading all objects comes last
         for partition in partitions:
@@ -101,9 +106,9 @@ def what_differs(world: World) -> str:
 def _standing_differs(partition: PartitionLedger, servers: list[SimulatedServer]) -> str:
     """Return a difference in the numbers of a partition or in its authority; empty: none."""
     partition_id = partition.partition_id
-    owners = [one for one in servers if one.owns(partition_id)]
+    owners = [server for server in servers if server.owns(partition_id)]
     if len(owners) != 1:
-        return f"its authorities are {[one.name for one in owners]}"
+        return f"its authorities are {[owner.name for owner in owners]}"
     owner = owners[0]
     if owner.index != partition.giver and partition.last and not partition.loose:
         last = partition.entries[partition.last]
@@ -115,7 +120,7 @@ def _standing_differs(partition: PartitionLedger, servers: list[SimulatedServer]
 def _contents_differ(partition: PartitionLedger, servers: list[SimulatedServer]) -> str:
     """Return a difference in the objects of a partition that has one authority; empty: none."""
     partition_id = partition.partition_id
-    owner = next(one for one in servers if one.owns(partition_id))
+    owner = next(server for server in servers if server.owns(partition_id))
     for server in servers:
         ghosts = ghosts_of(server, partition_id)
         if ghosts:
@@ -151,10 +156,10 @@ def _who_is_behind(partition: PartitionLedger, owner: SimulatedServer, servers: 
 
 
 def _ledger_differs(partition: PartitionLedger, copy: PartitionCopy) -> str:
-    live = {one.identifier: one for one in partition.live()}
+    live = {entry.identifier: entry for entry in partition.live()}
     if live.keys() != copy.objects.keys():
-        lacking = [str(live[one]) for one in live.keys() - copy.objects.keys()]
-        extra = [str(one) for one in copy.objects.keys() - live.keys()]
+        lacking = [str(live[identifier]) for identifier in live.keys() - copy.objects.keys()]
+        extra = [str(identifier) for identifier in copy.objects.keys() - live.keys()]
         return f"lacks {lacking}, has besides {extra}"
     for identifier, entry in live.items():
         change = copy.objects[identifier]
@@ -182,20 +187,20 @@ def _vowed_differs(partition: PartitionLedger, copy: PartitionCopy) -> str:
 
 def _copy_differs(truth: PartitionCopy, copy: PartitionCopy, purged: int) -> str:
     for identifier, meant in truth.objects.items():
-        found = copy.objects.get(identifier)
-        if found is None:
+        actual = copy.objects.get(identifier)
+        if actual is None:
             return f"lacks {meant.seq_number}, {_name(meant)}"
-        if found.seq_number != meant.seq_number or (
-            found.properties != meant.properties and _content(found) != _content(meant)
+        if actual.seq_number != meant.seq_number or (
+            actual.properties != meant.properties and _content(actual) != _content(meant)
         ):
-            return f"has {_name(found)} of {found.seq_number}: {found.properties}; {meant.properties}"
-    extra = [one for one in copy.objects if one not in truth.objects]
+            return f"has {_name(actual)} of {actual.seq_number}: {actual.properties}; {meant.properties}"
+    extra = [identifier for identifier in copy.objects if identifier not in truth.objects]
     if extra:
         return f"has {_name(copy.objects[extra[0]])}, which is not there"
     for identifier, number in truth.deletions.items():
         if number > purged and copy.deletions.get(identifier) != number:
             return f"lacks the deletion {number} of {identifier}"
-    alive = [one for one in copy.deletions if one in truth.objects]
+    alive = [identifier for identifier in copy.deletions if identifier in truth.objects]
     return f"has a tombstone of {alive[0]}, which is there" if alive else ""
 
 
@@ -210,11 +215,13 @@ def _name(change: DirectoryChange) -> str:
 
 def _neighbors_differ(world: World, servers: list[SimulatedServer]) -> str:
     """Return a difference in neighbours: other primary controllers and own backup controllers (R36)."""
-    owners = {one.settings.site_id: one for one in servers if one.owns(one.settings.site_id)}
+    owners = {other.settings.site_id: other for other in servers if other.owns(other.settings.site_id)}
     for site_id, server in owners.items():
-        pscs = {one.name.casefold() for one in owners.values() if one is not server}
+        pscs = {owner.name.casefold() for owner in owners.values() if owner is not server}
         bscs = {
-            one.name.casefold() for one in servers if one.settings.site_id == site_id and one is not server
+            other.name.casefold()
+            for other in servers
+            if other.settings.site_id == site_id and other is not server
         }
         known_pscs, known_bscs = _neighbors_of(world, server, pscs | bscs)
         if known_pscs != pscs:
@@ -226,11 +233,11 @@ def _neighbors_differ(world: World, servers: list[SimulatedServer]) -> str:
 
 def _neighbors_of(world: World, server: SimulatedServer, expected: set[str]) -> tuple[set[str], set[str]]:
     """Return the names of a server's PSC and BSC neighbours, without those of a hostile server."""
-    found: tuple[set[str], set[str]] = (set(), set())
+    names: tuple[set[str], set[str]] = (set(), set())
     for (is_bsc, name), neighbor in server.neighbors.items():
         if name in expected or not world.is_foul_neighbor(neighbor):
-            found[is_bsc].add(name)
-    return found
+            names[is_bsc].add(name)
+    return names
 
 
 def _sites_differ(world: World, owners: Mapping[Guid, SimulatedServer]) -> str:
@@ -241,7 +248,7 @@ def _sites_differ(world: World, owners: Mapping[Guid, SimulatedServer]) -> str:
         psc_name = _text((entry.content or {}).get(Propid.S_PSC))
         if owner is not None and psc_name.casefold() != owner.name.casefold():
             return f"{entry} has the PSC {psc_name}, but its authority is {owner.name}"
-    pecs = [one for one in world.servers if not one.retired and one.owns(PEC_PARTITION_ID)]
+    pecs = [server for server in world.servers if not server.retired and server.owns(PEC_PARTITION_ID)]
     for entry in enterprise.live(ObjectType.ENTERPRISE):
         pec_name = _text((entry.content or {}).get(Propid.E_PECNAME))
         if pecs and pec_name.casefold() != pecs[0].name.casefold():
@@ -267,10 +274,10 @@ def largest(engine: object) -> int:
     seen = {id(engine)}
     waiting = [engine]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict | list | set | tuple | deque):
-            size = max(size, len(one))
-        for other in gc.get_referents(one):
+        item = waiting.pop()
+        if isinstance(item, dict | list | set | tuple | deque):
+            size = max(size, len(item))
+        for other in gc.get_referents(item):
             if id(other) not in seen and not isinstance(other, _OUTSIDE):
                 seen.add(id(other))
                 waiting.append(other)

@@ -54,7 +54,7 @@ class ForbiddenRequests:
 
     def _remove_site(self, server: SimulatedServer, enterprise: PartitionLedger) -> None:
         """Ask to remove a site that still has objects, such as its controller."""
-        sites = [one for one in enterprise.live(ObjectType.SITE) if self._has_controller(one)]
+        sites = [site for site in enterprise.live(ObjectType.SITE) if self._has_controller(site)]
         if sites:
             site = self._rng.of(sites)
             self._ask(server, Command.DELETE, ObjectType.SITE, enterprise, identifier=site.identifier)
@@ -132,7 +132,11 @@ class ForbiddenRequests:
 
     def _site(self) -> PartitionLedger | None:
         partitions = self._world.ledger.partitions.values()
-        sites = [one for one in partitions if one.partition_id != PEC_PARTITION_ID and one.live()]
+        sites = [
+            partition
+            for partition in partitions
+            if partition.partition_id != PEC_PARTITION_ID and partition.live()
+        ]
         return self._rng.of(sites) if sites else None
 
     def _create(
@@ -155,6 +159,6 @@ class ForbiddenRequests:
         command: Command,
         kind: ObjectType,
         partition: PartitionLedger,
-        **what: Any,
+        **arguments: Any,
     ) -> None:
-        self._clients.ask(server, command, kind, partition_id=partition.partition_id, **what)
+        self._clients.ask(server, command, kind, partition_id=partition.partition_id, **arguments)

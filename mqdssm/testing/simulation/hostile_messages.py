@@ -137,7 +137,7 @@ class HostileMessages:
             number = self._number()
             return claim_story(sender.settings.site_id, sender.name, self._partition.partition_id, number)
         kind = self._rng.of(KINDS)
-        message = kind(**{one.name: self._fields[one.name]() for one in fields(kind)})
+        message = kind(**{field.name: self._fields[field.name]() for field in fields(kind)})
         return (self._as_our_own(message),)
 
     def bend(self, message: msg.ReplicationMessage) -> msg.ReplicationMessage:
@@ -145,22 +145,22 @@ class HostileMessages:
         partition_id = getattr(message, "partition_id", PEC_PARTITION_ID)
         partitions = self._world.ledger.partitions
         self._partition = partitions.get(partition_id, partitions[PEC_PARTITION_ID])
-        name = self._rng.of([one.name for one in fields(message)])
+        name = self._rng.of([field.name for field in fields(message)])
         return replace(message, **{name: self._fields[name]()})
 
     def _as_our_own(self, message: msg.ReplicationMessage) -> msg.ReplicationMessage:
         """Make a message more plausible: in the sender's own name, about one partition."""
-        given: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for name in ("psc_name", "bsc_name"):
             if hasattr(message, name) and not self._rng.one_in(3):
-                given[name] = self._sender.name
+                values[name] = self._sender.name
         if isinstance(message, msg.SyncRequestMessage) and not self._rng.one_in(3):
-            given["requester_name"] = self._sender.name
+            values["requester_name"] = self._sender.name
         if isinstance(message, msg.ChangeRequestMessage):
-            given["partition_id"] = message.directory_change.partition_id
+            values["partition_id"] = message.directory_change.partition_id
             if self._truth():
-                given["requester_name"] = self._sender.name
-        return replace(message, **given)
+                values["requester_name"] = self._sender.name
+        return replace(message, **values)
 
     # -- single values
 
@@ -210,15 +210,15 @@ class HostileMessages:
 
     def _changes(self) -> tuple[msg.DirectoryChange, ...]:
         """Return plausible changes with consecutive numbers."""
-        made = []
+        changes = []
         previous = self._number() if self._rng.one_in(4) else SequenceNumber(self._partition.highest)
         for _ in range(self._rng.below(_CHANGES_MAX + 1)):
             if previous >= MAX:
                 break
             number = previous.next()
-            made.append(self._change(previous, number))
+            changes.append(self._change(previous, number))
             previous = number
-        return tuple(made)
+        return tuple(changes)
 
     def _change(self, previous: SequenceNumber, number: SequenceNumber) -> msg.DirectoryChange:
         kind, identifier, properties = self._subject()
@@ -237,28 +237,28 @@ class HostileMessages:
 
     def _subject(self) -> tuple[ObjectType, Guid, msg.Properties]:
         """Return type and identifier of any object, and false properties for it."""
-        homes = [one for one in self._world.ledger.partitions.values() if one.latest]
+        homes = [partition for partition in self._world.ledger.partitions.values() if partition.latest]
         home = self._partition if self._partition.latest and self._truth() else self._rng.of(homes)
         entry = self._rng.of(list(home.latest.values()))
         return entry.object_type, entry.identifier, self._other(entry)
 
     def _other(self, entry: NumberedChange) -> msg.Properties:
         """Return false properties for an object: other roles, names or values."""
-        given: dict[Propid, Any] = dict(entry.content or {})
+        properties: dict[Propid, Any] = dict(entry.content or {})
         match entry.object_type:
             case ObjectType.SITE:
-                given[Propid.S_PSC] = self._name()
+                properties[Propid.S_PSC] = self._name()
             case ObjectType.ENTERPRISE:
-                given[Propid.E_PECNAME] = self._name()
+                properties[Propid.E_PECNAME] = self._name()
             case ObjectType.MACHINE:
-                given[Propid.QM_SERVICE] = self._rng.of(_ROLES)
+                properties[Propid.QM_SERVICE] = self._rng.of(_ROLES)
                 if self._truth():
-                    given[Propid.QM_PATHNAME] = self._name()
+                    properties[Propid.QM_PATHNAME] = self._name()
             case ObjectType.QUEUE:
-                given[Propid.Q_LABEL] = NOBODY
+                properties[Propid.Q_LABEL] = NOBODY
             case _:
-                given |= _OTHER.get(entry.object_type, {})
-        return tuple(given.items()) or ((IDENTIFIERS[entry.object_type], entry.identifier),)
+                properties |= _OTHER.get(entry.object_type, {})
+        return tuple(properties.items()) or ((IDENTIFIERS[entry.object_type], entry.identifier),)
 
     # -- requests that no server may carry out
 
@@ -266,8 +266,12 @@ class HostileMessages:
         """Return a change of other servers' roles, names or keys, which must be refused in any case."""
         enterprise = self._world.ledger.partitions[PEC_PARTITION_ID]
         partitions = self._world.ledger.partitions
-        sites = [one for one in enterprise.live(ObjectType.SITE) if not partitions[one.identifier].foul]
-        servers = [one for one in self._controllers() if one.identifier != self._sender.machine_id]
+        sites = [site for site in enterprise.live(ObjectType.SITE) if not partitions[site.identifier].foul]
+        servers = [
+            controller
+            for controller in self._controllers()
+            if controller.identifier != self._sender.machine_id
+        ]
         if servers and self._truth():
             return self._about_server(self._rng.of(servers))
         if sites and self._truth():
@@ -278,15 +282,15 @@ class HostileMessages:
         )
 
     def _controllers(self) -> list[NumberedChange]:
-        found = (self._registry.machine(one) for one in self._registry.controllers())
-        return [one for one in found if one is not None]
+        machines = (self._registry.machine(controller) for controller in self._registry.controllers())
+        return [machine for machine in machines if machine is not None]
 
     def _about_server(self, machine: NumberedChange) -> msg.DirectoryChange:
         """Return a change of a directory server's role, key or name, or the deletion of its machine."""
         home = next(
-            one
-            for one in self._world.ledger.partitions.values()
-            if one.latest.get(machine.identifier) is machine
+            partition
+            for partition in self._world.ledger.partitions.values()
+            if partition.latest.get(machine.identifier) is machine
         )
         changes: tuple[msg.Properties, ...] = (
             ((Propid.QM_SERVICE, self._rng.of(_ROLES)),),

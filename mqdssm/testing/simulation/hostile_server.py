@@ -43,7 +43,7 @@ class HostileServer:
     def begin(self) -> None:
         """Choose the hostile server, if the options ask for one, and send lies until the run ends."""
         world = self._world
-        servers = [one for one in self._registry.controllers() if one is not world.pec]
+        servers = [controller for controller in self._registry.controllers() if controller is not world.pec]
         if not world.options.fault_options.is_hostile or not servers:
             return
         server = self._rng.of(servers)
@@ -65,10 +65,10 @@ class HostileServer:
 
     def _lie(self, server: SimulatedServer) -> None:
         """Send a lie to a random server."""
-        others = [one for one in self._world.servers if one is not server and not one.retired]
-        if self._lies is None or not others:
+        other_servers = [other for other in self._world.servers if other is not server and not other.retired]
+        if self._lies is None or not other_servers:
             return
-        destination = self._rng.of(others).name
+        destination = self._rng.of(other_servers).name
         for message in self._lies.tell():
             self.counts[f"lie {type(message).__name__}"] += 1
             sent = Send(

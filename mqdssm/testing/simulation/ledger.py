@@ -120,17 +120,21 @@ class PartitionLedger:
     def live(self, object_type: ObjectType | None = None) -> list[NumberedChange]:
         """Return the newest entries of all objects that are not deleted."""
         return [
-            one
-            for one in self.latest.values()
-            if one.content is not None and (object_type is None or one.object_type is object_type)
+            entry
+            for entry in self.latest.values()
+            if entry.content is not None and (object_type is None or entry.object_type is object_type)
         ]
 
-    def loosen(self, known: int) -> None:
+    def loosen(self, last_known: int) -> None:
         """Note the loss of the authority; its successor knows the changes up to a number."""
         if not self.loose:
-            self.vowed = {one: entry for one, entry in self.latest.items() if entry.number <= known}
+            self.vowed = {
+                identifier: entry for identifier, entry in self.latest.items() if entry.number <= last_known
+            }
         else:
-            self.vowed = {one: entry for one, entry in self.vowed.items() if entry.number <= known}
+            self.vowed = {
+                identifier: entry for identifier, entry in self.vowed.items() if entry.number <= last_known
+            }
         self.loose = True
 
     @property
@@ -141,9 +145,9 @@ class PartitionLedger:
     def between(self, after: int, up_to: int) -> list[NumberedChange]:
         """Return the entries with numbers above `after` and up to `up_to`."""
         if up_to - after > len(self.entries):
-            return [one for number, one in self.entries.items() if after < number <= up_to]
-        found = (self.entries.get(number) for number in range(after + 1, up_to + 1))
-        return [one for one in found if one is not None]
+            return [entry for number, entry in self.entries.items() if after < number <= up_to]
+        entries = (self.entries.get(number) for number in range(after + 1, up_to + 1))
+        return [entry for entry in entries if entry is not None]
 
 
 class Ledger:
@@ -201,19 +205,21 @@ class Ledger:
         in_site = entry.object_type in {ObjectType.QUEUE, ObjectType.MACHINE}
         if in_site is (partition.partition_id == PEC_PARTITION_ID):
             raise Violation(f"{entry.number} {entry} is in partition {partition.partition_id}")
-        others = [one for one in partition.live(entry.object_type) if one.identifier != entry.identifier]
+        other_entries = [
+            other for other in partition.live(entry.object_type) if other.identifier != entry.identifier
+        ]
         match entry.object_type:
             case ObjectType.SITE:
                 site = self.partitions.get(entry.identifier)
                 if entry.content is None and site is not None and site.is_strict and site.live():
                     raise Violation(f"{entry.number} {entry}: the site has {site.live()[0]}")
             case ObjectType.MACHINE if entry.content is not None:
-                if _is_controller(entry) and any(map(_is_controller, others)):
+                if _is_controller(entry) and any(map(_is_controller, other_entries)):
                     raise Violation(f"{entry.number} {entry}: the site has two primary controllers")
                 if entry.content.get(Propid.QM_SITE_ID) != partition.partition_id:
                     raise Violation(f"{entry.number} {entry} says that it is of another site")
             case ObjectType.ENTERPRISE:
-                if entry.content is None or others:
+                if entry.content is None or other_entries:
                     raise Violation(f"{entry.number} {entry}: there is always one enterprise")
 
     def _know_sites(self, entry: NumberedChange) -> None:
@@ -222,15 +228,15 @@ class Ledger:
             if site is not None:
                 site.dead = entry.content is None
 
-    def start_over(self, partition_id: Guid, left: Iterable[NumberedChange]) -> None:
+    def start_over(self, partition_id: Guid, remaining: Iterable[NumberedChange]) -> None:
         """Record the remaining objects of a partition whose authority was lost.
 
         Args:
             partition_id: the partition.
-            left: the objects that its authority has now.
+            remaining: the objects that its authority has now.
         """
         partition = self.partitions[partition_id]
-        partition.latest = {one.identifier: one for one in left}
+        partition.latest = {change.identifier: change for change in remaining}
         if partition_id == PEC_PARTITION_ID:
             for site in self.partitions.values():
                 gone = site is not partition and site.partition_id not in partition.latest

@@ -91,29 +91,37 @@ class Losses:
     def are_known(self, site_id: Guid) -> bool:
         """Return True if all other servers have complete copies of what a site's controller owns."""
         owner = self._registry.owner(site_id)
-        others = [one for one in self._registry.controllers() if one is not owner]
-        owned = [one.partition_id for one in self._registry.owned_by(owner)]
-        return bool(others) and all(one.is_whole(partition) for one in others for partition in owned)
+        other_controllers = [
+            controller for controller in self._registry.controllers() if controller is not owner
+        ]
+        owned = [partition.partition_id for partition in self._registry.owned_by(owner)]
+        return bool(other_controllers) and all(
+            controller.is_whole(partition) for controller in other_controllers for partition in owned
+        )
 
     def restore_primary(self, site_id: Guid) -> Task:
         """Start a primary controller with an old copy of its directory, and the setting `restored`."""
         server = self._registry.owner(site_id)
         if not all(map(server.is_whole, server.persisted)):
             return
-        known = {one.partition_id: one.last for one in self._registry.owned_by(server)}
+        last_numbers = {
+            partition.partition_id: partition.last for partition in self._registry.owned_by(server)
+        }
         copy = self._world.backup(server)
         yield self._rng.below(200) * 1.0
         partitions = self._registry.owned_by(server)
-        if not self.are_known(site_id) or known.keys() != {one.partition_id for one in partitions}:
+        if not self.are_known(site_id) or last_numbers.keys() != {
+            partition.partition_id for partition in partitions
+        }:
             return
         self._stop(server)
-        self._loosen(server, partitions, known)
+        self._loosen(server, partitions, last_numbers)
         self._world.lose(server, copy)
         server.settings = replace(server.settings, restored=True)
         self._start(server)
         for _ in range(_DOUBT_S):
             yield 1.0
-            if server.persisted and not any(server.owns(one) for one in known):
+            if server.persisted and not any(server.owns(partition_id) for partition_id in last_numbers):
                 break
         server.settings = replace(server.settings, restored=False)
         yield from self._until_owned(server, partitions)
@@ -124,7 +132,7 @@ class Losses:
         partitions = self._registry.owned_by(server)
         if server is pec or not self.are_known(site_id):
             return
-        if not all(pec.reached(one.partition_id) for one in partitions if one.last):
+        if not all(pec.reached(partition.partition_id) for partition in partitions if partition.last):
             return  # the PEC has received nothing yet: the server would become the PSC of a new site
         self._stop(server)
         self._loosen(server, partitions, {})
@@ -136,17 +144,19 @@ class Losses:
         yield from self._until_owned(server, partitions)
 
     def _loosen(
-        self, server: SimulatedServer, partitions: list[PartitionLedger], known: dict[Guid, int]
+        self, server: SimulatedServer, partitions: list[PartitionLedger], last_numbers: dict[Guid, int]
     ) -> None:
         """Note the loss of partitions; changes that all other servers or the copy have must remain."""
-        others = [one for one in self._registry.controllers() if one is not server]
+        other_controllers = [
+            controller for controller in self._registry.controllers() if controller is not server
+        ]
         for partition in partitions:
-            reached = min(one.reached(partition.partition_id) for one in others)
-            partition.loosen(max(reached, known.get(partition.partition_id, 0)))
+            reached = min(controller.reached(partition.partition_id) for controller in other_controllers)
+            partition.loosen(max(reached, last_numbers.get(partition.partition_id, 0)))
 
     def _until_owned(self, server: SimulatedServer, partitions: list[PartitionLedger]) -> Task:
         """Wait until a server is the authority again, and record the remaining objects."""
-        while not all(server.owns(one.partition_id) for one in partitions):
+        while not all(server.owns(partition.partition_id) for partition in partitions):
             yield PAUSE_S
         for partition in sorted(partitions, key=_enterprise_last):
             self._start_over(server, partition)
@@ -158,19 +168,19 @@ class Losses:
 
     def _remove_retired(self, partitions: list[PartitionLedger]) -> Task:
         """Remove machine objects of retired servers again: the removal may have been lost (R104)."""
-        sites = {one.partition_id for one in partitions}
+        sites = {partition.partition_id for partition in partitions}
         for server in list(self._world.servers):
             if server.retired and server.settings.site_id in sites:
                 yield from self._remove_machine(server)
 
     def _start_over(self, server: SimulatedServer, partition: PartitionLedger) -> None:
         partition.giver = server.index
-        left = self._entries(server, partition.partition_id)
-        self._world.ledger.start_over(partition.partition_id, left)
+        remaining = self._entries(server, partition.partition_id)
+        self._world.ledger.start_over(partition.partition_id, remaining)
 
     def _entries(self, server: SimulatedServer, partition_id: Guid) -> list[NumberedChange]:
         """Return a server's objects of a partition as entries of the ledger."""
-        found = []
+        entries = []
         for identifier, change in copy_of(server, partition_id).objects.items():
             kind = change.object_type
             if kind is None:
@@ -188,8 +198,8 @@ class Losses:
                 giver=server.index,
                 at=self._world.schedule.now,
             )
-            found.append(entry)
-        return found
+            entries.append(entry)
+        return entries
 
     def _retire_dead(self) -> None:
         for server in self._world.servers:
@@ -200,9 +210,11 @@ class Losses:
 
     def furthest(self, site_id: Guid) -> SimulatedServer | None:
         """Return the complete backup controller of a site with the highest number; None: there is none."""
-        owned = [one.partition_id for one in self._registry.owned_by(self._registry.owner(site_id))]
-        whole = [one for one in self._registry.bscs_of(site_id) if _has(one, owned)]
-        return max(whole, key=lambda one: one.reached(site_id), default=None)
+        owned = [
+            partition.partition_id for partition in self._registry.owned_by(self._registry.owner(site_id))
+        ]
+        whole = [bsc for bsc in self._registry.bscs_of(site_id) if _has(bsc, owned)]
+        return max(whole, key=lambda bsc: bsc.reached(site_id), default=None)
 
     def take_over(self, site_id: Guid, heir: SimulatedServer | None = None) -> Task:
         """Retire a primary controller, and let a backup controller take over its partitions."""
@@ -225,9 +237,13 @@ class Losses:
     def sites_that_are_back(self) -> list[PartitionLedger]:
         """Return removed sites that exist again: their removal was lost with the authority."""
         enterprise = self._world.ledger.partitions[PEC_PARTITION_ID]
-        live = {one.identifier for one in enterprise.live()}
+        live = {entry.identifier for entry in enterprise.live()}
         partitions = self._world.ledger.partitions
-        return [one for one in partitions.values() if one.dead and one.partition_id in live]
+        return [
+            partition
+            for partition in partitions.values()
+            if partition.dead and partition.partition_id in live
+        ]
 
     def bring_back(self, site: PartitionLedger) -> Task:
         """Restart the controller of a removed site, which is needed to remove the site again."""
@@ -245,13 +261,13 @@ class Losses:
         must know the PEC.
         """
         owner = self._registry.owner(site_id)
-        owned = [one.partition_id for one in self._registry.owned_by(owner)]
+        owned = [partition.partition_id for partition in self._registry.owned_by(owner)]
         if not self._world.options.work.takeover_half:
-            return [one for one in self._registry.bscs_of(site_id) if _has(one, owned)]
+            return [bsc for bsc in self._registry.bscs_of(site_id) if _has(bsc, owned)]
         pec = self._world.pec
         if owner is pec or not _has(pec, owned):
             return []
-        return [one for one in self._registry.bscs_of(site_id) if self._knows(one, pec)]
+        return [bsc for bsc in self._registry.bscs_of(site_id) if self._knows(bsc, pec)]
 
     def _knows(self, server: SimulatedServer, pec: SimulatedServer) -> bool:
         """Return True if a server follows the current PEC."""
@@ -282,20 +298,20 @@ class Losses:
         world.schedule.after(NAMING_S, self._name_pec)
 
     def _make_authority(self, heir: SimulatedServer, partition_id: Guid) -> Task:
-        told: list[int] = []
-        while not told or told[-1]:
+        statuses: list[int] = []
+        while not statuses or statuses[-1]:
             if heir.is_up:
                 number = self._clients.take_number()
-                self._world.when_answered(number, told.append)
+                self._world.when_answered(number, statuses.append)
                 heir.step(TakeOver(request=number, partition_id=partition_id))
             yield ANSWER_S
-            if not told:
-                told.append(1)
+            if not statuses:
+                statuses.append(1)
 
 
 def _has(server: SimulatedServer, partitions: list[Guid]) -> bool:
     """Return True if a server has changes of each partition, and no full synchronization under way."""
-    return all(server.is_whole(one) and server.reached(one) for one in partitions)
+    return all(server.is_whole(partition_id) and server.reached(partition_id) for partition_id in partitions)
 
 
 def _enterprise_last(partition: PartitionLedger) -> bool:

@@ -65,14 +65,14 @@ class MessageChecks:
         for change in message.directory_changes:
             self._change(server, change)
         header = message.seq_number_header
-        for one in header.partition_seq_numbers:
-            partition = self._strict(one.partition_id)
+        for numbers in header.partition_seq_numbers:
+            partition = self._strict(numbers.partition_id)
             if partition is None:
                 continue
-            if one.last_seq_number > partition.highest:
-                raise Violation(f"{server.name} says {one}: the authority has given {partition.highest}")
-            if one.purged_seq_number > partition.purged:
-                raise Violation(f"{server.name} says {one}: purged what is not")
+            if numbers.last_seq_number > partition.highest:
+                raise Violation(f"{server.name} says {numbers}: the authority has given {partition.highest}")
+            if numbers.purged_seq_number > partition.purged:
+                raise Violation(f"{server.name} says {numbers}: purged what is not")
         if header.partition_seq_numbers and header.machine_name != server.name:
             raise Violation(f"{server.name} says it is {header.machine_name}")
 

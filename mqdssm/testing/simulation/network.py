@@ -198,14 +198,14 @@ class SimulatedNetwork(FaultyNetwork):
             parcel.done = True  # it had not left yet: express messages live in memory
             return
         self._waiting.append(parcel)
-        left = parcel.expires_at - self._schedule.now
-        self._schedule.after(left, lambda: self._expire(parcel))
+        remaining_s = parcel.expires_at - self._schedule.now
+        self._schedule.after(remaining_s, lambda: self._expire(parcel))
 
     def _expire(self, parcel: MessageInTransit) -> None:
         if parcel.done:
             return
         parcel.done = True
-        self._waiting = [one for one in self._waiting if one is not parcel]
+        self._waiting = [other for other in self._waiting if other is not parcel]
         self.counts.expired += 1
         self._nack(parcel, bad_signature=False)
 
@@ -226,8 +226,8 @@ class SimulatedNetwork(FaultyNetwork):
 
         self._schedule.after(self._rng.between(1, _SOON_MS) / 1000, back)
 
-    def _say(self, parcel: MessageInTransit, what: str) -> None:
+    def _say(self, parcel: MessageInTransit, text: str) -> None:
         if self._trace is not None:
             self._trace(
-                f"{parcel.sender_name} -> {parcel.sent.destination}: {type(parcel.message).__name__} {what}"
+                f"{parcel.sender_name} -> {parcel.sent.destination}: {type(parcel.message).__name__} {text}"
             )

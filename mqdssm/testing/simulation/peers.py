@@ -90,10 +90,10 @@ class WindowsEngine:
         return replace(action, message=replace(action.message, directory_changes=changes))
 
     def _bare(self, change: DirectoryChange) -> DirectoryChange:
-        asked = self._updates.get((change.partition_id, int(change.seq_number)))
-        if change.command is not Command.SYNC or not asked:
+        properties = self._updates.get((change.partition_id, int(change.seq_number)))
+        if change.command is not Command.SYNC or not properties:
             return change
-        return replace(change, command=Command.UPDATE, properties=asked)
+        return replace(change, command=Command.UPDATE, properties=properties)
 
 
 def is_windows(options: Options, index: int) -> bool:

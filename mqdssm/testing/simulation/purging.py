@@ -106,6 +106,6 @@ class PurgeRules:
         Raises:
             Violation: something has kept its number.
         """
-        left = changes_of(server.store, operation.partition_id)
-        if left:
-            raise Violation(f"{server.name} begins a full synchronization, but keeps {left[0]}")
+        remaining = changes_of(server.store, operation.partition_id)
+        if remaining:
+            raise Violation(f"{server.name} begins a full synchronization, but keeps {remaining[0]}")

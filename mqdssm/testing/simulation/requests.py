@@ -73,9 +73,9 @@ class ClientRequest:
     def __str__(self) -> str:
         change = self.change
         name = change.path_name or str(change.identifier)[:8]
-        told = describe(self.status)
+        text = describe(self.status)
         return (
-            f"request {change.request}, {change.command.name} {change.object_type.name} {name}, told {told}"
+            f"request {change.request}, {change.command.name} {change.object_type.name} {name}, told {text}"
         )
 
 
@@ -115,9 +115,11 @@ class RequestBook:
         if request.must_be_done and not any(request.fits(entry) for entry in self._about(request)):
             raise Violation(f"{request}: no authority has done it")
         if not request.may_be_done and request.change.properties:
-            done = next((one for one in self._about(request) if self._is_only(request, one)), None)
-            if done is not None:
-                raise Violation(f"{request}: but it was done: {done.number} {done}")
+            matching_entry = next(
+                (candidate for candidate in self._about(request) if self._is_only(request, candidate)), None
+            )
+            if matching_entry is not None:
+                raise Violation(f"{request}: but it was done: {matching_entry.number} {matching_entry}")
         return request
 
     def done(self, entry: NumberedChange) -> None:
@@ -127,10 +129,10 @@ class RequestBook:
             Violation: no client asked for it.
         """
         if not is_own(entry) and not any(
-            one.may_be_done and one.fits(entry) for one in self._candidates(entry)
+            request.may_be_done and request.fits(entry) for request in self._candidates(entry)
         ):
-            asked = ", ".join(str(one) for one in self._candidates(entry)) or "nothing"
-            raise Violation(f"{entry.number} {entry} was done, but {asked} asked for")
+            request_list = ", ".join(str(request) for request in self._candidates(entry)) or "nothing"
+            raise Violation(f"{entry.number} {entry} was done, but {request_list} asked for")
         self._entries.append(entry)
         self._entries_of.setdefault(entry.identifier, []).append(entry)
         if entry.path:
@@ -142,10 +144,13 @@ class RequestBook:
         Raises:
             Violation: a request is missing, or a change has no request.
         """
-        entries = [one for one in self._entries if not is_own(one)]
-        wanted = [[one for one in self._candidates(entry) if one.may_be_done] for entry in entries]
+        entries = [entry for entry in self._entries if not is_own(entry)]
+        candidate_lists = [
+            [request for request in self._candidates(entry) if request.may_be_done] for entry in entries
+        ]
         edges = [
-            [one for one in found if one.fits(entry)] for entry, found in zip(entries, wanted, strict=True)
+            [request for request in candidates if request.fits(entry)]
+            for entry, candidates in zip(entries, candidate_lists, strict=True)
         ]
         unmatched = _match(edges)
         if unmatched is not None:
@@ -158,18 +163,21 @@ class RequestBook:
         self, entries: Sequence[NumberedChange], edges: Sequence[Sequence[ClientRequest]]
     ) -> None:
         by_request: dict[int, list[NumberedChange]] = {}
-        for entry, found in zip(entries, edges, strict=True):
-            for one in found:
-                by_request.setdefault(one.change.request, []).append(entry)
-        own = [entry for entry in self._entries if is_own(entry)]
+        for entry, candidates in zip(entries, edges, strict=True):
+            for request in candidates:
+                by_request.setdefault(request.change.request, []).append(entry)
+        own_entries = [entry for entry in self._entries if is_own(entry)]
         promised = [
-            one
-            for one in self.requests.values()
-            if one.must_be_done and not self._is_loose(one.change.partition_id)
+            candidate
+            for candidate in self.requests.values()
+            if candidate.must_be_done and not self._is_loose(candidate.change.partition_id)
         ]
         fitting = [
-            [*by_request.get(one.change.request, ()), *(entry for entry in own if one.fits(entry))]
-            for one in promised
+            [
+                *by_request.get(promise.change.request, ()),
+                *(entry for entry in own_entries if promise.fits(entry)),
+            ]
+            for promise in promised
         ]
         missing = _match(fitting)
         if missing is not None:
@@ -180,17 +188,19 @@ class RequestBook:
         return [*self._by_object.get(entry.identifier, []), *by_path]
 
     def _about(self, request: ClientRequest) -> Iterable[NumberedChange]:
-        return (one for one in self._entries_of.get(_key(request.change), ()) if request.fits(one))
+        return (entry for entry in self._entries_of.get(_key(request.change), ()) if request.fits(entry))
 
     def _is_only(self, request: ClientRequest, entry: NumberedChange) -> bool:
-        others = (one for one in self._candidates(entry) if one is not request)
-        return not is_own(entry) and not any(one.may_be_done and one.fits(entry) for one in others)
+        other_requests = (other for other in self._candidates(entry) if other is not request)
+        return not is_own(entry) and not any(
+            other.may_be_done and other.fits(entry) for other in other_requests
+        )
 
 
 def is_own(entry: NumberedChange) -> bool:
     """Return True if authorities make a change like this by themselves."""
-    asked = {propid for propid, _ in entry.asked}
-    return entry.command is Command.UPDATE and bool(asked) and asked <= OWN_PROPERTIES
+    propids = {propid for propid, _ in entry.asked}
+    return entry.command is Command.UPDATE and bool(propids) and propids <= OWN_PROPERTIES
 
 
 def _key(change: ChangeObject) -> Guid | str:

@@ -147,9 +147,12 @@ class Simulation:
         self._until_whole()
 
     def _until_whole(self) -> None:
-        settings = [one.settings for one in self.world.servers]
+        settings = [server.settings for server in self.world.servers]
         limit = (
-            self.world.schedule.now + 2_000 + 30 * max(one.sync_wait_max_s + one.header_s for one in settings)
+            self.world.schedule.now
+            + 2_000
+            + 30
+            * max(server_settings.sync_wait_max_s + server_settings.header_s for server_settings in settings)
         )
         difference = "?"
         while difference or self._administrator.running:
@@ -169,27 +172,27 @@ class Simulation:
         world = self.world
         delivery_checks = DeliveryChecks(world)
         self._pass(_QUIET_S)
-        told: dict[int, list[int]] = {}
+        by_number: dict[int, list[int]] = {}
         for server in members(world):
-            own = server.settings.site_id
-            for partition_id in {PEC_PARTITION_ID: 0, own: 0, self._rng.of(self._partitions()): 0}:
+            site_id = server.settings.site_id
+            for partition_id in {PEC_PARTITION_ID: 0, site_id: 0, self._rng.of(self._partitions()): 0}:
                 number = self._clients.next_number()
                 kind = ObjectType.CN if partition_id == PEC_PARTITION_ID else ObjectType.MACHINE
-                told[number] = []
-                self._clients.create_probe(server, kind, partition_id, told[number].append)
+                by_number[number] = []
+                self._clients.create_probe(server, kind, partition_id, by_number[number].append)
         self._pass(delivery_checks.soon_s)
         delivery_checks.check_soon()
         self._pass(2.0 * ANSWER_S - delivery_checks.soon_s)
-        for number, statuses in told.items():
+        for number, statuses in by_number.items():
             if statuses != [Hresult.MQ_OK]:
-                answers = [name_of(one) for one in statuses]
+                answers = [name_of(status) for status in statuses]
                 raise Violation(f"nothing goes wrong, but {world.book.requests[number]}: {answers}")
         delivery_checks.check_later()
         self._until_whole()
 
     def _partitions(self) -> list[Guid]:
-        sites = {one.settings.site_id for one in members(self.world)}
-        return [one for one in self.world.ledger.partitions if one in sites]
+        sites = {server.settings.site_id for server in members(self.world)}
+        return [partition_id for partition_id in self.world.ledger.partitions if partition_id in sites]
 
     # -- final checks
 
@@ -204,9 +207,9 @@ class Simulation:
     def _check_bounds(self) -> None:
         """Check that the collections of all engines are within their limit."""
         for server in self.world.servers:
-            found = largest(server.engine)
-            if found > CONTAINER_MAX:
-                raise Violation(f"{server.name} keeps {found} things in one place")
+            size = largest(server.engine)
+            if size > CONTAINER_MAX:
+                raise Violation(f"{server.name} keeps {size} things in one place")
 
     def _pass(self, seconds: float) -> None:
         self.world.schedule.run_until(self.world.schedule.now + seconds)
@@ -214,10 +217,10 @@ class Simulation:
     def _report(self, violation: str) -> RunReport:
         world = self.world
         counts = {f"answer {name_of(status)}": count for status, count in world.counts.answers.items()}
-        counts |= {f"note {what}": count for what, count in world.counts.notes.items()}
-        counts |= {f"admin {what}": count for what, count in self._administrator.done.items()}
+        counts |= {f"note {name}": count for name, count in world.counts.notes.items()}
+        counts |= {f"admin {name}": count for name, count in self._administrator.done.items()}
         counts |= {f"state {name}": count for name, count in world.counts.states.items()}
-        counts |= {f"sent {one.name}": count for one, count in world.network.counts.sent.items()}
+        counts |= {f"sent {kind.name}": count for kind, count in world.network.counts.sent.items()}
         counts |= self._chaos.counts
         counts |= self._hostile_server.counts
         counts |= self._foreign_writers.counts
@@ -232,7 +235,7 @@ class Simulation:
             "nacked": network.nacked,
             "expired": network.expired,
             "written by services": self._clients.services.written,
-            "entries": sum(len(one.entries) for one in world.ledger.partitions.values()),
+            "entries": sum(len(partition.entries) for partition in world.ledger.partitions.values()),
         }
         return RunReport(
             seed=world.options.seed,

@@ -23,14 +23,14 @@ class ServerRegistry:
     def open_sites(self) -> list[Guid]:
         """Return the sites with a controller, except sites that are being removed, lost or hostile."""
         partitions = self._world.ledger.partitions
-        found = []
+        identifiers = []
         for site in partitions[PEC_PARTITION_ID].live(ObjectType.SITE):
             partition = partitions.get(site.identifier)
             if partition is None or partition.loose or partition.foul or site.identifier in self._closing:
                 continue
             if self.machine(self.owner(site.identifier)):
-                found.append(site.identifier)
-        return found
+                identifiers.append(site.identifier)
+        return identifiers
 
     def owner(self, partition_id: Guid) -> SimulatedServer:
         """Return the authority of a partition."""
@@ -38,13 +38,17 @@ class ServerRegistry:
 
     def owned_by(self, server: SimulatedServer) -> list[PartitionLedger]:
         """Return the partitions of which a server is the authority."""
-        return [one for one in self._world.ledger.partitions.values() if one.giver == server.index]
+        return [
+            partition
+            for partition in self._world.ledger.partitions.values()
+            if partition.giver == server.index
+        ]
 
     def machine(self, server: SimulatedServer) -> NumberedChange | None:
         """Return the ledger's entry of a server's machine object; None if there is no such object."""
         partition = self._world.ledger.partitions.get(server.settings.site_id)
-        found = partition.latest.get(server.settings.machine_id) if partition is not None else None
-        return found if found is not None and found.content is not None else None
+        entry = partition.latest.get(server.settings.machine_id) if partition is not None else None
+        return entry if entry is not None and entry.content is not None else None
 
     def serves(self, server: SimulatedServer) -> int:
         """Return the `Service` bits of a server's machine object; 0 if there is no such object."""
@@ -55,15 +59,19 @@ class ServerRegistry:
     def bscs_of(self, site_id: Guid) -> list[SimulatedServer]:
         """Return the backup controllers of a site, according to its machine objects."""
         return [
-            one
-            for one in self._world.servers
-            if one.settings.site_id == site_id and self._is_there(one) and self.serves(one) & Service.BSC
+            server
+            for server in self._world.servers
+            if server.settings.site_id == site_id
+            and self._is_there(server)
+            and self.serves(server) & Service.BSC
         ]
 
     def controllers(self) -> list[SimulatedServer]:
         """Return the directory servers that have a machine object, except retired and hostile ones."""
         roles = CONTROLLER | Service.BSC
-        return [one for one in self._world.servers if self._is_there(one) and self.serves(one) & roles]
+        return [
+            server for server in self._world.servers if self._is_there(server) and self.serves(server) & roles
+        ]
 
     def _is_there(self, server: SimulatedServer) -> bool:
         return not server.retired and not self._world.is_foul(server)
@@ -71,9 +79,9 @@ class ServerRegistry:
     def all_know(self, site_id: Guid) -> bool:
         """Return True if every primary controller has the newest object of a site."""
         entry = self._world.ledger.partitions[PEC_PARTITION_ID].latest.get(site_id)
-        owners = [self.owner(one) for one in self.open_sites()]
+        owners = [self.owner(site_id) for site_id in self.open_sites()]
         return entry is None or all(
-            one is self._world.pec or one.reached(PEC_PARTITION_ID) >= entry.number for one in owners
+            owner is self._world.pec or owner.reached(PEC_PARTITION_ID) >= entry.number for owner in owners
         )
 
     def site_names(self, site_id: Guid, server: SimulatedServer) -> bool:

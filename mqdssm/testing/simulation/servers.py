@@ -252,7 +252,7 @@ class SimulatedServer:
         self.furthest.clear()
         self.gone.clear()
         copied = torn or {}
-        self.torn = {one: cut for one, cut in self.torn.items() if copied.get(one) is cut}
+        self.torn = {key: cut for key, cut in self.torn.items() if copied.get(key) is cut}
 
     def rename(self, name: str) -> None:
         """Change the machine name, while the server is down."""

@@ -45,7 +45,9 @@ class Services:
 
     def run(self) -> None:
         """Write an object in about one of three calls, if an authority is ready."""
-        partitions = [one for one in self._world.ledger.partitions.values() if self._has_begun(one)]
+        partitions = [
+            partition for partition in self._world.ledger.partitions.values() if self._has_begun(partition)
+        ]
         if not partitions or not self._rng.one_in(3):
             return
         partition = self._rng.of(partitions)
@@ -76,7 +78,7 @@ class Services:
             identifier = self._world.guid("object", request)
             path_name = self._new_name(partition, request)
         properties = () if command is Command.DELETE else self._clients.values(kind, request)
-        asked = ChangeObject(
+        change = ChangeObject(
             request=request,
             command=command,
             object_type=kind,
@@ -85,7 +87,7 @@ class Services:
             partition_id=partition.partition_id,
             properties=properties,
         )
-        self._carry_out(server, asked, identifier, number)
+        self._carry_out(server, change, identifier, number)
 
     def _new_name(self, partition: PartitionLedger, request: int) -> str:
         if partition.partition_id == PEC_PARTITION_ID:
@@ -106,7 +108,7 @@ class Services:
         if world.is_faulty and world.options.servers.crash_every_s and self._rng.one_in(_STOPS):
             server.crash()
             return
-        told = PropagateChange(
+        event = PropagateChange(
             request=asked.request,
             command=asked.command,
             object_type=asked.object_type,
@@ -115,7 +117,7 @@ class Services:
             seq_number=number,
             status=status,
         )
-        server.step(told)
+        server.step(event)
 
 
 def _request(asked: ChangeObject, identifier: Guid) -> ChangeRequest:

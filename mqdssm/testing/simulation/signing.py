@@ -68,9 +68,9 @@ class LiveKeys:
 
     def senders(self, queue_manager: Guid) -> Iterator[TrustedSender]:
         """Yield the server with an identifier, if any (`mqdssm.drivers.keyring.KeyRing`)."""
-        known = self._find(queue_manager)
-        if known is not None:
-            index, name, role = known
+        sender = self._find(queue_manager)
+        if sender is not None:
+            index, name, role = sender
             yield TrustedSender(
                 machine_name=name,
                 service=_SERVICES[role],
@@ -134,11 +134,11 @@ class MessageForger:
         """Return a copy of a signed message with one bit of its body or signature changed."""
         self._count("changed messages")
         if self._rng.one_in(2):
-            made = replace(message, body=self._flipped(message.body))
+            new_message = replace(message, body=self._flipped(message.body))
         else:
-            made = replace(message, signature=self._flipped(message.signature))
-        self.bad.add(content_of(made))
-        return made
+            new_message = replace(message, signature=self._flipped(message.signature))
+        self.bad.add(content_of(new_message))
+        return new_message
 
     def _flipped(self, data: bytes) -> bytes:
         at = self._rng.below(len(data))
@@ -149,9 +149,9 @@ class MessageForger:
         self._count("forged messages")
         identifier = MessageId(message.identifier.source, message.identifier.number + _FORGED)
         bare = replace(message, identifier=identifier, signature=b"")
-        made = Signer(Guid(message.sender), key_of(_INTRUDER)).sign(bare)
-        self.bad.add(content_of(made))
-        return made
+        new_message = Signer(Guid(message.sender), key_of(_INTRUDER)).sign(bare)
+        self.bad.add(content_of(new_message))
+        return new_message
 
     def replayed(self) -> tuple[str, Message] | None:
         """Return a recorded message and its destination, with its own identifier or a new one."""
@@ -164,5 +164,5 @@ class MessageForger:
             message = replace(message, identifier=identifier)
         return target, message
 
-    def _count(self, what: str) -> None:
-        self.counts[what] = self.counts.get(what, 0) + 1
+    def _count(self, name: str) -> None:
+        self.counts[name] = self.counts.get(name, 0) + 1

@@ -126,11 +126,11 @@ class StepChecks:
 
     def _loaded(self, server: SimulatedServer, _: ops.LoadState, state: ops.PersistedState) -> None:
         """Check the loaded state: after a crash the store may differ by the last operation."""
-        kept = {one.partition_id for one in state.partitions}
-        for partition_id in [one for one in server.persisted if one not in kept]:
+        partition_ids = {item.partition_id for item in state.partitions}
+        for partition_id in [key for key in server.persisted if key not in partition_ids]:
             del server.persisted[partition_id]
-        for one in state.partitions:
-            self._saved(server, one)
+        for partition in state.partitions:
+            self._saved(server, partition)
         server.neighbors = _by_name(state)
 
     # -- authorities
@@ -148,12 +148,12 @@ class StepChecks:
         if not isinstance(operation, ops.CreateObject) and operation.identifier is not None:
             return operation.identifier
         if isinstance(operation, ops.CreateObject):
-            found = dict(operation.properties).get(IDENTIFIERS[operation.object_type])
-            return found if isinstance(found, Guid) else None
+            identifier = dict(operation.properties).get(IDENTIFIERS[operation.object_type])
+            return identifier if isinstance(identifier, Guid) else None
         partition = self._ledger.partitions[operation.partition_id]
         path = (operation.path_name or "").casefold()
         live = partition.live(operation.object_type)
-        return next((one.identifier for one in live if one.path.casefold() == path), None)
+        return next((entry.identifier for entry in live if entry.path.casefold() == path), None)
 
     def _give(self, server: SimulatedServer, operation: Given, identifier: Guid | None) -> None:
         if self._given.get(server.index) is operation:
@@ -190,7 +190,7 @@ class StepChecks:
         self._ledger.record(operation.partition_id, entry, server.settings.machine_id, server.name)
         self._book.done(entry)
 
-    def _check_content(self, entry: NumberedChange, known: NumberedChange | None) -> None:
+    def _check_content(self, entry: NumberedChange, old_entry: NumberedChange | None) -> None:
         """Check that an object has the requested values, and that an update kept all others."""
         if entry.content is None:
             return
@@ -199,10 +199,10 @@ class StepChecks:
                 raise Violation(
                     f"{entry.number} {entry}: {propid.name} is {entry.content[propid]!r}, not {value!r}"
                 )
-        if entry.command is Command.UPDATE and known is not None and known.content is not None:
-            asked = {propid for propid, _ in entry.asked}
-            for propid, value in known.content.items():
-                if propid not in asked and entry.content.get(propid) != value:
+        if entry.command is Command.UPDATE and old_entry is not None and old_entry.content is not None:
+            propids = {propid for propid, _ in entry.asked}
+            for propid, value in old_entry.content.items():
+                if propid not in propids and entry.content.get(propid) != value:
                     raise Violation(
                         f"{entry.number} {entry}: {propid.name} changed, and nobody asked for that"
                     )
@@ -308,8 +308,8 @@ class StepChecks:
             raise Violation(
                 f"{server.name}: LastSeqNumber {last} is above the authority's {partition.highest}"
             )
-        known = server.furthest.get(partition.partition_id, 0)
-        server.furthest[partition.partition_id] = max(known, last)
+        furthest = server.furthest.get(partition.partition_id, 0)
+        server.furthest[partition.partition_id] = max(furthest, last)
         self._purging.reached(server, partition.partition_id, last)
         for entry in partition.between(before, last):
             if partition.latest[entry.identifier] is entry:
@@ -360,24 +360,24 @@ def _remember(server: SimulatedServer, operation: ops.Operation, result: ops.Res
         case ops.RemoveNeighbor(is_bsc=is_bsc, machine_name=name):
             server.neighbors.pop((is_bsc, name.casefold()), None)
         case ops.LoadState() if isinstance(result, ops.PersistedState):
-            server.persisted = {one.partition_id: one for one in result.partitions}
+            server.persisted = {partition.partition_id: partition for partition in result.partitions}
             server.neighbors = _by_name(result)
 
 
 def _by_name(state: ops.PersistedState) -> dict[tuple[bool, str], DirectoryNeighbor]:
-    return {(one.is_bsc, one.machine_name.casefold()): one for one in state.neighbors}
+    return {(neighbor.is_bsc, neighbor.machine_name.casefold()): neighbor for neighbor in state.neighbors}
 
 
 def compare(meant: NumberedChange, properties: Properties) -> str:
     """Return the differences between an object and its entry in the ledger; empty: none."""
     if meant.content is None:
         return "it was deleted"
-    found = content_of(meant.object_type, properties)
-    if found == meant.content:
+    content = content_of(meant.object_type, properties)
+    if content == meant.content:
         return ""
     differing = [
-        f"{propid.name} is {found.get(propid)!r}, not {meant.content.get(propid)!r}"
-        for propid in sorted({*found, *meant.content})
-        if found.get(propid) != meant.content.get(propid)
+        f"{propid.name} is {content.get(propid)!r}, not {meant.content.get(propid)!r}"
+        for propid in sorted({*content, *meant.content})
+        if content.get(propid) != meant.content.get(propid)
     ]
     return ", ".join(differing)

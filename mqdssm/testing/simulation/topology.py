@@ -129,7 +129,9 @@ class Administrator:
         self._say(name)
 
     def _choose(self) -> AdministratorTask | None:
-        sites = [one for one in self._registry.open_sites() if one != self._world.pec.settings.site_id]
+        sites = [
+            site_id for site_id in self._registry.open_sites() if site_id != self._world.pec.settings.site_id
+        ]
         every = [*sites, self._world.pec.settings.site_id]
         choices = [*self._comings_and_goings(sites, every), *self._successions(sites, every)]
         if not choices:
@@ -148,14 +150,14 @@ class Administrator:
             yield lambda: self._about_site("adds a BSC", self.add_bsc, every)
         if work.sites_go and len(sites) > 1:
             yield lambda: self._about_site("removes a site", self.remove_site, sites)
-        bscs = [one for site in every for one in registry.bscs_of(site)]
+        bscs = [bsc for site in every for bsc in registry.bscs_of(site)]
         if work.bscs_go and bscs:
             yield lambda: _about_server("removes a BSC", self.remove_bsc, rng.of(bscs))
 
     def _successions(self, sites: list[Guid], every: list[Guid]) -> Iterator[Callable[[], AdministratorTask]]:
         work, registry, rng, losses = self._world.options.work, self._registry, self._rng, self._losses
-        bscs = [one for site in every for one in registry.bscs_of(site)]
-        heirs = [one for site in sites for one in registry.bscs_of(site)]
+        bscs = [bsc for site in every for bsc in registry.bscs_of(site)]
+        heirs = [bsc for site in sites for bsc in registry.bscs_of(site)]
         if work.site_handover and heirs:
             yield lambda: _about_server("hands a site over", self.hand_over_site, rng.of(heirs), naming=True)
         if work.enterprise_handover and sites:
@@ -165,18 +167,18 @@ class Administrator:
         if work.reinstalling and bscs:
             yield lambda: _about_server("reinstalls a BSC", losses.reinstall, rng.of(bscs))
             yield lambda: _about_server("restores a BSC", losses.restore, rng.of(bscs))
-        lost = [one for one in every if losses.heirs(one)]
+        lost = [site for site in every if losses.heirs(site)]
         if work.takeover and lost and not self._taken_over:
             yield lambda: self._about_site(
                 "makes another server take over", self._take_over, lost, alone=True
             )
         if work.renaming:
             yield lambda: self._about_site("renames a server", self.rename, every, naming=True)
-        known = [one for one in every if losses.are_known(one)]
-        if work.primary_restoring and known:
-            yield lambda: self._about_site("restores a PSC", losses.restore_primary, known, alone=True)
-        if work.primary_reinstalling and known:
-            yield lambda: self._about_site("reinstalls a PSC", self._replace, known, alone=True)
+        known_sites = [site for site in every if losses.are_known(site)]
+        if work.primary_restoring and known_sites:
+            yield lambda: self._about_site("restores a PSC", losses.restore_primary, known_sites, alone=True)
+        if work.primary_reinstalling and known_sites:
+            yield lambda: self._about_site("reinstalls a PSC", self._replace, known_sites, alone=True)
 
     def _about_site(
         self,
@@ -291,12 +293,12 @@ class Administrator:
         site = self._world.ledger.partitions[site_id]
         owner = self._registry.owner(site_id)
         while not site.dead:
-            for entry in sorted(site.live(), key=lambda one: _order(one, owner.settings.machine_id)):
+            for entry in sorted(site.live(), key=lambda item: _order(item, owner.settings.machine_id)):
                 # services continue: a machine with a new queue has to wait for the next round
                 machine = entry.object_type is ObjectType.MACHINE
                 tries = _MACHINE_TRIES if machine else _TRIES
                 yield from self._delete(site_id, entry.identifier, at=owner, tries=tries)
-                if machine and entry.identifier not in {one.identifier for one in site.live()}:
+                if machine and entry.identifier not in {other.identifier for other in site.live()}:
                     self._retire_machine(entry.identifier, owner)
             yield from self._delete(PEC_PARTITION_ID, site_id, tries=1)
             yield PAUSE_S
@@ -464,15 +466,17 @@ class Administrator:
                 server, Command.DELETE, entry.object_type, partition_id=partition_id, identifier=identifier
             )
 
-    def _ask(self, server: SimulatedServer, command: Command, object_type: ObjectType, **what: Any) -> Task:
+    def _ask(
+        self, server: SimulatedServer, command: Command, object_type: ObjectType, **arguments: Any
+    ) -> Task:
         """Send a request for a change, and wait for the answer, up to a limit."""
-        told: list[int] = []
-        self._clients.ask(server, command, object_type, then=told.append, **what)
+        statuses: list[int] = []
+        self._clients.ask(server, command, object_type, then=statuses.append, **arguments)
         for _ in range(ANSWER_S):
-            if told:
+            if statuses:
                 break
             yield 1.0
-        yield PAUSE_S if told and told[0] else 0.0
+        yield PAUSE_S if statuses and statuses[0] else 0.0
 
     # -- names
 

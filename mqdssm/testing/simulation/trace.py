@@ -42,24 +42,22 @@ def describe(value: object) -> str:
 
 def _describe_items(items: tuple[object, ...] | list[object]) -> str:
     if items and all(
-        isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], Propid) for one in items
+        isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Propid) for item in items
     ):
-        told = [f"{one[0].name}={describe(one[1])}" for one in items if one[1] not in {0, "", b"", ()}]  # type: ignore[index]
-        return "{" + " ".join(told) + "}"
-    told = [describe(one) for one in items[:_ITEMS_MAX]]
+        texts = [f"{item[0].name}={describe(item[1])}" for item in items if item[1] not in {0, "", b"", ()}]  # type: ignore[index]
+        return "{" + " ".join(texts) + "}"
+    texts = [describe(item) for item in items[:_ITEMS_MAX]]
     more = f" … {len(items)}" if len(items) > _ITEMS_MAX else ""
-    return "[" + ", ".join(told) + more + "]"
+    return "[" + ", ".join(texts) + more + "]"
 
 
 def _describe_fields(value: object) -> str:
-    told = []
+    texts = []
     for field in fields(value):  # type: ignore[arg-type]
         content = getattr(value, field.name)
         default = None if field.default is MISSING else field.default
         if field.name in _SILENT or content == default or content is None:
             continue
-        shown = (
-            name_of(content) if field.name in _STATUSES and isinstance(content, int) else describe(content)
-        )
-        told.append(f"{_SHORT.get(field.name, field.name)}={shown}")
-    return f"{type(value).__name__}({' '.join(told)})"
+        text = name_of(content) if field.name in _STATUSES and isinstance(content, int) else describe(content)
+        texts.append(f"{_SHORT.get(field.name, field.name)}={text}")
+    return f"{type(value).__name__}({' '.join(texts)})"

@@ -150,8 +150,8 @@ class World:
 
     def _known(self, identifier: Guid) -> tuple[int, str, Role] | None:
         """Return the index, name and role of the server with a machine identifier; None: there is none."""
-        found = (one for one in self.servers if one.settings.machine_id == identifier)
-        return next(((one.index, one.name, one.settings.role) for one in found), None)
+        servers = (server for server in self.servers if server.settings.machine_id == identifier)
+        return next(((server.index, server.name, server.settings.role) for server in servers), None)
 
     # -- servers
 
@@ -169,7 +169,7 @@ class World:
             psc_name=psc_name,
             forwarded_wait_s=2 * tuning.request_wait_s,
             foreign_s=float(self.options.fault_options.look_s),
-            **{one: getattr(tuning, one) for one in tuning.__slots__},
+            **{slot: getattr(tuning, slot) for slot in tuning.__slots__},
         )
         index = len(self.servers)
         rng = SeededRandom("server", index, self.options.seed)
@@ -238,7 +238,9 @@ class World:
     def make_engine(self, settings: Settings, first_request: int) -> SimulatedEngine:
         """Return a new engine for a server."""
         engine = self._make_engine(settings, first_request)
-        index = next(one.index for one in self.servers if one.settings.machine_id == settings.machine_id)
+        index = next(
+            server.index for server in self.servers if server.settings.machine_id == settings.machine_id
+        )
         return WindowsEngine(engine) if is_windows(self.options, index) else engine
 
     def sent(self, server: SimulatedServer, action: Send) -> Send:

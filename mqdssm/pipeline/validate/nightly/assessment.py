@@ -65,16 +65,20 @@ class FindingAssessor:
 
         Of equal findings, as many are known as the baseline has; the others are new.
         """
-        left = self.baseline.counts()
-        valid = [(one, one.matcher()) for one in self.suppressions if not one.has_expired(self.now)]
+        remaining = self.baseline.counts()
+        valid = [
+            (suppression, suppression.matcher())
+            for suppression in self.suppressions
+            if not suppression.has_expired(self.now)
+        ]
         for finding in findings:
-            suppression = next((one for one, is_meant in valid if is_meant(finding)), None)
+            suppression = next((candidate for candidate, is_meant in valid if is_meant(finding)), None)
             if suppression is not None:
                 yield JudgedFinding(finding, FindingState.SUPPRESSED, suppression)
                 continue
-            key = key_of(finding) if left else None
-            if key is not None and left[key] > 0:
-                left[key] -= 1
+            key = key_of(finding) if remaining else None
+            if key is not None and remaining[key] > 0:
+                remaining[key] -= 1
                 yield JudgedFinding(finding, FindingState.KNOWN)
             else:
                 yield JudgedFinding(finding, FindingState.NEW)
@@ -112,18 +116,24 @@ class StateCounts:
             counts[RuleState(finding.rule, finding.severity, state)] += 1
             if suppression is not None:
                 used.add(suppression)
-            elif state is FindingState.NEW and len(kept := samples.get(finding.rule, ())) < SAMPLES_MAX:
-                samples[finding.rule] = (*kept, finding)
-        unused = (one for one in judge.suppressions if one not in used and not one.has_expired(judge.now))
+            elif (
+                state is FindingState.NEW and len(rule_samples := samples.get(finding.rule, ())) < SAMPLES_MAX
+            ):
+                samples[finding.rule] = (*rule_samples, finding)
+        unused = (
+            suppression
+            for suppression in judge.suppressions
+            if suppression not in used and not suppression.has_expired(judge.now)
+        )
         return cls(counts, samples, tuple(unused))
 
     @classmethod
     def of_summary(cls, summary: "ValidationSummary") -> "StateCounts":
         """Take the counts of a summary without baseline and suppressions: every finding is new."""
-        bad = [one for one in summary.rules if one.count]
+        bad = [rule for rule in summary.rules if rule.count]
         return cls(
-            {RuleState(one.id, one.severity, FindingState.NEW): one.count for one in bad},
-            {one.id: one.samples[:SAMPLES_MAX] for one in bad},
+            {RuleState(rule.id, rule.severity, FindingState.NEW): rule.count for rule in bad},
+            {rule.id: rule.samples[:SAMPLES_MAX] for rule in bad},
         )
 
     def count_of(
@@ -132,8 +142,10 @@ class StateCounts:
         """Return the number of findings of a state, of one severity or rule if it is given."""
         return sum(
             count
-            for one, count in self.counts.items()
-            if one.state is state and severity in {None, one.severity} and rule in {None, one.rule}
+            for rule_state, count in self.counts.items()
+            if rule_state.state is state
+            and severity in {None, rule_state.severity}
+            and rule in {None, rule_state.rule}
         )
 
 
@@ -150,54 +162,54 @@ class Thresholds:
     rules: Mapping[str, int]
 
     @classmethod
-    def of(cls, fail_on: Severity | None = None, given: Mapping[str, int] | None = None) -> "Thresholds":
+    def of(cls, fail_on: Severity | None = None, limits: Mapping[str, int] | None = None) -> "Thresholds":
         """Make thresholds.
 
         Args:
             fail_on: no finding of this severity, or a worse one, is allowed; default: no error.
-            given: limits by severity and rule from the file of rules: they have precedence.
+            limits: limits by severity and rule from the file of rules: they have precedence.
         """
         worse = SEVERITIES[SEVERITIES.index(fail_on or DEFAULT_FAIL_ON) :]
         severities: dict[Severity, int] = dict.fromkeys(worse, 0)
-        named = dict(given or {})
-        severities |= {one: named.pop(one) for one in SEVERITIES if one in named}
+        named = dict(limits or {})
+        severities |= {severity: named.pop(severity) for severity in SEVERITIES if severity in named}
         return cls(severities, named)
 
     def exceeded(self, counts: StateCounts) -> tuple[str, ...]:
         """Return messages about exceeded thresholds; none if the run is successful."""
-        new = {one: count for one, count in counts.counts.items() if one.state is FindingState.NEW}
+        new = {key: count for key, count in counts.counts.items() if key.state is FindingState.NEW}
         by_rule: Counter[str] = Counter()
         by_severity: Counter[Severity] = Counter()
-        for one, count in new.items():
-            by_rule[one.rule] += count
-            if one.rule not in self.rules:
-                by_severity[one.severity] += count
-        found = [(name, by_rule[name], allowed) for name, allowed in sorted(self.rules.items())]
-        found += [
+        for rule_state, count in new.items():
+            by_rule[rule_state.rule] += count
+            if rule_state.rule not in self.rules:
+                by_severity[rule_state.severity] += count
+        checks = [(name, by_rule[name], allowed) for name, allowed in sorted(self.rules.items())]
+        checks += [
             (name, by_severity[name], self.severities[name])
             for name in reversed(SEVERITIES)
             if name in self.severities
         ]
         return tuple(
-            f"{name}: {count}, {allowed} allowed" for name, count, allowed in found if count > allowed
+            f"{name}: {count}, {allowed} allowed" for name, count, allowed in checks if count > allowed
         )
 
 
-def read_thresholds(given: Any, rules: Sequence[str]) -> dict[str, int]:
+def read_thresholds(table: Any, rules: Sequence[str]) -> dict[str, int]:
     """Read the table ``[fail]`` of a file of rules.
 
     Args:
-        given: content of the table: numbers by severity and id of a rule.
+        table: content of the table: numbers by severity and id of a rule.
         rules: ids of all rules.
 
     Raises:
         ValueError: a name or a number is invalid.
     """
-    if not isinstance(given, dict):
+    if not isinstance(table, dict):
         raise ValueError("[fail] is no table")  # noqa: TRY004  one kind of error
-    for name, allowed in given.items():
+    for name, allowed in table.items():
         if name not in rules and name not in SEVERITIES:
             raise ValueError(f"[fail] {name!r} is neither a severity nor a rule")
         if type(allowed) is not int or allowed < 0:
             raise ValueError(f"[fail] {name}: {allowed!r} is no number of findings")
-    return dict(given)
+    return dict(table)

@@ -108,7 +108,7 @@ class Baseline:
     findings: Mapping[FindingKey, KnownFinding]
 
     @classmethod
-    def of(cls, findings: Iterable[Finding], made: datetime) -> "Baseline":
+    def of(cls, findings: Iterable[Finding], created: datetime) -> "Baseline":
         """Collect findings; memory grows with the number of identities."""
         counts: Counter[FindingKey] = Counter()
         first: dict[FindingKey, Finding] = {}
@@ -116,15 +116,15 @@ class Baseline:
             key = key_of(finding)
             counts[key] += 1
             first.setdefault(key, finding)
-        known = (
+        known_findings = (
             KnownFinding(key, first[key].severity, first[key].dn or "", count)
             for key, count in counts.items()
         )
-        return cls(made, {one.key: one for one in known})
+        return cls(created, {finding.key: finding for finding in known_findings})
 
     def counts(self) -> Counter[FindingKey]:
         """Return the number of findings of each identity, to be counted down."""
-        return Counter({key: one.count for key, one in self.findings.items()})
+        return Counter({key: finding.count for key, finding in self.findings.items()})
 
     def write(self, path: Path) -> None:
         """Write the file with mode 0600, replacing an old one.
@@ -160,29 +160,29 @@ class Baseline:
             raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
         except UnicodeDecodeError as error:
             raise ConfigError(f"{path} is no baseline: {error}") from error
-        made: datetime | None = None
-        known: dict[FindingKey, KnownFinding] = {}
+        created: datetime | None = None
+        findings: dict[FindingKey, KnownFinding] = {}
         for number, line in enumerate(lines[:-1] or lines if not lines[-1] else lines, 1):
             try:
                 if number == 1:
-                    made = _made(json.loads(line))
+                    created = _made(json.loads(line))
                 else:
-                    one = _known(json.loads(line))
-                    known[one.key] = one
+                    finding = _known(json.loads(line))
+                    findings[finding.key] = finding
             except (ValueError, KeyError, TypeError) as error:
                 raise ConfigError(
                     f"{path} is no baseline, line {number}: {error}; make one with --write-baseline"
                 ) from error
-        return cls(made, known)
+        return cls(created, findings)
 
 
 NOTHING_KNOWN: Final = Baseline(None, {})
 
 
-def _line(known: KnownFinding) -> str:
-    values = (*known.key, known.severity, known.dn)
+def _line(finding: KnownFinding) -> str:
+    values = (*finding.key, finding.severity, finding.dn)
     return (
-        json.dumps({**dict(zip(_FIELDS, values, strict=True)), "count": known.count}, ensure_ascii=False)
+        json.dumps({**dict(zip(_FIELDS, values, strict=True)), "count": finding.count}, ensure_ascii=False)
         + "\n"
     )
 
@@ -207,8 +207,8 @@ def _known(line: Any) -> KnownFinding:
 def difference(now: Baseline, then: Baseline) -> Iterator[KnownFinding]:
     """Yield the findings of `now` that `then` does not have, with the number of additional ones."""
     for key in sorted(now.findings):
-        one = now.findings[key]
+        finding = now.findings[key]
         before = then.findings.get(key)
-        more = one.count - (before.count if before else 0)
+        more = finding.count - (before.count if before else 0)
         if more > 0:
-            yield KnownFinding(one.key, one.severity, one.dn, more)
+            yield KnownFinding(finding.key, finding.severity, finding.dn, more)

@@ -66,9 +66,9 @@ class HistoryLine:
         Raises:
             ValueError: it is none.
         """
-        given = json.loads(text)
+        values = json.loads(text)
         try:
-            return cls(**given | {"started": datetime.fromisoformat(given["started"])})
+            return cls(**values | {"started": datetime.fromisoformat(values["started"])})
         except (TypeError, KeyError) as error:
             raise ValueError(f"no line of a history: {error}") from error
 
@@ -88,9 +88,9 @@ class RunChanges:
     mended: tuple[KnownFinding, ...]
 
 
-def count_findings(found: "tuple[KnownFinding, ...]") -> int:
+def count_findings(findings: "tuple[KnownFinding, ...]") -> int:
     """Return the number of findings, equal ones counted singly."""
-    return sum(one.count for one in found)
+    return sum(finding.count for finding in findings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +127,15 @@ class History:
             return ()
         except OSError as error:
             raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-        found = []
+        lines = []
         for number, line in enumerate(whole, 1):
             try:
-                found.append(HistoryLine.from_json(line))
+                lines.append(HistoryLine.from_json(line))
             except ValueError as error:
                 raise ConfigError(
                     f"{path}, line {number}: {error}; take the line out, or move the file away"
                 ) from error
-        return tuple(found)
+        return tuple(lines)
 
     def last(self) -> Baseline | None:
         """Return the findings of the last run; None: there was none.
@@ -195,10 +195,10 @@ def line_of(
     rules: Counter[str] = Counter()
     severities: Counter[str] = Counter()
     states: Counter[str] = Counter()
-    for one, count in counts.counts.items():
-        rules[one.rule] += count
-        severities[one.severity] += count
-        states[one.state.value] += count
+    for rule_state, count in counts.counts.items():
+        rules[rule_state.rule] += count
+        severities[rule_state.severity] += count
+        states[rule_state.state.value] += count
     return HistoryLine(
         **about,
         findings=dict(sorted(rules.items())),

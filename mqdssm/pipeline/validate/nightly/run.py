@@ -57,11 +57,11 @@ def load_acceptance(path: Path, rules: Iterable[str]) -> Acceptance:
     from mqdssm.pipeline.validate.rules.own import read_content
 
     content = read_content(path)
-    known = [*dict.fromkeys(rules), EXPIRED_RULE]
+    rule_ids = [*dict.fromkeys(rules), EXPIRED_RULE]
     try:
         return Acceptance(
-            read_suppressions(content.get("suppress", []), known),
-            read_thresholds(content.get("fail", {}), known),
+            read_suppressions(content.get("suppress", []), rule_ids),
+            read_thresholds(content.get("fail", {}), rule_ids),
         )
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from error
@@ -149,11 +149,11 @@ class NightlyRun:
         Raises:
             ConfigError: a file cannot be read, or is damaged.
         """
-        known = NOTHING_KNOWN if files.baseline is None else Baseline.load(files.baseline)
+        baseline = NOTHING_KNOWN if files.baseline is None else Baseline.load(files.baseline)
         if files.history is not None:
             History(files.history).prepare()
         is_plain = files == NightlyFiles() and not accepted.suppressions and not accepted.fail
-        judge = FindingAssessor(now, known, accepted.suppressions)
+        judge = FindingAssessor(now, baseline, accepted.suppressions)
         return cls(files, judge, Thresholds.of(fail_on, accepted.fail), is_plain)
 
     @property
@@ -176,7 +176,9 @@ class NightlyRun:
         judge = self.judge
         if self.files.new_baseline is not None:
             accepted = (
-                one.finding for one in judge.judged(findings) if one.state is not FindingState.SUPPRESSED
+                judged_finding.finding
+                for judged_finding in judge.judged(findings)
+                if judged_finding.state is not FindingState.SUPPRESSED
             )
             made = Baseline.of(accepted, summary.started)
             made.write_if_changed(self.files.new_baseline)

@@ -49,8 +49,8 @@ class Suppression:
     until: date
 
     def __str__(self) -> str:
-        given = ((name, getattr(self, name)) for name in _CHOICES)
-        return ", ".join(f"{name} {value}" for name, value in given if value)
+        choices = ((name, getattr(self, name)) for name in _CHOICES)
+        return ", ".join(f"{name} {value}" for name, value in choices if value)
 
     def has_expired(self, now: datetime) -> bool:
         """Return True if the last day is over."""
@@ -93,52 +93,53 @@ def expiry_rule(suppressions: Iterable[Suppression], now: datetime) -> Stated:
         attribute="until",
         section="",
         what=EXPIRED_WHAT,
-        findings=tuple(one.expiry() for one in suppressions if one.has_expired(now)),
+        findings=tuple(suppression.expiry() for suppression in suppressions if suppression.has_expired(now)),
     )
 
 
-def read_suppressions(given: Any, rules: Iterable[str]) -> tuple[Suppression, ...]:
+def read_suppressions(tables: Any, rules: Iterable[str]) -> tuple[Suppression, ...]:
     """Read the tables ``[[suppress]]`` of a file of rules.
 
     Args:
-        given: content of the table.
+        tables: content of the table.
         rules: ids of all rules.
 
     Raises:
         ValueError: a suppression is invalid; the text names it by its number.
     """
-    if not isinstance(given, list):
+    if not isinstance(tables, list):
         raise ValueError("suppress is no list of tables: write [[suppress]]")  # noqa: TRY004  one kind of error
-    known = tuple(rules)
+    rule_ids = tuple(rules)
     return tuple(
-        _suppression(one, f"suppression number {number}", known) for number, one in enumerate(given, 1)
+        _suppression(table, f"suppression number {number}", rule_ids)
+        for number, table in enumerate(tables, 1)
     )
 
 
-def _suppression(given: Any, where: str, rules: Sequence[str]) -> Suppression:
-    if not isinstance(given, dict):
+def _suppression(table: Any, where: str, rules: Sequence[str]) -> Suppression:
+    if not isinstance(table, dict):
         raise ValueError(f"{where} is no table")  # noqa: TRY004  one kind of error
-    if unknown := set(given) - {*_REQUIRED, *_CHOICES}:
+    if unknown := set(table) - {*_REQUIRED, *_CHOICES}:
         raise ValueError(
             f"{where} knows no {min(unknown)!r}: use one of {', '.join((*_CHOICES, *_REQUIRED))}"
         )
     for name in (*_CHOICES, "reason"):
-        if not isinstance(given.get(name, ""), str):
-            raise ValueError(f"{where}: {name} is {given[name]!r}, no text")  # noqa: TRY004  one kind of error
-    if not given.get("reason", "").strip():
+        if not isinstance(table.get(name, ""), str):
+            raise ValueError(f"{where}: {name} is {table[name]!r}, no text")  # noqa: TRY004  one kind of error
+    if not table.get("reason", "").strip():
         raise ValueError(f"{where} has no reason")
-    until = given.get("until")
+    until = table.get("until")
     if type(until) is not date:
         raise ValueError(f"{where} has no day: write until = 2027-03-31")
-    if not any(given.get(name) for name in _CHOICES):
+    if not any(table.get(name) for name in _CHOICES):
         raise ValueError(f"{where} means everything: give it a rule, an object or a pattern")
-    if given.get("object") and given.get("pattern"):
+    if table.get("object") and table.get("pattern"):
         raise ValueError(f"{where} has an object and a pattern: leave one out")
-    rule = given.get("rule", "")
+    rule = table.get("rule", "")
     if rule and not fnmatch.filter([*rules, EXPIRED_RULE], rule):
         raise ValueError(f"{where}: no rule is called {rule!r}; 'mqdssm validate --list-rules' lists them")
     return Suppression(
-        rule, _object(given.get("object", ""), where), given.get("pattern", ""), given["reason"], until
+        rule, _object(table.get("object", ""), where), table.get("pattern", ""), table["reason"], until
     )
 
 

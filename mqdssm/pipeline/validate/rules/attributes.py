@@ -162,14 +162,14 @@ def _range(name: str, row: Row) -> Wrong:
 
 
 def _enumeration(name: str, row: Row) -> Wrong:
-    known = list(dict.fromkeys(map(spec_name, _ENUMERATIONS[row.adm])))
+    names = list(dict.fromkeys(map(spec_name, _ENUMERATIONS[row.adm])))
     return _wrong(
         name,
         row,
         "value",
-        what=f"{row.adm} is one of {', '.join(known)}",
-        message=f"{row.adm} is {{{row.adm}}}, not one of {', '.join(known)}",
-        bad=f"{row.adm} not in ({', '.join(map(literal, known))})",
+        what=f"{row.adm} is one of {', '.join(names)}",
+        message=f"{row.adm} is {{{row.adm}}}, not one of {', '.join(names)}",
+        bad=f"{row.adm} not in ({', '.join(map(literal, names))})",
     )
 
 

@@ -47,7 +47,9 @@ def entries(rules: Sequence[Rule]) -> list[dict[str, Any]]:
         )
         entry["types"] += [name for name in rule.types if name not in entry["types"]]
         entry["attributes"] += [rule.attribute] if rule.attribute not in entry["attributes"] else []
-        entry["conditions"] += [one for one in _conditions(rule) if one not in entry["conditions"]]
+        entry["conditions"] += [
+            condition for condition in _conditions(rule) if condition not in entry["conditions"]
+        ]
     return list(merged.values())
 
 
@@ -82,14 +84,14 @@ def page(rules: Sequence[Rule]) -> str:
     ]
     listed = entries(rules)
     lines += [
-        f"| `{one['id']}` | {one['severity']} | {one['form']} | {types_of(one)} | {_cell(one['what'])} "
-        f"| {_cell(one['section'])} |"
-        for one in listed
+        f"| `{item['id']}` | {item['severity']} | {item['form']} | {types_of(item)} | {_cell(item['what'])} "
+        f"| {_cell(item['section'])} |"
+        for item in listed
     ]
     lines += ["", "## Conditions", ""]
-    for one in listed:
-        lines.append(f"`{one['id']}`\n")
-        lines += ["```text", *one["conditions"], "```", ""]
+    for entry in listed:
+        lines.append(f"`{entry['id']}`\n")
+        lines += ["```text", *entry["conditions"], "```", ""]
     return "\n".join(lines).replace(_HEAD + "\n", _HEAD).rstrip("\n") + "\n"
 
 

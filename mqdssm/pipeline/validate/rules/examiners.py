@@ -85,29 +85,29 @@ Examiner = Callable[[Case], Iterable[Verdict]]
 def descriptor(case: Case) -> Iterator[Verdict]:
     """Examine a descriptor by MSMQ's access masks."""
     try:
-        found = SecurityDescriptor.from_bytes(case.values[0])
+        descriptor = SecurityDescriptor.from_bytes(case.values[0])
     except ValueError as error:
         yield "security-parses", f"Security is no descriptor: {error}"
         return
-    if found.owner is None:
+    if descriptor.owner is None:
         yield "security-owner", "Security has no owner"
-    elif (who := UNKNOWN_PEOPLE.get(found.owner) or wide_group(found.owner)) is not None:
-        yield "everyone-owns", f"{who} ({found.owner}) owns it"
-    if found.dacl is None:
-        form = "a NULL DACL" if found.dacl_form is AclForm.NULL else "no DACL"
+    elif (who := UNKNOWN_PEOPLE.get(descriptor.owner) or wide_group(descriptor.owner)) is not None:
+        yield "everyone-owns", f"{who} ({descriptor.owner}) owns it"
+    if descriptor.dacl is None:
+        form = "a NULL DACL" if descriptor.dacl_form is AclForm.NULL else "no DACL"
         yield "security-dacl", f"Security has {form}: everybody may do everything"
         return
-    if not _is_canonical(found.dacl.aces):
+    if not _is_canonical(descriptor.dacl.aces):
         yield "security-dacl-order", "entries of Security are not in canonical order: tools may reorder them"
-    yield from _too_free(case.type, found.dacl.aces)
+    yield from _too_free(case.type, descriptor.dacl.aces)
 
 
 def _is_canonical(aces: Sequence[Ace]) -> bool:
     """Return True if own denials precede own grants, and inherited entries (in any order) come last."""
-    own = [ace for ace in aces if not ace.inherited]
-    if list(aces[: len(own)]) != own:
+    explicit_aces = [ace for ace in aces if not ace.inherited]
+    if list(aces[: len(explicit_aces)]) != explicit_aces:
         return False
-    ranks = [0 if ace.type in _REFUSALS else 1 for ace in own]
+    ranks = [0 if ace.type in _REFUSALS else 1 for ace in explicit_aces]
     return ranks == sorted(ranks)
 
 
@@ -168,14 +168,14 @@ def kind_of(name: str) -> AccessKind:
 def stored_descriptor(case: Case) -> Iterator[Verdict]:
     """Find untranslated MSMQ masks in a descriptor stored in Active Directory (decision M31)."""
     try:
-        found = SecurityDescriptor.from_bytes(case.values[0])
+        descriptor = SecurityDescriptor.from_bytes(case.values[0])
     except ValueError:
         return  # security-parses
     kind = kind_of(case.type)
-    raw = [ace for ace in found.explicit_aces() if is_raw(ace, kind)]
+    raw = [ace for ace in descriptor.explicit_aces() if is_raw(ace, kind)]
     if raw:
-        shown = ", ".join(f"{ace.mask:#x} for {ace.sid}" for ace in raw[:3])
-        yield "security-masks-untranslated", f"masks of MSMQ stand in the directory as they are: {shown}"
+        examples = ", ".join(f"{ace.mask:#x} for {ace.sid}" for ace in raw[:3])
+        yield "security-masks-untranslated", f"masks of MSMQ stand in the directory as they are: {examples}"
 
 
 # -- certificates and keys
@@ -184,18 +184,18 @@ def stored_descriptor(case: Case) -> Iterator[Verdict]:
 def certificates(case: Case) -> Iterator[Verdict]:
     """Examine the certificates of a user."""
     try:
-        found = UserSignCerts.from_bytes(case.values[0]).certificates
+        certs = UserSignCerts.from_bytes(case.values[0]).certificates
     except ValueError as error:
         yield "certificate-parses", f"Certificates is no list of certificates: {error}"
         return
-    for number, one in enumerate(found, 1):
-        yield from _certificate(number, one, case.now)
+    for number, cert in enumerate(certs, 1):
+        yield from _certificate(number, cert, case.now)
 
 
-def _certificate(number: int, one: UserSignCert, now: datetime) -> Iterator[Verdict]:
-    called = f"certificate {number} ({one.digest.hex()})"
+def _certificate(number: int, cert: UserSignCert, now: datetime) -> Iterator[Verdict]:
+    called = f"certificate {number} ({cert.digest.hex()})"
     try:
-        x509 = one.certificate()
+        x509 = cert.certificate()
         ends, begins = x509.not_valid_after_utc, x509.not_valid_before_utc
     except ValueError as error:
         yield "certificate-parses", f"{called} is no X.509 certificate: {error}"
@@ -213,15 +213,15 @@ def digests(case: Case) -> Iterator[Verdict]:
         stored = UserSignCerts.from_bytes(image).certificates if image else ()
     except ValueError:
         return  # certificate-parses
-    known = frozenset(listed or ())
-    computed = {digest_of(one.der) for one in stored}
-    for one in stored:
-        if not one.digest_matches:
-            real = digest_of(one.der).hex()
-            yield "digests-match", f"a certificate says that its digest is {one.digest.hex()}, it is {real}"
-    for digest in sorted(known - computed):
+    listed_digests = frozenset(listed or ())
+    computed = {digest_of(item.der) for item in stored}
+    for cert in stored:
+        if not cert.digest_matches:
+            real = digest_of(cert.der).hex()
+            yield "digests-match", f"a certificate says that its digest is {cert.digest.hex()}, it is {real}"
+    for digest in sorted(listed_digests - computed):
         yield "digests-match", f"digest {digest.hex()} has no certificate"
-    for digest in sorted(computed - known):
+    for digest in sorted(computed - listed_digests):
         yield "digests-match", f"certificate {digest.hex()} has no digest"
 
 
@@ -259,8 +259,8 @@ def queue_name(case: Case) -> Iterator[Verdict]:
     )
 
 
-def _same(ours: str | None, theirs: str | None) -> bool:
-    return (ours or "").lower() == (theirs or "").lower()
+def _same(first: str | None, second: str | None) -> bool:
+    return (first or "").lower() == (second or "").lower()
 
 
 EXAMINERS: Final[Mapping[str, Examiner]] = MappingProxyType(

@@ -70,17 +70,17 @@ def checked_sql(text: str) -> str:
     Raises:
         ValueError: it is no expression, a sub-query or command, or calls a function outside `ALLOWED`.
     """
-    found = parse(text)
+    tree = parse(text)
     _check_quotes(text)
-    if found.find(exp.Query, exp.Table) is not None:
+    if tree.find(exp.Query, exp.Table) is not None:
         raise ValueError("sub-queries are refused: a rule looks at one object")
-    if isinstance(found, exp.Command | exp.DDL | exp.DML):
+    if isinstance(tree, exp.Command | exp.DDL | exp.DML):
         raise ValueError(f"{text!r} is a command, not a condition")  # noqa: TRY004  one kind of error
-    for call in found.find_all(exp.Func):  # functions without a parenthesis, as SESSION_USER
+    for call in tree.find_all(exp.Func):  # functions without a parenthesis, as SESSION_USER
         if not any(call.args.values()) and call.sql_name().lower() not in ALLOWED:
             raise _refusal(call.sql_name())
     try:
-        written = found.sql(dialect=DIALECT, comments=False, unsupported_level=ErrorLevel.RAISE)
+        written = tree.sql(dialect=DIALECT, comments=False, unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError as error:
         raise ValueError(f"{text!r} is refused: {error}") from None
     if "${" in written:
@@ -127,5 +127,5 @@ def _refusal(name: str) -> ValueError:
 
 
 def _likely(name: str) -> str:
-    found = difflib.get_close_matches(name.lower(), ALLOWED, 1, cutoff=0.8)
-    return f"did you mean {found[0]}?" if found else "docs/validation.md lists them"
+    matches = difflib.get_close_matches(name.lower(), ALLOWED, 1, cutoff=0.8)
+    return f"did you mean {matches[0]}?" if matches else "docs/validation.md lists them"

@@ -93,15 +93,15 @@ def _members(managers: "pa.Table") -> tuple[defaultdict[Any, int], defaultdict[A
     import pyarrow.compute as pc
 
     counts: list[defaultdict[Any, int]] = []
-    others = pc.or_(
+    other_mask = pc.or_(
         pc.fill_null(managers["ForeignSystem"], False), pc.fill_null(managers["RoutingServer"], False)
     )
-    for mask in (pc.invert(others), others):
+    for mask in (pc.invert(other_mask), other_mask):
         flat = pc.list_flatten(managers["SiteIdentifierList"].filter(mask))
-        made: defaultdict[Any, int] = defaultdict(int)
-        for one in pc.value_counts(flat).to_pylist():
-            made[one["values"]] += one["counts"]
-        counts.append(made)
+        site_counts: defaultdict[Any, int] = defaultdict(int)
+        for item in pc.value_counts(flat).to_pylist():
+            site_counts[item["values"]] += item["counts"]
+        counts.append(site_counts)
     return counts[0], counts[1]
 
 
@@ -109,14 +109,14 @@ def _homeless(rows: Mapping[str, Row], managers: "pa.Table") -> Iterator[GraphFi
     """Find native sites of foreign systems that are in no foreign site."""
     import pyarrow.compute as pc
 
-    found: defaultdict[str, int] = defaultdict(int)
+    counts: defaultdict[str, int] = defaultdict(int)
     foreign = managers.filter(pc.fill_null(managers["ForeignSystem"], False))
     for listed in foreign["SiteIdentifierList"].to_pylist():
-        known = [guid for guid in listed or () if guid in rows]
-        if not any(rows[guid]["ForeignSite"] for guid in known):
-            for guid in known:
-                found[guid] += 1
-    for guid, count in found.items():
+        site_guids = [guid for guid in listed or () if guid in rows]
+        if not any(rows[guid]["ForeignSite"] for guid in site_guids):
+            for guid in site_guids:
+                counts[guid] += 1
+    for guid, count in counts.items():
         words = f"no foreign site, yet {count} foreign systems are in it and in no foreign site"
         yield GraphFinding("site-foreign-consistent", "site", rows[guid], words)
 
@@ -132,10 +132,10 @@ def _ends(links: "pa.Table") -> list[tuple[str, str]]:
 def _components(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[list[str]]:
     """Return the connected parts of an undirected graph, the largest first."""
     near: dict[str, set[str]] = {node: set() for node in nodes}
-    for one, other in edges:
-        if one in near and other in near:
-            near[one].add(other)
-            near[other].add(one)
+    for start, other in edges:
+        if start in near and other in near:
+            near[start].add(other)
+            near[other].add(start)
     return components(near) or [[]]
 
 
@@ -187,10 +187,10 @@ def _sites_of(guids: Iterable[str], tables: "Tables") -> dict[str, frozenset[str
     import pyarrow.compute as pc
 
     managers = tables["queue-manager"]
-    wanted = pc.is_in(managers["Identifier"], value_set=pa.array(sorted(guids), pa.string()))
+    mask = pc.is_in(managers["Identifier"], value_set=pa.array(sorted(guids), pa.string()))
     return {
         row["Identifier"]: frozenset(row["SiteIdentifierList"] or ())
-        for row in managers.filter(wanted).select(["Identifier", "SiteIdentifierList"]).to_pylist()
+        for row in managers.filter(mask).select(["Identifier", "SiteIdentifierList"]).to_pylist()
     }
 
 
@@ -228,15 +228,15 @@ def settings(tables: "Tables") -> Iterator[GraphFinding]:
     placed = [(row, _place(row["FullPath"], site_of)) for row in tables["settings"].to_pylist()]
     servers = _servers(tables["queue-manager"])
     owners = _known({row["QueueManagerIdentifier"] for row, _ in placed}, tables["queue-manager"])
-    there = {place for _, place in placed}
+    existing_places = {place for _, place in placed}
     known_sites = frozenset(site_of.values())
     needed: dict[_Place, Row] = {}
     for server in servers:
         computer = _name(server["FullPath"], 1)
         for site in server["SiteIdentifierList"] or ():
-            wanted = _Place(site, computer)
-            needed.setdefault(wanted, server)
-            if site in known_sites and wanted not in there:
+            needed_place = _Place(site, computer)
+            needed.setdefault(needed_place, server)
+            if site in known_sites and needed_place not in existing_places:
                 words = f"there is no mSMQSettings object for site {site}"
                 yield GraphFinding("settings-exist", "queue-manager", server, words)
     for row, place in placed:
@@ -252,11 +252,11 @@ def _settings_object(row: Row, server: Row | None, owners: frozenset[str]) -> It
         words = f"queue manager {owner} is no server of this site"
         yield GraphFinding("settings-superfluous", "settings", row, words)
     else:
-        theirs = {"QueueManagerIdentifier": server["Identifier"], "Services": server.get(SERVICE), **server}
+        expected = {"QueueManagerIdentifier": server["Identifier"], "Services": server.get(SERVICE), **server}
         wrong = [
-            f"{copied.adm} is {row[copied.adm]}, not {theirs[copied.adm]}"
+            f"{copied.adm} is {row[copied.adm]}, not {expected[copied.adm]}"
             for copied in COPIED
-            if _differs(row, theirs, copied.adm)
+            if _differs(row, expected, copied.adm)
         ]
         if wrong:
             yield GraphFinding("settings-equal", "settings", row, "; ".join(wrong))
@@ -274,17 +274,17 @@ def _servers(managers: "pa.Table") -> list[Row]:
         pc.fill_null(managers[name], False)
         for name in ("RoutingServer", "DirectoryServer", "SupportingServer")
     ]
-    found: list[Row] = managers.filter(pc.or_(pc.or_(roles[0], roles[1]), roles[2])).to_pylist()
-    return found
+    rows: list[Row] = managers.filter(pc.or_(pc.or_(roles[0], roles[1]), roles[2])).to_pylist()
+    return rows
 
 
 def _known(guids: Iterable[str | None], managers: "pa.Table") -> frozenset[str]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    wanted = pa.array(sorted(guid for guid in guids if guid), pa.string())
+    value_set = pa.array(sorted(guid for guid in guids if guid), pa.string())
     column = managers["Identifier"]
-    return frozenset(column.filter(pc.is_in(column, value_set=wanted)).to_pylist())
+    return frozenset(column.filter(pc.is_in(column, value_set=value_set)).to_pylist())
 
 
 def _place(dn: str | None, site_of: Mapping[str, str]) -> _Place | None:
@@ -331,12 +331,12 @@ def routing_servers(tables: "Tables") -> Iterator[GraphFinding]:
     named = {guid for row in rows for name in ROUTING_LISTS for guid in row[name] or ()}
     sites_of = _sites_of(named, tables)
     for row in rows:
-        own = frozenset(row["SiteIdentifierList"] or ())
-        if not own:
+        own_sites = frozenset(row["SiteIdentifierList"] or ())
+        if not own_sites:
             continue  # queue-manager-has-site
         servers = dict.fromkeys(guid for name in ROUTING_LISTS for guid in row[name] or ())
         for guid in servers:
-            if sites_of.get(guid) and not sites_of[guid] & own:
+            if sites_of.get(guid) and not sites_of[guid] & own_sites:
                 words = f"routing server {guid} is in none of its sites"
                 yield GraphFinding("queue-manager-routing-server-site", "queue-manager", row, words)
 
@@ -346,14 +346,14 @@ def computers(tables: "Tables") -> Iterator[GraphFinding]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = tables["computer"]
-    lacks_dns = pc.equal(pc.fill_null(found["DnsHostName"], ""), "")
-    lacks_spn = pc.equal(pc.fill_null(pc.list_value_length(found["ServicePrincipalNames"]), 0), 0)
-    rows = found.filter(pc.or_(lacks_dns, lacks_spn)).to_pylist()
+    table = tables["computer"]
+    lacks_dns = pc.equal(pc.fill_null(table["DnsHostName"], ""), "")
+    lacks_spn = pc.equal(pc.fill_null(pc.list_value_length(table["ServicePrincipalNames"]), 0), 0)
+    rows = table.filter(pc.or_(lacks_dns, lacks_spn)).to_pylist()
     managers = {f"cn=msmq,{(row['FullPath'] or '').lower()}": row for row in rows}
     paths = pc.utf8_lower(tables["queue-manager"]["FullPath"].cast("string"))
-    there = paths.filter(pc.is_in(paths, value_set=pa.array(sorted(managers), pa.string())))
-    for path in sorted(set(there.to_pylist())):
+    manager_paths = paths.filter(pc.is_in(paths, value_set=pa.array(sorted(managers), pa.string())))
+    for path in sorted(set(manager_paths.to_pylist())):
         row = managers[path]
         if not row["DnsHostName"]:
             words = "dNSHostName is missing: the whole name of its queue manager and queues is not known"

@@ -43,13 +43,13 @@ _COPIES: Final = {**_SETTINGS, "queue-manager": (*_SETTINGS["queue-manager"], SE
 
 def _end(number: int) -> tuple[Rule, Rule]:
     attribute = f"Site{number}Identifier"
-    what = "both ends of a link are sites that exist"
+    description = "both ends of a link are sites that exist"
     missing = MissingReference(
         id="link-sites-exist",
         types=_LINK,
         attribute=attribute,
         section=_ADM,
-        what=what,
+        what=description,
         message="there is no site {value}",
         value=attribute,
         target="site",
@@ -60,47 +60,47 @@ def _end(number: int) -> tuple[Rule, Rule]:
         types=_LINK,
         attribute=attribute,
         section=_ADM,
-        what=what,
+        what=description,
         message=f"{attribute} names no site",
         bad=f"{attribute} is null",
     )
     return missing, unset
 
 
-def _link(name: str, severity: Severity, attribute: str, what: str) -> GraphRule:
+def _link(name: str, severity: Severity, attribute: str, description: str) -> GraphRule:
     return GraphRule(
         id=name,
         severity=severity,
         types=_LINK,
         attribute=attribute,
         section=_ADM,
-        what=what,
+        what=description,
         drawing="links",
         reads=_LINKS,
     )
 
 
-def _settings(name: str, severity: Severity, attribute: str, what: str) -> GraphRule:
+def _settings(name: str, severity: Severity, attribute: str, description: str) -> GraphRule:
     return GraphRule(
         id=name,
         severity=severity,
         types=("queue-manager" if name == "settings-exist" else "settings",),
         attribute=attribute,
         section="[MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.7.1.9",
-        what=what,
+        what=description,
         drawing="settings",
         reads=_COPIES if name == "settings-equal" else _SETTINGS,
     )
 
 
-def _site(name: str, severity: Severity, attribute: str, what: str) -> GraphRule:
+def _site(name: str, severity: Severity, attribute: str, description: str) -> GraphRule:
     return GraphRule(
         id=name,
         severity=severity,
         types=("site",),
         attribute=attribute,
         section=_SITE_ADM,
-        what=what,
+        what=description,
         drawing="sites",
         reads=_SITES,
     )

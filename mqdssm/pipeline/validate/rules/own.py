@@ -66,14 +66,14 @@ def load(path: Path, rules: Sequence[Rule]) -> RuleFile:
     content = read_content(path)
     try:
         _only(content, _TABLES, "the file")
-        known = tuple(dict.fromkeys(rule.id for rule in rules))
-        off = _off(content.get("off", {}), known)
-        kept = _severities(rules, content.get("severity", {}), known)
-        own = tuple(_rule(one, number) for number, one in enumerate(_list(content, "rule"), 1))
-        _unique([*known, *(rule.id for rule in own)])
+        rule_ids = tuple(dict.fromkeys(rule.id for rule in rules))
+        off = _off(content.get("off", {}), rule_ids)
+        adjusted_rules = _severities(rules, content.get("severity", {}), rule_ids)
+        own_rules = tuple(_rule(table, number) for number, table in enumerate(_list(content, "rule"), 1))
+        _unique([*rule_ids, *(rule.id for rule in own_rules)])
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from error
-    return RuleFile(tuple(rule for rule in kept if rule.id not in off), own, off)
+    return RuleFile(tuple(rule for rule in adjusted_rules if rule.id not in off), own_rules, off)
 
 
 def read_content(path: Path) -> dict[str, Any]:
@@ -91,46 +91,46 @@ def read_content(path: Path) -> dict[str, Any]:
 
 
 def _list(content: dict[str, Any], name: str) -> list[Any]:
-    found = content.get(name, [])
-    if not isinstance(found, list):
+    tables = content.get(name, [])
+    if not isinstance(tables, list):
         raise ValueError(f"{name} is no list of tables: write [[{name}]]")  # noqa: TRY004  one kind of error
-    return found
+    return tables
 
 
-def _only(given: Any, known: Iterable[str], where: str) -> None:
-    if not isinstance(given, dict):
+def _only(table: Any, names: Iterable[str], where: str) -> None:
+    if not isinstance(table, dict):
         raise ValueError(f"{where} is no table")  # noqa: TRY004  one kind of error
-    for name in given:
-        if name not in known:
-            raise ValueError(f"{where} knows no {name!r}{_likely(name, known)}")
+    for name in table:
+        if name not in names:
+            raise ValueError(f"{where} knows no {name!r}{_likely(name, names)}")
 
 
-def _likely(name: str, known: Iterable[str]) -> str:
-    names = list(known)
-    found = difflib.get_close_matches(name, names, 1)
-    if found:
-        return f": did you mean {found[0]}?"
+def _likely(name: str, choices: Iterable[str]) -> str:
+    names = list(choices)
+    matches = difflib.get_close_matches(name, names, 1)
+    if matches:
+        return f": did you mean {matches[0]}?"
     if len(names) > SHOWN_MAX:
         return f": there are {len(names)}; 'mqdssm validate --list-rules' and docs/rules.md list them"
     return f": use one of {', '.join(names)}"
 
 
-def _severities(rules: Sequence[Rule], given: Any, known: Sequence[str]) -> tuple[Rule, ...]:
-    _only(given, known, "[severity]")
-    for name, severity in given.items():
+def _severities(rules: Sequence[Rule], table: Any, rule_ids: Sequence[str]) -> tuple[Rule, ...]:
+    _only(table, rule_ids, "[severity]")
+    for name, severity in table.items():
         if severity not in SEVERITIES:
             raise ValueError(f"[severity] {name}: {severity!r} is none of {', '.join(SEVERITIES)}")
-    return tuple(replace(rule, severity=given[rule.id]) if rule.id in given else rule for rule in rules)
+    return tuple(replace(rule, severity=table[rule.id]) if rule.id in table else rule for rule in rules)
 
 
-def _off(given: Any, known: Sequence[str]) -> tuple[str, ...]:
-    _only(given, ("rules",), "[off]")
-    off = given.get("rules", [])
+def _off(table: Any, rule_ids: Sequence[str]) -> tuple[str, ...]:
+    _only(table, ("rules",), "[off]")
+    off = table.get("rules", [])
     if not isinstance(off, list):
         raise ValueError("[off] rules is no list of ids")  # noqa: TRY004  one kind of error
     for name in off:
-        if name not in known:
-            raise ValueError(f"[off] there is no rule {name!r}{_likely(str(name), known)}")
+        if name not in rule_ids:
+            raise ValueError(f"[off] there is no rule {name!r}{_likely(str(name), rule_ids)}")
     return tuple(dict.fromkeys(off))
 
 
@@ -140,36 +140,36 @@ def _unique(ids: Sequence[str]) -> None:
             raise ValueError(f"rule {name}: there is one of this id already")
 
 
-def _rule(given: Any, number: int) -> Rule:
-    called = given.get("id") if isinstance(given, dict) else None
+def _rule(table: Any, number: int) -> Rule:
+    called = table.get("id") if isinstance(table, dict) else None
     where = f"rule {called}" if isinstance(called, str) and called else f"rule number {number}"
-    _only(given, (*_REQUIRED, *_OPTIONAL), where)
+    _only(table, (*_REQUIRED, *_OPTIONAL), where)
     for name in _REQUIRED:
-        if not given.get(name):
+        if not table.get(name):
             raise ValueError(f"{where} has no {name}")
-    for name, value in given.items():
-        right = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    for name, value in table.items():
+        right = isinstance(value, list) and all(isinstance(item, str) for item in value)
         if not (right if name == "types" else isinstance(value, str)):
             raise ValueError(f"{where}: {name} is {value!r}")
-    for name in given["types"]:
+    for name in table["types"]:
         if name not in FRAMES:
             raise ValueError(f"{where}: there is no type {name!r}{_likely(name, FRAMES)}")
-    if given["severity"] not in SEVERITIES:
-        raise ValueError(f"{where}: severity {given['severity']!r} is none of {', '.join(SEVERITIES)}")
+    if table["severity"] not in SEVERITIES:
+        raise ValueError(f"{where}: severity {table['severity']!r} is none of {', '.join(SEVERITIES)}")
     try:
-        condition, message = checked_sql(given["condition"]), _checked_message(given["message"])
+        condition, message = checked_sql(table["condition"]), _checked_message(table["message"])
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
     used = columns_in(condition) | columns_of_template(message)
-    for kind in given["types"]:
+    for kind in table["types"]:
         _check_columns(used, kind, where)
     return Wrong(
-        id=given["id"],
-        severity=given["severity"],
-        types=tuple(given["types"]),
-        attribute=given.get("attribute") or min(used, default="Identifier"),
-        section=given.get("section", ""),
-        what=given["what"],
+        id=table["id"],
+        severity=table["severity"],
+        types=tuple(table["types"]),
+        attribute=table.get("attribute") or min(used, default="Identifier"),
+        section=table.get("section", ""),
+        what=table["what"],
         message=message,
         bad=condition,
     )
@@ -183,18 +183,18 @@ def _checked_message(text: str) -> str:
 
 def _check_columns(used: Iterable[str], kind: str, where: str) -> None:
     """Refuse columns that a type does not have."""
-    known = [column.name for column in FRAMES[kind]]
-    lower = {name.lower() for name in known}
+    column_names = [column.name for column in FRAMES[kind]]
+    lower = {name.lower() for name in column_names}
     for name in sorted(used):
         if name.lower() not in lower:
-            raise ValueError(f"{where}: {kind} has no column {name}{_likely(name, known)}")
+            raise ValueError(f"{where}: {kind} has no column {name}{_likely(name, column_names)}")
 
 
-def check_own_rules(own: Sequence[Rule], source: "ValidationSource", sql: "SqlRunner | None") -> None:
+def check_own_rules(own_rules: Sequence[Rule], source: "ValidationSource", sql: "SqlRunner | None") -> None:
     """Check that own rules can be evaluated, before the validation starts.
 
     Args:
-        own: the rules.
+        own_rules: the rules.
         source: the objects to validate.
         sql: the runner that evaluates them as SQL; None: workers evaluate them with Arrow.
 
@@ -202,17 +202,17 @@ def check_own_rules(own: Sequence[Rule], source: "ValidationSource", sql: "SqlRu
         ConfigError: one cannot be evaluated; naming the rule.
     """
     if sql is None:
-        _check_translations(own, source)
+        _check_translations(own_rules, source)
     else:
-        sql.check_rules(own, source)
+        sql.check_rules(own_rules, source)
 
 
-def _check_translations(own: Sequence[Rule], source: "ValidationSource") -> None:
+def _check_translations(own_rules: Sequence[Rule], source: "ValidationSource") -> None:
     import pyarrow as pa
 
     from mqdssm.pipeline.validate.translate import Untranslatable, message, translate
 
-    for rule in own:
+    for rule in own_rules:
         for name in rule.applies(source.present()).types:
             types = source.sets[name].types
             try:

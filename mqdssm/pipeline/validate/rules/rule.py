@@ -159,7 +159,7 @@ class Rule:
             missing = _missing(name, columns, present)
             if missing:
                 return Applies((), missing)
-        found: list[str] = []
+        type_names: list[str] = []
         reasons: list[str] = []
         for name in self.types:
             missing = _missing(name, self.columns(), present)
@@ -168,8 +168,8 @@ class Rule:
             if missing:
                 reasons.append(missing)
             else:
-                found.append(name)
-        return Applies(tuple(found), "; ".join(reasons))
+                type_names.append(name)
+        return Applies(tuple(type_names), "; ".join(reasons))
 
 
 def _missing(name: str, columns: frozenset[str], present: Present) -> str:
@@ -253,8 +253,8 @@ class MissingReference(Rule):
 
     def columns(self) -> frozenset[str]:
         """Return the columns without which the rule cannot judge a type."""
-        own = columns_of_template(self.message) - {"value"}
-        return columns_in(self.value) | columns_in(self.where) | own
+        message_columns = columns_of_template(self.message) - {"value"}
+        return columns_in(self.value) | columns_in(self.where) | message_columns
 
     def others(self) -> Present:
         """Return the target: without it every reference would be a finding."""
@@ -273,8 +273,8 @@ class Unequal(MissingReference):
 
     def columns(self) -> frozenset[str]:
         """Return the columns without which the rule cannot judge a type."""
-        own = MissingReference.columns(self) | columns_in(self.bad)
-        return frozenset(name for name in own if not name.startswith("other."))
+        columns = MissingReference.columns(self) | columns_in(self.bad)
+        return frozenset(name for name in columns if not name.startswith("other."))
 
     def other_columns(self) -> frozenset[str]:
         """Return the columns of the other object that the condition and the message use."""

@@ -18,14 +18,16 @@ from mqdssm.pipeline.validate.rules.rule import (
 _MASKS: Final = "[MS-MQMQ] 2.2.23, 2.2.24, 2.2.25, 2.2.26"
 
 
-def _descriptor(name: str, severity: Severity, section: str, what: str, *, decodes: bool = False) -> Judged:
+def _descriptor(
+    name: str, severity: Severity, section: str, description: str, *, decodes: bool = False
+) -> Judged:
     return Judged(
         id=name,
         severity=severity,
         types=SECURED,
         attribute="Security",
         section=section,
-        what=what,
+        what=description,
         examiner="descriptor",
         looks_at=("Security",),
         where="length(Security) > 0",

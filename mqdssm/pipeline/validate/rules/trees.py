@@ -113,9 +113,9 @@ def parsed(text: str) -> Parsed:
     Raises:
         ValueError: it is no expression; the text names the fault.
     """
-    known = _kept().get(text)
-    if known is not None:
-        return Parsed(frozenset(known[0]), _tuples(known[1]))
+    entry = _kept().get(text)
+    if entry is not None:
+        return Parsed(frozenset(entry[0]), _tuples(entry[1]))
     return parsed_anew(text)
 
 
@@ -123,27 +123,29 @@ def parsed_anew(text: str) -> Parsed:
     """Parse an expression with sqlglot, even if its tree is kept."""
     from mqdssm.pipeline.validate.rules.trees import parse
 
-    found = parse(text)
-    return Parsed(frozenset(_columns(found)), _tree(found))
+    expression = parse(text)
+    return Parsed(frozenset(_columns(expression)), _tree(expression))
 
 
 @lru_cache(maxsize=1)
 def _kept() -> Mapping[str, Any]:
-    kept: Mapping[str, Any] = json.loads(files(__package__).joinpath(TREES_NAME).read_text(encoding="utf-8"))
-    return kept
+    trees: Mapping[str, Any] = json.loads(files(__package__).joinpath(TREES_NAME).read_text(encoding="utf-8"))
+    return trees
 
 
-def _tuples(kept: list[Any]) -> Tree:
-    return tuple(_tuples(one) if isinstance(one, list) else one for one in kept)
+def _tuples(items: list[Any]) -> Tree:
+    return tuple(_tuples(item) if isinstance(item, list) else item for item in items)
 
 
-def _columns(found: "Expression") -> Iterator[str]:
+def _columns(expression: "Expression") -> Iterator[str]:
     from sqlglot import expressions as exp
 
     bound = {
-        str(name.name) for one in found.find_all(exp.Lambda) for name in one.args.get("expressions") or ()
+        str(name.name)
+        for node in expression.find_all(exp.Lambda)
+        for name in node.args.get("expressions") or ()
     }
-    for column in found.find_all(exp.Column):
+    for column in expression.find_all(exp.Column):
         name = f"{column.table}.{column.name}" if column.table else str(column.name)
         if name not in bound:
             yield name
@@ -154,8 +156,8 @@ def _columns(found: "Expression") -> Iterator[str]:
 
 def _tree(node: Any) -> Tree:
     maker = _makers().get(type(node).__name__)
-    made = maker(node) if maker is not None else None
-    return made or ("unknown", node.sql(dialect="spark"))
+    tree = maker(node) if maker is not None else None
+    return tree or ("unknown", node.sql(dialect="spark"))
 
 
 def _text(node: Any) -> str | None:
@@ -185,8 +187,8 @@ def _is(node: Any) -> Tree | None:
 
 
 def _in(node: Any) -> Tree | None:
-    listed = [_tree(one) for one in node.args.get("expressions") or ()]
-    if not listed or any(one[0] not in {"text", "number"} for one in listed):
+    listed = [_tree(operand) for operand in node.args.get("expressions") or ()]
+    if not listed or any(item[0] not in {"text", "number"} for item in listed):
         return None
     return ("in", _tree(node.this), *listed)
 
@@ -262,7 +264,7 @@ def _trim(node: Any) -> Tree | None:
 
 
 def _concat(node: Any) -> Tree:
-    return ("concat", *(_tree(one) for one in node.expressions))
+    return ("concat", *(_tree(operand) for operand in node.expressions))
 
 
 def _if(node: Any) -> Tree:
@@ -277,11 +279,11 @@ def _if(node: Any) -> Tree:
 
 def _case(node: Any) -> Tree:
     otherwise, value = node.args.get("default"), node.args.get("this")
-    made: Tree = ("null",) if otherwise is None else _tree(otherwise)
-    for one in reversed(node.args["ifs"]):
-        test = _tree(one.this) if value is None else ("=", _tree(value), _tree(one.this))
-        made = ("if", test, _tree(one.args["true"]), made)
-    return made
+    tree: Tree = ("null",) if otherwise is None else _tree(otherwise)
+    for branch in reversed(node.args["ifs"]):
+        test = _tree(branch.this) if value is None else ("=", _tree(value), _tree(branch.this))
+        tree = ("if", test, _tree(branch.args["true"]), tree)
+    return tree
 
 
 def _modulo(node: Any) -> Tree | None:
@@ -291,7 +293,7 @@ def _modulo(node: Any) -> Tree | None:
 
 def _anonymous(node: Any) -> Tree | None:
     """Return the tree of a function that sqlglot does not know."""
-    name, parts = str(node.this).lower(), [_tree(one) for one in node.expressions]
+    name, parts = str(node.this).lower(), [_tree(operand) for operand in node.expressions]
     if name == "isnull" and len(parts) == 1:
         return ("is_null", *parts)
     if name == "isnotnull" and len(parts) == 1:
@@ -327,7 +329,11 @@ def _makers() -> Mapping[str, Callable[[Any], Tree | None]]:
         "StartsWith": _with_text("startswith"),
         "EndsWith": _with_text("endswith"),
         "Length": _length,
-        "Coalesce": lambda node: ("coalesce", _tree(node.this), *(_tree(one) for one in node.expressions)),
+        "Coalesce": lambda node: (
+            "coalesce",
+            _tree(node.this),
+            *(_tree(operand) for operand in node.expressions),
+        ),
         "Exists": _exists,
         "ArrayContains": _array_contains,
         "SubstringIndex": _substring_index,
@@ -384,9 +390,9 @@ def texts_of_rules() -> Iterator[str]:
 
 def trees_text() -> str:
     """Return the text of the file."""
-    found = {text: parsed_anew(text) for text in texts_of_rules()}
+    trees = {text: parsed_anew(text) for text in texts_of_rules()}
     lines = [
-        f"{json.dumps(text)}: {json.dumps([sorted(one.columns), one.tree])}"
-        for text, one in sorted(found.items())
+        f"{json.dumps(text)}: {json.dumps([sorted(entry.columns), entry.tree])}"
+        for text, entry in sorted(trees.items())
     ]
     return "{\n" + ",\n".join(lines) + "\n}\n"
