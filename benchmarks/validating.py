@@ -26,7 +26,8 @@ from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.runner import Runner
 from mqdssm.pipeline.validate.datasets import dataset
-from mqdssm.pipeline.validate.rules.rule import FRAMES, examiners
+from mqdssm.pipeline.validate.rules import examiners
+from mqdssm.pipeline.validate.rules.rule import FRAMES
 from mqdssm.pipeline.validate.run import checked
 from mqdssm.pipeline.validate.sources import ValidationSource
 from mqdssm.spark.runner import SparkRunner

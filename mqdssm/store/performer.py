@@ -6,7 +6,7 @@ All stores pass the contract in ``tests/support/store/contract.py``. It checks t
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, Protocol, get_args
+from typing import Any, Final, Protocol, get_args, overload
 
 from mqdssm.engines.replication import operations as ops
 from mqdssm.model.hresults import Hresult
@@ -15,6 +15,39 @@ from mqdssm.model.hresults import Hresult
 class Store(Protocol):
     """A directory for the replication engine ([MC-MQDSRP] 3.1.1)."""
 
+    @overload
+    def perform(self, operation: ops.LoadState) -> ops.PersistedState: ...
+    @overload
+    def perform(
+        self,
+        operation: ops.SavePartition
+        | ops.RemovePartition
+        | ops.SaveNeighbor
+        | ops.RemoveNeighbor
+        | ops.PurgeDeletedObjects
+        | ops.MarkPartition
+        | ops.SweepPartition,
+    ) -> ops.Done: ...
+    @overload
+    def perform(self, operation: ops.Recover) -> ops.Recovered: ...
+    @overload
+    def perform(
+        self, operation: ops.CreateObject | ops.UpdateObject | ops.DeleteObject
+    ) -> ops.ObjectOutcome: ...
+    @overload
+    def perform(self, operation: ops.ReadObject) -> ops.ObjectRead: ...
+    @overload
+    def perform(self, operation: ops.ListObjects) -> ops.ObjectsListed: ...
+    @overload
+    def perform(self, operation: ops.HasObjects) -> ops.Answer: ...
+    @overload
+    def perform(self, operation: ops.ApplyChanges) -> ops.Applied: ...
+    @overload
+    def perform(self, operation: ops.LookupChanges) -> ops.ChangesFound: ...
+    @overload
+    def perform(self, operation: ops.FindForeign) -> ops.ForeignFound: ...
+    @overload
+    def perform(self, operation: ops.Operation) -> ops.Result: ...
     def perform(self, operation: ops.Operation) -> ops.Result:
         """Perform one operation; its result is durable when this returns.
 

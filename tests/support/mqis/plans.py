@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterable
-from contextlib import nullcontext
-from functools import partial
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import mqdssm
+from mqdssm.directory.session import Session
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan, PlanAction, PlanOperation, read_operations
 from mqdssm.pipeline.migrate.planning import MigrationSource, Planning, PlanRequest, prepared
@@ -23,7 +23,10 @@ def plan_here(
     wanted = MigrationSource.of(PlanRequest(source=str(source), **asked))
     with mqdssm.connect(server.url, **access_to(server)) as directory:
         session = directory.session
-        enter = partial(nullcontext, session)
+
+        def enter() -> AbstractContextManager[Session]:
+            return nullcontext(session)
+
         planning = Planning(wanted, prepared(to), session, runner or LocalRunner(1), enter)
         return planning.run(resolved(session, wanted.sids))
 

@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Final
+from typing import Final, cast
 
 from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.errors import DirectoryError
@@ -11,6 +11,7 @@ from mqdssm.testing.memory_store.disk import DiskSpace
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.testing.simulation.options import Options, options_of
 from mqdssm.testing.simulation.run import RunReport, Simulation
+from mqdssm.testing.simulation.stores import SimulatedStore
 from support.servers.sessions import options_for
 from support.store.slapd_store import Cutter, LdapHarness
 
@@ -76,12 +77,12 @@ def simulate(options: Options) -> RunReport:
         begun = [OpenLdapServer(durable=False, replication=True) for _ in range(count)]
         free = list(workers.map(stack.enter_context, begun))
 
-        def make_store() -> SlapdStore:
+        def make_store() -> SimulatedStore:
             server = (
                 free.pop() if free else stack.enter_context(OpenLdapServer(durable=False, replication=True))
             )
             store = SlapdStore(server, cutter)
             stack.callback(store.close)
-            return store
+            return cast("SimulatedStore", store)  # it has all that the simulation uses
 
         return Simulation(options, make_store=make_store).run()

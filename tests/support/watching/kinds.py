@@ -442,7 +442,7 @@ class PlainSamba(PlainLdap):
         raw = shown.pop(_DESCRIPTOR, None)
         kind = ACCESS_KINDS.get(ldap_class.decode())
         if raw and kind is not None:
-            read = from_directory(SecurityDescriptor.from_bytes(raw[0]), kind).descriptor
+            read = from_directory(SecurityDescriptor.from_bytes(raw[0]), kind)
             shown[_DESCRIPTOR] = [bytes(_without_defaults(read))]
         return shown
 
