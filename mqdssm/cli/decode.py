@@ -46,17 +46,17 @@ def decode(
     largest, show = _decoder_of(kind)
     with _opened(file) as stream:
         data = stream.read(largest + 1)
-    shown = show(data)
+    decoded_data = show(data)
     if run.output.is_json:
         from mqdssm.wire.show import to_json_value
 
-        run.output.document(to_json_value("", shown.fields))
+        run.output.document(to_json_value("", decoded_data.fields))
     else:
-        run.output.pairs(_pairs("", shown.fields))
-    if shown.error is None:
+        run.output.pairs(_pairs("", decoded_data.fields))
+    if decoded_data.error is None:
         return exits.ExitCode.FINE
     sys.stdout.flush()  # what could be read comes before the error
-    return print_error(shown.error, exits.ExitCode.FINDINGS, is_json=run.output.is_json)
+    return print_error(decoded_data.error, exits.ExitCode.FINDINGS, is_json=run.output.is_json)
 
 
 def _opened(file: Path) -> AbstractContextManager[IO[bytes]]:

@@ -56,22 +56,28 @@ def doctor(
     could be reached.
     """
     examination = _examination(run, at)
-    found: list[CheckFinding] = []
+    check_findings: list[CheckFinding] = []
     with run.output.progress("examining") as advance:
         for finding in examination.findings():
             text, advice = in_command_words(finding.text), in_command_words(finding.advice)
-            found.append(replace(finding, text=text, advice=advice))
+            check_findings.append(replace(finding, text=text, advice=advice))
             advance(1)
     if run.output.is_json:
-        findings = [item.as_dict() for item in found]
+        findings = [item.as_dict() for item in check_findings]
         run.output.document({"connected": examination.connected, "findings": findings})
     else:
-        run.output.rows(("state", "check", "what was found"), _rows(found))
-        counts = [(state, sum(item.state is state for item in found)) for state in reversed(CheckState)]
+        run.output.rows(("state", "check", "what was found"), _rows(check_findings))
+        counts = [
+            (state, sum(item.state is state for item in check_findings)) for state in reversed(CheckState)
+        ]
         run.output.note(", ".join(f"{count} {state.value}" for state, count in counts))
     if not examination.connected:
         return ExitCode.NOT_CONNECTED
-    return ExitCode.FINDINGS if any(item.state is CheckState.PROBLEM for item in found) else ExitCode.FINE
+    return (
+        ExitCode.FINDINGS
+        if any(item.state is CheckState.PROBLEM for item in check_findings)
+        else ExitCode.FINE
+    )
 
 
 def _rows(check_findings: Iterable[CheckFinding]) -> Iterator[tuple[str, str, str]]:

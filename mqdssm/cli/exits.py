@@ -133,9 +133,9 @@ def in_command_words(text: str) -> str:
     """
     safe = redact(text)  # first: what is removed must not be taken for a value of an option
     options = _ARGUMENT.sub(
-        lambda found: " ".join(filter(None, (_OPTION_OF[found["name"]], found["value"]))), safe
+        lambda match: " ".join(filter(None, (_OPTION_OF[match["name"]], match["value"]))), safe
     )
-    return visible(_QUOTED.sub(lambda found: found[0].replace("\\\\", "\\"), options))
+    return visible(_QUOTED.sub(lambda match: match[0].replace("\\\\", "\\"), options))
 
 
 def _message_of(error: BaseException) -> str:
@@ -154,14 +154,14 @@ def _message_of(error: BaseException) -> str:
 
 def as_json(error: BaseException, code: int) -> str:
     """Return an error as one line of JSON for programs."""
-    said: dict[str, Any] = {"error": type(error).__name__, "message": words_of(error), "exit_code": code}
+    document: dict[str, Any] = {"error": type(error).__name__, "message": words_of(error), "exit_code": code}
     if isinstance(error, errors.DecodeError):
-        said |= {"section": error.section, "field": error.field, "offset": error.offset}
+        document |= {"section": error.section, "field": error.field, "offset": error.offset}
     if isinstance(error, errors.DirectoryError):
-        said["message"] = in_command_words(error.message)
-        said["result"] = error.result.value
-        said["dn"] = error.dn
-        said["ldap_code"] = error.ldap_code
-        said["server_text"] = redact(error.server_text)
-        said["hint"] = in_command_words(error.hint)
-    return json.dumps(said, ensure_ascii=True)
+        document["message"] = in_command_words(error.message)
+        document["result"] = error.result.value
+        document["dn"] = error.dn
+        document["ldap_code"] = error.ldap_code
+        document["server_text"] = redact(error.server_text)
+        document["hint"] = in_command_words(error.hint)
+    return json.dumps(document, ensure_ascii=True)

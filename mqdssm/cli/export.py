@@ -49,7 +49,7 @@ class Compression(StrEnum):
 
 
 _TYPES: Final = (
-    f"Types to export. Repeatable. Default: all. One of {', '.join(one.value for one in ExportType)}"
+    f"Types to export. Repeatable. Default: all. One of {', '.join(kind.value for kind in ExportType)}"
 )
 To = Annotated[
     Path,

@@ -61,36 +61,40 @@ def inventory(
         _print(run, inventory)
 
 
-def _print(run: CommandRun, found: "Inventory") -> None:
+def _print(run: CommandRun, inventory: "Inventory") -> None:
     from mqdssm.pipeline.inventory import json_lines
 
     output = run.output
     if output.is_json:
-        for line in json_lines(found):
+        for line in json_lines(inventory):
             output.raw(line)
         return
-    output.pairs((name, str(count)) for name, count in found.counts.items())
-    for columns, rows in ((SITES, _sites(found)), (ACCOUNTS, _accounts(found)), (PROBLEMS, _problems(found))):
+    output.pairs((name, str(count)) for name, count in inventory.counts.items())
+    for columns, rows in (
+        (SITES, _sites(inventory)),
+        (ACCOUNTS, _accounts(inventory)),
+        (PROBLEMS, _problems(inventory)),
+    ):
         if output.sample(columns, rows):
             output.note(f"more than {SAMPLE_MAX}: --html, --csv and --output json have more")
-    for name, reason in found.not_looked_for.items():
+    for name, reason in inventory.not_looked_for.items():
         output.note(f"not looked for: {name}: {reason}")
-    if found.unreadable:
-        count = sum(found.unreadable.values())
+    if inventory.unreadable:
+        count = sum(inventory.unreadable.values())
         output.note(
             f"warning: {count} value(s) cannot be read and are listed as missing, as in "
-            f"{found.first_unreadable}; 'mqdssm validate' names all"
+            f"{inventory.first_unreadable}; 'mqdssm validate' names all"
         )
-    output.note(f"{len(found.problems)} orphans and clones (engine {found.engine})")
+    output.note(f"{len(inventory.problems)} orphans and clones (engine {inventory.engine})")
 
 
 def _sites(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
-    for one in inventory.sites():
+    for site in inventory.sites():
         yield (
-            str(one["Name"] or one["Identifier"]),
-            str(one["Machines"]),
-            str(one["Queues"]),
-            str(one["RoutingServers"]),
+            str(site["Name"] or site["Identifier"]),
+            str(site["Machines"]),
+            str(site["Queues"]),
+            str(site["RoutingServers"]),
         )
 
 

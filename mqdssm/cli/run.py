@@ -40,9 +40,9 @@ class CommandRun:
         output: where its answer goes.
     """
 
-    def __init__(self, given: GivenOptions) -> None:
-        self.given = given
-        self.output = Output(is_json=given.is_for_programs)
+    def __init__(self, given_options: GivenOptions) -> None:
+        self.given = given_options
+        self.output = Output(is_json=given_options.is_for_programs)
         self._loaded: Loaded | None = None
         self._password: str | None = None
 
@@ -270,11 +270,11 @@ def command_app(
 
     def command(ctx: typer.Context, **values: Any) -> None:
         shared = GivenOptions(**{key: values.pop(key) for key in options})
-        given = ctx.obj if isinstance(ctx.obj, GivenOptions) else GivenOptions()
-        execute(ctx.command_path, given.overridden(shared), function, values)
+        given_options = ctx.obj if isinstance(ctx.obj, GivenOptions) else GivenOptions()
+        execute(ctx.command_path, given_options.overridden(shared), function, values)
 
-    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-    set_parameters(command, own, options)
+    own_parameters = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    set_parameters(command, own_parameters, options)
     command.__doc__ = function.__doc__
     app = typer.Typer(add_completion=False) if group is None else group
     app.command(name or function.__name__, epilog=epilog_of(examples))(command)
@@ -282,19 +282,19 @@ def command_app(
 
 
 def set_parameters(
-    function: Callable[..., None], own: Sequence[inspect.Parameter], options: Mapping[str, Any]
+    function: Callable[..., None], own_parameters: Sequence[inspect.Parameter], options: Mapping[str, Any]
 ) -> None:
     """Set the parameters from which typer declares a command.
 
     Args:
         function: takes the context and all parameters by keyword.
-        own: parameters of this command alone.
+        own_parameters: parameters of this command alone.
         options: shared options: name -> annotated type.
     """
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [
         inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
-        *(parameter.replace(kind=keyword) for parameter in own),
+        *(parameter.replace(kind=keyword) for parameter in own_parameters),
         *(
             inspect.Parameter(name, keyword, default=DEFAULTS.get(name, False), annotation=kind)
             for name, kind in options.items()
@@ -332,7 +332,7 @@ def execute(name: str, given_options: GivenOptions, function: Command, values: d
         raise typer.Exit(int(code))
 
 
-def report(error: BaseException, given: GivenOptions) -> int:
+def report(error: BaseException, given_options: GivenOptions) -> int:
     """Print an error in one line, and return the exit code."""
     from mqdssm.errors import MissingPackageError
 
@@ -342,12 +342,12 @@ def report(error: BaseException, given: GivenOptions) -> int:
         silence(sys.stdout)
         return code
     log.error("%s: %s", type(error).__name__, exits.words_of(error))
-    if given.debug:
+    if given_options.debug:
         sys.stderr.write(visible_lines(redact("".join(traceback.format_exception(error)))))
     with contextlib.suppress(OSError):  # what was printed so far comes before the error
         sys.stdout.flush()
     with contextlib.suppress(OSError):  # the terminal may be gone
-        print_error(error, code, is_json=given.is_for_programs)
+        print_error(error, code, is_json=given_options.is_for_programs)
     return code
 
 

@@ -200,8 +200,8 @@ def load(
         settings = _Sourced(**values)
     except ValidationError as error:
         problems = [
-            f"{_place_of(str(one['loc'][0]), sources, file)}: {_WORDS.get(one['type'], one['msg'])}"
-            for one in error.errors(include_url=False, include_input=False)
+            f"{_place_of(str(detail['loc'][0]), sources, file)}: {_WORDS.get(detail['type'], detail['msg'])}"
+            for detail in error.errors(include_url=False, include_input=False)
         ]
         raise UsageProblem("; ".join(problems)) from None
     return Loaded(settings, sources)

@@ -220,7 +220,11 @@ def _signing_key(message: Message, level: AuthenticationLevel, sender: TrustedSe
     except ValueError:  # a destination that cannot be signed
         return None
     keys = filter(None, map(_usable, sender.keys[:KEYS_TRIED_MAX]))
-    good = (one for one in keys if is_signed(one.key, data, message.signature, message.hash_algorithm))
+    good = (
+        usable_key
+        for usable_key in keys
+        if is_signed(usable_key.key, data, message.signature, message.hash_algorithm)
+    )
     return next(good, None)
 
 

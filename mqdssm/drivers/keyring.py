@@ -180,10 +180,10 @@ class DirectoryKeys:
 
     def _read_sites(self) -> tuple["_Site", ...]:
         listed = self._perform(ops.ListObjects(object_type=ObjectType.SITE, partition_id=PEC_PARTITION_ID))
-        found = listed.objects if isinstance(listed, ops.ObjectsListed) else ()
+        site_objects = listed.objects if isinstance(listed, ops.ObjectsListed) else ()
         pairs = (
             (site_object.identifier, _controller(_values(site_object), site_object.identifier))
-            for site_object in found
+            for site_object in site_objects
         )
         return tuple(_Site(site, psc) for site, psc in pairs if site is not None and psc.machine_name)
 

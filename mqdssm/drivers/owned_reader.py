@@ -71,24 +71,26 @@ class OwnedReader:
         return self._directory if server is None else self._servers[server.casefold()]
 
     def _queue(self, directory: Directory, identifier: UUID) -> owned.OwnedQueue | None:
-        wanted = Filter("Identifier", "==", identifier)
-        for found in directory.search(Queue, wanted, attributes=owned.QUEUE_ATTRIBUTES):
-            return _owned(found)
+        search_filter = Filter("Identifier", "==", identifier)
+        for queue in directory.search(Queue, search_filter, attributes=owned.QUEUE_ATTRIBUTES):
+            return _owned(queue)
         return None
 
     def _manager(self, directory: Directory) -> tuple[owned.OwnedQueueManager | None, str | None]:
         """Return the own queue manager and its DN; None for both if it is not found."""
         search_filter = Filter("Identifier", "==", self._identifier)
-        for found in directory.search(QueueManager, search_filter, attributes=_MANAGER):
-            return owned.OwnedQueueManager.of(found, found.computer_name or ""), found.full_path
+        for queue_manager in directory.search(QueueManager, search_filter, attributes=_MANAGER):
+            return owned.OwnedQueueManager.of(
+                queue_manager, queue_manager.computer_name or ""
+            ), queue_manager.full_path
         return None, None
 
     def _all(self) -> do.AllRead:
         manager, place = self._manager(self._directory)
         if manager is None or place is None:
             return do.AllRead(manager=None)
-        found = self._directory.search(Queue, attributes=owned.QUEUE_ATTRIBUTES, below=place)
-        queues = tuple(queue for queue in map(_owned, found) if queue is not None)
+        queue_objects = self._directory.search(Queue, attributes=owned.QUEUE_ATTRIBUTES, below=place)
+        queues = tuple(queue for queue in map(_owned, queue_objects) if queue is not None)
         return do.AllRead(manager=manager, queues=queues)
 
 

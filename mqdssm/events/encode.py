@@ -148,14 +148,14 @@ def service_type(
         bits: mSMQServiceType in the directory, None where it is not set.
     """
 
-    def one(name: str) -> Any:
+    def read_value(name: str) -> Any:
         return getattr(obj, obj.field_name(name)) if name in names else stored.get(name)
 
     value = compute.service_type(
-        routing_server=one("RoutingServer"),
-        remote_access_server=one("RemoteAccessServer"),
-        directory_server=one("DirectoryServer"),
-        directory_server_type=one("DirectoryServerType"),
+        routing_server=read_value("RoutingServer"),
+        remote_access_server=read_value("RemoteAccessServer"),
+        directory_server=read_value("DirectoryServer"),
+        directory_server_type=read_value("DirectoryServerType"),
     )
     if bits is not None:
         written = 0

@@ -162,7 +162,7 @@ def _site_of(ctx: Context, table: ElementTable, expression: Filter) -> str | Non
 
 
 def _read_elements(
-    ctx: Context, table: ElementTable, criteria: Criteria, view: ServerView, own: ServerView
+    ctx: Context, table: ElementTable, criteria: Criteria, view: ServerView, own_view: ServerView
 ) -> Iterator[DirectoryObject]:
     """Yield the elements that satisfy the criteria.
 
@@ -171,27 +171,27 @@ def _read_elements(
         table: of the element.
         criteria: criteria of the look-up.
         view: view of the searched server, which may be a global catalog.
-        own: of the domain controller, which holds all of the objects of its domain.
+        own_view: of the domain controller, which holds all of the objects of its domain.
     """
     if criteria.place is not None:
-        columns = tuple(dict.fromkeys((*own.decoder.plan.columns, *view.decoder.plan.columns)))
+        columns = tuple(dict.fromkeys((*own_view.decoder.plan.columns, *view.decoder.plan.columns)))
         try:
             entry = _entry_of(ctx, table, criteria, criteria.place, columns)
         except ObjectNotFound:
             return  # 3.1.6.4.x.2: nothing found is an empty list
         if criteria.below is not None and not entry.name.is_at_or_below(criteria.below):
             return
-        view_of_entry = view if forest.is_elsewhere(ctx, entry.dn) else own
+        view_of_entry = view if forest.is_elsewhere(ctx, entry.dn) else own_view
         values = [entry.all(column) or None for column in view_of_entry.decoder.plan.columns]
         yield from view_of_entry.elements([(entry.dn, values, None)], criteria.residuals)
         return
     size = min(BATCH_ENTRIES, ctx.session.options.page_size)
     for batch in split_into_batches(_read_entries(table, criteria, view), size):
         rest = batch
-        if view is not own and view.decoder.unknown:
+        if view is not own_view and view.decoder.unknown:
             again, rest = _split_by_domain(ctx, batch, view)
             for some in split_into_batches(again, BATCH_TERMS):
-                yield from own.elements(_read_again(ctx, criteria, own, some), criteria.residuals)
+                yield from own_view.elements(_read_again(ctx, criteria, own_view, some), criteria.residuals)
         yield from view.elements(rest, criteria.residuals)
 
 
@@ -222,9 +222,9 @@ def _split_by_domain(
     return own_guids, rest
 
 
-def _read_again(ctx: Context, criteria: Criteria, own: ServerView, guids: Sequence[UUID]) -> list[Found]:
+def _read_again(ctx: Context, criteria: Criteria, own_view: ServerView, guids: Sequence[UUID]) -> list[Found]:
     """Read objects that the catalog found from the domain controller, which is authoritative."""
-    base, plan = ctx.session.naming.default, own.decoder.plan
+    base, plan = ctx.session.naming.default, own_view.decoder.plan
     search_filter = all_of(criteria.wanted, any_of(*(Equal("objectGUID", guid.bytes_le) for guid in guids)))
     rows = ctx.session.rows(base, search_filter, plan.columns, multi=plan.multi, references=plan.referring)
     return [(dn, values, brought) for dn, *values, brought in rows]

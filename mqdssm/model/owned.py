@@ -101,7 +101,13 @@ class OwnedQueue:
             raise ValueError(f"a queue without Identifier or Pathname: {queue!r}")
         _place(queue.pathname)
         # the model has no Scope: it keeps its default
-        return cls(**{one.name: getattr(queue, one.name) for one in fields(cls) if one.name != "scope"})
+        return cls(
+            **{
+                dataclass_field.name: getattr(queue, dataclass_field.name)
+                for dataclass_field in fields(cls)
+                if dataclass_field.name != "scope"
+            }
+        )
 
     @property
     def key(self) -> str:

@@ -71,7 +71,7 @@ class ObjectType(IntEnum):
 
 _PRIVATE: Final = 1000
 """Greater numbers belong to properties with rights of their own: type * 100 + 1000."""
-_TYPES: Final[Mapping[int, ObjectType]] = {int(one): one for one in ObjectType}
+_TYPES: Final[Mapping[int, ObjectType]] = {int(object_type): object_type for object_type in ObjectType}
 
 
 def object_type_of(number: int) -> ObjectType | None:
@@ -289,5 +289,5 @@ def propid(name: str) -> Propid:
     return member
 
 
-PROPIDS: Final[Mapping[int, Propid]] = {int(one): one for one in Propid}
+PROPIDS: Final[Mapping[int, Propid]] = {int(member): member for member in Propid}
 """Every property of directory objects by its number."""

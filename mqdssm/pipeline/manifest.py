@@ -183,7 +183,7 @@ def _why_no_export(folder: Path) -> str:
 def _problems_of(error: ValidationError) -> str:
     """Return the problems of a manifest in one line: the place and the reason of each."""
     problems = error.errors(include_url=False, include_input=False)
-    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems)
+    return "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
 
 
 def _check_version(path: Path, raw: Any) -> None:

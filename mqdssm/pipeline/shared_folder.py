@@ -69,11 +69,11 @@ def scratch(on: SparkOptions, prefix: str) -> Iterator[Path]:
         )
     parent = on.shared if on.is_cluster else None
     try:
-        made = tempfile.TemporaryDirectory(prefix=prefix, dir=parent)
+        temporary_directory = tempfile.TemporaryDirectory(prefix=prefix, dir=parent)
     except OSError as error:
         where = parent or "the temporary folder"
         raise ConfigError(f"{where} cannot be used: {why_no_folder(error)}") from error
-    with made as name:
+    with temporary_directory as name:
         yield Path(name)
 
 

@@ -348,10 +348,10 @@ def find_java() -> Path:
         if not java.is_file():
             raise ConfigError(f"JAVA_HOME is {home}, but there is no {java}; {_advice()}")
     else:
-        found = shutil.which("java")
-        if found is None:
+        java_path = shutil.which("java")
+        if java_path is None:
             raise ConfigError(f"this runs on Spark, which needs Java {JAVA_MAJOR_MIN}; {_advice()}")
-        java = Path(found)
+        java = Path(java_path)
     major = java_major(java)
     if major < JAVA_MAJOR_MIN:
         raise ConfigError(f"{java} is Java {major}, Spark needs {JAVA_MAJOR_MIN} or later; {_advice()}")
@@ -370,10 +370,10 @@ def java_major(java: Path) -> int:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ConfigError(f"{java} does not run: {error}; {_advice()}") from error
-    found = _VERSION.search(answer.stderr + answer.stdout)
-    if found is None:
+    match = _VERSION.search(answer.stderr + answer.stdout)
+    if match is None:
         raise ConfigError(f"{java} -version names no version; {_advice()}")
-    return int(found[1])
+    return int(match[1])
 
 
 def _advice() -> str:

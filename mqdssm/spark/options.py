@@ -334,29 +334,35 @@ class WriteOptions:
         Raises:
             ConfigError: an unknown option, a wrong value, or an attempt to pass a password.
         """
-        given = {name.lower(): value for name, value in options.items()}
+        option_values = {name.lower(): value for name, value in options.items()}
         for name in NOT_FOR_WRITING:
-            if given.get(name):
+            if option_values.get(name):
                 raise ConfigError(f"option {name} is for reading: leave it out where rows are written")
-        base = SourceOptions.parse({name: value for name, value in given.items() if name not in OWN})
+        base = SourceOptions.parse({name: value for name, value in option_values.items() if name not in OWN})
         if base.object not in WRITABLE:
             raise ConfigError(
                 f"objects of type {base.object} are not written for themselves: write {', '.join(WRITABLE)}"
             )
-        chosen = given.get("onconflict") or "fail"
+        chosen = option_values.get("onconflict") or "fail"
         if chosen not in get_args(OnConflict):
             raise ConfigError(
                 f"option onconflict is {chosen!r}: use one of {', '.join(get_args(OnConflict))}"
             )
-        tasks = base.numpartitions if given.get("numpartitions") else min(os.cpu_count() or 1, PARTITIONS_MAX)
-        rate = number(given, "maxrate", 1, RATE_MAX) if given.get("maxrate") else None
+        tasks = (
+            base.numpartitions
+            if option_values.get("numpartitions")
+            else min(os.cpu_count() or 1, PARTITIONS_MAX)
+        )
+        rate = number(option_values, "maxrate", 1, RATE_MAX) if option_values.get("maxrate") else None
         return cls(
             object=base.object,
             access=base.access,
             on_conflict=cast("OnConflict", chosen),
-            journal=_folder(given.get("journal")),
+            journal=_folder(option_values.get("journal")),
             max_rate=None if rate is None else rate / tasks,
-            max_errors=number(given, "maxerrors", 0, ERRORS_MAX, low=0) if given.get("maxerrors") else None,
+            max_errors=number(option_values, "maxerrors", 0, ERRORS_MAX, low=0)
+            if option_values.get("maxerrors")
+            else None,
         )
 
 

@@ -104,16 +104,16 @@ class Matching:
             for name in _names(text):
                 texts[name] = text
         types: dict[str, Description] = {}
-        wanted = [name.lower() for name in names]
-        while wanted:
-            name = wanted.pop()
+        pending_names = [name.lower() for name in names]
+        while pending_names:
+            name = pending_names.pop()
             if name in types or name not in texts:
                 continue
             try:
                 types[name] = parse_description(texts[name])
             except ValueError:
                 continue
-            wanted += [superior.lower() for superior in types[name].fields.get("SUP", ())]
+            pending_names += [superior.lower() for superior in types[name].fields.get("SUP", ())]
         return cls(types, rules)
 
     def knows(self, attribute: str, rule: str) -> bool:
@@ -125,12 +125,12 @@ class Matching:
         """
         name = attribute.lower()
         for _ in range(_SUPERIORS_MAX):
-            found = self.types.get(name)
-            if found is None:
+            description = self.types.get(name)
+            if description is None:
                 return False
-            if rule in found.fields or not self.publishes_rules:
+            if rule in description.fields or not self.publishes_rules:
                 return True
-            superiors = found.fields.get("SUP", ())
+            superiors = description.fields.get("SUP", ())
             if not superiors:
                 return False
             name = superiors[0].lower()

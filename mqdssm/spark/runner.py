@@ -153,7 +153,9 @@ class SparkRunner:
     ) -> Iterator[pa.RecordBatch]:
         """Apply rules by Spark; see `mqdssm.pipeline.validate.run.SqlRunner`."""
         frames = {name: read_frame(self.spark, source.sets[name]) for name in _types_of(rules)}
-        frame = reduce(lambda one, other: one.unionAll(other), plans(frames, rules, source.dns))
+        frame = reduce(
+            lambda union_frame, other: union_frame.unionAll(other), plans(frames, rules, source.dns)
+        )
         frame.write.option("compression", "none").parquet(folder.as_uri())
         for path in sorted(folder.glob("*.parquet")):
             with pq.ParquetFile(path) as file:
@@ -233,17 +235,17 @@ class StopFile(StopRequest):
         """See `StopRequest`. The answer is written to a file before the stop reaches other workers."""
         if self._path is not None:
             with contextlib.suppress(OSError):
-                made = self._path.with_name(f"{uuid.uuid4()}.new")
-                made.write_bytes(answer)
-                made.replace(self._path.with_name(f"{number}{_FAILURE}"))
+                new_path = self._path.with_name(f"{uuid.uuid4()}.new")
+                new_path.write_bytes(answer)
+                new_path.replace(self._path.with_name(f"{number}{_FAILURE}"))
         self.set()
 
     def failures(self) -> list[tuple[int, bytes]]:
         """Return numbers and answers of the pieces that failed, in the order of the numbers."""
         if self._path is None:
             return []
-        found = self._path.parent.glob(f"*{_FAILURE}")
-        return sorted((int(path.name.removesuffix(_FAILURE)), path.read_bytes()) for path in found)
+        paths = self._path.parent.glob(f"*{_FAILURE}")
+        return sorted((int(path.name.removesuffix(_FAILURE)), path.read_bytes()) for path in paths)
 
     def write(self) -> bool:
         """Write the file; False if the workers do not see it."""

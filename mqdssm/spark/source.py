@@ -120,8 +120,10 @@ class MqdssmReader(DataSourceReader):
             return [InputPartition(SearchSlice())]
         with packed(), options.connect() as directory:
             where = self._where(directory.session)
-            found = slices(directory, options.frame, options.numpartitions, where=where, base=options.base)
-        return [InputPartition(search_slice) for search_slice in found]
+            search_slices = slices(
+                directory, options.frame, options.numpartitions, where=where, base=options.base
+            )
+        return [InputPartition(search_slice) for search_slice in search_slices]
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         """Search and yield the objects as Arrow batches.
@@ -130,11 +132,11 @@ class MqdssmReader(DataSourceReader):
             MqdssmSparkError: any error of this package, in the form that reaches the driver.
         """
         options = self._options
-        one = partition.value if isinstance(partition.value, SearchSlice) else SearchSlice()
+        search_slice = partition.value if isinstance(partition.value, SearchSlice) else SearchSlice()
         # in a process of Spark: no cycles are made here, and looking for them costs a lot
-        with packed(), without_collector(), options.connect(one.server) as directory:
-            one.refuse_other(directory.session)
-            where = self._where(directory.session, one.wanted)
+        with packed(), without_collector(), options.connect(search_slice.server) as directory:
+            search_slice.refuse_other(directory.session)
+            where = self._where(directory.session, search_slice.wanted)
             yield from read_batches(
                 directory,
                 options.frame,
@@ -143,7 +145,7 @@ class MqdssmReader(DataSourceReader):
                 base=options.base,
                 attributes=options.attributes,
             )
-            one.refuse_other(directory.session)  # after a lost connection
+            search_slice.refuse_other(directory.session)  # after a lost connection
 
     def _where(self, session: Session, search_filter: LdapFilter | None = None) -> LdapFilter | None:
         """Return the filter for the objects besides their type; None if there is none."""

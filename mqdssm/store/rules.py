@@ -30,9 +30,13 @@ EXISTS: Final[Mapping[ObjectType, Hresult]] = {
 }
 """Status of a creation or renaming if another object has the path name or identifier."""
 
-IDENTITY: Final[Mapping[ObjectType, Propid]] = {one: table.identity for one, table in PROPERTY_TABLES.items()}
+IDENTITY: Final[Mapping[ObjectType, Propid]] = {
+    object_type: table.identity for object_type, table in PROPERTY_TABLES.items()
+}
 """Property that holds an object's GUID ([MS-MQDS] 3.1.4.21.3)."""
-NAME: Final[Mapping[ObjectType, Propid | None]] = {one: table.name for one, table in PROPERTY_TABLES.items()}
+NAME: Final[Mapping[ObjectType, Propid | None]] = {
+    object_type: table.name for object_type, table in PROPERTY_TABLES.items()
+}
 """Property that holds an object's path name ([MS-MQDS] 3.1.4.21.4); None if its type has none."""
 _KEPT: Final[Mapping[ObjectType, frozenset[Propid]]] = {
     object_type: frozenset(

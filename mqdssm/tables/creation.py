@@ -48,14 +48,14 @@ _DEFAULTS: Final[Mapping[ObjectType, Mapping[Propid, PropertyValue]]] = {
 
 
 def _make_defaults(object_type: ObjectType) -> Mapping[Propid, PropertyValue]:
-    known = dict(_DEFAULTS.get(object_type, {}))
+    defaults = dict(_DEFAULTS.get(object_type, {}))
     for propid in CHANGED[object_type]:
         if propid in RESERVED:
-            known[propid] = b"" if propid.variant in BLOBS else 0
-    return {propid: known[propid] for propid in CHANGED[object_type] if propid in known}
+            defaults[propid] = b"" if propid.variant in BLOBS else 0
+    return {propid: defaults[propid] for propid in CHANGED[object_type] if propid in defaults}
 
 
 DEFAULTS: Final[Mapping[ObjectType, Mapping[Propid, PropertyValue]]] = {
-    one: _make_defaults(one) for one in CHANGED
+    object_type: _make_defaults(object_type) for object_type in CHANGED
 }
 """Default values of a new object's properties, in the order of DirectoryChangePropID."""

@@ -91,8 +91,8 @@ class OpenLdapServer(LocalServer[openldap_config.ServerFolder]):
         self.password = ""
         self._ports: tuple[int, int] | None = None
         self._accounts: Accounts | None = None
-        kept = None if folder is None else openldap_config.ServerFolder(Path(folder).absolute())
-        super().__init__(kept, restart=restart)
+        server_folder = None if folder is None else openldap_config.ServerFolder(Path(folder).absolute())
+        super().__init__(server_folder, restart=restart)
 
     @property
     def port(self) -> int:

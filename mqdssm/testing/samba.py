@@ -94,8 +94,8 @@ class SambaDomainController(LocalServer[samba_config.ControllerFolder]):
         self.user_dn = f"CN=Administrator,CN=Users,{self.base_dn}"
         self._wanted_address = address
         self._address = ""
-        kept = None if folder is None else samba_config.ControllerFolder(Path(folder).absolute())
-        super().__init__(kept, restart=restart)
+        controller_folder = None if folder is None else samba_config.ControllerFolder(Path(folder).absolute())
+        super().__init__(controller_folder, restart=restart)
 
     @property
     def address(self) -> str:

@@ -146,10 +146,10 @@ def sandbox_status(folder: str | Path) -> SandboxState:
 def _start(
     place: openldap_config.ServerFolder,
     options: openldap_config.OpenLdapOptions,
-    known: dict[str, Any] | None,
+    saved_state: dict[str, Any] | None,
 ) -> SandboxState:
     place.make(options)
-    ports = chosen_ports(options if known is None else replace(options, **known["ports"]))
+    ports = chosen_ports(options if saved_state is None else replace(options, **saved_state["ports"]))
     written = {
         "url": f"ldap://127.0.0.1:{ports[0]}",
         "ldapi_url": place.ldapi_url,
@@ -189,28 +189,28 @@ def _start(
 
 
 def _options(
-    known: dict[str, Any] | None, asked: openldap_config.OpenLdapOptions | None, path: Path
+    saved_state: dict[str, Any] | None, options: openldap_config.OpenLdapOptions | None, path: Path
 ) -> openldap_config.OpenLdapOptions:
-    if known is None:
-        return asked or openldap_config.OpenLdapOptions()
-    before = openldap_config.OpenLdapOptions(**known["options"])
-    if asked is None:
+    if saved_state is None:
+        return options or openldap_config.OpenLdapOptions()
+    before = openldap_config.OpenLdapOptions(**saved_state["options"])
+    if options is None:
         return before
-    if asked.base_dn != before.base_dn:
-        raise ConfigError(f"{path} holds a directory with the root {before.base_dn}, not {asked.base_dn}")
-    return asked
+    if options.base_dn != before.base_dn:
+        raise ConfigError(f"{path} holds a directory with the root {before.base_dn}, not {options.base_dn}")
+    return options
 
 
 def _read(path: Path) -> dict[str, Any] | None:
     file = path / STATE_FILE
     try:
-        known = json.loads(file.read_text(encoding="utf-8"))
-        openldap_config.OpenLdapOptions(**known["options"])
+        saved_state = json.loads(file.read_text(encoding="utf-8"))
+        openldap_config.OpenLdapOptions(**saved_state["options"])
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{file} cannot be used: {error}") from error
-    return dict(known)
+    return dict(saved_state)
 
 
 def _write(path: Path, saved_state: dict[str, Any]) -> None:

@@ -284,10 +284,12 @@ def make_plan(cls: type, section: str, declared: Sequence[fields.Field]) -> Layo
     if not is_dataclass(cls):
         raise TypeError(f"{section}: {cls.__name__} is no dataclass")
     walked = tuple(each_field(declared))
-    known = {field.name: field for field in dataclasses.fields(cls) if field.init}
+    fields_by_name = {field.name: field for field in dataclasses.fields(cls) if field.init}
     names = [field.name for field, _ in walked if isinstance(field, _BODIES)]
-    if sorted(names) != sorted(known):
-        raise TypeError(f"{section}: {cls.__name__} has {sorted(known)}, laid out are {sorted(names)}")
+    if sorted(names) != sorted(fields_by_name):
+        raise TypeError(
+            f"{section}: {cls.__name__} has {sorted(fields_by_name)}, laid out are {sorted(names)}"
+        )
     if any(isinstance(field, fields.When) and not field.fields for field, _ in walked):
         raise TypeError(f"{section}: a when() without fields")
     if sum(isinstance(field, fields.TotalSize) for field, _ in walked) > 1:
@@ -295,7 +297,7 @@ def make_plan(cls: type, section: str, declared: Sequence[fields.Field]) -> Layo
     guards = _find_guards(section, walked)
     _prove_ends(section, walked, guards)
     optional = {field.name for field, path in walked if path and isinstance(field, _BODIES)}
-    defaults = {name: _default(known[name], name, section) for name in names if name in optional}
+    defaults = {name: _default(fields_by_name[name], name, section) for name in names if name in optional}
     for name, guard in guards.items():
         if isinstance(guard, fields.Flag) and defaults[name] is not None:
             raise TypeError(f"{section}: the default of {name} must be None")

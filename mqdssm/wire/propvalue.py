@@ -43,7 +43,7 @@ CODECS: Final[Mapping[Variant, codecs.Scalar | codecs.Codec]] = {
 """Codec of the values of each variant, except VT_VARIANT, which no property of a directory object has."""
 
 PROPERTY_CODECS: Final[Mapping[int, codecs.Scalar | codecs.Codec]] = {
-    one: CODECS[one.variant] for one in Propid
+    propid: CODECS[propid.variant] for propid in Propid
 }
 """Codec of the value of each property of directory objects."""
 

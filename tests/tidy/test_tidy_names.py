@@ -1,9 +1,10 @@
-"""Names: modules by their subject, each public class name once, docstrings that begin plainly."""
+"""Names of modules, classes and variables; docstrings that begin plainly."""
 
 import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 
 from support.project.source_tree import name, report, sources, tree
 
@@ -41,6 +42,39 @@ UNCLEAR_MODULES = frozenset(
     }
 )
 """Words that say nothing of a module's subject to somebody who has not read it."""
+UNCLEAR_VARIABLES = frozenset(
+    {
+        "asked",
+        "found",
+        "heard",
+        "held",
+        "it",
+        "kept",
+        "known",
+        "made",
+        "one",
+        "ours",
+        "said",
+        "shown",
+        "taken",
+        "theirs",
+        "there",
+        "thing",
+        "told",
+        "wanted",
+        "what",
+        "whom",
+    }
+)
+"""Words that name no value: a variable is named by the noun for what it holds."""
+CLEAR_PARAMETERS = frozenset(
+    {
+        ("mqdssm/events/durable_files.py", "taken"),
+        ("mqdssm/pipeline/migrate/apply_journal.py", "kept"),
+        ("mqdssm/pipeline/validate/rules/attributes.py", "what"),
+    }
+)
+"""Parameters that calls name, whose word is the field of a record."""
 BEGINNINGS = (
     "As ",
     "For ",
@@ -88,6 +122,34 @@ def test_public_class_names_are_unique() -> None:
             f"{', '.join(places)}: each defines a class {class_name}: give them different names"
             for class_name, places in defined.items()
             if len(places) > 1
+        ]
+    )
+
+
+def bound_names(path: Path) -> Iterator[tuple[int, str]]:
+    """The line and the name of each variable and parameter of a module, without the fields of records."""
+    nodes = list(ast.walk(tree(path)))
+    fields = {
+        statement.target
+        for node in nodes
+        if isinstance(node, ast.ClassDef)
+        for statement in node.body
+        if isinstance(statement, ast.AnnAssign)
+    }
+    for node in nodes:
+        if isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in fields:
+            yield node.lineno, node.id
+
+
+def test_variables_are_named_by_what_they_hold() -> None:
+    report(
+        [
+            f"{name(path)}:{line}: name the variable {variable} by what it holds: entry, queue, stored_object"
+            for path in sources("mqdssm")
+            for line, variable in bound_names(path)
+            if variable in UNCLEAR_VARIABLES and (name(path), variable) not in CLEAR_PARAMETERS
         ]
     )
 

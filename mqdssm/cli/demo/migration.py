@@ -66,11 +66,11 @@ def migrate(stage: DemoStage, server: "OpenLdapServer", folder: Path, tables: Pa
 
     with stage.step("Migrate the tables into the directory, and verify"):
         stage.command(f"mqdssm migrate {tables.name} --to {PLAN} --create-computers --sid-map {SID_MAP}")
-        asked = PlanRequest(source=str(tables), create_computers=True, sid_map=folder / SID_MAP)
-        done = carry_over(asked, server.url, folder / PLAN, engine=EngineName.LOCAL, **login_of(server))
-        if done.report is None:
-            raise ConfigError(f"the plan cannot be applied: {done.plan.refused}")
-        stage.table(COUNTS, count_rows(done.report))
+        request = PlanRequest(source=str(tables), create_computers=True, sid_map=folder / SID_MAP)
+        result = carry_over(request, server.url, folder / PLAN, engine=EngineName.LOCAL, **login_of(server))
+        if result.report is None:
+            raise ConfigError(f"the plan cannot be applied: {result.plan.refused}")
+        stage.table(COUNTS, count_rows(result.report))
         some = sorted(rejects(folder / PLAN), key=lambda reject: (reject.table.name, reject.row))
         if some:
             stage.table(
@@ -80,9 +80,9 @@ def migrate(stage: DemoStage, server: "OpenLdapServer", folder: Path, tables: Pa
                     for reject in _spread(some)
                 ),
             )
-        stage.result(f"all that was written was read back and compared: {done.report.last_line}")
+        stage.result(f"all that was written was read back and compared: {result.report.last_line}")
         stage.result(f"{PLAN}/rejects has every rejected row with its reason, {PLAN}/undo.ldif undoes it all")
-    return done
+    return result
 
 
 def _spread(some: Sequence[Any]) -> Iterator[Any]:

@@ -147,8 +147,8 @@ def alias(
 
     DN.parse(full_path)  # refused before anybody connects
     with run.connect() as directory:
-        found = directory.resolve_queue_alias(full_path)
-    run.output.answer({"format_name": found}, found)
+        format_name = directory.resolve_queue_alias(full_path)
+    run.output.answer({"format_name": format_name}, format_name)
 
 
 def distribution_list(

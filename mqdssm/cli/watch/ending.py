@@ -64,11 +64,11 @@ def ending() -> Iterator[Ending]:
     if threading.current_thread() is not threading.main_thread():
         yield end  # signals are another one's
         return
-    here, there = socket.socketpair()
-    there.setblocking(False)
+    here, write_socket = socket.socketpair()
+    write_socket.setblocking(False)
     thread = threading.Thread(target=end.listen, args=(here,), name="signals", daemon=True)
     thread.start()
-    woken = signal.set_wakeup_fd(there.fileno(), warn_on_full_buffer=False)
+    woken = signal.set_wakeup_fd(write_socket.fileno(), warn_on_full_buffer=False)
     before = [(signal_number, signal.signal(signal_number, lambda *_: None)) for signal_number in _SIGNALS]
     try:
         yield end
@@ -77,5 +77,5 @@ def ending() -> Iterator[Ending]:
         for number, handler in before:
             signal.signal(number, handler)
         signal.set_wakeup_fd(woken)
-        there.close()  # ends the thread
+        write_socket.close()  # ends the thread
         thread.join()

@@ -138,7 +138,9 @@ class Ended:
 Action: TypeAlias = Open | Close | SendReply | Mute | Ended | Dropped
 Handler: TypeAlias = Callable[["DiscoveryServer", Any, float], list[Action]]
 """Takes the event that belongs to the row, and the time."""
-_IN: Final[Mapping[SocketState, frozenset[SocketState]]] = {one: frozenset({one}) for one in SocketState}
+_IN: Final[Mapping[SocketState, frozenset[SocketState]]] = {
+    state: frozenset({state}) for state in SocketState
+}
 
 
 class DiscoveryServer:

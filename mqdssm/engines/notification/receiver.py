@@ -327,9 +327,9 @@ class NotificationReceiver:
 
     def _tell(self, events: Iterable[StateEvent]) -> bool:
         """Notify the subscribers of some events; return True if there were any."""
-        told = [do.Tell(event=event) for event in events]
-        self._actions += told
-        return bool(told)
+        actions = [do.Tell(event=event) for event in events]
+        self._actions += actions
+        return bool(actions)
 
     def _note(self, summary: str, detail: str = "") -> None:
         self._actions.append(Note(what=summary, detail=detail))

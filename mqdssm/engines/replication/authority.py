@@ -37,17 +37,17 @@ def execute(server: ReplicaState, partition: Partition, request: ChangeRequest) 
     if request.command is Command.SYNC:
         request = yield from _create_or_update(partition, request)
     if request.command is Command.UPDATE or request.command is Command.DELETE:
-        found = yield from _read_object(partition, request)
-        if found.status != Hresult.MQ_OK or found.partition_id != partition.id:
+        stored_object = yield from _read_object(partition, request)
+        if stored_object.status != Hresult.MQ_OK or stored_object.partition_id != partition.id:
             return ops.ObjectOutcome(status=Hresult.MQDS_OBJECT_NOT_FOUND)
-        request = replace(request, identifier=found.identifier)  # decision R21
-        request = _add_psc(server, request, found)
+        request = replace(request, identifier=stored_object.identifier)  # decision R21
+        request = _add_psc(server, request, stored_object)
     else:
-        found = None
-    refused = yield from change_request.refusal_of(server, partition, request, found)
+        stored_object = None
+    refused = yield from change_request.refusal_of(server, partition, request, stored_object)
     if refused is not None:
         return ops.ObjectOutcome(status=refused)
-    successor = _named_successor(server, request, found)
+    successor = _named_successor(server, request, stored_object)
     if successor is not None and request.object_type is ObjectType.MACHINE and server.has_machine:
         demoted = ChangeRequest(
             command=Command.UPDATE,
@@ -65,12 +65,15 @@ def execute(server: ReplicaState, partition: Partition, request: ChangeRequest) 
     return outcome
 
 
-def _add_psc(server: ReplicaState, request: ChangeRequest, found: ops.ObjectRead) -> ChangeRequest:
+def _add_psc(server: ReplicaState, request: ChangeRequest, stored_object: ops.ObjectRead) -> ChangeRequest:
     """Add the PSC to an update of a site whose object names a PSC from before a handover (R181)."""
-    site = None if found.identifier is None else server.partitions.get(found.identifier)
+    site = None if stored_object.identifier is None else server.partitions.get(stored_object.identifier)
     if request.object_type is not ObjectType.SITE or request.command is not Command.UPDATE or site is None:
         return request
-    named, authority_name = props.get_text(found.properties or (), Propid.S_PSC), site.record.authority_name
+    named, authority_name = (
+        props.get_text(stored_object.properties or (), Propid.S_PSC),
+        site.record.authority_name,
+    )
     if props.get_value(request.properties, Propid.S_PSC) is not None or not named or not authority_name:
         return request
     if key_of(named) == key_of(authority_name):
@@ -101,8 +104,8 @@ def _read_object(partition: Partition, request: ChangeRequest) -> Job[ops.Object
 
 def _create_or_update(partition: Partition, request: ChangeRequest) -> Job[ChangeRequest]:
     """Turn Directory Sync into a creation or an update, at the authority (3.1.7.2.8)."""
-    found = yield from _read_object(partition, request)
-    if found.status == Hresult.MQ_OK:
+    stored_object = yield from _read_object(partition, request)
+    if stored_object.status == Hresult.MQ_OK:
         return replace(request, command=Command.UPDATE)
     properties = request.properties
     if request.identifier is not None:
@@ -201,11 +204,13 @@ def propagate_change(
     if request.command is Command.DELETE:
         change = props.deletion(request.object_type, identifier, partition.id, number, request.scope)
     else:
-        found = yield from read_object(request.object_type, identifier=identifier, partition_id=partition.id)
-        if not found.properties:
+        stored_object = yield from read_object(
+            request.object_type, identifier=identifier, partition_id=partition.id
+        )
+        if not stored_object.properties:
             server.note("an object of ours has gone, and nobody deleted it", str(identifier))
             return None
-        change = _as_change(request, identifier, partition.id, number, found.properties)
+        change = _as_change(request, identifier, partition.id, number, stored_object.properties)
     change = replace(change, previous_seq_number=previous, purged_seq_number=partition.record.purged)
     propagation.enqueue(server, server.neighbors, change)
     yield from publish(server, ObjectsChanged(partition=partition, changes=[change]))
@@ -265,10 +270,10 @@ def write_operation(partition_id: Guid, request: ChangeRequest, number: Sequence
 
 
 def _named_successor(
-    server: ReplicaState, request: ChangeRequest, found: ops.ObjectRead | None
+    server: ReplicaState, request: ChangeRequest, stored_object: ops.ObjectRead | None
 ) -> str | None:
     """Return the machine that a change makes the authority of the partition; None if there is none."""
-    if request.command is not Command.UPDATE or found is None:
+    if request.command is not Command.UPDATE or stored_object is None:
         return None
     if request.object_type is ObjectType.ENTERPRISE:
         pec_name = props.get_text(request.properties, Propid.E_PECNAME)
@@ -276,4 +281,8 @@ def _named_successor(
     if request.object_type is not ObjectType.MACHINE or request.identifier == server.settings.machine_id:
         return None
     role = props.get_roles(request.properties) or Service.NONE
-    return props.get_text(found.properties or (), Propid.QM_PATHNAME) if role & props.CONTROLLER else None
+    return (
+        props.get_text(stored_object.properties or (), Propid.QM_PATHNAME)
+        if role & props.CONTROLLER
+        else None
+    )

@@ -28,7 +28,7 @@ class ChangeRequest:
 
 
 def refusal_of(
-    server: ReplicaState, partition: Partition, request: ChangeRequest, found: ops.ObjectRead | None
+    server: ReplicaState, partition: Partition, request: ChangeRequest, stored_object: ops.ObjectRead | None
 ) -> Job[Hresult | None]:
     """Return why a change may not be made (decision R34); None if it may."""
     refused = _general_refusal(server, partition, request)
@@ -36,8 +36,12 @@ def refusal_of(
         return refused
     if request.object_type is ObjectType.MACHINE:
         return (yield from _machine_refusal(server, partition, request))
-    if request.object_type is ObjectType.SITE and request.command is Command.DELETE and found is not None:
-        return (yield from _site_refusal(server, found.identifier))
+    if (
+        request.object_type is ObjectType.SITE
+        and request.command is Command.DELETE
+        and stored_object is not None
+    ):
+        return (yield from _site_refusal(server, stored_object.identifier))
     if request.object_type is ObjectType.ENTERPRISE:
         return (yield from _enterprise_refusal(server, partition, request))
     return None
@@ -56,8 +60,10 @@ def _general_refusal(server: ReplicaState, partition: Partition, request: Change
     if identifier is None or (request.object_type is ObjectType.SITE and identifier == PEC_PARTITION_ID):
         return Hresult.MQ_ERROR_PROPERTY  # a site's identifier is that of its partition, too (decision R95)
     if partition.id != PEC_PARTITION_ID and not server.has_machine:  # the PSC's machine is first
-        own = props.get_guid(request.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
-        if request.object_type is not ObjectType.MACHINE or not own:
+        is_own_machine = (
+            props.get_guid(request.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
+        )
+        if request.object_type is not ObjectType.MACHINE or not is_own_machine:
             return Hresult.MQ_ERROR_ILLEGAL_OPERATION
     return None
 
@@ -65,40 +71,44 @@ def _general_refusal(server: ReplicaState, partition: Partition, request: Change
 def _machine_refusal(
     server: ReplicaState, partition: Partition, request: ChangeRequest
 ) -> Job[Hresult | None]:
-    own = request.identifier == server.settings.machine_id
+    is_own_machine = request.identifier == server.settings.machine_id
     site_id = props.get_guid(request.properties, Propid.QM_SITE_ID)
     if site_id is not None and site_id != partition.id:
         return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # the machine's queues are in this partition
     if request.command is Command.DELETE:
-        if own:
-            found = yield from list_objects(ObjectType.MACHINE, partition.id)
-            return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS if len(found) > 1 else None
+        if is_own_machine:
+            machines = yield from list_objects(ObjectType.MACHINE, partition.id)
+            return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS if len(machines) > 1 else None
         return None
     role = props.get_roles(request.properties)
     if request.command is Command.CREATE:
-        own = props.get_guid(request.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
+        is_own_machine = (
+            props.get_guid(request.properties, Propid.QM_MACHINE_ID) == server.settings.machine_id
+        )
         role = role or Service.NONE
     if role is None:
         return None
-    if own is not bool(role & props.CONTROLLER) and (own or request.command is Command.CREATE):
+    if is_own_machine is not bool(role & props.CONTROLLER) and (
+        is_own_machine or request.command is Command.CREATE
+    ):
         return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # a site has one PSC, which can only hand over
-    if role & props.CONTROLLER and not own and server.enterprise is not None:
+    if role & props.CONTROLLER and not is_own_machine and server.enterprise is not None:
         return Hresult.MQ_ERROR_ILLEGAL_OPERATION  # the PEC has to hand over the enterprise first
     return None
 
 
 def _site_refusal(server: ReplicaState, identifier: Guid | None) -> Job[Hresult | None]:
     """Return why a site may not be deleted: it has to be empty, and known as a whole."""
-    known = server.partitions.get(identifier) if identifier is not None else None
-    if known is None:
+    site_partition = server.partitions.get(identifier) if identifier is not None else None
+    if site_partition is None:
         return None
-    site = yield from read_object(ObjectType.SITE, identifier=known.id)
+    site = yield from read_object(ObjectType.SITE, identifier=site_partition.id)
     # the PSC never came and no longer can: the site names no PSC
-    abandoned = known.last == MIN and not props.get_text(site.properties or (), Propid.S_PSC)
-    whole = known.is_normal and known.is_whole and known.last > MIN
-    if known.record.owned or not (whole or abandoned):
+    abandoned = site_partition.last == MIN and not props.get_text(site.properties or (), Propid.S_PSC)
+    whole = site_partition.is_normal and site_partition.is_whole and site_partition.last > MIN
+    if site_partition.record.owned or not (whole or abandoned):
         return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS
-    answer = yield from perform(ops.HasObjects(partition_id=known.id), ops.Answer)
+    answer = yield from perform(ops.HasObjects(partition_id=site_partition.id), ops.Answer)
     return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS if answer.yes else None
 
 
@@ -109,9 +119,9 @@ def _enterprise_refusal(
     if request.command is Command.DELETE:
         return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
     if request.command is Command.CREATE and partition.last > MIN:
-        found = yield from list_objects(ObjectType.ENTERPRISE, partition.id)
+        enterprises = yield from list_objects(ObjectType.ENTERPRISE, partition.id)
         mine = props.get_guid(request.properties, Propid.E_ID)
-        if any(one.identifier != mine for one in found):
+        if any(enterprise.identifier != mine for enterprise in enterprises):
             return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
     pec_name = props.get_text(request.properties, Propid.E_PECNAME)
     if pec_name is None or server.is_me(pec_name) or key_of(pec_name) in server.pscs:

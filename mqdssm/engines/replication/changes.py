@@ -155,13 +155,13 @@ def _change_for_bscs(change: DirectoryChange) -> Job[DirectoryChange]:
     kind = change.object_type
     if change.command is not Command.UPDATE or kind is None:
         return change
-    found = yield from read_object(
+    stored_object = yield from read_object(
         kind, identifier=change.guid_identifier, path_name=change.path_name, partition_id=change.partition_id
     )
-    if found.identifier is None or found.seq_number != change.seq_number:
+    if stored_object.identifier is None or stored_object.seq_number != change.seq_number:
         return change  # a later change in the same batch sends or deletes the object
     new_change = object_change(
-        kind, found.identifier, change.partition_id, change.seq_number, found.properties or ()
+        kind, stored_object.identifier, change.partition_id, change.seq_number, stored_object.properties or ()
     )
     return replace(
         new_change,

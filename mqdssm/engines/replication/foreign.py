@@ -49,18 +49,20 @@ def on_timer(server: ReplicaState, _key: str) -> Job[None]:
             look.seen, look.must_repeat = look.newest, False
         began = server.now
         operation = ops.FindForeign(after=look.after, count_max=FOUND_MAX, seen=look.seen)
-        found = yield from perform(operation, ops.ForeignFound)
+        search_result = yield from perform(operation, ops.ForeignFound)
         pause_s = min(COST_FACTOR * (server.now - began), PAUSE_S_MAX)
-        look.after = found.reached
-        look.newest = found.newest or look.newest  # lower if the directory's clock was set back
-        look.waiting.extend(item for item in found.objects if look.reported.get(item.name) != item.version)
+        look.after = search_result.reached
+        look.newest = search_result.newest or look.newest  # lower if the directory's clock was set back
+        look.waiting.extend(
+            item for item in search_result.objects if look.reported.get(item.name) != item.version
+        )
     for _ in range(min(PUBLISHED_AT_ONCE, len(look.waiting))):
-        one = look.waiting.popleft()
+        foreign_object = look.waiting.popleft()
         look.is_handling = True
-        is_handled = yield from _publish_or_report(server, one)
+        is_handled = yield from _publish_or_report(server, foreign_object)
         look.is_handling = False
         if not is_handled:
-            look.waiting.append(one)
+            look.waiting.append(foreign_object)
             break  # our partition cannot be changed now
     else:
         if look.waiting or look.after:
@@ -68,71 +70,81 @@ def on_timer(server: ReplicaState, _key: str) -> Job[None]:
     server.start_timer(Timer(TimerPurpose.FOREIGN), max(wait_s, pause_s))
 
 
-def _publish_or_report(server: ReplicaState, found: ops.ForeignObject) -> Job[bool]:
+def _publish_or_report(server: ReplicaState, foreign_object: ops.ForeignObject) -> Job[bool]:
     """Publish a change, or report it.
 
     Returns:
         False if it has to be tried again later.
     """
-    partition = None if found.partition_id is None else server.partitions.get(found.partition_id)
+    partition = (
+        None if foreign_object.partition_id is None else server.partitions.get(foreign_object.partition_id)
+    )
     if partition is None or not partition.record.owned:
         summary = "another program made an object that has no number"
-        if found.seq_number is not None:
+        if foreign_object.seq_number is not None:
             summary = "another program changed a replica"
-        _report(server, partition, found, summary)
+        _report(server, partition, foreign_object, summary)
         return True
-    request = yield from _read_change(partition, found)
+    request = yield from _read_change(partition, foreign_object)
     if request is None:
         return True
     outcome = yield from authority.execute(server, partition, request)
     if outcome.status == Hresult.MQ_OK:
-        server.note("published a change of another program", _describe(found))
+        server.note("published a change of another program", _describe(foreign_object))
     elif outcome.identifier is None and outcome.status in authority.TEMPORARY_STATUSES:
         return False
     elif outcome.identifier is None:
         summary = "a change of another program cannot be published"
-        _report(server, partition, found, summary, f": status {outcome.status:#010x}")
+        _report(server, partition, foreign_object, summary, f": status {outcome.status:#010x}")
     return True
 
 
-def _read_change(partition: Partition, found: ops.ForeignObject) -> Job[ChangeRequest | None]:
+def _read_change(partition: Partition, foreign_object: ops.ForeignObject) -> Job[ChangeRequest | None]:
     """Return the change that another program made; None if the object is gone."""
-    if found.seq_number is None:
+    if foreign_object.seq_number is None:
         return ChangeRequest(
             command=Command.CREATE,
-            object_type=found.object_type,
-            properties=with_identifier(found.object_type, found.identifier, found.properties),
+            object_type=foreign_object.object_type,
+            properties=with_identifier(
+                foreign_object.object_type, foreign_object.identifier, foreign_object.properties
+            ),
         )
-    read = yield from read_object(found.object_type, identifier=found.identifier, partition_id=partition.id)
+    read = yield from read_object(
+        foreign_object.object_type, identifier=foreign_object.identifier, partition_id=partition.id
+    )
     if read.status != Hresult.MQ_OK:
         return None
     return ChangeRequest(
         command=Command.UPDATE,
-        object_type=found.object_type,
-        identifier=found.identifier,
+        object_type=foreign_object.object_type,
+        identifier=foreign_object.identifier,
         # its current values: the rules for changes check all of them; a site's PSC is the one that the server
         # knows, since the object may name the one before a handover (R181)
         properties=tuple(
             pair
             for pair in read.properties or ()
-            if found.object_type is not ObjectType.SITE or pair[0] is not Propid.S_PSC
+            if foreign_object.object_type is not ObjectType.SITE or pair[0] is not Propid.S_PSC
         ),
     )
 
 
 def _report(
-    server: ReplicaState, partition: Partition | None, found: ops.ForeignObject, what: str, why: str = ""
+    server: ReplicaState,
+    partition: Partition | None,
+    foreign_object: ops.ForeignObject,
+    summary: str,
+    why: str = "",
 ) -> None:
     """Warn the operator of a change that gets no number, once for each version."""
     reported = server.foreign.reported
-    reported[found.name] = found.version
-    reported.move_to_end(found.name)
+    reported[foreign_object.name] = foreign_object.version
+    reported.move_to_end(foreign_object.name)
     if len(reported) > REPORTED_MAX:
         reported.popitem(last=False)
     if partition is not None:
-        partition.foreign.add(found.identifier)
-    server.warn(what, _describe(found) + why)
+        partition.foreign.add(foreign_object.identifier)
+    server.warn(summary, _describe(foreign_object) + why)
 
 
-def _describe(found: ops.ForeignObject) -> str:
-    return f"{found.object_type.spec_name} {found.identifier}, {found.name}"
+def _describe(foreign_object: ops.ForeignObject) -> str:
+    return f"{foreign_object.object_type.spec_name} {foreign_object.identifier}, {foreign_object.name}"

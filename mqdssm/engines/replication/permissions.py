@@ -23,8 +23,10 @@ def is_named(partition: Partition, sender: str) -> Job[bool]:
     """Return True if a site's object in the enterprise partition names a machine as its PSC."""
     if partition.id == PEC_PARTITION_ID:
         return False
-    found = yield from read_object(ObjectType.SITE, identifier=partition.id, partition_id=PEC_PARTITION_ID)
-    return key_of(props.get_text(found.properties or (), Propid.S_PSC) or "") == key_of(sender)
+    site_object = yield from read_object(
+        ObjectType.SITE, identifier=partition.id, partition_id=PEC_PARTITION_ID
+    )
+    return key_of(props.get_text(site_object.properties or (), Propid.S_PSC) or "") == key_of(sender)
 
 
 def is_permitted(server: ReplicaState, message: ChangeRequestMessage, event: Received) -> Job[bool]:
@@ -67,12 +69,12 @@ def _is_bsc_of(server: ReplicaState, name: str, sender: str) -> Job[bool]:
     """Return True if a name is that of a BSC in a site whose PSC is the given machine."""
     for home in list(server.partitions.values()):
         if not home.record.owned and key_of(home.record.authority_name) == key_of(sender):
-            found = yield from read_object(ObjectType.MACHINE, path_name=name, partition_id=home.id)
-            if props.has_role(found.properties or (), Service.BSC):
+            machine = yield from read_object(ObjectType.MACHINE, path_name=name, partition_id=home.id)
+            if props.has_role(machine.properties or (), Service.BSC):
                 return True
-    found = yield from read_object(ObjectType.MACHINE, path_name=name)
-    home_id = found.partition_id
-    if home_id not in server.partitions or not props.has_role(found.properties or (), Service.BSC):
+    machine = yield from read_object(ObjectType.MACHINE, path_name=name)
+    home_id = machine.partition_id
+    if home_id not in server.partitions or not props.has_role(machine.properties or (), Service.BSC):
         return False
     return (yield from is_named(server.partitions[home_id], sender))
 
@@ -90,8 +92,8 @@ def is_own_name(server: ReplicaState, name: str, sender: str) -> Job[bool]:
         return False
     if key_of(name) in {key_of(partition.record.authority_name) for partition in server.partitions.values()}:
         return False
-    found = yield from read_object(ObjectType.MACHINE, path_name=name)
-    return found.identifier is None
+    machine = yield from read_object(ObjectType.MACHINE, path_name=name)
+    return machine.identifier is None
 
 
 # -- roles
@@ -128,13 +130,13 @@ def _may_change_site(
         return True
     if not is_its_own:
         return False
-    found = yield from read_object(
+    site_object = yield from read_object(
         ObjectType.SITE,
         path_name=change.path_name,
         identifier=change.guid_identifier,
         partition_id=PEC_PARTITION_ID,
     )
-    site = server.partitions.get(found.identifier) if found.identifier is not None else None
+    site = server.partitions.get(site_object.identifier) if site_object.identifier is not None else None
     if site is None or site.record.owned:
         return False
     names = {key_of(event.sender), *server.aliases.get(key_of(event.sender), ())}
@@ -146,28 +148,28 @@ def _may_change_site(
 def _may_change_machine(
     server: ReplicaState, partition: Partition, change: DirectoryChange, event: Received, *, is_its_own: bool
 ) -> Job[bool]:
-    found = yield from read_object(
+    machine = yield from read_object(
         ObjectType.MACHINE,
         path_name=change.path_name,
         identifier=change.guid_identifier,
         partition_id=partition.id,
     )
-    known = found.properties or ()
-    if not props.has_role(known, SERVER) and not props.has_role(change.properties, SERVER):
+    stored_properties = machine.properties or ()
+    if not props.has_role(stored_properties, SERVER) and not props.has_role(change.properties, SERVER):
         return True
     if change.command is not Command.UPDATE or props.get_roles(change.properties) is not None:
         return False
     if not _sets_any(change, _OF_SERVER):
         return True
-    if not is_its_own or not _is_itself(found.identifier, known, event):
+    if not is_its_own or not _is_itself(machine.identifier, stored_properties, event):
         return False
     return (yield from _is_own(server, change.properties, Propid.QM_PATHNAME, event.sender))
 
 
-def _is_itself(identifier: Guid | None, known: Properties, event: Received) -> bool:
+def _is_itself(identifier: Guid | None, stored_properties: Properties, event: Received) -> bool:
     if event.machine_id is not None:
         return identifier == event.machine_id
-    return key_of(props.get_text(known, Propid.QM_PATHNAME) or "") == key_of(event.sender)
+    return key_of(props.get_text(stored_properties, Propid.QM_PATHNAME) or "") == key_of(event.sender)
 
 
 def _is_own(server: ReplicaState, properties: Properties, propid: Propid, sender: str) -> Job[bool]:

@@ -18,7 +18,9 @@ from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.tables.properties import PROPERTY_TABLES
 
 IDENTIFIERS: Final[Mapping[ObjectType, Propid]] = {
-    one: table.identity for one, table in PROPERTY_TABLES.items() if one is not ObjectType.DELETED_OBJECT
+    object_type: table.identity
+    for object_type, table in PROPERTY_TABLES.items()
+    if object_type is not ObjectType.DELETED_OBJECT
 }
 """Property that holds an object's GUID ([MS-MQDS] 3.1.4.21.3, decisions R11 and R20)."""
 SITE_TYPES: Final = frozenset({ObjectType.MACHINE, ObjectType.QUEUE})

@@ -55,15 +55,15 @@ def change_object(server: ReplicaState, event: ChangeObject) -> Job[None]:
             scope=event.scope,
         )
         outcome = yield from authority.execute(server, partition, requested)
-        made = outcome.identifier if outcome.status == Hresult.MQ_OK else None
-        server.reply(event.request, outcome.status, made)
+        new_identifier = outcome.identifier if outcome.status == Hresult.MQ_OK else None
+        server.reply(event.request, outcome.status, new_identifier)
         return
     change = _change_of_event(event, properties)
     if change is None:
         server.reply(event.request, Hresult.MQ_ERROR_INVALID_PARAMETER)
         return
-    made = event.identifier if event.command is msg.Command.CREATE else None
-    _send_request(server, change, PendingRequest(client=event.request, identifier=made))
+    new_identifier = event.identifier if event.command is msg.Command.CREATE else None
+    _send_request(server, change, PendingRequest(client=event.request, identifier=new_identifier))
 
 
 def _change_of_event(event: ChangeObject, properties: msg.Properties) -> msg.DirectoryChange | None:

@@ -27,14 +27,14 @@ def read_own_machine(server: ReplicaState) -> Job[ops.ObjectRead]:
 
 def read_other_controllers(server: ReplicaState, site: Partition) -> Job[tuple[ops.ObjectRead, ...]]:
     """Return the other machines of a site that have the role of its PSC."""
-    found = yield from list_objects(ObjectType.MACHINE, site.id, CONTROLLER)
-    return tuple(one for one in found if one.identifier != server.settings.machine_id)
+    machines = yield from list_objects(ObjectType.MACHINE, site.id, CONTROLLER)
+    return tuple(machine for machine in machines if machine.identifier != server.settings.machine_id)
 
 
 def read_enterprise() -> Job[ops.ObjectRead | None]:
     """Read the enterprise's object; return None if there is none yet."""
-    found = yield from list_objects(ObjectType.ENTERPRISE, PEC_PARTITION_ID)
-    return next(iter(found), None)
+    enterprises = yield from list_objects(ObjectType.ENTERPRISE, PEC_PARTITION_ID)
+    return next(iter(enterprises), None)
 
 
 def write_roles(server: ReplicaState) -> Job[None]:
@@ -55,8 +55,8 @@ def write_roles(server: ReplicaState) -> Job[None]:
             )
         yield from _persist_pec_name(server, enterprise)
     if site is not None:
-        own = yield from read_object(ObjectType.SITE, identifier=site.id)
-        waits |= yield from _write_name(server, ObjectType.SITE, own, Propid.S_PSC)
+        site_object = yield from read_object(ObjectType.SITE, identifier=site.id)
+        waits |= yield from _write_name(server, ObjectType.SITE, site_object, Propid.S_PSC)
     if waits:
         server.start_timer(Timer(TimerPurpose.CLAIM), server.settings.sync_wait_s)
 
@@ -94,22 +94,26 @@ def _write_machine_name(server: ReplicaState) -> Job[bool]:
     return (yield from _write_name(server, ObjectType.MACHINE, machine, Propid.QM_PATHNAME))
 
 
-def _write_name(server: ReplicaState, kind: ObjectType, found: ops.ObjectRead, propid: Propid) -> Job[bool]:
+def _write_name(
+    server: ReplicaState, kind: ObjectType, stored_object: ops.ObjectRead, propid: Propid
+) -> Job[bool]:
     """Set a property of an object to our name, here or at its authority.
 
     Returns:
         True if it has still to be checked that the property is set.
     """
-    name = get_text(found.properties or (), propid)
-    partition = server.partitions.get(found.partition_id) if found.partition_id is not None else None
-    if found.identifier is None or partition is None or server.is_me(name or ""):
+    name = get_text(stored_object.properties or (), propid)
+    partition = (
+        server.partitions.get(stored_object.partition_id) if stored_object.partition_id is not None else None
+    )
+    if stored_object.identifier is None or partition is None or server.is_me(name or ""):
         return False
     properties = ((propid, server.name),)
     if not partition.record.owned:
-        requests.request_update(server, kind, found.identifier, partition.id, properties)
+        requests.request_update(server, kind, stored_object.identifier, partition.id, properties)
         return True
     request = ChangeRequest(
-        command=Command.UPDATE, object_type=kind, identifier=found.identifier, properties=properties
+        command=Command.UPDATE, object_type=kind, identifier=stored_object.identifier, properties=properties
     )
     outcome = yield from authority.execute(server, partition, request)
     if outcome.status != Hresult.MQ_OK:

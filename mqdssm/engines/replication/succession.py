@@ -253,8 +253,8 @@ def _is_named_pec(server: ReplicaState, partition: Partition, enterprise: ops.Ob
         return False
     if server.is_me(pec_name):
         return True
-    own = yield from read_object(ObjectType.SITE, identifier=site.id)
-    if key_of(get_text(own.properties or (), Propid.S_PSC) or "") != key_of(pec_name):
+    site_object = yield from read_object(ObjectType.SITE, identifier=site.id)
+    if key_of(get_text(site_object.properties or (), Propid.S_PSC) or "") != key_of(pec_name):
         return False
     other = yield from read_object(ObjectType.MACHINE, path_name=pec_name)
     if other.identifier is not None and other.identifier != server.settings.machine_id:
@@ -316,12 +316,12 @@ def _ask_others(server: ReplicaState, partition: Partition, sender: str) -> Job[
     if key_of(sender) in consulted:
         consulted[key_of(sender)] = CONSULTED_MAX
     site_id = server.settings.site_id
-    found = yield from list_objects(ObjectType.MACHINE, site_id, Service.BSC)
+    machines = yield from list_objects(ObjectType.MACHINE, site_id, Service.BSC)
     names = {
         key_of(name): name
-        for one in found
-        if one.identifier != server.settings.machine_id
-        and (name := get_text(one.properties or (), Propid.QM_PATHNAME))
+        for machine in machines
+        if machine.identifier != server.settings.machine_id
+        and (name := get_text(machine.properties or (), Propid.QM_PATHNAME))
     }
     pec_name = server.partitions[PEC_PARTITION_ID].record.authority_name
     is_asked_first = key_of(pec_name) == _confirming_key(server, partition)
@@ -330,7 +330,7 @@ def _ask_others(server: ReplicaState, partition: Partition, sender: str) -> Job[
     waiting = [key for key in sorted(names) if consulted.get(key, 0) < CONSULTED_MAX]
     if not waiting:
         return False
-    key = min(waiting, key=lambda one: consulted.get(one, 0))
+    key = min(waiting, key=lambda server_key: consulted.get(server_key, 0))
     consulted[key] = consulted.get(key, 0) + 1
     server.note("asks another server for what it owned", f"partition {partition.id}, {names[key]}")
     partition.hint = names[key]

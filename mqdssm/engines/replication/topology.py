@@ -38,14 +38,14 @@ def derive_neighbors(server: ReplicaState) -> Job[None]:
     yield from _replace_neighbors(server, server.bscs, bscs)
 
 
-def _follow_site(server: ReplicaState, site: ops.ObjectRead, known: Partition) -> Job[None]:
+def _follow_site(server: ReplicaState, site: ops.ObjectRead, partition: Partition) -> Job[None]:
     """Record the new PSC of a site if a crash came after its object was written (R127)."""
     enterprise = server.enterprise
     if enterprise is None or site.seq_number is None or site.seq_number <= enterprise.record.last:
         return
     psc_name = _psc_of(site)
-    if psc_name and not server.is_me(psc_name) and not known.record.owned:
-        yield from _follow_psc(server, known, psc_name)
+    if psc_name and not server.is_me(psc_name) and not partition.record.owned:
+        yield from _follow_psc(server, partition, psc_name)
 
 
 def _follow_psc(server: ReplicaState, site: Partition, psc_name: str) -> Job[None]:
@@ -93,9 +93,9 @@ def _find_pscs(server: ReplicaState, sites: Iterable[ops.ObjectRead]) -> dict[st
 
 
 def _find_bscs(server: ReplicaState) -> Job[dict[str, Neighbor]]:
-    found = yield from list_objects(ObjectType.MACHINE, server.settings.site_id, Service.BSC | CONTROLLER)
+    machines = yield from list_objects(ObjectType.MACHINE, server.settings.site_id, Service.BSC | CONTROLLER)
     neighbors = {}
-    for machine in found:
+    for machine in machines:
         name = get_text(machine.properties or (), Propid.QM_PATHNAME)
         if name and machine.identifier != server.settings.machine_id:
             record = DirectoryNeighbor(partition_id=server.settings.site_id, machine_name=name, is_bsc=True)
@@ -278,10 +278,10 @@ def _after_machine(server: ReplicaState, partition: Partition, change: Directory
         return False
     name = get_text(change.properties, Propid.QM_PATHNAME) or change.path_name
     if identifier is None or name is None:
-        found = yield from read_object(
+        machine = yield from read_object(
             ObjectType.MACHINE, identifier=identifier, path_name=change.path_name, partition_id=partition.id
         )
-        identifier, name = found.identifier, get_text(found.properties or (), Propid.QM_PATHNAME)
+        identifier, name = machine.identifier, get_text(machine.properties or (), Propid.QM_PATHNAME)
     if identifier is None or not name:
         return False
     followed = yield from _record_authority(server, partition, identifier, name, role)
@@ -338,8 +338,8 @@ def _is_name_taken(server: ReplicaState, partition: Partition, name: str) -> Job
     if key_of(name) in authority_keys:
         return True
     for other in [partition for partition in server.partitions.values() if partition.id not in own_ids]:
-        found = yield from read_object(ObjectType.MACHINE, path_name=name, partition_id=other.id)
-        if has_role(found.properties or (), CONTROLLER | Service.BSC):
+        machine = yield from read_object(ObjectType.MACHINE, path_name=name, partition_id=other.id)
+        if has_role(machine.properties or (), CONTROLLER | Service.BSC):
             return True
     return False
 

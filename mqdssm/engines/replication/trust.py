@@ -97,8 +97,8 @@ def _is_known(server: ReplicaState, key: str) -> bool:
 
 def _is_controller(partition: Partition, machine_id: Guid) -> Job[bool]:
     """Return True if a site's objects give a machine the role of its PSC."""
-    found = yield from read_object(ObjectType.MACHINE, identifier=machine_id, partition_id=partition.id)
-    return has_role(found.properties or (), CONTROLLER)
+    machine = yield from read_object(ObjectType.MACHINE, identifier=machine_id, partition_id=partition.id)
+    return has_role(machine.properties or (), CONTROLLER)
 
 
 def filter_message(server: ReplicaState, event: Received) -> Job[msg.ReplicationMessage | None]:

@@ -129,8 +129,8 @@ class WatchedObjectReader:
     ) -> Iterator[Seen]:
         """Make objects from rows of DN, columns and referenced objects."""
         decoder = kind.view.decoder
-        own = len(decoder.plan.columns) + 1
-        decoder.plan.prefetch([(row[0], row[1:own], row[-1]) for row in rows], references)
+        columns_end = len(decoder.plan.columns) + 1
+        decoder.plan.prefetch([(row[0], row[1:columns_end], row[-1]) for row in rows], references)
         for row in rows:
             key = _key_of(self._session.profile.watch_key, row[kind.key])
             if key is None:
@@ -139,9 +139,9 @@ class WatchedObjectReader:
                 log.warning("%r is no distinguished name: no change of this object is told", row[0])
                 yield Seen(key=key, type=kind.name, dn=row[0], guid=None, body={}, is_damaged=True)
                 continue
-            element = decoder.element(row[0], row[1:own], references)
+            element = decoder.element(row[0], row[1:columns_end], references)
             body, whole = body_of(element)
-            add_ldap(body, whole, kind.others, row[own : own + len(kind.others)])
+            add_ldap(body, whole, kind.others, row[columns_end : columns_end + len(kind.others)])
             guid = element.identifier
             yield Seen(
                 key=key,
@@ -159,7 +159,7 @@ class WatchedObjectReader:
         view = ServerView.of(table, table.names(Access.READ), session, frozenset(), strict=False)
         decoder = view.decoder
         requested = {column.lower() for column in decoder.plan.columns}
-        others = tuple(
+        other_attributes = tuple(
             sorted(
                 attribute
                 for attribute in schema.allowed_attributes(table.ldap_class)
@@ -168,18 +168,18 @@ class WatchedObjectReader:
         )
         key, versions = session.profile.watch_key, session.profile.watch_versions
         # a column may be named once: objectGUID, the key of some servers, is among the decoder's anyway
-        own = [name for name in (key, *versions) if name.lower() not in requested]
-        columns = (*decoder.plan.columns, *others, *own)
+        watch_columns = [name for name in (key, *versions) if name.lower() not in requested]
+        columns = (*decoder.plan.columns, *other_attributes, *watch_columns)
         places = [column.lower() for column in columns]
         return _Kind(
             name=name,
             table=table,
             view=view,
-            others=others,
+            others=other_attributes,
             columns=columns,
             key=1 + places.index(key.lower()),
             versions=tuple(1 + places.index(name.lower()) for name in versions),
-            multi=decoder.plan.multi | frozenset(others),
+            multi=decoder.plan.multi | frozenset(other_attributes),
             wanted=_class_filter(session, table.ldap_class),
             base=search_base(table.ldap_class, session.naming.root, session.naming.configuration),
         )

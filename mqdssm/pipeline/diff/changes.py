@@ -59,10 +59,10 @@ class Leftover:
         if self._directory is None or type_name not in HOLDS_OTHERS:
             return
         try:
-            names = [DN.parse(one.dn) for one in self._directory.session.find(dn, TRUE, ["1.1"])]
+            names = [DN.parse(entry.dn) for entry in self._directory.session.find(dn, TRUE, ["1.1"])]
         except ObjectNotFound:
             return
-        for name in sorted(names, key=lambda one: -len(one)):
+        for name in sorted(names, key=lambda child: -len(child)):
             if name != dn and name not in self._gone:
                 self._gone.add(name)
                 yield name
@@ -72,7 +72,7 @@ class Leftover:
         self._gone.add(dn)
         if type_name != "settings" or self._directory is None or dn.parent in self._gone:
             return
-        names = [DN.parse(one.dn) for one in self._directory.session.find(dn.parent, TRUE, ["1.1"])]
+        names = [DN.parse(entry.dn) for entry in self._directory.session.find(dn.parent, TRUE, ["1.1"])]
         if all(name == dn.parent or name in self._gone for name in names):
             self._gone.add(dn.parent)
             yield dn.parent

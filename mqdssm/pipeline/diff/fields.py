@@ -330,23 +330,23 @@ def _matched(
     for place in range(start, end):
         if sides[place]:
             of_b.setdefault(texts[place - start], []).append(place)
-    left: list[int] = []
+    unmatched_a: list[int] = []
     for place in range(start, end):
         if not sides[place]:
             equal = of_b.get(texts[place - start])
             if equal:
                 equal.pop()
             else:
-                left.append(place)
+                unmatched_a.append(place)
 
     def text_of(place: int) -> bytes:
         return texts[place - start]
 
-    left.sort(key=text_of)  # engines give them in different orders
+    unmatched_a.sort(key=text_of)  # engines give them in different orders
     rest = sorted((place for places in of_b.values() for place in places), key=text_of)
-    both = min(len(left), len(rest)) if by_key else 0
-    lonely = [(place, False) for place in left[both:]] + [(place, True) for place in rest[both:]]
-    return list(zip(left[:both], rest[:both], strict=True)), lonely
+    both = min(len(unmatched_a), len(rest)) if by_key else 0
+    lonely = [(place, False) for place in unmatched_a[both:]] + [(place, True) for place in rest[both:]]
+    return list(zip(unmatched_a[:both], rest[:both], strict=True)), lonely
 
 
 BATCH_ROWS: Final = 1_000
@@ -409,20 +409,20 @@ class Differences:
         for batch in self.batches():
             yield from map(ObjectDifference.of, batch.to_pylist())
 
-    def of(self, type_name: str, what: What) -> Iterator[ObjectDifference]:
+    def of(self, type_name: str, kind: What) -> Iterator[ObjectDifference]:
         """Yield the differences of one type and kind."""
-        wanted = [("type", "==", type_name), ("what", "==", what.value)]
+        filters = [("type", "==", type_name), ("what", "==", kind.value)]
         for path in self.paths:
             with pq.ParquetFile(path) as file:
                 if file.metadata.num_rows == 0:
                     continue
-            table = pq.read_table(path, filters=wanted)
+            table = pq.read_table(path, filters=filters)
             for batch in table.to_batches(max_chunksize=BATCH_ROWS):
                 yield from map(ObjectDifference.of, batch.to_pylist())
 
     def counted(self) -> Counter[tuple[str, What]]:
         """Return the number of differences of each type and kind."""
-        found: Counter[tuple[str, What]] = Counter()
+        counts: Counter[tuple[str, What]] = Counter()
         for path in self.paths:
             table = (
                 pq.read_table(path, columns=["type", "what"])
@@ -430,5 +430,5 @@ class Differences:
                 .aggregate([([], "count_all")])
             )
             for row in table.to_pylist():
-                found[row["type"], What(row["what"])] += row["count_all"]
-        return found
+                counts[row["type"], What(row["what"])] += row["count_all"]
+        return counts

@@ -104,7 +104,7 @@ class _Look:
         self._frame = compared.frame
         self._place = place
         self._directory = directory
-        self._common = {other: own for own, other in dict(pair.grounds[place].names).items()}
+        self._common = {other: own_guid for own_guid, other in dict(pair.grounds[place].names).items()}
         self._schema = arrow_schema(shown_columns(compared, pair.sides))
 
     def rows(self, some: Sequence[ObjectDifference]) -> pa.Table:

@@ -100,23 +100,23 @@ def referred(side: "Side", file: Path | None) -> Mapping[str, str]:
     Returns:
         GUID on this side -> GUID that both sides are compared by.
     """
-    known = {
+    original_by_guid = {
         real: before or real for name in REFERRED if name in side.sets for real, before in _guids(side, name)
     }
-    wanted = set(known.values())
-    mapped = {old: new for old, new in _pairs(file) if old in wanted} if file is not None else {}
-    common = {real: mapped.get(own, own) for real, own in known.items()}
+    original_guids = set(original_by_guid.values())
+    mapped = {old: new for old, new in _pairs(file) if old in original_guids} if file is not None else {}
+    common = {real: mapped.get(original, original) for real, original in original_by_guid.items()}
     return {real: other for real, other in common.items() if real != other}
 
 
 def _guids(side: "Side", name: str) -> Iterator[tuple[str, str | None]]:
-    there = side.sets[name]
-    columns = [one for one in (KEY, ORIGINAL_IDENTIFIER.name) if one in there.types]
-    for batch in there.batches(columns, _READ_ROWS):
+    dataset = side.sets[name]
+    columns = [column for column in (KEY, ORIGINAL_IDENTIFIER.name) if column in dataset.types]
+    for batch in dataset.batches(columns, _READ_ROWS):
         real = batch.column(0)
         before = batch.column(1) if len(columns) > 1 else pa.nulls(batch.num_rows, pa.string())
-        known = pc.is_valid(real)
-        yield from zip(real.filter(known).to_pylist(), before.filter(known).to_pylist(), strict=True)
+        mask = pc.is_valid(real)
+        yield from zip(real.filter(mask).to_pylist(), before.filter(mask).to_pylist(), strict=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,13 +70,13 @@ def tables_of(
         files = planned.files
         if files is None:
             files = copy_tables(runner, source, planned.mapping, folder / "database")
-        tables = tuple(source_table(one, planned.mapping) for one in files.values())
+        tables = tuple(source_table(file, planned.mapping) for file in files.values())
         for words in planned.left_out(tables):
             log.warning("%s: %s", planned.asked.shown_source, words)
         rewrite = NewSids(sids) if sids.sids or sids.domains else None
-        made = folder / "objects"
-        made.mkdir()
-        yield mqis_sets(runner, tables, planned.mapping, made, rewrite)
+        objects_folder = folder / "objects"
+        objects_folder.mkdir()
+        yield mqis_sets(runner, tables, planned.mapping, objects_folder, rewrite)
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,5 +328,5 @@ class JoinRunner(Protocol):
 
 def shown_columns(compared: ComparableType, sides: "tuple[Side, Side]") -> tuple[Column, ...]:
     """Return the columns of a type that at least one side has."""
-    there = {name for side in sides for name in side.sets[compared.type].types}
-    return tuple(column for column in compared.frame.columns if column.name in there)
+    column_names = {name for side in sides for name in side.sets[compared.type].types}
+    return tuple(column for column in compared.frame.columns if column.name in column_names)

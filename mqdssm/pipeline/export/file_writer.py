@@ -336,11 +336,11 @@ ExportedKeys = Mapping[int, set[tuple[str, str | None]]]
 """Series -> key and DN of each object in its files."""
 
 
-def keys_in(folder: ExportFolder, plan: ExportPlan, one: ItemFinished) -> pa.Table:
+def keys_in(folder: ExportFolder, plan: ExportPlan, item: ItemFinished) -> pa.Table:
     """Return key and DN of each row of a file, in order, and its size in bytes for text files."""
     if plan.format != "parquet":
-        return pq.read_table(folder.keys_path(one.file.path), schema=KEYS_SCHEMA)
-    path = folder.path / one.file.path
+        return pq.read_table(folder.keys_path(item.file.path), schema=KEYS_SCHEMA)
+    path = folder.path / item.file.path
     names = [name for name in KEY_COLUMNS if name in pq.read_schema(path).names]
     batches = pq.read_table(path, columns=names).combine_chunks().to_batches()
     if not batches:
@@ -351,44 +351,44 @@ def keys_in(folder: ExportFolder, plan: ExportPlan, one: ItemFinished) -> pa.Tab
 
 def read_exported_keys(folder: ExportFolder, plan: ExportPlan, files: Iterable[ItemFinished]) -> ExportedKeys:
     """Return the keys and DNs of the objects in some files."""
-    held: dict[int, set[tuple[str, str | None]]] = {}
-    for one in files:
-        keys = keys_in(folder, plan, one)
+    exported_keys: dict[int, set[tuple[str, str | None]]] = {}
+    for item in files:
+        keys = keys_in(folder, plan, item)
         pairs = zip(keys.column("key").to_pylist(), keys.column("dn").to_pylist(), strict=True)
-        held.setdefault(one.series, set()).update(pairs)
-    return held
+        exported_keys.setdefault(item.series, set()).update(pairs)
+    return exported_keys
 
 
 def rewritten(
-    options: PartOptions, one: ItemFinished, plan: ExportPlan, number: int, gone: pa.Array
+    options: PartOptions, item: ItemFinished, plan: ExportPlan, number: int, gone: pa.Array
 ) -> ItemFinished:
     """Write a copy of a file without some objects, under a new number; the old file stays.
 
     Args:
         options: for the files of its work item.
-        one: the file.
+        item: the file.
         plan: of the export.
         number: of the new file in its series.
         gone: keys of the objects to leave out.
     """
-    keys = keys_in(options.folder, plan, one)
+    keys = keys_in(options.folder, plan, item)
     keep = pc.invert(pc.is_in(keys.column("key"), value_set=gone)).combine_chunks()
-    path = options.folder.path / one.file.path
-    part = ExportFile(options, one.series, number)
+    path = options.folder.path / item.file.path
+    part = ExportFile(options, item.series, number)
     try:
         source = _batches(path) if plan.format == "parquet" else _texts(path, len(options.head), keys)
         start = 0
         for data in source:
             mask = keep.slice(start, len(data))
-            kept = keys.slice(start, len(data)).filter(mask).combine_chunks()
+            kept_keys = keys.slice(start, len(data)).filter(mask).combine_chunks()
             start += len(data)
-            left = (
+            kept_rows = (
                 data.filter(mask)
                 if isinstance(data, pa.RecordBatch)
-                else [text for text, wanted in zip(data, mask.to_pylist(), strict=True) if wanted]
+                else [text for text, is_kept in zip(data, mask.to_pylist(), strict=True) if is_kept]
             )
-            if kept.num_rows:  # they fit: the old file held them
-                part.add(RowBatch(_one(kept, "key"), _one(kept, "dn"), left, one.series))
+            if kept_keys.num_rows:  # they fit: the old file held them
+                part.add(RowBatch(_one(kept_keys, "key"), _one(kept_keys, "dn"), kept_rows, item.series))
         return part.finish()
     except BaseException:
         part.abandon()
@@ -443,9 +443,9 @@ def all_rows(
         DirectoryError: while iterating.
     """
     if kind == LDIF:
-        found = objects.entries(directory, type_name, where)
+        entries = objects.entries(directory, type_name, where)
         profile = directory.session.profile
-        return ldif_rows(found, type_name, profile, Dialect(dialect or Dialect.OPENLDAP))
+        return ldif_rows(entries, type_name, profile, Dialect(dialect or Dialect.OPENLDAP))
     return batch_rows(objects.read(directory, type_name, where), kind)
 
 
@@ -487,24 +487,28 @@ def records(entry: RawEntry, profile: "Profile", dialect: Dialect) -> list[Recor
         return to_ad(entry.dn, entry.attributes, as_stored if from_ad else into_ad())
     if not from_ad:
         return to_openldap(entry.dn, entry.attributes, as_stored)
-    known = known_to_openldap(entry.dn, entry.attributes)
-    return [] if known is None else to_openldap(entry.dn, known, profile.security_from_directory)
+    known_attributes = known_to_openldap(entry.dn, entry.attributes)
+    return (
+        []
+        if known_attributes is None
+        else to_openldap(entry.dn, known_attributes, profile.security_from_directory)
+    )
 
 
-def without(rows: RowBatch, held: ExportedKeys) -> RowBatch:
+def without(rows: RowBatch, exported_keys: ExportedKeys) -> RowBatch:
     """Return the rows whose objects are not yet in files of the same series."""
-    there = held.get(rows.series)
-    if not there:
+    exported_pairs = exported_keys.get(rows.series)
+    if not exported_pairs:
         return rows
     pairs = zip(rows.keys.to_pylist(), rows.dns.to_pylist(), strict=True)
-    kept = [place for place, pair in enumerate(pairs) if pair not in there]
-    if len(kept) == len(rows):
+    new_places = [place for place, pair in enumerate(pairs) if pair not in exported_pairs]
+    if len(new_places) == len(rows):
         return rows
-    places = pa.array(kept, pa.int64())
+    places = pa.array(new_places, pa.int64())
     if isinstance(rows.data, pa.RecordBatch):
         data: pa.RecordBatch | list[bytes] = rows.data.take(places)
     else:
-        data = [rows.data[place] for place in kept]
+        data = [rows.data[place] for place in new_places]
     return RowBatch(rows.keys.take(places), rows.dns.take(places), data, rows.series)
 
 

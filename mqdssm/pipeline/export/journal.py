@@ -199,7 +199,7 @@ class ItemJournal:
 
     def replace(self, finished: Iterable[ItemFinished]) -> None:
         """Replace all lines of the journal atomically."""
-        write_whole(self.path, (one.model_dump_json().encode() + b"\n" for one in finished))
+        write_whole(self.path, (item.model_dump_json().encode() + b"\n" for item in finished))
 
 
 class ExportFolder:

@@ -296,9 +296,16 @@ class _Noted:
             changes[name, stale_object.key] = _merged(changes.get((name, stale_object.key)), now)
         return changes
 
-    def _write(self, found: Mapping[tuple[str, str], ChangedObject]) -> None:
-        if found or self._path.exists():
-            write_whole(self._path, [_KNOWN.dump_json([(key, one) for (_, key), one in found.items()])])
+    def _write(self, changed_objects: Mapping[tuple[str, str], ChangedObject]) -> None:
+        if changed_objects or self._path.exists():
+            write_whole(
+                self._path,
+                [
+                    _KNOWN.dump_json(
+                        [(key, changed_object) for (_, key), changed_object in changed_objects.items()]
+                    )
+                ],
+            )
 
 
 _KNOWN: Final = TypeAdapter(list[tuple[str, ChangedObject]])
@@ -346,27 +353,38 @@ def outdated_keys(
     Raises:
         DirectoryError: the search failed.
     """
-    told = columns_told(name)
-    if not told or plan.format == "ldif":
+    compared_columns = columns_told(name)
+    if not compared_columns or plan.format == "ldif":
         return pa.array([], pa.string())
     frame = FRAME_TYPES[name]
-    wanted = [one for one in frame.rows if one in told or one in KEY_COLUMNS] + [UNREADABLE.name]
-    held = [_told(batch, told) for one in files for batch in _exported_rows(folder, plan, one, wanted)]
-    found = [_told(batch, told) for batch in read_batches(directory, frame, frame.select(wanted))]
-    now, before = (pa.Table.from_batches(batches, schema=_TOLD) for batches in (found, held))
+    selected_columns = [
+        column for column in frame.rows if column in compared_columns or column in KEY_COLUMNS
+    ] + [UNREADABLE.name]
+    exported_batches = [
+        _told(batch, compared_columns)
+        for item in files
+        for batch in _exported_rows(folder, plan, item, selected_columns)
+    ]
+    current_batches = [
+        _told(batch, compared_columns)
+        for batch in read_batches(directory, frame, frame.select(selected_columns))
+    ]
+    now, before = (
+        pa.Table.from_batches(batches, schema=_TOLD) for batches in (current_batches, exported_batches)
+    )
     # also returns objects that the files do not hold
     return now.join(before, _TOLD.names, join_type="left anti").column("key")
 
 
 def _exported_rows(
-    folder: ExportFolder, plan: ExportPlan, one: ItemFinished, names: Sequence[str]
+    folder: ExportFolder, plan: ExportPlan, item: ItemFinished, names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """Yield some columns of an export file."""
-    path = folder.path / one.file.path
+    path = folder.path / item.file.path
     if plan.format == "parquet":
         yield from pq.read_table(path, columns=names).to_batches()
     else:
-        table = _READERS[plan.format](path, columns(one.file.path.partition("/")[0]))
+        table = _READERS[plan.format](path, columns(item.file.path.partition("/")[0]))
         yield from table.select(names).to_batches()
 
 
@@ -374,11 +392,11 @@ def _told(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
     """Return key and JSON of some columns of each row, with the decoding errors of these columns."""
     keys, _ = key_of_batch(batch)
     reasons = [
-        [one for one in all_of or () if one.partition(":")[0] in names]
+        [reason for reason in all_of or () if reason.partition(":")[0] in names]
         for all_of in batch.column(UNREADABLE.name).to_pylist()
     ]
     lost = pa.array(reasons, pa.list_(pa.string()))
-    shown = pa.RecordBatch.from_arrays(
+    selection = pa.RecordBatch.from_arrays(
         [*(batch.column(name) for name in names), lost], names=[*names, UNREADABLE.name]
     )
-    return pa.RecordBatch.from_arrays([keys, pa.array(jsonl_records(shown), pa.binary())], schema=_TOLD)
+    return pa.RecordBatch.from_arrays([keys, pa.array(jsonl_records(selection), pa.binary())], schema=_TOLD)

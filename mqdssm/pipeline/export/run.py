@@ -187,14 +187,14 @@ class ExportRequest:
             raise ConfigError("file_rows and partitions are 1 at least")
         if not self.types:
             raise ConfigError(f"nothing to export: name one of {', '.join(EXPORTED)}")
-        for what, value, known in (
+        for label, value, choices in (
             *(("type", name, EXPORTED) for name in self.types),
             ("format", self.format, FORMATS),
             ("dialect", self.dialect or DIALECTS[0], DIALECTS),
             ("compression", self.compression, COMPRESSIONS),
         ):
-            if value not in known:
-                raise ConfigError(f"{value!r} is no {what}: use one of {', '.join(known)}")
+            if value not in choices:
+                raise ConfigError(f"{value!r} is no {label}: use one of {', '.join(choices)}")
         if self.dialect is not None and self.format != "ldif":
             raise ConfigError(f"a dialect is for LDIF alone, not for {self.format}: leave it out")
         if self.compression != "none" and self.format != "parquet":

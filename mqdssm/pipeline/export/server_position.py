@@ -82,8 +82,11 @@ class Marks(Document):
 
     def same_as(self, other: "Marks") -> bool:
         """Return True if nothing changed between two positions; always False for times."""
-        mine, others = (self.counter, self.server, self.values), (other.counter, other.server, other.values)
-        return self.counter is not ChangeCounter.TIME and mine == others
+        mine, other_marks = (
+            (self.counter, self.server, self.values),
+            (other.counter, other.server, other.values),
+        )
+        return self.counter is not ChangeCounter.TIME and mine == other_marks
 
     def changes_since(self, earlier: "Marks") -> "Since":
         """Return the test for objects that changed since an earlier position.

@@ -102,12 +102,14 @@ def bases_of(session: Session, frame: FrameType, chosen: str | DN | None = None)
         return (Base(chosen if isinstance(chosen, DN) else DN.parse(chosen), "the base of the search"),)
     naming = session.naming
     if frame.ldap_class is None:
-        found = naming.guid_bases
+        base_dns = naming.guid_bases
     else:
-        found = (search_base(frame.ldap_class, naming.root, naming.configuration),)
+        base_dns = (search_base(frame.ldap_class, naming.root, naming.configuration),)
     was_chosen = session.options.naming_context is not None
     words = "the naming context that was chosen"
-    return tuple(Base(one, words if was_chosen and one == naming.root else "") for one in found)
+    return tuple(
+        Base(base_dn, words if was_chosen and base_dn == naming.root else "") for base_dn in base_dns
+    )
 
 
 ALL_USER_ATTRIBUTES: Final = "*"
@@ -134,12 +136,15 @@ def raw_entries(
     Raises:
         DirectoryError: while iterating.
     """
-    asked = list(attributes) if ATTRIBUTES in columns else list(NO_ATTRIBUTES)
+    attribute_names = list(attributes) if ATTRIBUTES in columns else list(NO_ATTRIBUTES)
     if OBJECT_CLASS in columns:
-        asked = [OBJECT_CLASS.name, *(name for name in asked if name not in NO_ATTRIBUTES)]
+        attribute_names = [
+            OBJECT_CLASS.name,
+            *(name for name in attribute_names if name not in NO_ATTRIBUTES),
+        ]
     for base in bases:
         with base.perhaps_absent():
-            yield from session.find_raw(base.dn, where or TRUE, asked)
+            yield from session.find_raw(base.dn, where or TRUE, attribute_names)
 
 
 def entry_bytes(entry: ServerEntry) -> int:
@@ -149,15 +154,15 @@ def entry_bytes(entry: ServerEntry) -> int:
 
 def raw_batch(entries: Sequence[ServerEntry], columns: Sequence[Column]) -> pa.RecordBatch:
     """Convert raw entries into a record batch."""
-    others, classes = [], []
+    other_attributes, classes = [], []
     for _, attributes in entries:
         key = next((name for name in attributes if name.lower() == _OBJECT_CLASS_KEY), None)
         classes.append(attributes.get(key, []) if key else [])
-        others.append({name: values for name, values in attributes.items() if name != key})
+        other_attributes.append({name: values for name, values in attributes.items() if name != key})
     arrays = {
         DN_COLUMN: lambda: pa.array([dn for dn, _ in entries], pa.string()),
         OBJECT_CLASS: lambda: lists(classes, texts, empty=True),
-        ATTRIBUTES: lambda: _maps(others),
+        ATTRIBUTES: lambda: _maps(other_attributes),
     }
     return pa.RecordBatch.from_arrays([arrays[column]() for column in columns], schema=arrow_schema(columns))
 

@@ -383,20 +383,20 @@ class QualifiedPathname(Pathname):
         computers = pc.struct_field(parts, "above").dictionary_encode()
         if len(self._hosts) > REMEMBERED_MAX:
             self._hosts.clear()
-        known, hosts = self._hosts, []
+        host_by_dn, hosts = self._hosts, []
         for dn in computers.dictionary.to_pylist():
-            if dn not in known:
-                known[dn] = _host(batch.references, dn)
-            hosts.append(known[dn])
+            if dn not in host_by_dn:
+                host_by_dn[dn] = _host(batch.references, dn)
+            hosts.append(host_by_dn[dn])
         return pc.ascii_lower(pa.array(hosts, pa.string()).take(computers.indices))
 
 
 def _queue_dns(batch: EntryBatch) -> pa.Array:
     """Return the parts of plain DNs of queues, cut out once for all columns that need them."""
-    found = batch.shared.get(_QUEUE_DN)
-    if found is None:
-        found = batch.shared[_QUEUE_DN] = pc.extract_regex(batch.names, _QUEUE_DN)
-    return found
+    queue_dns = batch.shared.get(_QUEUE_DN)
+    if queue_dns is None:
+        queue_dns = batch.shared[_QUEUE_DN] = pc.extract_regex(batch.names, _QUEUE_DN)
+    return queue_dns
 
 
 def _part(parts: pa.Array, name: str) -> pa.Array:

@@ -296,7 +296,7 @@ def unreadable_values(sets: Mapping[str, Dataset]) -> tuple[Mapping[str, int], s
     for name, objects in sets.items():
         if UNREADABLE.name not in objects.types:
             continue
-        columns = [one for one in (UNREADABLE.name, "Identifier") if one in objects.types]
+        columns = [column for column in (UNREADABLE.name, "Identifier") if column in objects.types]
         for batch in objects.batches(columns, _BATCH_ROWS):
             for row in batch.filter(batch.column(UNREADABLE.name).is_valid()).to_pylist():
                 values = row[UNREADABLE.name]

@@ -46,7 +46,7 @@ def write_inventory_page(path: Path, inventory: Inventory) -> None:
         by_site=chart(
             "by-site",
             "Queues by site",
-            ((str(one["Name"] or one["Identifier"]), "", {"plain": one["Queues"]}) for one in sites),
+            ((str(site["Name"] or site["Identifier"]), "", {"plain": site["Queues"]}) for site in sites),
             _ONE,
         ),
         by_system=chart("by-system", "Machines by operating system", _bars(inventory.systems), _ONE),

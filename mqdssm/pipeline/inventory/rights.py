@@ -119,15 +119,15 @@ SOURCES: Final = (("computer", "Sid", "AccountName"), ("user", "SecurityIdentifi
 
 def names_of(sids: Collection[str], sets: "Mapping[str, Dataset]") -> dict[str, str]:
     """Find the names of SIDs, as far as they are known; the accounts are read in batches."""
-    found = {sid: name for sid in sids if (name := everywhere(sid))}
-    return found | dict(_accounts(sids, sets))
+    names = {sid: name for sid in sids if (name := everywhere(sid))}
+    return names | dict(_accounts(sids, sets))
 
 
 def everywhere(sid: str) -> str:
     """Return the name of a well-known SID or domain account; empty for any other SID."""
-    known = _EVERYWHERE.get(sid)
-    if known is not None:
-        return known
+    name = _EVERYWHERE.get(sid)
+    if name is not None:
+        return name
     try:
         parsed = Sid(sid)
     except ValueError:
@@ -139,12 +139,12 @@ def _accounts(sids: Collection[str], sets: "Mapping[str, Dataset]") -> Iterator[
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    wanted = pa.array(sorted(sids), pa.string())
+    sid_values = pa.array(sorted(sids), pa.string())
     for name, key, called in SOURCES:
         if name not in sets or not {key, called} <= set(sets[name].types):
             continue
         for batch in sets[name].batches([key, called], _BATCH_ROWS):
-            few = batch.filter(pc.is_in(batch.column(key).cast(pa.string()), value_set=wanted))
+            few = batch.filter(pc.is_in(batch.column(key).cast(pa.string()), value_set=sid_values))
             for row in few.to_pylist():
                 if row[called]:
                     yield row[key], _name(row[called]) if called == "FullPath" else row[called]

@@ -334,8 +334,8 @@ class _File:
 
     def _note(self, outcome: Outcome, lines: JournalWriter) -> None:
         operation = self._pending.pop(outcome.row)
-        kept = "objectGUID" in operation.values or operation.action != PlanAction.ADD
-        recorded = JournalLine.of(outcome, operation.dn, kept=kept)
+        is_guid_known = "objectGUID" in operation.values or operation.action != PlanAction.ADD
+        recorded = JournalLine.of(outcome, operation.dn, kept=is_guid_known)
         if operation.action == PlanAction.DELETE and outcome.effect is Effect.MISSING:
             recorded = JournalLine(outcome.row, Effect.DELETED)  # it was deleted already
         self._record(operation, self._without(recorded), lines)

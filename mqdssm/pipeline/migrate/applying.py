@@ -271,7 +271,7 @@ class Applying:
     def _run(self) -> MigrationReport:
         state = self._begin()
         places = ReferencedPlaces()
-        for level in sorted(self.plan.levels, key=lambda one: one.number):
+        for level in sorted(self.plan.levels, key=lambda plan_level: plan_level.number):
             if self._stopped is not None:
                 self._leave(level)
                 continue
@@ -292,20 +292,20 @@ class Applying:
         shutil.rmtree(work / ERRORS_NAME, ignore_errors=True)
         for folder in (work / ERRORS_NAME, self.folder / JOURNAL_NAME):
             folder.mkdir(parents=True, exist_ok=True)
-        known = ApplyState.load(self.folder)
-        if known is None:
-            known = ApplyState(started=_now()).write(self.folder)
-        elif known.ended is None:
-            known = known.model_copy(update={"resumed": known.resumed + 1}).write(self.folder)
-        if not known.undo_is_whole:
+        state = ApplyState.load(self.folder)
+        if state is None:
+            state = ApplyState(started=_now()).write(self.folder)
+        elif state.ended is None:
+            state = state.model_copy(update={"resumed": state.resumed + 1}).write(self.folder)
+        if not state.undo_is_whole:
             tell(self.watch, "writing the undo file")
             write_undo(self.session, self.folder, self.plan.levels)
-            known = known.model_copy(update={"undo_is_whole": True}).write(self.folder)
+            state = state.model_copy(update={"undo_is_whole": True}).write(self.folder)
         begin_undo(self.folder)
-        return known
+        return state
 
     def _apply(
-        self, parts: Sequence[str], stage: str, places: ReferencedPlaces, what: str, rows: int
+        self, parts: Sequence[str], stage: str, places: ReferencedPlaces, activity: str, rows: int
     ) -> None:
         if not parts:
             return
@@ -327,7 +327,7 @@ class Applying:
             errors_max=self.options.max_errors,
         )
         lines = LineCounter([ApplyJournal(self.folder, part, stage).path for part in parts])
-        with counted(self.watch, what, rows, lines):
+        with counted(self.watch, activity, rows, lines):
             results: list[FileDone] = self._run_pieces(task, "applying", rows)
         self._done += results
         for result in results:
@@ -349,11 +349,12 @@ class Applying:
     def _leave_references(self) -> None:
         """Count the rows whose references are not tried any more."""
         for part in self._parts_with_later():
-            known = ApplyJournal(self.folder, part, LATER).read()
+            recorded_lines = ApplyJournal(self.folder, part, LATER).read()
             self._left.update(
-                (one.table, one.source_row)
-                for one in read_operations(self.folder / part)
-                if one.later and not (one.row_id in known and known[one.row_id].is_over)
+                (operation.table, operation.source_row)
+                for operation in read_operations(self.folder / part)
+                if operation.later
+                and not (operation.row_id in recorded_lines and recorded_lines[operation.row_id].is_over)
             )
 
     def _parts_with_later(self) -> list[str]:
@@ -385,17 +386,17 @@ class Applying:
     def _verify(self, places: ReferencedPlaces) -> None:
         parts = tuple(file.path for file in self.plan.files)
         rows = sum(file.rows for file in self.plan.files)
-        told = WorkerProgress(self.folder / APPLY_NAME / VERIFIED_NAME)
-        told.begin()
+        progress = WorkerProgress(self.folder / APPLY_NAME / VERIFIED_NAME)
+        progress.begin()
         task = VerifyTask(
             folder=self.folder,
             access=self.access,
             parts=parts,
             places=places,
             made=made_in(self.folder, parts, keeps_guids=self.plan.target.keeps_guids),
-            told=told,
+            told=progress,
         )
-        with counted(self.watch, "reading everything back", rows, told):
+        with counted(self.watch, "reading everything back", rows, progress):
             self._verified = self._run_pieces(task, "reading back", rows)
 
     def _report(self, state: ApplyState) -> MigrationReport:
@@ -407,7 +408,7 @@ class Applying:
         refused = [operation for file in self._done for operation in (*file.refused, *file.dangling)]
         write_refused(self.folder, refused)
         lost = [lost_object for file in self._verified for lost_object in file.lost]
-        rows = [one.row for one in refused] + [one.row for one in lost]
+        rows = [operation.row for operation in refused] + [lost_object.row for lost_object in lost]
         operations: Counter[str] = Counter()
         for file in self._done:
             operations.update(file.effects)
@@ -427,7 +428,9 @@ class Applying:
             refused=tuple(refused[:LISTED_MAX]),
             lost_count=len(lost),
             lost=tuple(lost[:LISTED_MAX]),
-            not_carried={name: one.not_carried for name, one in self.plan.tables.items() if one.not_carried},
+            not_carried={
+                name: table.not_carried for name, table in self.plan.tables.items() if table.not_carried
+            },
             guid_map=len(guids),
             undo_records=self._undo(),
             engine=self.engine,
@@ -438,7 +441,7 @@ class Applying:
 
     def _changing(self, lost: Iterable[LostRow]) -> set[tuple[str, int]]:
         """Return the rows with a lost entry that was equal and with other operations in the plan."""
-        rows = {(one.table, one.row) for one in lost if one.was_equal}
+        rows = {(lost_object.table, lost_object.row) for lost_object in lost if lost_object.was_equal}
         files = self.plan.changes if rows else ()
         return {row for file in files for row in _rows_of(self.folder / file.path) if row in rows}
 
@@ -447,17 +450,17 @@ class Applying:
 
         An object that existed already counts as done: it did not exist when the plan was made.
         """
-        done: set[int] = set()
+        completed_rows: set[int] = set()
         partly: set[int] = set()
         for file in self.plan.changes:
             for stage in ("", LATER):
                 for line in ApplyJournal(self.folder, file.path, stage).read().values():
                     if line.is_done:
-                        done.add(line.row)
+                        completed_rows.add(line.row)
                     elif line.effect is Effect.REJECTED:
                         partly.add(line.row)
         names = {row: name for file in self._done for row, name in file.names.items()}
-        return keep_what_was_done(self.folder, done, partly, names)
+        return keep_what_was_done(self.folder, completed_rows, partly, names)
 
 
 def _rows_of(path: Path) -> Iterator[tuple[str, int]]:
@@ -489,7 +492,7 @@ class Migrated(NamedTuple):
 
 
 def migrate(
-    asked: PlanRequest,
+    request: PlanRequest,
     urls: str | Sequence[str],
     to: Path,
     options: ApplyOptions | None = None,
@@ -505,7 +508,7 @@ def migrate(
     If it is interrupted after the plan was made, `apply_plan` resumes it.
 
     Args:
-        asked: what for.
+        request: what for.
         urls: LDAP servers, tried in turn.
         to: a new or empty folder for the plan.
         options: how it is applied.
@@ -521,13 +524,13 @@ def migrate(
         DirectoryError: the target cannot be asked, or is gone.
         SparkFailed: Spark itself failed.
     """
-    source = MigrationSource.of(asked)  # invalid requests are refused before Java starts
+    source = MigrationSource.of(request)  # invalid requests are refused before Java starts
     chosen = source.engine(engine, on, workers)
     with access_to(urls, login, on) as access, access.connect() as directory:
         directory.session.check_msmq()
     where = chosen.arguments()
     with chosen.runner("mqdssm migrate", conf=spark_settings(source.mapping)):  # one session for both
-        plan = plan_migration(asked, urls, to, **where, watch=watch, **login)
+        plan = plan_migration(request, urls, to, **where, watch=watch, **login)
         if plan.refused is not None:
             return Migrated(plan, None)
         report = apply_plan(to, urls, options, **where, watch=watch, **login)

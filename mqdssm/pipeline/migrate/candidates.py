@@ -195,16 +195,16 @@ class Candidates:
     # -- elements
 
     def _enterprise(self, element: Enterprise) -> Candidate:
-        own = _own(element, self.maker.enterprise(element), 1)
-        return replace(own, is_there=True, merges=True, overwrites=True)
+        candidate = _own(element, self.maker.enterprise(element), 1)
+        return replace(candidate, is_there=True, merges=True, overwrites=True)
 
     def _site(self, element: Site) -> Iterator[Candidate]:
         yield _own(element, self.maker.site(element), 1)
         yield Candidate(self.maker.servers(element.name or ""), 2, EntryRole.CONTAINER, "site")
 
     def _link(self, element: RoutingLink) -> Candidate:
-        made = self.maker.link(self._between_sites_there(element))
-        return replace(_own(element, made, 3), dropped=_by_attribute_of_element(made))
+        new_entry = self.maker.link(self._between_sites_there(element))
+        return replace(_own(element, new_entry, 3), dropped=_by_attribute_of_element(new_entry))
 
     def _between_sites_there(self, element: RoutingLink) -> RoutingLink:
         """Return the link with the GUIDs that its sites have in the target: its name holds them.
@@ -212,8 +212,8 @@ class Candidates:
         If the target assigns GUIDs and a site is new, the link is unchanged: it gets its name later.
         """
         ends = {name: getattr(element, name) for name in ("site1_identifier", "site2_identifier")}
-        known = self._guids_in_target(guid for guid in ends.values() if guid is not None)
-        changed = {name: known[guid] for name, guid in ends.items() if guid in known}
+        target_guids = self._guids_in_target(guid for guid in ends.values() if guid is not None)
+        changed = {name: target_guids[guid] for name, guid in ends.items() if guid in target_guids}
         if len(changed) < len(ends) and not self._target.keeps_guids:
             return element
         return element.model_copy(update=changed)
@@ -243,16 +243,16 @@ class Candidates:
         dn, sid = DN.parse(computer.dn), None if computer.sid is None else Sid(computer.sid)
         element, gone = self._with_sites(element)
         existing_entry = self._managers_there.get(self._key(name))
-        made = self.maker.queue_manager(self._with_sites_there(element), dn, sid, existing_entry)
-        later = {name: [str(guid) for guid in guids] for name, guids in self._postponed(made).items()}
-        dropped = _by_attribute_of_element(made) | gone
+        new_entry = self.maker.queue_manager(self._with_sites_there(element), dn, sid, existing_entry)
+        later = {name: [str(guid) for guid in guids] for name, guids in self._postponed(new_entry).items()}
+        dropped = _by_attribute_of_element(new_entry) | gone
         served = None if existing_entry is None else Served.of(existing_entry)
         # attributes that the row lacks keep their values, which settings objects repeat
         old_values = {} if served is None else {key: tuple(raws) for key, raws in served.values.items()}
-        whole = replace(made, values=old_values | made.values)
+        whole = replace(new_entry, values=old_values | new_entry.values)
         sites = self._sites_of(element, served) if is_server(whole.values) else {}
         yield replace(
-            _own(element, made, 2),
+            _own(element, new_entry, 2),
             later=later,
             dropped=dropped,
             served=served,
@@ -289,10 +289,10 @@ class Candidates:
             if not site.in_source:
                 yield Candidate(self.maker.servers(site.name), 2, EntryRole.CONTAINER, "queue-manager")
             yield Candidate(self.maker.server(site.name, computer), 3, EntryRole.CONTAINER, "queue-manager")
-            own = self.maker.settings(new_entry, site.name, element.identifier)
-            later = {} if self._target.keeps_guids else own.postpone(REFERENCES[SETTINGS_CLASS])
+            new_settings = self.maker.settings(new_entry, site.name, element.identifier)
+            later = {} if self._target.keeps_guids else new_settings.postpone(REFERENCES[SETTINGS_CLASS])
             texts = {name: [str(guid) for guid in guids] for name, guids in later.items()}
-            yield Candidate(own, 4, EntryRole.SETTINGS, "queue-manager", later=texts)
+            yield Candidate(new_settings, 4, EntryRole.SETTINGS, "queue-manager", later=texts)
 
     def _with_sites(self, element: QueueManager) -> tuple[QueueManager, dict[str, tuple[UUID, ...]]]:
         """Return the queue manager without sites that do not exist, and their GUIDs.
@@ -313,11 +313,11 @@ class Candidates:
     def _with_sites_there(self, element: QueueManager) -> QueueManager:
         """Return the queue manager with its sites' GUIDs in the target, unless a new site has none yet."""
         guids = site_list(element)
-        known = self._guids_in_target(guids)
-        if not guids or (known.keys() != set(guids) and not self._target.keeps_guids):
+        target_guids = self._guids_in_target(guids)
+        if not guids or (target_guids.keys() != set(guids) and not self._target.keeps_guids):
             return element
         return element.model_copy(
-            update={"site_identifier_list": tuple(known.get(guid, guid) for guid in guids)}
+            update={"site_identifier_list": tuple(target_guids.get(guid, guid) for guid in guids)}
         )
 
     def _postponed(self, new_entry: MadeEntry) -> dict[str, tuple[UUID, ...]]:
@@ -353,8 +353,8 @@ class Candidates:
             )
         computer = self._computer(path.computer)
         sid = None if computer.sid is None else Sid(computer.sid)
-        made = self.maker.queue(element, DN.parse(computer.dn), sid)
-        return _own(element, made, 3)
+        new_entry = self.maker.queue(element, DN.parse(computer.dn), sid)
+        return _own(element, new_entry, 3)
 
     def _has_manager(self, name: str) -> bool:
         self.learn_managers([name])
@@ -371,8 +371,8 @@ class Candidates:
             )
         if len(dns) > 1:
             raise RefusedRow(f"{len(dns)} users have the SID {sid}")
-        made = self.maker.change_user(element, DN.parse(dns[0]))
-        return replace(_own(element, made, 1), is_there=True, merges=True)
+        new_entry = self.maker.change_user(element, DN.parse(dns[0]))
+        return replace(_own(element, new_entry, 1), is_there=True, merges=True)
 
     def learn_users(self, sids: Sequence[str]) -> None:
         """Look up, together, the users with some SIDs."""
@@ -380,9 +380,9 @@ class Candidates:
         self._users = {sid: [entry.dn for entry in entries] for sid, entries in by_sid.items()}
 
 
-def _own(element: DirectoryObject, made: MadeEntry, level: int) -> Candidate:
+def _own(element: DirectoryObject, new_entry: MadeEntry, level: int) -> Candidate:
     """Return the candidate for the entry of an element itself."""
-    return Candidate(made, level, EntryRole.OBJECT, made.type, element.identifier)
+    return Candidate(new_entry, level, EntryRole.OBJECT, new_entry.type, element.identifier)
 
 
 def _by_attribute_of_element(new_entry: MadeEntry) -> dict[str, tuple[UUID, ...]]:
@@ -416,29 +416,33 @@ class ObsoleteSettings:
         self._owned: dict[UUID, list[Entry]] = {}
         self._ownerless: dict[str, Entry] = {}
         self._sites: dict[UUID, str] = {}
-        there = [one for one in managers if one.served is not None]
-        if there:
-            self._look_up(there)
+        served_managers = [manager for manager in managers if manager.served is not None]
+        if served_managers:
+            self._look_up(served_managers)
 
     def _look_up(self, managers: Sequence[Candidate]) -> None:
         owners = [
-            one.served.identifier for one in managers if one.served is not None and one.served.identifier
+            manager.served.identifier
+            for manager in managers
+            if manager.served is not None and manager.served.identifier
         ]
         of_class = self._session.profile.class_filter(SETTINGS_CLASS)
         for batch in split_into_batches(dict.fromkeys(owners), BATCH_TERMS):
-            wanted = And((of_class, any_of(*(Equal(OWNER, guid.bytes_le) for guid in batch))))
+            search_filter = And((of_class, any_of(*(Equal(OWNER, guid.bytes_le) for guid in batch))))
             for base in self._session.naming.bases_for(configuration=True):
-                for entry in self._session.find(base, wanted, EVERYTHING):
+                for entry in self._session.find(base, search_filter, EVERYTHING):
                     owner = _owner(entry)
                     if owner is not None:
                         self._owned.setdefault(owner, []).append(entry)
-        sites = {guid for one in managers if one.served is not None for guid in one.served.sites}
+        sites = {guid for manager in managers if manager.served is not None for guid in manager.served.sites}
         self._sites = self._view.references.dns_of(sorted(sites), SITE_CLASS) if sites else {}
-        dns = [str(dn) for one in managers for dn in self._before(one)]
-        found = self._view.by_dn(dns, SETTINGS_CLASS, EVERYTHING) if dns else {}
-        named = {dn: owner for dn, one in found.items() if (owner := _owner(one)) is not None}
+        dns = [str(dn) for manager in managers for dn in self._before(manager)]
+        settings_entries = self._view.by_dn(dns, SETTINGS_CLASS, EVERYTHING) if dns else {}
+        named = {dn: owner for dn, entry in settings_entries.items() if (owner := _owner(entry)) is not None}
         alive = self._view.references.dns_of(sorted(set(named.values())), MANAGER_CLASS) if named else {}
-        self._ownerless = {dn: one for dn, one in found.items() if dn not in named or named[dn] not in alive}
+        self._ownerless = {
+            dn: entry for dn, entry in settings_entries.items() if dn not in named or named[dn] not in alive
+        }
 
     def _before(self, manager: Candidate) -> Iterator[DN]:
         """Yield DNs of settings objects in the sites that the entry names, but for those still needed."""
@@ -455,12 +459,12 @@ class ObsoleteSettings:
         if manager.served is None:
             return []
         owned = [] if manager.served.identifier is None else self._owned.get(manager.served.identifier, [])
-        found = {one.name: one for one in owned}
+        settings_by_dn = {entry.name: entry for entry in owned}
         for dn in self._before(manager):
             if dn.normalized in self._ownerless:
-                found[dn] = self._ownerless[dn.normalized]
-        gone = [(dn, entry) for dn, entry in found.items() if dn not in manager.settings]
-        return [one for dn, entry in gone for one in (entry, *self._empty(dn.parent))]
+                settings_by_dn[dn] = self._ownerless[dn.normalized]
+        gone = [(dn, entry) for dn, entry in settings_by_dn.items() if dn not in manager.settings]
+        return [obsolete_entry for dn, entry in gone for obsolete_entry in (entry, *self._empty(dn.parent))]
 
     def _empty(self, server: DN) -> Iterator[Entry]:
         """Yield the server object above a settings object, if this program made it and it is else empty."""
@@ -468,7 +472,7 @@ class ObsoleteSettings:
             entry = self._session.get(server, EVERYTHING)
             if MADE_BY_US.encode() not in entry.all("description"):
                 return
-            below = [one.dn for one in self._session.find(server, Present("objectClass"), ["1.1"])]
+            below = [child.dn for child in self._session.find(server, Present("objectClass"), ["1.1"])]
         except ObjectNotFound:
             return
         if len(below) == len({"itself", "the settings"}):

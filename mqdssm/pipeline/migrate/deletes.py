@@ -124,9 +124,9 @@ def _superfluous(
         yield level, _of(table, entry, ldap_class, EntryRole.OBJECT)
         if table is MACHINE:
             computer = DN.parse(entry.dn).parent.name
-            for one in settings:
-                if DN.parse(one.dn).parent.name.lower() == computer.lower():
-                    yield CHILDREN, _of(table, one, SETTINGS_CLASS, EntryRole.SETTINGS)
+            for settings_entry in settings:
+                if DN.parse(settings_entry.dn).parent.name.lower() == computer.lower():
+                    yield CHILDREN, _of(table, settings_entry, SETTINGS_CLASS, EntryRole.SETTINGS)
 
 
 def _all(session: "Session", ldap_class: str) -> Iterator[Entry]:

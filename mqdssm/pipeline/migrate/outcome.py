@@ -244,44 +244,44 @@ class PlanSummary:
     refused: set[UUID] = field(default_factory=set)
     _done: list[TaskResult] = field(default_factory=list)
 
-    def add(self, done: Iterable[TaskResult]) -> None:
+    def add(self, results: Iterable[TaskResult]) -> None:
         """Add the results of tasks."""
-        for one in done:
-            self._done.append(one)
-            self.refused |= {UUID(guid) for guid in one.refused}
+        for result in results:
+            self._done.append(result)
+            self.refused |= {UUID(guid) for guid in result.refused}
 
     @property
     def stopped(self) -> int:
         """Number of rows with a conflict that prevents the plan from being applied."""
-        return sum(one.counts["stopped"] for one in self._done)
+        return sum(result.counts["stopped"] for result in self._done)
 
     @property
     def operations(self) -> dict[str, int]:
         """Number of operations, by ``role action``."""
         sums: Counter[str] = Counter()
-        for one in self._done:
-            sums.update(one.operations)
+        for result in self._done:
+            sums.update(result.operations)
         return dict(sorted(sums.items()))
 
     @property
     def unmapped(self) -> Counter[tuple[str, str]]:
         """Number of occurrences of SIDs that the map lacks, by (SID, where)."""
         sums: Counter[tuple[str, str]] = Counter()
-        for one in self._done:
-            sums.update(one.unmapped)
+        for result in self._done:
+            sums.update(result.unmapped)
         return sums
 
     @property
     def equal(self) -> tuple[PlanFile, ...]:
         """Files of equal objects."""
-        return _by_path(file for one in self._done for file in one.equal)
+        return _by_path(file for result in self._done for file in result.equal)
 
     @property
     def levels(self) -> tuple[Level, ...]:
         """Levels with their files of operations."""
         files: dict[int, list[PlanFile]] = {}
-        for one in self._done:
-            for number, file in one.levels:
+        for result in self._done:
+            for number, file in result.levels:
                 files.setdefault(number, []).append(file)
         return tuple(
             Level(number=number, name=LEVELS[number], files=_by_path(files[number]))
@@ -290,46 +290,47 @@ class PlanSummary:
 
     def tables(self, folder: Path) -> dict[str, TableCounts]:
         """Return the counts of each table that the source has."""
-        found = {}
+        table_counts = {}
         for name, table in MQIS_TABLES.items():
             if not (folder / SOURCE_NAME / name).is_dir():
                 continue
             counts: Counter[str] = Counter()
             lost: Counter[str] = Counter()
-            for one in self._done:
-                if one.table == name:
-                    counts.update(one.counts)
-                    lost.update(one.not_carried)
-            found[name] = TableCounts(
+            for result in self._done:
+                if result.table == name:
+                    counts.update(result.counts)
+                    lost.update(result.not_carried)
+            table_counts[name] = TableCounts(
                 type=table.type_name,
                 not_carried=dict(sorted(lost.items())),
-                **{one: counts[one] for one in _COUNTS},
+                **{count_name: counts[count_name] for count_name in _COUNTS},
             )
-        return found
+        return table_counts
 
 
 def _by_path(files: Iterable[PlanFile]) -> tuple[PlanFile, ...]:
-    return tuple(sorted(files, key=lambda one: one.path))
+    return tuple(sorted(files, key=lambda file: file.path))
 
 
-def write_sids(folder: Path, unmapped: Mapping[tuple[str, str], int], known: Collection[str]) -> int:
+def write_sids(folder: Path, unmapped: Mapping[tuple[str, str], int], existing_sids: Collection[str]) -> int:
     """Write the list of SIDs that are neither mapped nor known to the target.
 
     Args:
         folder: of the plan.
         unmapped: (SID, where) -> how often.
-        known: SIDs that the target knows.
+        existing_sids: SIDs that the target knows.
 
     Returns:
         The number of these SIDs.
     """
-    found: dict[str, dict[str, int]] = {}
+    counts_by_sid: dict[str, dict[str, int]] = {}
     for (sid, where), count in sorted(unmapped.items()):
-        if sid not in known:
-            found.setdefault(sid, {})[where] = count
+        if sid not in existing_sids:
+            counts_by_sid.setdefault(sid, {})[where] = count
     counted = sorted(
-        ((sum(where.values()), sid) for sid, where in found.items()), key=lambda one: (-one[0], one)
+        ((sum(where.values()), sid) for sid, where in counts_by_sid.items()),
+        key=lambda pair: (-pair[0], pair),
     )
-    listed = [{"sid": sid, "count": count, "where": found[sid]} for count, sid in counted]
+    listed = [{"sid": sid, "count": count, "where": counts_by_sid[sid]} for count, sid in counted]
     (folder / SIDS_NAME).write_text(json.dumps(listed, indent=2) + "\n", encoding="ascii")
     return len(listed)

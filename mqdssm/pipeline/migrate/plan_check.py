@@ -83,19 +83,19 @@ def check_operations(plan: MigrationPlan, folder: Path, allow_deletes: int | Non
     Raises:
         ConfigError: the counts differ, or an operation is about an entry that no migration touches.
     """
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     target = _TargetPlaces(plan.target)
     for file in plan.changes:
-        found.update(_count_operations(folder / file.path, target))
+        counts.update(_count_operations(folder / file.path, target))
     planned = Counter({key: count for key, count in plan.operations.items() if _action(key) != "equal"})
-    if found != planned:
-        kind = min(key for key in found | planned if found[key] != planned[key])
+    if counts != planned:
+        kind = min(key for key in counts | planned if counts[key] != planned[key])
         raise ConfigError(
-            f"the files of the plan hold {found[kind]} of '{kind}', plan.json says {planned[kind]}: "
+            f"the files of the plan hold {counts[kind]} of '{kind}', plan.json says {planned[kind]}: "
             "the plan was altered, plan again"
         )
     deletes = sum(plan.deletes.values())
-    objects = found[f"{EntryRole.OBJECT} {PlanAction.DELETE}"]
+    objects = counts[f"{EntryRole.OBJECT} {PlanAction.DELETE}"]
     if objects > deletes or (allow_deletes is not None and objects > allow_deletes):
         allowed = deletes if allow_deletes is None else min(deletes, allow_deletes)
         raise ConfigError(

@@ -303,8 +303,8 @@ class PlanOperation:
         """Return the operation in a row of `OPERATIONS`."""
         maps = {name: _mapped(cells[name]) for name in _MAPS}
         guid = None if cells["guid"] is None else UUID(bytes_le=cells["guid"])
-        others = {name: value for name, value in cells.items() if name != "class"}
-        return cls(**others | maps | {"guid": guid, "ldap_class": cells["class"]})
+        other_cells = {name: value for name, value in cells.items() if name != "class"}
+        return cls(**other_cells | maps | {"guid": guid, "ldap_class": cells["class"]})
 
 
 def _pairs(values: Mapping[str, Sequence[Any]]) -> list[tuple[str, list[Any]]]:

@@ -290,9 +290,11 @@ class Planning:
 
     @property
     def _row_options(self) -> RowPlanOptions:
-        root, asked = self.session.naming.root, self.source.asked
+        root, request = self.session.naming.root, self.source.asked
         parts = [value for rdn in root.rdns for name, value in rdn if name.upper() == "DC"]
-        return RowPlanOptions(self.folder, asked.on_conflict, asked.create_computers, ".".join(parts).lower())
+        return RowPlanOptions(
+            self.folder, request.on_conflict, request.create_computers, ".".join(parts).lower()
+        )
 
     def run(self, sids: SidMap) -> MigrationPlan:
         """Read the source, decide about all rows, and write the plan.
@@ -308,10 +310,10 @@ class Planning:
             self._tables = self.source.stage(self.runner, self.folder)
             tell(self.watch, "looking at the directory")
             create = self.source.asked.create_computers
-            known = gather(self.session, self.folder, sids, create_computers=create)
-            known = self._compare(known)
+            lookups = gather(self.session, self.folder, sids, create_computers=create)
+            lookups = self._compare(lookups)
             put_together(self.folder)
-            plan = self._plan(sids, known)
+            plan = self._plan(sids, lookups)
             shutil.rmtree(self.folder / WORK_NAME, ignore_errors=True)
             plan.write(self.folder)
         return plan
@@ -319,44 +321,44 @@ class Planning:
     def _compare(self, lookups: SharedLookups) -> SharedLookups:
         """Decide about all rows, and return the look-ups with the sites."""
         parts = [part for table in MQIS_TABLES.values() for part in staged_parts(self.folder, table)]
-        told = planning_progress(self.folder)
-        told.begin()
-        with counted(self.watch, "comparing", sum(part.rows for part in parts), told):
+        progress = planning_progress(self.folder)
+        progress.begin()
+        with counted(self.watch, "comparing", sum(part.rows for part in parts), progress):
             lookups = self._sites(lookups)
             self._decide(FIRST_TABLES, lookups)
             self._decide(LAST_TABLES, lookups.without_machines(self._summary.refused))
         return lookups
 
-    def _sites(self, known: SharedLookups) -> SharedLookups:
+    def _sites(self, lookups: SharedLookups) -> SharedLookups:
         """Decide about the sites in this process, before other rows refer to them; sites are few."""
-        planner = RowPlanner(self.session, known, self._row_options)
+        planner = RowPlanner(self.session, lookups, self._row_options)
         parts = staged_parts(self.folder, SITE)
         self._summary.add([planner.decide(part, self._number(part)) for part in parts])
-        return replace(known, sites=all_sites(self.session, self.folder, self._summary.refused))
+        return replace(lookups, sites=all_sites(self.session, self.folder, self._summary.refused))
 
-    def _decide(self, names: Sequence[str], known: SharedLookups) -> None:
+    def _decide(self, names: Sequence[str], lookups: SharedLookups) -> None:
         parts = [part for name in names for part in staged_parts(self.folder, MQIS_TABLES[name])]
         numbered = tuple((self._number(part), part) for part in parts)
         tasks = tuple(f"deciding about {part.path}" for part in parts)
         rows = sum(part.rows for part in parts)
-        work = RowPlanWork(self.enter, known, self._row_options, numbered)
+        work = RowPlanWork(self.enter, lookups, self._row_options, numbered)
         self._summary.add(self.runner.run(Job(work, tasks, is_small=rows < SMALL_ROWS)))
 
     def _number(self, part: StagedPart) -> int:
         """Return the number of a staged file among all."""
         return self._numbers.setdefault(part.path, len(self._numbers))
 
-    def _plan(self, sids: SidMap, known: SharedLookups) -> MigrationPlan:
-        asked, summary, session = self.source.asked, self._summary, self.session
+    def _plan(self, sids: SidMap, lookups: SharedLookups) -> MigrationPlan:
+        request, summary, session = self.source.asked, self._summary, self.session
         files = [*(file for level in summary.levels for file in level.files), *summary.equal]
-        planned = Planned(self.folder, files, known.sites)
-        refused, deletes = plan_deletes(session, self.folder, asked.allow_deletes, planned)
+        planned = Planned(self.folder, files, lookups.sites)
+        refused, deletes = plan_deletes(session, self.folder, request.allow_deletes, planned)
         summary.add(deletes)
         if summary.stopped:
             refused = f"{summary.stopped} objects exist and differ: use --on-conflict skip or update"
         return MigrationPlan(
             made=datetime.now(UTC).replace(microsecond=0),
-            source=asked.shown_source,
+            source=request.shown_source,
             target=PlanTarget(
                 urls=() if session.server_url is None else (session.server_url,),
                 profile=session.profile.name,
@@ -365,11 +367,11 @@ class Planning:
                 keeps_guids=session.keeps_guids,
             ),
             options=PlanOptions(
-                on_conflict=asked.on_conflict,
-                allow_deletes=asked.allow_deletes,
-                create_computers=asked.create_computers,
+                on_conflict=request.on_conflict,
+                allow_deletes=request.allow_deletes,
+                create_computers=request.create_computers,
                 sid_map=sids.sha256 or None,
-                mapping=None if asked.mapping is None else sha256(asked.mapping),
+                mapping=None if request.mapping is None else sha256(request.mapping),
             ),
             tables=summary.tables(self.folder),
             operations=summary.operations,
@@ -385,12 +387,12 @@ class Planning:
 
     def _notes(self) -> Iterator[str]:
         yield from self.source.left_out(self._tables)
-        made = self._summary.operations.get("computer add", 0)
-        if made and self.session.profile.makes_guid and domain_sid(self.session) is None:
-            yield f"{made} computers are made without objectSid: the root of the directory has none"
+        computer_count = self._summary.operations.get("computer add", 0)
+        if computer_count and self.session.profile.makes_guid and domain_sid(self.session) is None:
+            yield f"{computer_count} computers are made without objectSid: the root of the directory has none"
         unmapped = self._summary.unmapped
-        there = sids_there(self.session, sorted({sid for sid, _ in unmapped}))
-        count = write_sids(self.folder, unmapped, there)
+        existing_sids = sids_there(self.session, sorted({sid for sid, _ in unmapped}))
+        count = write_sids(self.folder, unmapped, existing_sids)
         if count:
             who = f"{count} SIDs of accounts are neither mapped nor known to the directory"
             yield f"{who}: {SIDS_NAME} lists them"
@@ -518,9 +520,9 @@ class RowPlanWork:
             ConfigError: the file is damaged, or nothing can be written.
             Stopped: the stop was set.
         """
-        own, part = self.parts[number]
+        part_number, part = self.parts[number]
         try:
-            return planner.decide(part, own)
+            return planner.decide(part, part_number)
         except OSError as error:
             raise ConfigError(f"{self.wanted.folder} cannot be written: {error.strerror or error}") from error
 

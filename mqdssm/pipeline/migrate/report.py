@@ -205,7 +205,9 @@ def write_refused(folder: Path, refused: Sequence[TargetRefusal]) -> None:
         for name, numbers in _rows(refused).items()
         for row in rows_at(folder, MQIS_TABLES[name], numbers)
     }
-    lines = [one.model_dump() | source.get((one.table, one.row), {}) for one in refused]
+    lines = [
+        operation.model_dump() | source.get((operation.table, operation.row), {}) for operation in refused
+    ]
     path.parent.mkdir(exist_ok=True)
     texts = (json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     write_whole(path, (text.encode(errors="backslashreplace") for text in texts))
@@ -213,7 +215,7 @@ def write_refused(folder: Path, refused: Sequence[TargetRefusal]) -> None:
 
 def tables_of(
     plan: MigrationPlan,
-    done: "Sequence[FileDone]",
+    file_results: "Sequence[FileDone]",
     verified: "Iterable[FileVerification]",
     remaining: Collection[tuple[str, int]],
     changing: Collection[tuple[str, int]] = (),
@@ -222,12 +224,12 @@ def tables_of(
 
     Args:
         plan: what was to be done.
-        done: what was.
+        file_results: what was.
         verified: what was read back.
         remaining: table and row of what was not tried.
         changing: the same of rows that lost what was equal, but had something else to be changed.
     """
-    refused = _rows(operation for file in done for operation in (*file.refused, *file.dangling))
+    refused = _rows(operation for file in file_results for operation in (*file.refused, *file.dangling))
     all_lost = [lost_object for file in verified for lost_object in file.lost]
     lost = _rows(all_lost)
     was_equal = _rows(lost_object for lost_object in all_lost if lost_object.was_equal)
@@ -257,11 +259,11 @@ def tables_of(
 
 def _rows(entries: Iterable[TargetRefusal | LostRow]) -> dict[str, set[int]]:
     """Return the numbers of the rows that entries belong to, by table; deletions belong to no row."""
-    found: dict[str, set[int]] = {}
-    for one in entries:
-        if one.row:
-            found.setdefault(one.table, set()).add(one.row)
-    return found
+    rows_by_table: dict[str, set[int]] = {}
+    for entry in entries:
+        if entry.row:
+            rows_by_table.setdefault(entry.table, set()).add(entry.row)
+    return rows_by_table
 
 
 class Reject(NamedTuple):
@@ -317,9 +319,9 @@ def places(plan: MigrationPlan, folder: Path) -> dict[str, str]:
         plan: the plan.
         folder: of it.
     """
-    operations = (one for file in plan.files for one in read_operations(folder / file.path))
+    operations = (operation for file in plan.files for operation in read_operations(folder / file.path))
     return {
-        normalize(one.dn): str(one.guid)
-        for one in operations
-        if one.role == EntryRole.OBJECT and one.guid is not None
+        normalize(operation.dn): str(operation.guid)
+        for operation in operations
+        if operation.role == EntryRole.OBJECT and operation.guid is not None
     }

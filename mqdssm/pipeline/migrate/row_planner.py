@@ -270,32 +270,36 @@ class RowPlanner:
         )
 
     def _gone(
-        self, one: _Prepared, obsolete: ObsoleteSettings, writer: OutcomeWriter
+        self, prepared_row: _Prepared, obsolete: ObsoleteSettings, writer: OutcomeWriter
     ) -> Iterator[tuple[int, PlanOperation]]:
         """Yield deletions of obsolete settings objects of a queue manager, as Write Directory makes them."""
-        manager = one.candidates[0]
+        manager = prepared_row.candidates[0]
         for entry in obsolete.of(manager):
             ldap_class, role, level = SETTINGS_CLASS, EntryRole.SETTINGS, CHILDREN
             if entry.name.name != SETTINGS_NAME:
                 ldap_class, role, level = SERVER_CLASS, EntryRole.CONTAINER, PARENTS
             else:
                 reason = "settings of a site that the queue manager does not serve: they are deleted"
-                self._conflict(one, entry.dn, reason, writer)
+                self._conflict(prepared_row, entry.dn, reason, writer)
             yield level, deletion(manager.type, entry, ldap_class, role)
 
-    def _other(self, one: _Prepared, problem: str, entry: Entry | None, writer: OutcomeWriter) -> None:
+    def _other(
+        self, prepared_row: _Prepared, problem: str, entry: Entry | None, writer: OutcomeWriter
+    ) -> None:
         """Write a row whose GUID another object has: a reject for ``update``, else a conflict."""
         if self._wanted.on_conflict == "update":
-            writer.reject(one.row, one.guid, [Reason("", problem)])
+            writer.reject(prepared_row.row, prepared_row.guid, [Reason("", problem)])
             return
-        dn = entry.dn if entry is not None else str(one.candidates[0].made.dn)
-        self._conflict(one, dn, problem, writer)
+        dn = entry.dn if entry is not None else str(prepared_row.candidates[0].made.dn)
+        self._conflict(prepared_row, dn, problem, writer)
         writer.done.counts["conflicts"] += 1
         writer.done.counts["skipped" if self._wanted.on_conflict == "skip" else "stopped"] += 1
-        if entry is None and one.guid is not None:
-            writer.done.refused.append(one.guid)  # nothing can be made below an object that is elsewhere
+        if entry is None and prepared_row.guid is not None:
+            writer.done.refused.append(
+                prepared_row.guid
+            )  # nothing can be made below an object that is elsewhere
 
-    def _tell(self, one: _Prepared, verdict: "_Verdict", writer: OutcomeWriter) -> None:
+    def _tell(self, prepared_row: _Prepared, verdict: "_Verdict", writer: OutcomeWriter) -> None:
         candidate, entry = verdict.candidate, verdict.entry
         assert entry is not None  # noqa: S101  a conflict has an entry
         differs = {
@@ -306,11 +310,11 @@ class RowPlanner:
             for name in verdict.differs
         }
         reason = f"it exists and differs in {', '.join(verdict.differs)}"
-        self._conflict(one, entry.dn, reason, writer, differs)
+        self._conflict(prepared_row, entry.dn, reason, writer, differs)
 
     def _conflict(
         self,
-        one: _Prepared,
+        prepared_row: _Prepared,
         dn: str,
         reason: str,
         writer: OutcomeWriter,
@@ -318,9 +322,9 @@ class RowPlanner:
     ) -> None:
         """Write down a conflict of a row with an entry of the target."""
         writer.conflict(
-            one.row,
-            type=one.candidates[0].type,
-            guid=one.guid,
+            prepared_row.row,
+            type=prepared_row.candidates[0].type,
+            guid=prepared_row.guid,
             dn=dn,
             policy=self._wanted.on_conflict,
             differs=dict(differs),
@@ -425,18 +429,18 @@ class _Verdict:
 
 
 def _verdict(candidate: Candidate, at: _At, *, hides_sacls: bool) -> _Verdict:
-    made, entry = candidate.made, at.entry
+    new_entry, entry = candidate.made, at.entry
     if entry is None and candidate.is_there:  # planned without a directory
-        return _Verdict(candidate, None, PlanAction.MODIFY, tuple(made.values))
+        return _Verdict(candidate, None, PlanAction.MODIFY, tuple(new_entry.values))
     if entry is None:
         return _Verdict(candidate, None, PlanAction.ADD)
     if candidate.role == EntryRole.CONTAINER:
         return _Verdict(_without_values(candidate), entry, PlanAction.EQUAL)
-    values = made.values
+    values = new_entry.values
     if candidate.role != EntryRole.OBJECT:  # a related entry has a GUID of its own
         values = {name: raws for name, raws in values.items() if name != GUID_ATTRIBUTE}
         candidate.made.values = values
-    differs = find_differences(values, entry.attributes, made.ldap_class, hides_sacls=hides_sacls)
+    differs = find_differences(values, entry.attributes, new_entry.ldap_class, hides_sacls=hides_sacls)
     differs += tuple(candidate.later)
     if not differs:
         return _Verdict(candidate, entry, PlanAction.EQUAL)

@@ -90,12 +90,12 @@ class TargetView:
         self, sids: Iterable[str], ldap_class: str, attributes: Sequence[str]
     ) -> dict[str, list[Entry]]:
         """Return the accounts of a class with some SIDs, by SID."""
-        found: dict[str, list[Entry]] = {}
+        entries_by_sid: dict[str, list[Entry]] = {}
         for batch in split_into_batches(dict.fromkeys(sids), BATCH_TERMS):
-            wanted = any_of(*map(_sid_filter, batch))
-            for entry in self._find(ldap_class, wanted, [*attributes, "objectSid"]):
-                found.setdefault(_sid_of(entry) or "", []).append(entry)
-        return found
+            search_filter = any_of(*map(_sid_filter, batch))
+            for entry in self._find(ldap_class, search_filter, [*attributes, "objectSid"]):
+                entries_by_sid.setdefault(_sid_of(entry) or "", []).append(entry)
+        return entries_by_sid
 
     def at(self, dn: DN, attributes: Sequence[str]) -> Entry | None:
         """Return the object at a DN, of any class; None if there is none."""
@@ -141,9 +141,9 @@ def _find_accounts(
 ) -> Iterator[Entry]:
     """Yield the entries of the domains that a filter finds for any of some keys, many keys at a time."""
     for batch in split_into_batches(dict.fromkeys(keys), BATCH_TERMS):
-        wanted = any_of(*map(filter_of, batch))
+        search_filter = any_of(*map(filter_of, batch))
         for base in session.naming.bases_for(configuration=False):
-            yield from session.find(base, wanted, attributes)
+            yield from session.find(base, search_filter, attributes)
 
 
 def _sid_filter(sid: str) -> LdapFilter:
@@ -162,15 +162,15 @@ def _sid_of(entry: Entry) -> str | None:
 def sites_there(session: "Session") -> dict[str, KnownSite]:
     """Return the sites of the target, by the key of the name."""
     base = places.sites_dn(session.naming.configuration.parent)
-    found: dict[str, KnownSite] = {}
+    sites: dict[str, KnownSite] = {}
     try:
         for entry in session.find(base, session.profile.class_filter(SITE_CLASS), [GUID_ATTRIBUTE]):
             name = entry.name.name
             site = KnownSite(name, entry.dn, guid_of(entry.attributes))
-            found[session.profile.name_key(name)] = site
+            sites[session.profile.name_key(name)] = site
     except ObjectNotFound:
         return {}
-    return found
+    return sites
 
 
 def computers_there(session: "Session", names: Mapping[str, str]) -> dict[str, Computer]:
@@ -182,14 +182,14 @@ def computers_there(session: "Session", names: Mapping[str, str]) -> dict[str, C
     """
     account = session.profile.computer_account
     attributes = ["objectSid", "cn", *([account] if account else [])]
-    found: dict[str, list[Entry]] = {}
+    entries_by_name: dict[str, list[Entry]] = {}
     by_name = session.profile.computer_filter
     for entry in _find_accounts(session, names, lambda key: by_name(names[key]), attributes):
         keys = map(session.profile.name_key, _names_of(entry, account))
-        known = next((key for key in keys if key in names), None)
-        if known is not None:
-            found.setdefault(known, []).append(entry)
-    return {name: _computer(names[name], entries) for name, entries in found.items()}
+        name_key = next((key for key in keys if key in names), None)
+        if name_key is not None:
+            entries_by_name.setdefault(name_key, []).append(entry)
+    return {name: _computer(names[name], entries) for name, entries in entries_by_name.items()}
 
 
 def _names_of(entry: Entry, account: str | None) -> Iterable[str]:
@@ -208,13 +208,13 @@ def _computer(name: str, entries: Sequence[Entry]) -> Computer:
 
 def accounts_named(session: "Session", names: Collection[str]) -> dict[str, str]:
     """Return the SIDs of accounts (users and groups), by lower-case name."""
-    found: dict[str, str] = {}
+    sid_by_name: dict[str, str] = {}
     attributes = ["sAMAccountName", "objectSid"]
     for entry in _find_accounts(session, names, _account_filter, attributes):
         name, sid = entry.first("sAMAccountName"), _sid_of(entry)
         if name is not None and sid is not None:
-            found[name.decode(errors="replace").lower()] = sid
-    return found
+            sid_by_name[name.decode(errors="replace").lower()] = sid
+    return sid_by_name
 
 
 def sids_there(session: "Session", sids: Iterable[str]) -> frozenset[str]:
@@ -392,12 +392,12 @@ def _of_machines(folder: Path, numbers: "Collection[int]") -> set[UUID]:
 
 def all_sites(session: "Session", folder: Path, refused: "Collection[UUID]") -> dict[UUID, KnownSite]:
     """Return the sites of the target and the accepted sites of the source, by GUID."""
-    there = sites_there(session)
-    sites = {site.guid: site for site in there.values() if site.guid is not None}
+    existing_sites = sites_there(session)
+    sites = {site.guid: site for site in existing_sites.values() if site.guid is not None}
     forest_root = session.naming.configuration.parent
     for guid, name in names_in(folder, SITE).items():
         if guid not in refused:
-            at = there.get(session.profile.name_key(name))
+            at = existing_sites.get(session.profile.name_key(name))
             dn = str(places.site_dn(forest_root, name)) if at is None else at.dn
             sites[guid] = KnownSite(name, dn, None if at is None else at.guid, in_source=True)
     return sites

@@ -51,7 +51,7 @@ def write_undo(session: "Session", folder: Path, levels: Sequence[Level]) -> Non
 
 def _records(session: "Session", folder: Path, levels: Sequence[Level]) -> Iterator[str]:
     yield _HEAD
-    for level in sorted(levels, key=lambda one: -one.number):
+    for level in sorted(levels, key=lambda plan_level: -plan_level.number):
         for part in level.files:
             for batch in split_into_batches(read_operations(folder / part.path), AT_ONCE):
                 earlier = _earlier(session, batch)
@@ -116,11 +116,11 @@ def read_undo(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def _earlier(session: "Session", batch: Sequence[PlanOperation]) -> dict[int, Values]:
     """Return the present values of references that are set last, by row_id."""
-    some = [one for one in batch if one.action == PlanAction.MODIFY and one.later]
+    some = [operation for operation in batch if operation.action == PlanAction.MODIFY and operation.later]
     if not some:
         return {}
-    names = {name for one in some for name in one.later}
-    entries = entries_at(session, [one.dn for one in some], names)
+    names = {name for operation in some for name in operation.later}
+    entries = entries_at(session, [operation.dn for operation in some], names)
     old_values: dict[int, Values] = {}
     for operation in some:
         entry = entries.get(normalize(operation.dn))

@@ -133,12 +133,12 @@ def _untold(
     batch: Iterable[PlanOperation], journal: Mapping[int, JournalLine], later: Mapping[int, JournalLine]
 ) -> Iterator[LostRow]:
     """Yield a loss for each operation without a result in a journal: its row is counted nowhere else."""
-    for one in batch:
-        recorded = journal.get(one.row_id)
-        if one.action != PlanAction.EQUAL and recorded is None:
-            yield _lost_as(one, one.dn, "nothing says what became of it")
-        elif one.later and recorded is not None and recorded.is_done and one.row_id not in later:
-            yield _lost_as(one, recorded.dn or one.dn, f"{', '.join(one.later)}: never set")
+    for operation in batch:
+        recorded = journal.get(operation.row_id)
+        if operation.action != PlanAction.EQUAL and recorded is None:
+            yield _lost_as(operation, operation.dn, "nothing says what became of it")
+        elif operation.later and recorded is not None and recorded.is_done and operation.row_id not in later:
+            yield _lost_as(operation, recorded.dn or operation.dn, f"{', '.join(operation.later)}: never set")
 
 
 class _Context:
@@ -202,7 +202,9 @@ class _Context:
 
 def _verify(context: _Context, expected: Sequence[_Expected], verification: FileVerification) -> None:
     session = context.session
-    context.learn([one for one in expected if one.operation.action != PlanAction.DELETE])
+    context.learn(
+        [expected_row for expected_row in expected if expected_row.operation.action != PlanAction.DELETE]
+    )
     names = {name for target in expected for name in target.values}
     hides_sacls = session.profile.hides_sacls
     entries = entries_at(session, [target.dn for target in expected], names)
@@ -220,9 +222,11 @@ def _verify(context: _Context, expected: Sequence[_Expected], verification: File
             verification.guids.append(MapRow(operation.type, old, guid, item.dn))
 
 
-def _lost(one: _Expected, entry: Entry | None, context: _Context, *, hides_sacls: bool) -> LostRow | None:
+def _lost(
+    expected_row: _Expected, entry: Entry | None, context: _Context, *, hides_sacls: bool
+) -> LostRow | None:
     """Compare an entry with what is expected; return the loss, or None if there is none."""
-    operation = one.operation
+    operation = expected_row.operation
     differs: dict[str, dict[str, list[str]]] = {}
     if operation.action == PlanAction.DELETE:
         reason = "" if entry is None else "it was deleted, and is there"
@@ -230,22 +234,22 @@ def _lost(one: _Expected, entry: Entry | None, context: _Context, *, hides_sacls
         reason = "it is not there, or this user may not read it"
     else:
         for name in find_differences(
-            one.values, entry.attributes, operation.ldap_class, hides_sacls=hides_sacls
+            expected_row.values, entry.attributes, operation.ldap_class, hides_sacls=hides_sacls
         ):
             differs[name] = {
-                "wanted": shown(name, tuple(one.values[name])),
+                "wanted": shown(name, tuple(expected_row.values[name])),
                 "found": shown(name, entry.all(name)),
             }
         guid = guid_of(entry.attributes)
         if differs:
             reason = f"it differs in {', '.join(differs)}"
-        elif one.guid is not None and guid != one.guid:
-            reason = f"it is another object ({guid}) than the one that was made ({one.guid})"
+        elif expected_row.guid is not None and guid != expected_row.guid:
+            reason = f"it is another object ({guid}) than the one that was made ({expected_row.guid})"
         else:
-            reason = context.problem(one)
+            reason = context.problem(expected_row)
     if not reason:
         return None
-    return _lost_as(operation, one.dn, reason, differs)
+    return _lost_as(operation, expected_row.dn, reason, differs)
 
 
 def _lost_as(

@@ -204,10 +204,10 @@ def _trends(lines: Sequence[HistoryLine]) -> tuple[Trend, ...]:
         return lambda line: line.severities.get(name, 0)
 
     kinds = (("error", "errors"), ("warning", "warnings"), ("info", "notes"))
-    found = [(kind, name, of_severity(kind)) for kind, name in kinds]
+    series = [(kind, name, of_severity(kind)) for kind, name in kinds]
     objects: list[tuple[str, str, Value]] = [("plain", "objects", lambda line: sum(line.objects.values()))]
     return (
-        _trend("findings-over-time", "Findings over time", lines, found),
+        _trend("findings-over-time", "Findings over time", lines, series),
         _trend("objects-over-time", "Objects over time", lines, objects),
     )
 
@@ -227,7 +227,7 @@ def _trend(
 
 
 def _states(outcome: RunOutcome) -> tuple[StateLine, ...]:
-    rules = sorted({(one.rule, one.severity) for one in outcome.counts.counts})
+    rules = sorted({(key.rule, key.severity) for key in outcome.counts.counts})
     return tuple(
         StateLine(
             rule,

@@ -45,24 +45,24 @@ def tally(batches: "Iterable[pa.RecordBatch]") -> FindingTally:
         table = pa.Table.from_batches([batch]).select(["type", "severity", "guid"])
         for row in table.group_by(["type", "severity"]).aggregate([([], "count_all")]).to_pylist():
             types[row["type"]][row["severity"]] += row["count_all"]
-        for name, found in objects.items():
+        for name, object_counts in objects.items():
             mine = table.filter(pa.compute.equal(table["type"], name))
             for row in mine.group_by(["guid", "severity"]).aggregate([([], "count_all")]).to_pylist():
                 if row["guid"] is not None:
-                    found[row["guid"]][row["severity"]] += row["count_all"]
+                    object_counts[row["guid"]][row["severity"]] += row["count_all"]
     return FindingTally(types, objects)
 
 
 def worst(counts: Counts) -> Severity | None:
     """Return the worst severity with a finding; None if there are no findings."""
-    return next((one for one in reversed(SEVERITIES) if counts.get(one, 0)), None)
+    return next((severity for severity in reversed(SEVERITIES) if counts.get(severity, 0)), None)
 
 
 def added(*several: Counts) -> Counts:
     """Return the sums of several counts."""
     total: Counter[str] = Counter()
-    for one in several:
-        total.update(one)
+    for counts in several:
+        total.update(counts)
     return total
 
 

@@ -101,21 +101,21 @@ def share_rules(
         applied: the rules, with their types.
         is_for_spark: True if Spark is to apply a rule; rules that need a program are never given to Spark.
     """
-    made = RuleShares()
+    shares = RuleShares()
     for rule, types in applied:
         if isinstance(rule, GraphRule | Stated) or rule.kind == "directory":
             continue
         if not isinstance(rule, Judged | Undecodable) and is_for_spark(rule, types):
-            made.sql.append((rule, types))
+            shares.sql.append((rule, types))
         elif isinstance(rule, Repeated):
-            made.unique.append((rule, types))
+            shares.unique.append((rule, types))
         else:
             for name in types:
-                made.rows.setdefault(name, []).append(rule)
-    for rule, types in made.sql:  # for each engine, workers find the values that cannot be decoded
+                shares.rows.setdefault(name, []).append(rule)
+    for rule, types in shares.sql:  # for each engine, workers find the values that cannot be decoded
         for name in types if rule.decodes else ():
-            made.rows.setdefault(name, []).append(_decoding(rule))
-    return made
+            shares.rows.setdefault(name, []).append(_decoding(rule))
+    return shares
 
 
 def write_findings(
@@ -335,12 +335,12 @@ def draw(applied: Sequence[Applied], source: "ValidationSource") -> Iterator[Fin
             type_name: source.sets[type_name].table([*columns, "FullPath"])
             for type_name, columns in reads.items()
         }
-        for found in DRAWINGS[name](tables):
-            rule = rules.get(found.rule)
+        for finding in DRAWINGS[name](tables):
+            rule = rules.get(finding.rule)
             if rule is not None:
-                dn = found.row.get("FullPath", source.dns.get(found.type))
-                guid = found.row.get("Identifier")
-                yield rule.finding(found.type, found.message, dn=dn, guid=guid)
+                dn = finding.row.get("FullPath", source.dns.get(finding.type))
+                guid = finding.row.get("Identifier")
+                yield rule.finding(finding.type, finding.message, dn=dn, guid=guid)
 
 
 def _all_reads(reads: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, dict[str, None]]:
@@ -354,9 +354,9 @@ def _all_reads(reads: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, dict[s
 
 def _about_server(applied: Sequence[Applied], source: "ValidationSource") -> Iterator[Finding]:
     severities = {rule.id: rule.severity for rule, _ in applied}
-    for found in source.findings:
-        if found.rule in severities:
-            yield replace(found, severity=severities[found.rule])
+    for finding in source.findings:
+        if finding.rule in severities:
+            yield replace(finding, severity=severities[finding.rule])
 
 
 def _stated(applied: Sequence[Applied]) -> Iterator[Finding]:

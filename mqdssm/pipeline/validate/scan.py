@@ -262,8 +262,8 @@ def _joined(
     names = tuple(sorted(expression.columns | rule.other_columns()))
     table = kept_table(target, names)
     columns = {name: _one_chunk(table[name]).cast(target.types[name]) for name in names}
-    here, there = matches(values, expression.evaluate(columns))
-    other_columns = {f"other.{name}": columns[name].take(there) for name in rule.other_columns()}
+    here, other_rows = matches(values, expression.evaluate(columns))
+    other_columns = {f"other.{name}": columns[name].take(other_rows) for name in rule.other_columns()}
     return parents.take(here), values.take(here), other_columns
 
 
@@ -425,8 +425,8 @@ def _counts(rule: Repeated, sets: Mapping[str, Dataset]) -> pa.Table:
     chunks = [values for _, values, _ in _keyed(rule, sets, {}, whole=False)]
     if surely_different(chunks):
         return pa.table({"value": pa.array([], pa.string()), "count": pa.array([], pa.int64())})
-    found = pc.value_counts(pa.chunked_array(chunks))
-    table = pa.table({"value": found.field("values"), "count": found.field("counts")})
+    value_counts = pc.value_counts(pa.chunked_array(chunks))
+    table = pa.table({"value": value_counts.field("values"), "count": value_counts.field("counts")})
     return table.filter(pc.greater(table["count"], 1))
 
 
@@ -437,10 +437,10 @@ def surely_different(chunks: Sequence[pa.Array]) -> bool:
     takes an eighth of the time of counting as many texts. For values of several lengths the result is False.
     """
     numbers = [_as_numbers(values) for values in chunks]
-    known = [one for one in numbers if one is not None]
-    if len(known) < len(numbers):
+    number_arrays = [array for array in numbers if array is not None]
+    if len(number_arrays) < len(numbers):
         return False
-    ordered = np.sort(np.concatenate([np.empty(0, np.uint64), *known]))
+    ordered = np.sort(np.concatenate([np.empty(0, np.uint64), *number_arrays]))
     return not bool((ordered[1:] == ordered[:-1]).any())
 
 
@@ -456,11 +456,11 @@ def _as_numbers(values: pa.Array) -> "npt.NDArray[np.uint64] | None":
     if width == 0 or width % _WORD or bool((np.diff(places) != width).any()):
         return None
     words = np.ascontiguousarray(octets).view(np.uint32).reshape(count, width // _WORD)
-    made = np.zeros(count, np.uint64)
+    hashes = np.zeros(count, np.uint64)
     for column in range(words.shape[1]):
-        made = (made ^ words[:, column]) * _FACTOR
-        made ^= made >> np.uint64(29)
-    return made
+        hashes = (hashes ^ words[:, column]) * _FACTOR
+        hashes ^= hashes >> np.uint64(29)
+    return hashes
 
 
 def _shared_by_others(rule: Repeated, sets: Mapping[str, Dataset], counts: pa.Table) -> pa.Array | None:
@@ -468,14 +468,14 @@ def _shared_by_others(rule: Repeated, sets: Mapping[str, Dataset], counts: pa.Ta
     if not rule.unless_all or rule.unless_all not in sets:
         return None
     value_set = counts["value"].combine_chunks()
-    others = {name: found for name, found in sets.items() if name != rule.unless_all}
-    held = [
+    other_datasets = {name: dataset for name, dataset in sets.items() if name != rule.unless_all}
+    shared_values = [
         values.filter(pc.is_in(values, value_set=value_set))
-        for _, values, _ in _keyed(rule, others, {}, whole=False)
+        for _, values, _ in _keyed(rule, other_datasets, {}, whole=False)
     ]
-    if not held:
+    if not shared_values:
         return pa.repeat(pa.scalar(False), len(value_set))
-    return pc.is_in(value_set, value_set=pa.chunked_array(held).combine_chunks())
+    return pc.is_in(value_set, value_set=pa.chunked_array(shared_values).combine_chunks())
 
 
 def _once(parents: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -488,11 +488,13 @@ def _keyed(
     rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str], *, whole: bool
 ) -> Iterator[tuple[str, pa.Array, ObjectBatch]]:
     """Read the values of objects, a row for each; `whole`: with the columns that identify the object."""
-    for name, found in sets.items():
-        key = translate(rule.key, found.types)
-        wanted = sorted(key.columns | ({"Identifier", "FullPath"} & set(found.types) if whole else set()))
-        for record in found.batches(wanted, ROWS_MAX):
-            columns = values_of(record, found.types)
+    for name, dataset in sets.items():
+        key = translate(rule.key, dataset.types)
+        column_names = sorted(
+            key.columns | ({"Identifier", "FullPath"} & set(dataset.types) if whole else set())
+        )
+        for record in dataset.batches(column_names, ROWS_MAX):
+            columns = values_of(record, dataset.types)
             values: Any = key.evaluate(columns)
             batch = ObjectBatch(name, columns if whole else {}, record.num_rows, dns.get(name))
             if pa.types.is_list(values.type):

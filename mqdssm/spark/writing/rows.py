@@ -208,19 +208,19 @@ class ChangeMaker:
     def _changed(
         self,
         number: int,
-        own: Candidate,
+        candidate: Candidate,
         values: Mapping[str, tuple[bytes, ...]],
         existing_entry: "Entry | None",
         guid: str | None,
     ) -> Made:
         """Make the change of an object that is never created, only modified: an account, the enterprise."""
-        dn = str(own.made.dn)
+        dn = str(candidate.made.dn)
         if existing_entry is None:
             return SettledRow(number, Effect.MISSING, dn, guid, "there is no such object")
-        kept = {name: raws for name, raws in values.items() if name != "objectGUID"}
+        new_values = {name: raws for name, raws in values.items() if name != "objectGUID"}
         hides_sacls = self._session.profile.hides_sacls
         differs = find_differences(
-            kept, existing_entry.attributes, own.made.ldap_class, hides_sacls=hides_sacls
+            new_values, existing_entry.attributes, candidate.made.ldap_class, hides_sacls=hides_sacls
         )
         against = tuple(name for name in differs if existing_entry.all(name))
         if not differs:
@@ -231,8 +231,8 @@ class ChangeMaker:
         item = _item(
             number,
             Action.MODIFY,
-            own,
-            {name: kept[name] for name in differs},
+            candidate,
+            {name: new_values[name] for name in differs},
             before={name: tuple(existing_entry.all(name)) for name in differs},
         )
         return RowChange(item, guid)
@@ -242,22 +242,22 @@ def _item(
     number: int, action: Action, candidate: Candidate, attributes: Values, *, before: Values | None = None
 ) -> Item:
     """Return a change of the entry of a candidate."""
-    made = candidate.made
+    entry = candidate.made
     return Item(
         row=number,
         action=action,
-        dn=str(made.dn),
+        dn=str(entry.dn),
         attributes=attributes,
         before=before,
-        ldap_class=made.ldap_class,
+        ldap_class=entry.ldap_class,
     )
 
 
-def _beside(number: int, one: Candidate) -> Item:
+def _beside(number: int, candidate: Candidate) -> Item:
     """Make the change of an object beside the entry; existing containers may have any form."""
-    if one.is_there:
-        return _item(number, Action.MODIFY, one, one.made.values)
-    return _item(number, Action.ADD, one, one.made.attributes())
+    if candidate.is_there:
+        return _item(number, Action.MODIFY, candidate, candidate.made.values)
+    return _item(number, Action.ADD, candidate, candidate.made.attributes())
 
 
 def _computer_name(element: DirectoryObject) -> str:

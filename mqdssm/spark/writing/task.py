@@ -109,11 +109,11 @@ class _Work:
     def rows(self, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
         """Write some rows."""
         changes: dict[int, RowChange] = {}
-        for made in self._maker.make(rows):
-            if isinstance(made, RowChange):
-                changes[made.item.row] = made
+        for row_result in self._maker.make(rows):
+            if isinstance(row_result, RowChange):
+                changes[row_result.item.row] = row_result
             else:
-                self._outcomes.add(made)
+                self._outcomes.add(row_result)
         self._load(changes)
 
     def leave(self, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
@@ -132,14 +132,14 @@ class _Work:
         for orphan in self._orphans:
             self._left(orphan)
 
-    def _left(self, one: RowChange) -> None:
+    def _left(self, change: RowChange) -> None:
         """Handle an entry whose parent is not among this task's rows: another task may create it."""
-        item = one.item
+        item = change.item
         if self._outcomes.keeps:
             self._outcomes.wait(item.row, dn=item.dn, ldap_class="", attributes=item.attributes)
             return
         text = "its parent is not there; with option journal it is tried again when all tasks are done"
-        self._outcomes.add(SettledRow(item.row, Effect.MISSING_PARENT, item.dn, one.guid, text))
+        self._outcomes.add(SettledRow(item.row, Effect.MISSING_PARENT, item.dn, change.guid, text))
 
     def _load(self, changes: Mapping[int, RowChange]) -> None:
         if not changes:
@@ -165,29 +165,33 @@ class _Work:
         for outcome in self._session.loader.load(items, load):
             if not outcome.is_done:
                 problems.setdefault(outcome.row, f"{outcome.dn}: {outcome.text}")
-        for one, outcome in finished:
+        for change, outcome in finished:
             problem = problems.get(outcome.row)
             if problem is not None:
                 text = f"beside it {problem}"
-                self._outcomes.add(SettledRow(outcome.row, Effect.REJECTED, outcome.dn, one.guid, text))
+                self._outcomes.add(SettledRow(outcome.row, Effect.REJECTED, outcome.dn, change.guid, text))
                 continue
-            self._note(one, outcome)
-            if one.references:
-                self._wait(one, outcome)
+            self._note(change, outcome)
+            if change.references:
+                self._wait(change, outcome)
 
-    def _wait(self, one: RowChange, outcome: Outcome) -> None:
-        ldap_class = one.item.ldap_class or ""
+    def _wait(self, change: RowChange, outcome: Outcome) -> None:
+        ldap_class = change.item.ldap_class or ""
         if self._outcomes.keeps:
             self._outcomes.wait(
-                outcome.row, dn=outcome.dn, ldap_class=ldap_class, guid=one.guid, references=one.references
+                outcome.row,
+                dn=outcome.dn,
+                ldap_class=ldap_class,
+                guid=change.guid,
+                references=change.references,
             )
             return
-        named = ", ".join(guid for guids in one.references.values() for guid in guids)
+        named = ", ".join(guid for guids in change.references.values() for guid in guids)
         text = f"it refers to what is not there ({named}): write again, or give the option journal"
-        self._outcomes.add(SettledRow(outcome.row, Effect.REJECTED, outcome.dn, one.guid, text))
+        self._outcomes.add(SettledRow(outcome.row, Effect.REJECTED, outcome.dn, change.guid, text))
 
-    def _note(self, one: RowChange, outcome: Outcome) -> None:
-        self._outcomes.add(SettledRow.of(outcome, outcome.row, one.guid))
+    def _note(self, change: RowChange, outcome: Outcome) -> None:
+        self._outcomes.add(SettledRow.of(outcome, outcome.row, change.guid))
 
 
 COMMIT_PARTITION: Final = 99_999
@@ -216,9 +220,9 @@ class Write:
             DirectoryError: the deferred rows could not be written.
         """
         tally = EffectTally()
-        for one in written:
-            tally.merge(one.tally)
-        names = [name for one in written for name in one.files]
+        for written_rows in written:
+            tally.merge(written_rows.tally)
+        names = [name for written_rows in written for name in written_rows.files]
         waiting = [name for name in names if name.startswith(f"{WAITING}/")]
         files = [name for name in names if name.startswith(f"{OUTCOMES}/")]
         if waiting and self.folder is not None:
@@ -240,10 +244,10 @@ class Write:
         """Finish a write after a task has failed: rows that others wrote stay, and are listed."""
         tally = EffectTally()
         names = []
-        for one in written:
-            if one is not None:
-                tally.merge(one.tally)
-                names += [name for name in one.files if name.startswith(f"{OUTCOMES}/")]
+        for written_rows in written:
+            if written_rows is not None:
+                tally.merge(written_rows.tally)
+                names += [name for name in written_rows.files if name.startswith(f"{OUTCOMES}/")]
         self._tell(tally, names, complete=False)
 
     def _tell(self, tally: EffectTally, names: Sequence[str], *, complete: bool) -> None:
@@ -328,15 +332,17 @@ class _AtLast:
 
     def _resolved(self, row: Mapping[str, Any]) -> tuple[dict[str, tuple[bytes, ...]], list[str]]:
         """Return the references of an object in stored form, and the GUIDs that do not exist."""
-        known = REFERENCES[row["class"]]
+        references = REFERENCES[row["class"]]
         values: dict[str, tuple[bytes, ...]] = {}
         lost: list[str] = []
         for name, texts in row["references"]:
             guids = [UUID(text) for text in texts]
-            there = self._view.by_guid(guids, known[name].ldap_class, ())
-            lost += [str(guid) for guid in guids if guid not in there]
-            entries = [there[guid][0] for guid in guids if guid in there]
-            own = ((entry.dn, guid_of(entry.attributes)) for entry in entries)
-            if found := tuple(known[name].stored(dn, guid) for dn, guid in own if guid is not None):
-                values[name] = found
+            entries_by_guid = self._view.by_guid(guids, references[name].ldap_class, ())
+            lost += [str(guid) for guid in guids if guid not in entries_by_guid]
+            entries = [entries_by_guid[guid][0] for guid in guids if guid in entries_by_guid]
+            targets = ((entry.dn, guid_of(entry.attributes)) for entry in entries)
+            if stored_values := tuple(
+                references[name].stored(dn, guid) for dn, guid in targets if guid is not None
+            ):
+                values[name] = stored_values
         return values, lost

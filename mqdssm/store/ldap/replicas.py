@@ -113,13 +113,13 @@ class Replica:
     def partitions(self) -> dict[Guid, DirectoryPartition]:
         """Return the state of all partitions; for owned ones with the highest number in the directory."""
         keeper = StateKeeper(self._session, self._places)
-        found = {partition.partition_id: partition for partition in keeper.load().partitions}
+        states = {partition.partition_id: partition for partition in keeper.load().partitions}
         ranges = NumberSearches(self._session, self._reader)
-        for identifier, state in found.items():
+        for identifier, state in states.items():
             if state.owned:
                 highest, _ = ranges.highest(identifier, keeper.ceiling(identifier))
-                found[identifier] = replace(state, last=max(state.last, highest))
-        return found
+                states[identifier] = replace(state, last=max(state.last, highest))
+        return states
 
     def objects(self, partition: Guid) -> Iterator[StoredEntry]:
         """Yield objects and tombstones of a partition; damaged entries are logged."""

@@ -435,21 +435,21 @@ def _serves(stored_entry: StoredEntry, service: int) -> bool:
 
 def _all_wanted(changes: Sequence[DirectoryChange]) -> tuple[list[PlannedChange], Hresult | None]:
     """Return the planned changes up to the first that is not valid, and the status of that one."""
-    wanted: list[PlannedChange] = []
+    planned_changes: list[PlannedChange] = []
     for change in changes:
         concern = _subject_of(change)
         if isinstance(concern, Hresult):
-            return wanted, concern
-        wanted.append(
+            return planned_changes, concern
+        planned_changes.append(
             PlannedChange(
-                row=len(wanted),
+                row=len(planned_changes),
                 command=Command(change.command),
                 concern=concern,
                 numbers=Numbering(change.partition_id, change.seq_number),
                 scope=rules.scope_said(change.get(Propid.D_SCOPE)),
             )
         )
-    return wanted, None
+    return planned_changes, None
 
 
 def _subject_of(change: DirectoryChange) -> ChangeSubject | Hresult:

@@ -113,9 +113,9 @@ class SimulatedDirectory:
     def _found(self, request: LdapRequest, search: SearchRequest) -> _Answer:
         if search.scope is requests.SearchScope.BASE and request.dn in {"", SUBSCHEMA}:
             values = _schema() if request.dn else self._root_dse()
-            wanted = {attribute.lower() for attribute in search.attributes}
-            every = requests.ALL_OPERATIONAL_ATTRIBUTES in wanted
-            items = [item for item in values.items() if every or item[0].lower() in wanted]
+            requested_names = {attribute.lower() for attribute in search.attributes}
+            every = requests.ALL_OPERATIONAL_ATTRIBUTES in requested_names
+            items = [item for item in values.items() if every or item[0].lower() in requested_names]
             return _Answer([entry_content(request.dn, items)])
         base = self._existing(checked_name(request.dn))
         _check_assertion(request, base)
@@ -264,8 +264,8 @@ class SimulatedDirectory:
         root = self._existing(self._root)
         _check_assertion(request, root)
         for value in values:
-            found = self._tree.within(root, requests.SearchScope.SUBTREE, Equal(_UNIQUE, value))
-            if any(entry.name != name for entry in found):
+            entries = self._tree.within(root, requests.SearchScope.SUBTREE, Equal(_UNIQUE, value))
+            if any(entry.name != name for entry in entries):
                 raise LdapRefusal(
                     LdapCode.CONSTRAINT_VIOLATION, "non-unique attributes found with (objectGUID)"
                 )

@@ -76,8 +76,8 @@ def _any_of(operands: Iterable[filters.LdapFilter]) -> Test:
             values.setdefault(name, set()).add(normal)
 
     def test(entry: Normalized) -> bool | None:
-        for name, wanted in values.items():
-            if not wanted.isdisjoint(entry.normal(name)):
+        for name, accepted_values in values.items():
+            if not accepted_values.isdisjoint(entry.normal(name)):
                 return True
         result: bool | None = False
         for operand_test in tests:
@@ -93,11 +93,11 @@ def _any_of(operands: Iterable[filters.LdapFilter]) -> Test:
 
 def _flat(operands: Iterable[filters.LdapFilter]) -> Iterator[filters.LdapFilter]:
     """Yield the operands of an OR, without further ORs among them."""
-    for one in operands:
-        if isinstance(one, filters.Or):
-            yield from _flat(one.operands)
+    for operand in operands:
+        if isinstance(operand, filters.Or):
+            yield from _flat(operand.operands)
         else:
-            yield one
+            yield operand
 
 
 def _not(operand: Test) -> Test:
@@ -128,8 +128,8 @@ def _bound(name: str, value: bytes, compare: Callable[[Normal, Normal], bool]) -
         return _undefined
 
     def test(entry: Normalized) -> bool:
-        for one in entry.normal(name):  # noqa: SIM110  any() costs more than the comparison
-            if compare(one, normal):
+        for stored in entry.normal(name):  # noqa: SIM110  any() costs more than the comparison
+            if compare(stored, normal):
                 return True
         return False
 

@@ -38,8 +38,8 @@ WRITES: Final = frozenset(
 """Tags of the requests that change entries."""
 
 _COMPARISONS: Final[Mapping[int, Callable[[str, bytes], filters.LdapFilter]]] = {
-    filters.TAGS[one]: one
-    for one in (filters.Equal, filters.GreaterOrEqual, filters.LessOrEqual, filters.Approx)
+    filters.TAGS[filter_type]: filter_type
+    for filter_type in (filters.Equal, filters.GreaterOrEqual, filters.LessOrEqual, filters.Approx)
 }
 _KEPT: Final = 2048
 _MESSAGE: Final = "[RFC4511] 4.1.1"
@@ -110,31 +110,31 @@ def decode_request(buffer: bytes, message: responses.MessageBounds) -> LdapReque
     content = buffer[message.start : message.end]
     reader = BerReader(buffer, message.start, message.end)
     controls = _controls_in(buffer[message.end : message.stop])
-    given: dict[str, Any]
+    fields: dict[str, Any]
     match message.tag:
         case requests.SEARCH_REQUEST:
             base, search = _search_in(content)
-            given = {"dn": base, "search": search}
+            fields = {"dn": base, "search": search}
         case requests.ADD_REQUEST:
-            given = {"dn": reader.name("entry"), "attributes": _read_attributes(reader)}
+            fields = {"dn": reader.name("entry"), "attributes": _read_attributes(reader)}
         case requests.MODIFY_REQUEST:
-            given = {"dn": reader.name("object"), "changes": tuple(_read_changes(reader))}
+            fields = {"dn": reader.name("object"), "changes": tuple(_read_changes(reader))}
         case requests.DELETE_REQUEST:
-            given = {"dn": content.decode()}
+            fields = {"dn": content.decode()}
         case requests.MODIFY_DN_REQUEST:
-            given = _read_rename(reader)
+            fields = _read_rename(reader)
         case requests.COMPARE_REQUEST:
-            given = {"dn": reader.name("entry")}
+            fields = {"dn": reader.name("entry")}
         case requests.BIND_REQUEST:
             reader.integer("version")
-            given = {"dn": reader.name("name"), "simple_bind": reader.at(requests.SIMPLE_TAG)}
+            fields = {"dn": reader.name("name"), "simple_bind": reader.at(requests.SIMPLE_TAG)}
         case requests.EXTENDED_REQUEST:
-            given = {"dn": reader.name("requestName", requests.REQUEST_NAME_TAG)}
+            fields = {"dn": reader.name("requestName", requests.REQUEST_NAME_TAG)}
         case requests.UNBIND_REQUEST | requests.ABANDON_REQUEST:
-            given = {"abandoned": int.from_bytes(content, "big")}
+            fields = {"abandoned": int.from_bytes(content, "big")}
         case tag:
             raise DecodeError(_MESSAGE, "protocolOp", message.start, f"tag 0x{tag:02x} is no request")
-    return LdapRequest(message.id, message.tag, controls=controls, **given)
+    return LdapRequest(message.id, message.tag, controls=controls, **fields)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -191,11 +191,11 @@ def _read_attribute(reader: BerReader) -> tuple[str, list[bytes]]:
 
 
 def _read_rename(reader: BerReader) -> dict[str, Any]:
-    given: dict[str, Any] = {"dn": reader.name("entry"), "new_rdn": reader.name("newrdn")}
-    given["deletes_old_rdn"] = reader.boolean("deleteoldrdn", BOOLEAN)
+    fields: dict[str, Any] = {"dn": reader.name("entry"), "new_rdn": reader.name("newrdn")}
+    fields["deletes_old_rdn"] = reader.boolean("deleteoldrdn", BOOLEAN)
     if reader.at(requests.NEW_SUPERIOR_TAG):
-        given["new_superior"] = reader.name("newSuperior", requests.NEW_SUPERIOR_TAG)
-    return given
+        fields["new_superior"] = reader.name("newSuperior", requests.NEW_SUPERIOR_TAG)
+    return fields
 
 
 @lru_cache(maxsize=_KEPT)

@@ -41,15 +41,15 @@ class TreeEntry:
 
     def normal(self, name: str) -> AbstractSet[rules.Normal]:
         """Return the normalized values of an attribute, by its lower-case name."""
-        found = self._normal.get(name)
-        if found is None:
+        normalized_values = self._normal.get(name)
+        if normalized_values is None:
             if name == rules.ENTRY_DN:
-                found = frozenset({self.key.encode()})
+                normalized_values = frozenset({self.key.encode()})
             else:
                 values = self.attributes.get(name)
-                found = rules.normal_values(name, values) if values else _NONE
-            self._normal[name] = found
-        return found
+                normalized_values = rules.normal_values(name, values) if values else _NONE
+            self._normal[name] = normalized_values
+        return normalized_values
 
     def encoded(self, selection: tuple[str, ...]) -> bytes:
         """Return name and selected attributes, encoded for a SearchResultEntry ([RFC4511] 4.5.2)."""
@@ -60,15 +60,18 @@ class TreeEntry:
         return octets
 
     def _selected(self, selection: tuple[str, ...]) -> Iterator[tuple[str, Sequence[bytes]]]:
-        wanted = {attribute.lower() for attribute in selection} or {ALL_USER_ATTRIBUTES}
-        users, operational = ALL_USER_ATTRIBUTES in wanted, ALL_OPERATIONAL_ATTRIBUTES in wanted
+        requested_names = {attribute.lower() for attribute in selection} or {ALL_USER_ATTRIBUTES}
+        users, operational = (
+            ALL_USER_ATTRIBUTES in requested_names,
+            ALL_OPERATIONAL_ATTRIBUTES in requested_names,
+        )
         for name, values in self.attributes.items():
             kind = rules.TYPES[name]
-            if name in wanted or (operational if kind.operational else users):
+            if name in requested_names or (operational if kind.operational else users):
                 yield kind.name, values
-        if rules.ENTRY_DN in wanted or operational:
+        if rules.ENTRY_DN in requested_names or operational:
             yield rules.TYPES[rules.ENTRY_DN].name, [rules.spelt(self.name).encode()]
-        if rules.SUBSCHEMA_ENTRY in wanted or operational:
+        if rules.SUBSCHEMA_ENTRY in requested_names or operational:
             yield rules.TYPES[rules.SUBSCHEMA_ENTRY].name, [rules.SUBSCHEMA.encode()]
 
 

@@ -410,12 +410,12 @@ class MemoryStore:
         Raises:
             KeyError: no such object exists.
         """
-        found = next(iter(self._kept.everywhere(identifier)), None)
-        if found is None:
+        stored_object = next(iter(self._kept.everywhere(identifier)), None)
+        if stored_object is None:
             raise KeyError(identifier)
-        made = _updated(found, found.seq_number, properties)
-        self._kept.put(made)
-        self._kept.note_foreign(made, made.seq_number)
+        updated = _updated(stored_object, stored_object.seq_number, properties)
+        self._kept.put(updated)
+        self._kept.note_foreign(updated, updated.seq_number)
 
 
 def _version(foreign_object: ops.ForeignObject) -> str:

@@ -60,7 +60,7 @@ def hardships_of(seed: int, generation: Generation) -> FaultOptions:
     if generation < Generation.HARDSHIPS:
         return NONE
     rng = SeededRandom("hardships", seed)
-    made = FaultOptions(
+    options = FaultOptions(
         full_every_s=_sometimes(rng, (30, 120)),
         full_max_s=rng.of((5, 60, 300)),
         damaged_every_s=_sometimes(rng, (20, 90)),
@@ -72,16 +72,16 @@ def hardships_of(seed: int, generation: Generation) -> FaultOptions:
         trespassed=rng.one_in(3),
     )
     if generation < Generation.HOSTILE:
-        return made
+        return options
     if generation is Generation.FOREIGN:
         foreign = SeededRandom("foreign", seed)
         return replace(
-            made, windows=0, foreign_every_s=foreign.of((2, 5, 20)), look_s=foreign.of((2, 10, 40))
+            options, windows=0, foreign_every_s=foreign.of((2, 5, 20)), look_s=foreign.of((2, 10, 40))
         )
     hostile = SeededRandom("hostile", seed)
     if generation < Generation.ALL or hostile.one_in(_HOSTILE_EVERY):
-        return _with_hostile_server(made, hostile)
-    return made
+        return _with_hostile_server(options, hostile)
+    return options
 
 
 def _with_hostile_server(fault_options: FaultOptions, rng: SeededRandom) -> FaultOptions:

@@ -65,16 +65,16 @@ class ForeignWriters:
 
     def _write(self) -> None:
         """Change an object in the directory of its owner or of a replica, also of a server that is down."""
-        found = [
+        candidates = [
             (partition, entry)
             for partition in self._world.ledger.partitions.values()
             if partition.is_strict
             for entry in partition.live()
             if entry.object_type in _TYPES
         ]
-        if not found:
+        if not candidates:
             return
-        partition, entry = self._rng.of(found)
+        partition, entry = self._rng.of(candidates)
         owner = self._world.servers[partition.giver]
         is_replica = self._rng.one_in(_REPLICAS)
         server = self._rng.of(members(self._world) or [owner]) if is_replica else owner
@@ -133,7 +133,7 @@ class ForeignWriters:
             owner = self._world.servers[partition.giver]
             servers = members(self._world)
             # who lags behind would have its BSCs lag behind, too
-            if partition.is_strict and all(_is_through(one, partition) for one in servers):
+            if partition.is_strict and all(_is_through(server, partition) for server in servers):
                 for server in servers:
                     if server is not owner and self._differs(owner, server, partition.partition_id):
                         self._count("the operator synchronizes a replica")

@@ -49,8 +49,8 @@ _OTHER: Final[Mapping[ObjectType, Mapping[Propid, Any]]] = {
 
 def header_of(site_id: Guid, sender: str, *numbers: msg.PartitionSeqNumbers) -> msg.ChangePropagationMessage:
     """Return a propagation that only announces sequence numbers."""
-    said = msg.SeqNumberHeader(machine_name=sender, partition_seq_numbers=numbers)
-    return msg.ChangePropagationMessage(site_id=site_id, seq_number_header=said)
+    header = msg.SeqNumberHeader(machine_name=sender, partition_seq_numbers=numbers)
+    return msg.ChangePropagationMessage(site_id=site_id, seq_number_header=header)
 
 
 def claim_story(
@@ -190,8 +190,8 @@ class HostileMessages:
 
     def _request_identifier(self) -> int:
         """Return a number that a client has used, or a random one."""
-        known = list(self._world.book.requests)
-        return self._rng.of(known) if known and self._truth() else self._rng.below(1 << 20)
+        request_ids = list(self._world.book.requests)
+        return self._rng.of(request_ids) if request_ids and self._truth() else self._rng.below(1 << 20)
 
     # -- numbers and changes
 

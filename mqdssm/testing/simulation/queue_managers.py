@@ -85,8 +85,8 @@ class QueueManagers(FaultyNetwork, InProcessNetwork):
     def _is_held_up(self, source: LocalQueueManager, address: Address) -> bool:
         """Return True if the network's cut is between a machine and another one, by its address."""
         index = self._up.get(source.machine_name.casefold(), (-1, source))[0]
-        others = (number for number, host in self._up.values() if address in _addresses(host))
-        return self._is_cut(index, next(others, index))
+        host_numbers = (number for number, host in self._up.values() if address in _addresses(host))
+        return self._is_cut(index, next(host_numbers, index))
 
     def _under_way(self, _source: str, target: str, message: Message) -> Iterable[Message]:
         """Schedule the arrival of a message, with faults; return no messages to deliver at once."""

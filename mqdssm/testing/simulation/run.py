@@ -92,8 +92,8 @@ class Simulation:
             self.world.book.check()
             self._check_answers()
             self._check_bounds()
-        except Violation as found:
-            violation = str(found)
+        except Violation as error:
+            violation = str(error)
         except Exception:  # noqa: BLE001  whatever an engine or a store raises is a finding
             violation = traceback.format_exc()
         return self._report(violation)

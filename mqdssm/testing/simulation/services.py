@@ -95,39 +95,39 @@ class Services:
         return f"{self._rng.of(partition.live(ObjectType.MACHINE)).path}\\service {request}"
 
     def _carry_out(
-        self, server: SimulatedServer, asked: ChangeObject, identifier: Guid, number: SequenceNumber
+        self, server: SimulatedServer, change: ChangeObject, identifier: Guid, number: SequenceNumber
     ) -> None:
         world = self._world
-        world.book.ask(ClientRequest(asked, server.index, server.life, world.schedule.now))
-        outcome = server.write(write_operation(asked.partition_id, _request(asked, identifier), number))
+        world.book.ask(ClientRequest(change, server.index, server.life, world.schedule.now))
+        outcome = server.write(write_operation(change.partition_id, _request(change, identifier), number))
         status = outcome.status if isinstance(outcome, ops.ObjectOutcome) else Hresult.MQ_ERROR
         if status not in TEMPORARY_STATUSES and status != Hresult.MQ_OK:
-            world.book.told(asked.request, int(status), world.schedule.now)
+            world.book.told(change.request, int(status), world.schedule.now)
             return
         self.written += status == Hresult.MQ_OK
         if world.is_faulty and world.options.servers.crash_every_s and self._rng.one_in(_STOPS):
             server.crash()
             return
         event = PropagateChange(
-            request=asked.request,
-            command=asked.command,
-            object_type=asked.object_type,
+            request=change.request,
+            command=change.command,
+            object_type=change.object_type,
             identifier=identifier,
-            partition_id=asked.partition_id,
+            partition_id=change.partition_id,
             seq_number=number,
             status=status,
         )
         server.step(event)
 
 
-def _request(asked: ChangeObject, identifier: Guid) -> ChangeRequest:
-    properties = asked.properties
-    if asked.command is Command.CREATE:
-        properties = with_identifier(asked.object_type, identifier, properties)
+def _request(change: ChangeObject, identifier: Guid) -> ChangeRequest:
+    properties = change.properties
+    if change.command is Command.CREATE:
+        properties = with_identifier(change.object_type, identifier, properties)
     return ChangeRequest(
-        command=asked.command,
-        object_type=asked.object_type,
-        path_name=asked.path_name,
+        command=change.command,
+        object_type=change.object_type,
+        path_name=change.path_name,
         identifier=identifier,
         properties=properties,
     )

@@ -162,9 +162,9 @@ class StepChecks:
         if identifier is None:
             raise Violation(f"{server.name}: no identifier of the object of {operation}")
         partition = self._ledger.partitions.get(operation.partition_id)
-        known = partition.latest.get(identifier) if partition is not None else None
+        latest_change = partition.latest.get(identifier) if partition is not None else None
         # a successor may have read the list between a crash in this operation and its recovery
-        content, path = None, known.path if known is not None else operation.path_name or ""
+        content, path = None, latest_change.path if latest_change is not None else operation.path_name or ""
         if not isinstance(operation, ops.DeleteObject):
             read = self.read(server, operation.object_type, identifier, operation.partition_id)
             if read.properties is None:
@@ -185,8 +185,8 @@ class StepChecks:
         )
         strict = self._strict(operation.partition_id)
         if strict is not None:
-            is_foreign = known is not None and known.number in strict.foreign
-            self._check_content(entry, None if is_foreign else known)
+            is_foreign = latest_change is not None and latest_change.number in strict.foreign
+            self._check_content(entry, None if is_foreign else latest_change)
         self._ledger.record(operation.partition_id, entry, server.settings.machine_id, server.name)
         self._book.done(entry)
 

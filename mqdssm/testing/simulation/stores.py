@@ -34,13 +34,13 @@ def crash_after(moments: int) -> Callable[[Moment], None]:
     Args:
         moments: number of moments that pass first; there are two for each write.
     """
-    left = moments
+    remaining_moments = moments
 
     def count(_moment: Moment) -> None:
-        nonlocal left
-        if not left:
+        nonlocal remaining_moments
+        if not remaining_moments:
             raise Crash
-        left -= 1
+        remaining_moments -= 1
 
     return count
 
@@ -96,10 +96,10 @@ class SimulatedStore(ABC):
 
     def look(self, operation: ops.Operation) -> ops.Result:
         """Perform a reading operation for the checks; the result is cached until a write."""
-        known = self._changes if isinstance(operation, ops.LookupChanges) else self._objects
-        seen = known.get(operation)
+        cache = self._changes if isinstance(operation, ops.LookupChanges) else self._objects
+        seen = cache.get(operation)
         if seen is None:
-            seen = known[operation] = self.perform(operation)
+            seen = cache[operation] = self.perform(operation)
         return seen
 
     def _forget_after(self, operation: ops.Operation) -> None:
@@ -171,8 +171,8 @@ def changes_of(
     store: SimulatedStore, partition_id: Guid, *, after: SequenceNumber = MIN, up_to: SequenceNumber = MAX
 ) -> tuple[DirectoryChange, ...]:
     """Return all objects and tombstones of a partition, or of a range of numbers, as changes."""
-    found = store.look(everything(partition_id, after=after, up_to=up_to))
-    return found.changes if isinstance(found, ops.ChangesFound) else ()
+    result = store.look(everything(partition_id, after=after, up_to=up_to))
+    return result.changes if isinstance(result, ops.ChangesFound) else ()
 
 
 def copy_to(store: SimulatedStore, copy: SimulatedStore) -> None:
@@ -182,8 +182,8 @@ def copy_to(store: SimulatedStore, copy: SimulatedStore) -> None:
         return
     for partition in state.partitions:
         copy.perform(ops.SavePartition(partition=partition))
-        found = store.perform(everything(partition.partition_id))
-        changes = found.changes if isinstance(found, ops.ChangesFound) else ()
+        result = store.perform(everything(partition.partition_id))
+        changes = result.changes if isinstance(result, ops.ChangesFound) else ()
         copy.perform(ops.ApplyChanges(partition_id=partition.partition_id, changes=changes))
     for neighbor in state.neighbors:
         copy.perform(ops.SaveNeighbor(neighbor=neighbor))

@@ -52,12 +52,12 @@ class FindingKey(NamedTuple):
 
 def key_of(finding: Finding) -> FindingKey:
     """Return the identity of a finding."""
-    own = finding.guid.lower() if finding.guid else ""
-    named = {text.lower() for text in _NAMED.findall(finding.message)} - {own}
+    own_guid = finding.guid.lower() if finding.guid else ""
+    named = {text.lower() for text in _NAMED.findall(finding.message)} - {own_guid}
     return FindingKey(
         finding.rule,
         finding.type,
-        own or normal_dn(finding.dn or ""),
+        own_guid or normal_dn(finding.dn or ""),
         finding.attribute,
         " ".join(sorted(named)),
     )

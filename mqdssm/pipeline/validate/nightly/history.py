@@ -233,8 +233,8 @@ def metrics_of(run: HistoryLine, counts: StateCounts) -> Iterator[str]:
     All are gauges, the only suitable type that both formats have.
     """
     findings = (
-        ({"rule": one.rule, "severity": one.severity, "state": one.state.value}, float(count))
-        for one, count in sorted(counts.counts.items())
+        ({"rule": key.rule, "severity": key.severity, "state": key.state.value}, float(count))
+        for key, count in sorted(counts.counts.items())
     )
     objects = (({"type": name}, float(count)) for name, count in sorted(run.objects.items()))
     no_labels: Mapping[str, str] = {}

@@ -180,10 +180,10 @@ class NightlyRun:
                 for judged_finding in judge.judged(findings)
                 if judged_finding.state is not FindingState.SUPPRESSED
             )
-            made = Baseline.of(accepted, summary.started)
-            made.write_if_changed(self.files.new_baseline)
+            baseline = Baseline.of(accepted, summary.started)
+            baseline.write_if_changed(self.files.new_baseline)
             if self.files.baseline is None:
-                judge = FindingAssessor(judge.now, made, judge.suppressions)
+                judge = FindingAssessor(judge.now, baseline, judge.suppressions)
         counts = StateCounts.of_summary(summary) if judge.is_idle else StateCounts.of(judge, findings)
         exceeded = self.thresholds.exceeded(counts)
         changes = NO_CHANGES

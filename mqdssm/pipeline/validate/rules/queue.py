@@ -219,13 +219,13 @@ def _computer(name: str, attribute: str, section: str, ldap: str) -> GraphRule:
     )
 
 
-def _shared(name: str, attribute: str, key: str, what: str) -> Repeated:
+def _shared(name: str, attribute: str, key: str, description: str) -> Repeated:
     return Repeated(
         id=name,
         types=_COMPUTER,
         attribute=attribute,
         section="[MS-MQDSSM] 2.2.1, 3.1.6.11.1",
-        what=what,
+        what=description,
         message=f"{attribute} {{value}} belongs to {{count}} computers",
         key=key,
     )

@@ -50,7 +50,9 @@ FRAMES: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
 
 
 def _having(column: str) -> tuple[str, ...]:
-    return tuple(name for name, found in FRAMES.items() if any(one.name == column for one in found))
+    return tuple(
+        name for name, frame in FRAMES.items() if any(frame_column.name == column for frame_column in frame)
+    )
 
 
 ALL: Final = tuple(FRAMES)

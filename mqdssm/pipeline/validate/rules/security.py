@@ -105,14 +105,14 @@ _ADM: Final = "[MS-MQDMPR] 3.1.1.15"
 _SID: Final = r"^S-1-(?:0|[1-9][0-9]{0,14}|0x[0-9A-Fa-f]{12})(?:-(?:0|[1-9][0-9]{0,9})){0,15}\z"
 
 
-def _certificate(name: str, severity: Severity, what: str, *, decodes: bool = False) -> Judged:
+def _certificate(name: str, severity: Severity, description: str, *, decodes: bool = False) -> Judged:
     return Judged(
         id=name,
         severity=severity,
         types=_USER,
         attribute="Certificates",
         section="[MS-MQMQ] 2.2.21, 2.2.22",
-        what=what,
+        what=description,
         examiner="certificates",
         looks_at=("Certificates",),
         where="length(Certificates) > 0",

@@ -47,12 +47,12 @@ def parse(text: str) -> "Expression":
     from sqlglot.errors import SqlglotError
 
     try:
-        found: Any = sqlglot.parse_one(text, dialect=DIALECT)
+        tree: Any = sqlglot.parse_one(text, dialect=DIALECT)
     except SqlglotError as error:
         first = getattr(error, "errors", None) or [{}]
         words = first[0].get("description") or str(error).splitlines()[0]
         raise ValueError(f"{words} in {text!r}") from None
-    return found  # type: ignore[no-any-return]
+    return tree  # type: ignore[no-any-return]
 
 
 def columns_in(text: str) -> frozenset[str]:
