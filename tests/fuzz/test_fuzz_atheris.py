@@ -1,6 +1,7 @@
 """Coverage-guided fuzzing, for seconds here and for as long as one likes by hand."""
 
 import importlib.util
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,11 @@ SECONDS = 5
 LONG_SECONDS = 600
 
 
+def _peak_mb() -> int:
+    """Memory that this process had at most. A program that it starts begins with that as its own peak."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
 def run(tmp_path, seconds, harness="fuzz_replication.py"):
     if importlib.util.find_spec("atheris") is None:
         pytest.skip("atheris is made for Linux on x86-64 alone")
@@ -18,7 +24,7 @@ def run(tmp_path, seconds, harness="fuzz_replication.py"):
         sys.executable,
         str(Path(__file__).with_name(harness)),
         f"-max_total_time={seconds}",
-        "-rss_limit_mb=1024",
+        f"-rss_limit_mb={_peak_mb() + 1024}",
         "-verbosity=0",
     ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

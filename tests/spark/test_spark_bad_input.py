@@ -92,4 +92,4 @@ def test_a_full_disk(enterprise, login, tmp_path, monkeypatch) -> None:
         folder = Path(disk / "out").rename(disk / "export")
         (disk / "filler").write_bytes(bytes(shutil.disk_usage(disk).free))
         monkeypatch.setattr(tempfile, "tempdir", str(disk))
-        assert "No space left on device" in refused(6, "validate", str(folder))
+        assert f"error: the disk of {disk}/mqdssm-" in refused(6, "validate", str(folder))

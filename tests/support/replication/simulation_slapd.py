@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from mqdssm.engines.replication.operations import Operation, Result
 from mqdssm.errors import DirectoryError
-from mqdssm.testing.memory_store.disk import DiskSpace
+from mqdssm.testing.memory_store.disk import Disk
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.testing.simulation.options import Options, options_of
 from mqdssm.testing.simulation.run import RunReport, Simulation
@@ -22,12 +22,11 @@ class SlapdStore:
     """A store on a slapd, whose connections end between two writes when its server crashes.
 
     Attributes:
-        room: its disk is never full.
+        disk: never full.
     """
 
-    room = DiskSpace.PLENTY
-
     def __init__(self, server: OpenLdapServer, cutter: Cutter) -> None:
+        self.disk = Disk()
         private = {"user": None, "password": None, "ca_file": None}
         self._harness = LdapHarness(options_for(server, server.ldapi_url, **private), cutter)
 
