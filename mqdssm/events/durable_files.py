@@ -39,7 +39,7 @@ def write_atomically(path: Path, pieces: Iterable[str], *, mode: int = 0o600) ->
 def replace_file(path: Path, pieces: "Iterable[bytes | memoryview]", *, mode: int = 0o600) -> None:
     """Write a file under a temporary name, sync it, rename it and sync its name (decision M97).
 
-    Readers see the whole old file or the whole new one (decision M97).
+    Readers see the whole old file or the whole new one.
 
     Args:
         path: of the file, which is replaced.

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from mqdssm.pipeline.diff import sql
 from mqdssm.pipeline.diff.comparable_columns import ComparableType
 from mqdssm.pipeline.diff.fields import DDL, KEY, SCHEMA, SIDE, FieldByField, Ground
-from mqdssm.pipeline.diff.sides import ORDER, Pair, shown_columns
+from mqdssm.pipeline.diff.pairing import ORDER, Pair, shown_columns
 from mqdssm.pipeline.diff.sql import NEW, OLD, SPARK
 from mqdssm.spark.plans import read_frame
 
@@ -38,7 +38,7 @@ _SEED_BITS: Final = 63
 
 
 class SparkJoin:
-    """The join on Spark; see `mqdssm.pipeline.diff.sides.Join`.
+    """The join on Spark; see `mqdssm.pipeline.diff.pairing.Join`.
 
     Args:
         spark: the session.

@@ -1,6 +1,6 @@
 """The runner on Spark, which only schedules: tasks get numbers, and results pass the JVM unchanged.
 
-Validation rules that Spark evaluates: checks and application.
+Every Python worker of Spark imports this module. Validation rules that Spark evaluates are imported on use.
 """
 
 import contextlib
@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from mqdssm.errors import ConfigError, why_no_folder
 from mqdssm.pipeline.local import deferred
@@ -33,24 +32,24 @@ from mqdssm.pipeline.runner import (
     in_background,
 )
 from mqdssm.pipeline.spark_options import LOCAL, SparkOptions
-from mqdssm.pipeline.validate.rules.rule import MissingReference, Rule, Wrong
-from mqdssm.pipeline.validate.run import Applied
-from mqdssm.pipeline.validate.scan import SCHEMA
 from mqdssm.pipeline.worker import GRACE_S
 from mqdssm.spark.cluster import probe, refuse_speculation
 from mqdssm.spark.jdbc import copy_tables
-from mqdssm.spark.plans import message_sql, plans, read_frame
 from mqdssm.spark.session import check_spark, spark_session
 
 if TYPE_CHECKING:
     from pyspark import Broadcast
     from pyspark.sql import SparkSession
 
+    from mqdssm.pipeline.validate.rules.rule import Rule
+    from mqdssm.pipeline.validate.run import Applied
     from mqdssm.pipeline.validate.sources import ValidationSource
     from mqdssm.spark.diff_join import SparkJoin
 
 
-def _types_of(applied: Sequence[Applied]) -> dict[str, None]:
+def _types_of(applied: "Sequence[Applied]") -> dict[str, None]:
+    from mqdssm.pipeline.validate.rules.rule import MissingReference
+
     names: dict[str, None] = {}
     for rule, types in applied:
         names.update(dict.fromkeys(types))
@@ -125,13 +124,16 @@ class SparkRunner:
         """See `mqdssm.pipeline.validate.run.SqlRunner`."""
         probe(self.spark, on, files)
 
-    def check_rules(self, rules: Sequence[Rule], source: "ValidationSource") -> None:
+    def check_rules(self, rules: "Sequence[Rule]", source: "ValidationSource") -> None:
         """Check that Spark can evaluate rules.
 
         Raises:
             ConfigError: it cannot evaluate one; naming the rule.
         """
         from pyspark.errors import AnalysisException, ParseException
+
+        from mqdssm.pipeline.validate.rules.rule import Wrong
+        from mqdssm.spark.plans import message_sql, read_frame
 
         present = source.present()
         for rule in rules:
@@ -149,9 +151,14 @@ class SparkRunner:
                     raise ConfigError(f"rule {rule.id}: its condition gives {kind}, not true or false")
 
     def find_by_rules(
-        self, rules: Sequence[Applied], source: "ValidationSource", folder: Path
+        self, rules: "Sequence[Applied]", source: "ValidationSource", folder: Path
     ) -> Iterator[pa.RecordBatch]:
         """Apply rules by Spark; see `mqdssm.pipeline.validate.run.SqlRunner`."""
+        import pyarrow.parquet as pq
+
+        from mqdssm.pipeline.validate.scan import SCHEMA
+        from mqdssm.spark.plans import plans, read_frame
+
         frames = {name: read_frame(self.spark, source.sets[name]) for name in _types_of(rules)}
         frame = reduce(
             lambda union_frame, other: union_frame.unionAll(other), plans(frames, rules, source.dns)
@@ -163,7 +170,7 @@ class SparkRunner:
                     yield batch.cast(SCHEMA)
 
     def join(self) -> "SparkJoin":
-        """See `mqdssm.pipeline.diff.sides.JoinRunner`."""
+        """See `mqdssm.pipeline.diff.pairing.JoinRunner`."""
         from mqdssm.spark.diff_join import SparkJoin
 
         return SparkJoin(self.spark)

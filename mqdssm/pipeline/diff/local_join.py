@@ -19,7 +19,7 @@ from mqdssm.pipeline.database import Database, file_list, open_database
 from mqdssm.pipeline.diff import sql
 from mqdssm.pipeline.diff.comparable_columns import ComparableType
 from mqdssm.pipeline.diff.fields import KEY, SCHEMA, SIDE, FieldByField, Ground
-from mqdssm.pipeline.diff.sides import ORDER, Pair, shown_columns
+from mqdssm.pipeline.diff.pairing import ORDER, Pair, shown_columns
 from mqdssm.pipeline.diff.sql import DUCKDB, NEW, OLD
 from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.runner import Job, Piece, Runner, StopRequest
@@ -35,7 +35,7 @@ BATCH_ROWS: Final = 2_000
 
 
 class LocalJoin:
-    """Join in workers of this machine; see `mqdssm.pipeline.diff.sides.Join`.
+    """Join in workers of this machine; see `mqdssm.pipeline.diff.pairing.Join`.
 
     Args:
         runner: runs the workers.

@@ -14,7 +14,8 @@ from mqdssm.directory.filters import any_of
 from mqdssm.pipeline.diff.comparable_columns import KEY as IDENTIFIER
 from mqdssm.pipeline.diff.comparable_columns import ComparableType
 from mqdssm.pipeline.diff.fields import KEY, SCHEMA, SIDE, Differences, FieldByField, ObjectDifference
-from mqdssm.pipeline.diff.sides import Join, Pair, Side, shown_columns
+from mqdssm.pipeline.diff.pairing import Join, Pair, shown_columns
+from mqdssm.pipeline.diff.sides import Side
 from mqdssm.pipeline.export import objects
 from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.frames.columns import ORIGINAL_IDENTIFIER

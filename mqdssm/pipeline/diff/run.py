@@ -32,8 +32,9 @@ from mqdssm.pipeline.diff.comparable_columns import (
     needed,
 )
 from mqdssm.pipeline.diff.fields import Differences, Ground
+from mqdssm.pipeline.diff.pairing import Join, JoinRunner, Pair
 from mqdssm.pipeline.diff.recheck import rechecked
-from mqdssm.pipeline.diff.sides import GivenSide, Join, JoinRunner, Pair, Side, Sort, SourceReading, opened
+from mqdssm.pipeline.diff.sides import GivenSide, Side, Sort, SourceReading, opened
 from mqdssm.pipeline.diff.sql import NEW, OLD
 from mqdssm.pipeline.engines import EngineKind, JobEngine
 from mqdssm.pipeline.frames.columns import ORIGINAL_IDENTIFIER

@@ -3,7 +3,7 @@
 A paged search may miss an object that is moved, or return it twice, and it returns the old state of an object
 that changes later. So if the position of the server has changed, the keys and stamps of all objects are read
 again. The columns about other objects are read again, too, since changes of these leave no stamp here
-(`mqdssm.pipeline.export.reconcile`). Objects that differ are removed from the files and read again,
+(`outdated_keys`). Objects that differ are removed from the files and read again,
 until nothing differs, at most `ROUNDS_MAX` times.
 
 Exported rows with outdated columns about other objects.

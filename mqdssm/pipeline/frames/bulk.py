@@ -1,6 +1,6 @@
 """Record batches of the objects of a directory, made from the octets of LDAP for exports and the source.
 
-The result equals `batches(directory.search(element))`, without a Python object for an element and hardly
+The result equals that of `Directory.search`, without a Python object for an element and hardly
 one for a value. Memory is bounded by one batch and one page.
 
 Bases of the searches for the objects of a type, and the meaning of a missing base.

@@ -35,6 +35,13 @@ _HEAD: Final = (
 )
 
 
+def remove_drafts(folder: Path) -> None:
+    """Remove the drafts of undo files that a killed run left in a plan: they hold values of the directory."""
+    for path in (folder / UNDO_NAME, folder / WHOLE_NAME):
+        for draft in path.parent.glob(f".{path.name}.*"):
+            draft.unlink()
+
+
 def write_undo(session: "Session", folder: Path, levels: Sequence[Level]) -> None:
     """Write LDIF that undoes all operations of a plan, for `begin_undo`.
 

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.diff.comparable_columns import ComparableType, compared_of
 from mqdssm.pipeline.diff.fields import KEY, SIDE, FieldByField, Ground
-from mqdssm.pipeline.diff.sides import ORDER, Pair, Side, Sort
+from mqdssm.pipeline.diff.pairing import ORDER, Pair
+from mqdssm.pipeline.diff.sides import Side, Sort
 from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.runner import Piece, StopRequest, Work

@@ -1,7 +1,7 @@
 """Expressions of rules as trees, which a translator can read without an SQL parser.
 
 sqlglot parses users' rules, at 0.3 s of processor time. The trees of built-in rules are kept in
-``trees.json`` (`mqdssm.pipeline.validate.rules.trees`).
+``trees.json``.
 
 Texts of rules: Spark SQL expressions, their columns, and messages with expressions.
 """
@@ -121,8 +121,6 @@ def parsed(text: str) -> Parsed:
 
 def parsed_anew(text: str) -> Parsed:
     """Parse an expression with sqlglot, even if its tree is kept."""
-    from mqdssm.pipeline.validate.rules.trees import parse
-
     expression = parse(text)
     return Parsed(frozenset(_columns(expression)), _tree(expression))
 
@@ -380,7 +378,6 @@ _TWO: Final = {
 def texts_of_rules() -> Iterator[str]:
     """Return the expressions of all built-in rules."""
     from mqdssm.pipeline.validate.rules import RULES  # they use these trees
-    from mqdssm.pipeline.validate.rules.trees import template
 
     for rule in RULES:
         for part in ("bad", "value", "where", "key"):
