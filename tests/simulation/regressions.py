@@ -51,4 +51,5 @@ REGRESSIONS = {
     340_005: "a change of another program was lost for its owner by one read that failed",
     702_224: "no defect of a server: its start had failed and was not repeated yet when clients asked",
     702_442: "a predecessor that lost its disk after a handover owned the site again, beside its successor",
+    703_254: "who missed that the PEC had changed took the successor of the old PEC's site for the PEC",
 }

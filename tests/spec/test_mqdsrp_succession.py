@@ -302,10 +302,10 @@ def _name_psc_and_crash(net: Net, name: str) -> None:
     net.restart("PEC")
 
 
-def believed(net: Net, name: str = "PEC") -> str:
-    """Who a server takes for the owner of the site."""
+def believed(net: Net, name: str = "PEC", partition_id=SITE1) -> str:
+    """Who a server takes for the owner of the site, or of another partition."""
     found = net.hosts[name].engine.status(net.now).partitions
-    return next(one.authority_name for one in found if one.partition_id == SITE1)
+    return next(one.authority_name for one in found if one.partition_id == partition_id)
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.6")
@@ -420,3 +420,53 @@ def test_a_site_changed_by_another_program_brings_no_old_psc_back() -> None:
     net.run(2 * 60.0)
     assert {believed(net, name) for name in net.hosts} == {"BSC1"}
     assert {label(net, name) for name in net.hosts} == {"BSC1"}
+
+
+def brings_the_enterprise(send: Send) -> bool:
+    """Return True for a message with changes of the enterprise."""
+    changes = getattr(send.message, "directory_changes", ())
+    return any(change.partition_id == PEC_PARTITION_ID for change in changes)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.10")
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.12")
+def test_who_gets_the_site_of_an_old_pec_is_not_the_pec() -> None:
+    """Decision R171: PSC2 has not heard that the enterprise was handed over before the PEC's site was."""
+    net = world()
+    with_site(net, "Site2", "PSC2")
+    with_bsc(net, "Site0", "BSC01", "PEC")
+    net.drop = lambda _source, send: send.destination.upper() == "PSC2" and brings_the_enterprise(send)
+    assert hand_the_enterprise_over(net, "PSC1") == Hresult.MQ_OK
+    net.run(20)
+    assert owners(net, PEC_PARTITION_ID) == ["PSC1"]
+    handed_over = net.change(
+        "PEC",
+        Command.UPDATE,
+        ObjectType.MACHINE,
+        path_name="BSC01",
+        partition_id=guid_of("site Site0"),
+        properties=((Propid.QM_SERVICE, int(Service.PSC)),),
+    )
+    assert handed_over.status == Hresult.MQ_OK
+    net.run(20)
+    assert believed(net, "PSC2", guid_of("site Site0")) == "BSC01"
+    assert believed(net, "PSC2", PEC_PARTITION_ID) == "PEC"
+    net.drop = lambda _source, _send: False
+    net.run(LONG_S)
+    assert {believed(net, name, PEC_PARTITION_ID) for name in net.hosts} == {"PSC1"}
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.12")
+def test_who_lost_its_disk_after_a_handover_does_not_take_its_successor_for_the_pec() -> None:
+    """Decision R171: the PEC's name is that of its site's owner until it has asked (R43)."""
+    net = world()
+    net.drop = lambda _source, send: isinstance(send.message, ChangeRequestMessage)
+    assert hand_over(net) == Hresult.MQ_OK
+    net.run(20)
+    assert (believed(net), label(net, "PEC")) == ("BSC1", "PSC1")
+    net.stop("PSC1")
+    net.server("PSC1", Role.PSC, "Site1", store=MemoryStore())
+    net.run(20)
+    assert believed(net, "PSC1") == "BSC1"
+    assert believed(net, "PSC1", PEC_PARTITION_ID) == "PEC"

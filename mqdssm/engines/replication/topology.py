@@ -311,14 +311,28 @@ def _record_authority(
     if (yield from _is_name_taken(server, partition, name)):
         server.note("dropped: an authority with another one's name", f"{name}, partition {partition.id}")
         return False
-    enterprise = server.partitions[PEC_PARTITION_ID].record
-    # the PEC's site cannot be handed over, so the PEC was renamed
-    is_pec = key_of(enterprise.authority_name) in old_names and not enterprise.owned
+    was_pec = key_of(server.partitions[PEC_PARTITION_ID].record.authority_name) in old_names
+    is_renamed_pec = was_pec and (yield from _is_pec_renamed(server, partition))
     yield from _persist_followed(server)  # else, after a crash, its site's older object would count
     yield from succession.follow_authority(server, partition, name)
-    if is_pec:
+    if is_renamed_pec:
         yield from follow_pec(server, name)
     return True
+
+
+def _is_pec_renamed(server: ReplicaState, site: Partition) -> Job[bool]:
+    """Return True if the PEC has another name, now that its site's PSC has one (decision R171).
+
+    A PEC cannot hand its site over. If the old name is still that of a machine, another server became the
+    PEC before, unknown to us. A new copy of the site may lack that machine.
+    """
+    enterprise = server.partitions[PEC_PARTITION_ID].record
+    if enterprise.owned or site.record.is_new:
+        return False
+    machine = yield from read_object(
+        ObjectType.MACHINE, path_name=enterprise.authority_name, partition_id=site.id
+    )
+    return machine.identifier is None
 
 
 def _is_name_taken(server: ReplicaState, partition: Partition, name: str) -> Job[bool]:
