@@ -52,4 +52,5 @@ REGRESSIONS = {
     702_224: "no defect of a server: its start had failed and was not repeated yet when clients asked",
     702_442: "a predecessor that lost its disk after a handover owned the site again, beside its successor",
     703_254: "who missed that the PEC had changed took the successor of the old PEC's site for the PEC",
+    710_022: "no defect of a server: the new PEC had never had a whole copy, and believed another PSC",
 }

@@ -58,7 +58,10 @@ _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
         *(320_019, 320_050, 320_063, 320_066, 320_112, 320_604, 320_614),
     ),
     Generation.DIRECTORIES: (330_180, 330_330),
-    Generation.ALL: (230_026, 310_010, 310_092, 320_074, 500_184, 700_381, 702_224, 702_442, 703_254),
+    Generation.ALL: (
+        *(230_026, 310_010, 310_092, 320_074, 500_184),
+        *(700_381, 702_224, 702_442, 703_254, 710_022),
+    ),
     Generation.FOREIGN: tuple(range(340_000, 340_006)),
 }
 RECORDED: Final[Mapping[int, Generation]] = dict(

@@ -353,7 +353,11 @@ class Administrator:
             yield from self._update(ObjectType.SITE, PEC_PARTITION_ID, site_id, properties)
 
     def hand_over_enterprise(self, site_id: Guid) -> Task:
-        """Make another site's controller the PEC (decision R38)."""
+        """Make another site's controller the PEC (decision R38).
+
+        Where a server is hostile, no server becomes it whose copy was never whole: it would ask the other
+        sites' controllers for what it may have lost, and believe them (decisions R104, R120).
+        """
         ledger = self._world.ledger.partitions[PEC_PARTITION_ID]
         while not self._registry.site_names(site_id, heir := self._registry.owner(site_id)):
             yield PAUSE_S  # a handover of the site may be under way: its heir counts
@@ -363,6 +367,8 @@ class Administrator:
             if name.casefold() == heir.name.casefold():
                 yield PAUSE_S  # the new PEC has not received the change yet
                 continue
+            if self._world.hostile_server is not None and not heir.was_whole(PEC_PARTITION_ID):
+                return
             properties: Properties = ((Propid.E_PECNAME, self._spelt(heir.name)),)
             yield from self._update(
                 ObjectType.ENTERPRISE, PEC_PARTITION_ID, enterprise.identifier, properties
