@@ -23,7 +23,7 @@ from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.actions import Perform, Performed, Resynchronize
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import Command, Properties
+from mqdssm.model.messages import Command, Properties, SyncReplyMessage
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState, Service
 from mqdssm.testing.memory_store.store import MemoryStore
@@ -393,6 +393,26 @@ class TestResynchronization:
         asked = server.did(Resynchronize(request=1, partition_id=AWAY))
         assert replies(asked) == [Hresult.MQ_ERROR_ILLEGAL_OPERATION]
         assert server.partition(AWAY).purge_state is PurgeState.NORMAL
+
+    def test_an_unreadable_entry_delays_no_synchronization_of_another_partition(self, net: Net) -> None:
+        """Decision R83: work that is given up each minute restarted the timer of the request each time."""
+        store = UnreadyStore()
+        store._kept = net.hosts["PSC1"].store._kept
+        net.hosts["PSC1"].store = store
+        store.unreadable = QUEUE
+        write(net, "PSC1", QUEUE)
+        net.run(LOOKS_S)
+        net.drop = lambda source, send: source == "PEC" and isinstance(send.message, SyncReplyMessage)
+        assert resynchronize(net, "PSC1", PEC_PARTITION_ID) == OK
+        net.run(400)
+        assert row(net, "PSC1", PEC_PARTITION_ID).purge_state is PurgeState.SYNC0
+        net.drop = lambda source, send: False
+        net.run(3600)
+        assert told(net, "PSC1", "given up: the directory is damaged") > 10
+        assert row(net, "PSC1", PEC_PARTITION_ID).purge_state is PurgeState.NORMAL
+        store.unreadable = None
+        net.run(LOOKS_S)
+        assert all_equal(net)
 
     def test_the_enterprise_too(self, net: Net) -> None:
         assert resynchronize(net, "PSC1", PEC_PARTITION_ID) == OK

@@ -78,7 +78,8 @@ def _reset_replica(server: ReplicaState, partition: Partition, *, lost: bool) ->
     partition.last = record.last
     partition.is_whole = False
     partition.pending.clear()
-    sync_requests.send_later(server, partition)
+    if not partition.is_asking:  # the timer of a request that is under way goes on
+        sync_requests.send_later(server, partition)
 
 
 def on_again_timer(server: ReplicaState, _key: str) -> Job[None]:
