@@ -21,6 +21,7 @@ from mqdssm.engines.actions import StartTimer, TimerFired
 from mqdssm.engines.replication import foreign
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.actions import Perform, Performed, Resynchronize
+from mqdssm.engines.replication.directory_failures import AGAIN_S
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, Properties, SyncReplyMessage
@@ -52,13 +53,13 @@ class LossyStore(MemoryStore):
 
 
 class UnreadyStore(MemoryStore):
-    """A store that has no room for changes while it is told so, and cannot read one object."""
+    """A store that has no room for changes while it is told so, and cannot read some objects."""
 
     is_full = False
-    unreadable: Guid | None = None
+    unreadable: frozenset[Guid | None] = frozenset()
 
     def perform(self, operation: Any) -> Any:
-        if isinstance(operation, ops.ReadObject) and operation.identifier == self.unreadable is not None:
+        if isinstance(operation, ops.ReadObject) and operation.identifier in self.unreadable:
             return ops.Failed(reason="a damaged entry")
         if self.is_full and isinstance(operation, ops.UpdateObject):
             return ops.ObjectOutcome(status=Hresult.MQ_ERROR_DS_IS_FULL)
@@ -219,17 +220,43 @@ class TestOwner:
         store = UnreadyStore()
         store._kept = net.hosts["PSC1"].store._kept
         net.hosts["PSC1"].store = store
-        store.unreadable = QUEUE
+        store.unreadable = frozenset({QUEUE})
         write(net, "PSC1", QUEUE)
         write(net, "PSC1", guid_of(r"queue C14\r"))
         net.run(LONG_S)
         assert told(net, "PSC1", "given up: the directory is damaged")
         assert told(net, "PSC1", PUBLISHED) == 1
         assert label(net, "PEC") == "q"
-        store.unreadable = None
+        store.unreadable = frozenset()
         net.run(LOOKS_S)
         assert told(net, "PSC1", PUBLISHED) == 2
         assert label(net, "PEC") == "by hand"
+        assert all_equal(net)
+
+    @pytest.mark.parametrize("count", [1, 5, 20])
+    def test_many_unreadable_entries_delay_no_new_change(self, net: Net, count: int) -> None:
+        """Decision R165: each cost a pause, and no search began while the others waited."""
+        queues = [f"hurt{number}" for number in range(count)]
+        for queue in queues:
+            assert net.create_queue("C14", queue, "Site1", "PSC1").status == OK
+        store = UnreadyStore()
+        store._kept = net.hosts["PSC1"].store._kept
+        net.hosts["PSC1"].store = store
+        identifiers = [guid_of(rf"queue C14\{queue}") for queue in queues]
+        store.unreadable = frozenset(identifiers)
+        for identifier in identifiers:
+            write(net, "PSC1", identifier)
+        net.run(AGAIN_S * count + LOOKS_S)  # each was given up once
+        write(net, "PSC1", QUEUE)
+        net.run(LOOKS_S)
+        assert label(net, "PEC") == "by hand"
+        *others, mended = identifiers
+        store.unreadable = frozenset(others)
+        net.run(AGAIN_S * count + LOOKS_S)  # they take turns
+        assert net.content("PEC", SITE1)[mended][2][Propid.Q_LABEL] == "by hand"
+        store.unreadable = frozenset()
+        net.run(2 * LOOKS_S)
+        assert told(net, "PSC1", PUBLISHED) == count + 1
         assert all_equal(net)
 
     def test_a_look_whose_answer_was_lost_is_repeated(self, net: Net) -> None:
@@ -399,7 +426,7 @@ class TestResynchronization:
         store = UnreadyStore()
         store._kept = net.hosts["PSC1"].store._kept
         net.hosts["PSC1"].store = store
-        store.unreadable = QUEUE
+        store.unreadable = frozenset({QUEUE})
         write(net, "PSC1", QUEUE)
         net.run(LOOKS_S)
         net.drop = lambda source, send: source == "PEC" and isinstance(send.message, SyncReplyMessage)
@@ -410,7 +437,7 @@ class TestResynchronization:
         net.run(3600)
         assert told(net, "PSC1", "given up: the directory is damaged") > 10
         assert row(net, "PSC1", PEC_PARTITION_ID).purge_state is PurgeState.NORMAL
-        store.unreadable = None
+        store.unreadable = frozenset()
         net.run(LOOKS_S)
         assert all_equal(net)
 

@@ -5,6 +5,7 @@ is propagated like a client's change; in other partitions the operator is warned
 search for these changes.
 """
 
+from collections import deque
 from typing import Final
 
 from mqdssm.engines.replication import authority
@@ -12,7 +13,7 @@ from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.change_request import ChangeRequest
 from mqdssm.engines.replication.jobs import Job, perform, read_object
 from mqdssm.engines.replication.properties import with_identifier
-from mqdssm.engines.replication.state import Partition, ReplicaState
+from mqdssm.engines.replication.state import ForeignLook, Partition, ReplicaState
 from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
@@ -31,6 +32,9 @@ PAUSE_S_MAX: Final = 600.0
 REPORTED_MAX: Final = 10_000
 """Number of unpublished changes whose version is remembered, so that each is reported once."""
 
+GIVEN_UP_MAX: Final = 10_000
+"""Number of changes whose work was given up and that are remembered, so that they wait for all others."""
+
 
 def start(server: ReplicaState) -> None:
     """Start the timer of the first search, which also finds changes from before the start."""
@@ -41,8 +45,8 @@ def start(server: ReplicaState) -> None:
 def on_timer(server: ReplicaState, _key: str) -> Job[None]:
     """Look for changes of other programs; publish those of our partitions, and report others."""
     look, wait_s, pause_s = server.foreign, server.settings.foreign_s, 0.0
-    if look.is_handling:  # that work was given up: the change is found again (decision R165)
-        look.is_handling, look.must_repeat = False, True
+    if look.handling:  # that work was given up
+        _put_off(look)
     if not look.waiting:
         if not look.after:
             look.newest = look.seen if look.must_repeat else look.newest
@@ -53,14 +57,15 @@ def on_timer(server: ReplicaState, _key: str) -> Job[None]:
         pause_s = min(COST_FACTOR * (server.now - began), PAUSE_S_MAX)
         look.after = search_result.reached
         look.newest = search_result.newest or look.newest  # lower if the directory's clock was set back
-        look.waiting.extend(
-            item for item in search_result.objects if look.reported.get(item.name) != item.version
-        )
+        turns = {name: turn for turn, name in enumerate(look.given_up, 1)}
+        new_objects = [item for item in search_result.objects if look.reported.get(item.name) != item.version]
+        look.waiting.extend(sorted(new_objects, key=lambda item: turns.get(item.name, 0)))
     for _ in range(min(PUBLISHED_AT_ONCE, len(look.waiting))):
         foreign_object = look.waiting.popleft()
-        look.is_handling = True
+        look.handling = foreign_object.name
         is_handled = yield from _publish_or_report(server, foreign_object)
-        look.is_handling = False
+        look.handling = ""
+        look.given_up.pop(foreign_object.name, None)
         if not is_handled:
             look.waiting.append(foreign_object)
             break  # our partition cannot be changed now
@@ -68,6 +73,20 @@ def on_timer(server: ReplicaState, _key: str) -> Job[None]:
         if look.waiting or look.after:
             wait_s = GO_ON_S
     server.start_timer(Timer(TimerPurpose.FOREIGN), max(wait_s, pause_s))
+
+
+def _put_off(look: ForeignLook) -> None:
+    """Put off a change whose work was given up: the next search finds it again (decision R165).
+
+    So are the other changes of that kind: each costs a pause, and no search begins while changes wait. They
+    come behind all others, and take turns: the one that was given up last comes last.
+    """
+    look.given_up.pop(look.handling, None)
+    look.given_up[look.handling] = None
+    if len(look.given_up) > GIVEN_UP_MAX:
+        del look.given_up[next(iter(look.given_up))]
+    look.handling, look.must_repeat = "", True
+    look.waiting = deque(item for item in look.waiting if item.name not in look.given_up)
 
 
 def _publish_or_report(server: ReplicaState, foreign_object: ops.ForeignObject) -> Job[bool]:

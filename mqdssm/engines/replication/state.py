@@ -177,7 +177,8 @@ class ForeignLook:
         seen: version up to which all changes were handled when the search began.
         newest: version up to which all changes are handled once `waiting` is empty and none was given up.
         waiting: changes that were found and are not handled yet.
-        is_handling: True while a change is handled, and after that work was given up (decision R165).
+        handling: name of the change that is handled, or whose work was given up; else empty (decision R165).
+        given_up: names of changes whose work was given up, and not done since; the newest is last.
         must_repeat: True if the next search begins at `seen` again, to find what was given up.
         reported: name -> version of reported changes without a number.
     """
@@ -185,7 +186,8 @@ class ForeignLook:
     after: str = ""
     seen: str = ""
     newest: str = ""
-    is_handling: bool = False
+    handling: str = ""
+    given_up: dict[str, None] = field(default_factory=dict)
     must_repeat: bool = False
     waiting: deque[ops.ForeignObject] = field(default_factory=deque)
     reported: OrderedDict[str, str] = field(default_factory=OrderedDict)
