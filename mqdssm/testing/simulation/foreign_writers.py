@@ -126,7 +126,7 @@ class ForeignWriters:
         )
 
     def mend(self) -> None:
-        """Let the operator synchronize each replica that has another object than the owner by its number."""
+        """Let the operator synchronize each replica whose differences another program made."""
         if not self._world.options.fault_options.foreign_every_s:
             return
         for partition in self._world.ledger.partitions.values():
@@ -141,9 +141,12 @@ class ForeignWriters:
                         server.step(Resynchronize(request=request, partition_id=partition.partition_id))
 
     def _differs(self, owner: SimulatedServer, server: SimulatedServer, partition_id: Guid) -> bool:
+        """Return True if two copies of an object differ that another program has changed."""
         truth, copy = copy_of(owner, partition_id).objects, copy_of(server, partition_id).objects
+        written = self._world.ledger.partitions[partition_id].foreign
         return any(
-            change.seq_number == truth[identifier].seq_number
+            int(change.seq_number) in written
+            and change.seq_number == truth[identifier].seq_number
             and kind is not None
             and content_of(kind, change.properties) != content_of(kind, truth[identifier].properties)
             for identifier, change in copy.items()
