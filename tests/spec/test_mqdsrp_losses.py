@@ -200,6 +200,62 @@ def test_a_bsc_that_does_not_answer_is_not_waited_for_without_end() -> None:
     assert all_equal(net)
 
 
+def handed_over_unheard() -> Net:
+    """The PEC alone has the end of PSC1's numbers, which makes BSC1 the PSC; then PSC1 loses its disk."""
+    net = world()
+    net.drop = lambda source, send: "BSC1" in {source, send.destination}
+    successor = {
+        "identifier": guid_of("machine BSC1"),
+        "partition_id": SITE1,
+        "properties": ((Propid.QM_SERVICE, int(Service.PSC)),),
+    }
+    assert net.change("PSC1", Command.UPDATE, ObjectType.MACHINE, **successor).status == OK
+    net.run(30)
+    interval = {
+        "identifier": SITE1,
+        "partition_id": PEC_PARTITION_ID,
+        "properties": ((Propid.S_INTERVAL1, 17),),
+    }
+    assert net.change("PEC", Command.UPDATE, ObjectType.SITE, **interval).status == OK
+    net.run(5)
+    net.stop("PSC1")
+    return net
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+@pytest.mark.spec("MC-MQDSRP 3.1.3.1")
+def test_what_the_pec_has_of_a_handover_is_not_lost() -> None:
+    """Decision R170: no server of the site has received the handover before its PSC lost its disk."""
+    net = handed_over_unheard()
+    net.drop = lambda source, send: {source, send.destination} == {"PEC", "BSC1"}
+    net.server("PSC1", Role.PSC, "Site1")
+    net.run(LONG_S)
+    assert owners(net) == ["BSC1"]
+    net.drop = nothing_lost
+    net.run(LONG_S)
+    assert owners(net) == ["BSC1"]
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+def test_a_pec_that_does_not_answer_is_not_waited_for_without_end() -> None:
+    """Decision R170: the PEC answers no question about the site; what it alone has is lost."""
+    net = handed_over_unheard()
+    net.drop = lambda source, send: (
+        {source, send.destination} == {"PEC", "BSC1"}
+        or (
+            source == "PEC"
+            and isinstance(send.message, SyncReplyMessage)
+            and SITE1 in partitions_of(send.message)
+        )
+    )
+    net.server("PSC1", Role.PSC, "Site1")
+    net.run(100)
+    assert owners(net) == []
+    net.run(200)
+    assert owners(net) == ["PSC1"]
+
+
 @pytest.mark.spec("MC-MQDSRP 3.1.3.1")
 def test_a_server_alone_goes_on_with_its_old_copy() -> None:
     """Decision R70: there is nobody to ask."""
