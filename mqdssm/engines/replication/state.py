@@ -56,7 +56,8 @@ class Partition:
             this number on can show that the replica is whole (decision R109).
         is_settled: True if it has been whole since our start, and no server has reported a higher number.
         is_doubted: True if others may have numbers that we lack, although it is settled.
-        consulted: how often each BSC of our site was asked for our former changes, by key of name (R104).
+        consulted: how often each BSC of our site, and the PEC, was asked for our former changes, by key of
+            name (R104, R170).
         asked_from: the number from which we asked last.
         purged_at: PreviousPurgedSeqNumber.
         acked_at: the number that we acknowledged last.

@@ -24,7 +24,7 @@ from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.seqnum import MIN
 
 CONSULTED_MAX: Final = 3
-"""Number of times a silent BSC is asked for its changes of a partition that was ours."""
+"""Number of times a silent BSC or PEC is asked for its changes of a partition that was ours."""
 PREDECESSOR_TRIES: Final = 6
 """Number of unanswered requests in a row to the server that handed a partition over (decision R140)."""
 GAP: Final = 1 << 20

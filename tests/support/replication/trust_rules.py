@@ -23,7 +23,8 @@ RULES: Final = (
     TrustRule(
         "changes, answers and AlreadyPurged of a partition that is not ours",
         "its authority; a BSC: its PSC; the PEC, where we asked it since nobody else answers (R46, R71); "
-        "while we restore what was ours: our BSCs that we asked (R104), for the PEC any PSC that it asked",
+        "while we restore what was ours: our BSCs and the PEC that we asked (R104, R170), for the PEC any "
+        "PSC that it asked",
         "dropped",
     ),
     TrustRule("the same of a partition that is ours, or of objects that it cannot have", "nobody", "dropped"),
