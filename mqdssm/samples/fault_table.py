@@ -1,7 +1,7 @@
 """Table of every defect that can be planted: its rule, its scene and the forms of enterprise that allow it.
 
-Scenes, wrong values and changes are defined in `faults` and `fault_values`. `NOT_PLANTED` names the rules
-whose defects no generated enterprise can have.
+Scenes, wrong values and changes are defined in `faults` and `fault_values`. The rules whose
+defects no generated enterprise can have are in `NOT_PLANTED` of `tests/servers/test_planted.py`.
 """
 
 from typing import Final

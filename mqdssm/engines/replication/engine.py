@@ -1,6 +1,6 @@
 """The engine: one event in, actions out ([MC-MQDSRP] 3.1.5.1, 3.1.7, 3.2.7, 3.3.7).
 
-Handlers are generators that yield operations (`mqdssm.engines.replication.state.Job`). One handler runs at a
+Handlers are generators that yield operations (`mqdssm.engines.replication.jobs.Job`). One handler runs at a
 time; later events wait. So no handler sees the unfinished work of another one, and a crash always falls
 between two operations.
 """

@@ -1,7 +1,7 @@
 """State of a directory server at run time ([MC-MQDSRP] 3.1.1), and output methods for its handlers.
 
-A handler is a generator: it yields operations and gets their results, so that it reads like the specification
-and does no I/O itself. Messages, timers and replies are recorded by methods of `ReplicaState`.
+Handlers are jobs (`mqdssm.engines.replication.jobs`). They record messages, timers and replies with methods
+of `ReplicaState`.
 """
 
 from collections import OrderedDict, deque

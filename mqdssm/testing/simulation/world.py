@@ -233,7 +233,7 @@ class World:
             server.crash()
         server.retired = True
 
-    # -- what servers call (`mqdssm.testing.simulation.servers.ServerWorld`)
+    # -- what servers call
 
     def make_engine(self, settings: Settings, first_request: int) -> SimulatedEngine:
         """Return a new engine for a server."""
