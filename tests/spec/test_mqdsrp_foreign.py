@@ -233,6 +233,18 @@ class TestOwner:
         assert label(net, "PEC") == "by hand"
         assert all_equal(net)
 
+    def test_what_is_found_again_with_an_unreadable_entry_is_told_once(self, net: Net) -> None:
+        """Searches begin at the same place again as long as the entry is unreadable (R165)."""
+        store = UnreadyStore()
+        store._kept = net.hosts["PSC1"].store._kept
+        net.hosts["PSC1"].store = store
+        store.unreadable = frozenset({QUEUE})
+        write(net, "PSC1", QUEUE)
+        write(net, "PSC1", MACHINE, ((Propid.QM_SITE_ID, guid_of("site elsewhere")),))
+        net.run(LONG_S)
+        assert told(net, "PSC1", "given up: the directory is damaged") > 10
+        assert told(net, "PSC1", REFUSED) == 1
+
     @pytest.mark.parametrize("count", [1, 5, 20])
     def test_many_unreadable_entries_delay_no_new_change(self, net: Net, count: int) -> None:
         """Decision R165: each cost a pause, and no search began while the others waited."""
