@@ -1,6 +1,7 @@
 """What the command line says about itself, and about what was typed wrongly; no server is needed."""
 
 import json
+import sys
 
 import pytest
 
@@ -166,6 +167,7 @@ def test_without_its_packages_export_says_what_to_install(
     alone, monkeypatch, tmp_path, engine, package, extra
 ):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.delitem(sys.modules, "pyspark.sql", raising=False)  # other tests of the worker have a session
     said = alone.error("export", "--type", "queue", "--to", str(tmp_path / "x"), "--engine", engine, code=6)
     assert said == f"this needs the Python package {package}: pip install 'mqdssm[{extra}]'"
 
