@@ -80,11 +80,7 @@ class ReplayMarks:
             if date > self._marks.get(sender, -1):
                 # senders whose dates are almost reached share a write
                 dates = {**self._latest, sender: latest}.items()
-                due = {
-                    sender: at + LEAD_S
-                    for sender, at in dates
-                    if at > self._marks.get(sender, -1) - LEAD_S // 2
-                }
+                due = {key: at + LEAD_S for key, at in dates if at > self._marks.get(key, -1) - LEAD_S // 2}
                 self._write({**self._marks, **due}, max(self._others, floor if self.is_new else 0))
             self._latest[sender] = latest
 

@@ -75,7 +75,7 @@ class DiscoveryResult:
         """Return the result that a reply gives; a nil GUID is no network (decision S6)."""
         return cls(
             servers=reply.directory_service_servers or (),
-            connected_networks=tuple(network for network in reply.connected_networks if network != NULL_GUID),
+            connected_networks=tuple(guid for guid in reply.connected_networks if guid != NULL_GUID),
             site=reply.responding_site_id or own_site,
             is_own_site=reply.is_own_site,
             network=network,

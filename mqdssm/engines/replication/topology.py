@@ -344,14 +344,10 @@ def _is_name_taken(server: ReplicaState, partition: Partition, name: str) -> Job
     site = server.partitions.get(server.settings.site_id)
     if site is not None and succession.is_adopting(server, site):
         own_ids.add(site.id)  # its authority's name is the PEC's until we own it (decision R43)
-    authority_keys = {
-        key_of(partition.record.authority_name)
-        for partition in server.partitions.values()
-        if partition.id not in own_ids
-    }
-    if key_of(name) in authority_keys:
+    others = [other for other in server.partitions.values() if other.id not in own_ids]
+    if key_of(name) in {key_of(other.record.authority_name) for other in others}:
         return True
-    for other in [partition for partition in server.partitions.values() if partition.id not in own_ids]:
+    for other in others:
         machine = yield from read_object(ObjectType.MACHINE, path_name=name, partition_id=other.id)
         if has_role(machine.properties or (), CONTROLLER | Service.BSC):
             return True

@@ -52,7 +52,7 @@ from mqdssm.pipeline.migrate.report import (
     tables_of,
     write_refused,
 )
-from mqdssm.pipeline.migrate.undo import begin_undo, keep_what_was_done, remove_drafts, write_undo
+from mqdssm.pipeline.migrate.undo import begin_undo, keep_what_was_done, write_undo
 from mqdssm.pipeline.migrate.verification import FileVerification, VerifyTask
 from mqdssm.pipeline.mqis.mapping import spark_settings
 from mqdssm.pipeline.runner import Calls, Job, Runner
@@ -292,7 +292,6 @@ class Applying:
         shutil.rmtree(work / ERRORS_NAME, ignore_errors=True)
         for folder in (work / ERRORS_NAME, self.folder / JOURNAL_NAME):
             folder.mkdir(parents=True, exist_ok=True)
-        remove_drafts(self.folder)
         state = ApplyState.load(self.folder)
         if state is None:
             state = ApplyState(started=_now()).write(self.folder)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at
 from mqdssm.directory.requests import new_entry
-from mqdssm.events.durable_files import replace_file
+from mqdssm.events.durable_files import sync_folder
 from mqdssm.events.references import split_into_batches
 from mqdssm.model.dn import normalize
+from mqdssm.pipeline.documents import write_whole
 from mqdssm.pipeline.migrate.plan_file import Level, PlanAction, PlanOperation, Values, read_operations
 from mqdssm.tables import schema
 from mqdssm.tables.ldif import fold
@@ -35,11 +36,10 @@ _HEAD: Final = (
 )
 
 
-def remove_drafts(folder: Path) -> None:
-    """Remove the drafts of undo files that a killed run left in a plan: they hold values of the directory."""
-    for path in (folder / UNDO_NAME, folder / WHOLE_NAME):
-        for draft in path.parent.glob(f".{path.name}.*"):
-            draft.unlink()
+def _replace(path: Path, pieces: Iterable[bytes]) -> None:
+    """Replace an undo file, for its owner alone, and wait until it and its name are on disk."""
+    write_whole(path, pieces, mode=0o600)
+    sync_folder(path.parent)
 
 
 def write_undo(session: "Session", folder: Path, levels: Sequence[Level]) -> None:
@@ -53,7 +53,7 @@ def write_undo(session: "Session", folder: Path, levels: Sequence[Level]) -> Non
     Raises:
         OSError: it cannot be written.
     """
-    replace_file(folder / WHOLE_NAME, (text.encode() for text in _records(session, folder, levels)))
+    _replace(folder / WHOLE_NAME, (text.encode() for text in _records(session, folder, levels)))
 
 
 def _records(session: "Session", folder: Path, levels: Sequence[Level]) -> Iterator[str]:
@@ -73,7 +73,7 @@ def begin_undo(folder: Path) -> None:
         OSError: it cannot be written.
     """
     with (folder / WHOLE_NAME).open("rb") as whole:
-        replace_file(folder / UNDO_NAME, whole)
+        _replace(folder / UNDO_NAME, whole)
 
 
 def keep_what_was_done(
@@ -102,7 +102,7 @@ def keep_what_was_done(
             count += 1
             yield "\n".join([f"{ROW}{row}", *named, "", ""])
 
-    replace_file(folder / UNDO_NAME, (text.encode() for text in records()))
+    _replace(folder / UNDO_NAME, (text.encode() for text in records()))
     return count
 
 

@@ -4,13 +4,15 @@ Such a change gets no number. In the directory of the owner it is found and publ
 reported, and an operator who compares the replicas in the end has them synchronized.
 """
 
-from typing import Final, Protocol
+from collections import Counter
+from typing import Final
 
 from mqdssm.engines.replication.actions import ChangeObject, Resynchronize
 from mqdssm.model.guid import Guid
-from mqdssm.model.messages import Command, Properties
+from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType
 from mqdssm.samples.seeded_random import SeededRandom
+from mqdssm.testing.simulation.clients import SimulatedClients
 from mqdssm.testing.simulation.final_checks import copy_of, members
 from mqdssm.testing.simulation.ledger import NumberedChange, PartitionLedger, content_of
 from mqdssm.testing.simulation.requests import NO_RESPONSE, ClientRequest
@@ -23,32 +25,22 @@ _REPLICAS: Final = 3
 """One write in this number is to a replica."""
 
 
-class RequestSource(Protocol):
-    """Source of request numbers and values: the clients."""
-
-    def take_number(self) -> int:
-        """Return a new number for a request of another caller."""
-
-    def values(self, object_type: ObjectType, number: int) -> Properties:
-        """Return property values of an object, one of which is unique."""
-
-
 class ForeignWriters:
     """Programs that change objects in directories, as long as the world is faulty.
 
     Args:
         world: the enterprise.
-        makers: makes values.
+        clients: source of request numbers and property values.
 
     Attributes:
         counts: writes by kind, and synchronizations by the operator.
     """
 
-    def __init__(self, world: World, makers: RequestSource) -> None:
+    def __init__(self, world: World, clients: SimulatedClients) -> None:
         self._world = world
-        self._makers = makers
+        self._clients = clients
         self._rng = SeededRandom("foreign writers", world.options.seed)
-        self.counts: dict[str, int] = {}
+        self.counts: Counter[str] = Counter()
 
     def begin(self) -> None:
         """Begin to write after a random time; do nothing in runs without such programs."""
@@ -94,15 +86,13 @@ class ForeignWriters:
         store = server.store
         if not isinstance(store, CrashingStore):
             return
-        number = self._makers.take_number()
-        properties = self._makers.values(entry.object_type, number)
+        number = self._clients.take_number()
+        properties = self._clients.values(entry.object_type, number)
         if server.owns(partition.partition_id):
             self._expect(server, partition.partition_id, entry, number)
-        self._count(
-            "foreign writes to owners"
-            if server.owns(partition.partition_id)
-            else "foreign writes to replicas"
-        )
+            self.counts["foreign writes to owners"] += 1
+        else:
+            self.counts["foreign writes to replicas"] += 1
         server.say(f"has {entry} changed by another program: {properties}")
         partition.foreign.add(entry.number)
         store.write_foreign(entry.identifier, properties)
@@ -136,8 +126,8 @@ class ForeignWriters:
             if partition.is_strict and all(_is_through(server, partition) for server in servers):
                 for server in servers:
                     if server is not owner and self._differs(owner, server, partition.partition_id):
-                        self._count("the operator synchronizes a replica")
-                        request = self._makers.take_number()
+                        self.counts["the operator synchronizes a replica"] += 1
+                        request = self._clients.take_number()
                         server.step(Resynchronize(request=request, partition_id=partition.partition_id))
 
     def _differs(self, owner: SimulatedServer, server: SimulatedServer, partition_id: Guid) -> bool:
@@ -153,9 +143,6 @@ class ForeignWriters:
             if identifier in truth
             for kind in (change.object_type,)
         )
-
-    def _count(self, name: str) -> None:
-        self.counts[name] = self.counts.get(name, 0) + 1
 
 
 def _is_through(server: SimulatedServer, partition: PartitionLedger) -> bool:

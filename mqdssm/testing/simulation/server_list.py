@@ -79,7 +79,7 @@ class ServerRegistry:
     def all_know(self, site_id: Guid) -> bool:
         """Return True if every primary controller has the newest object of a site."""
         entry = self._world.ledger.partitions[PEC_PARTITION_ID].latest.get(site_id)
-        owners = [self.owner(site_id) for site_id in self.open_sites()]
+        owners = [self.owner(open_site) for open_site in self.open_sites()]
         return entry is None or all(
             owner is self._world.pec or owner.reached(PEC_PARTITION_ID) >= entry.number for owner in owners
         )

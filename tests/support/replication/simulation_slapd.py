@@ -3,10 +3,11 @@
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Final, cast
+from typing import Final
 
-from mqdssm.engines.replication.operations import Operation, Result
+from mqdssm.engines.replication.operations import Operation
 from mqdssm.errors import DirectoryError
+from mqdssm.store.performer import Store
 from mqdssm.testing.memory_store.disk import Disk
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.testing.simulation.options import Options, options_of
@@ -18,37 +19,30 @@ from support.store.slapd_store import Cutter, LdapHarness
 SERVERS_MAX: Final = 5
 
 
-class SlapdStore:
-    """A store on a slapd, whose connections end between two writes when its server crashes.
-
-    Attributes:
-        disk: never full.
-    """
+class SlapdStore(SimulatedStore):
+    """A store on a slapd, whose connections end between two writes when its server crashes."""
 
     def __init__(self, server: OpenLdapServer, cutter: Cutter) -> None:
-        self.disk = Disk()
         private = {"user": None, "password": None, "ca_file": None}
         self._harness = LdapHarness(options_for(server, server.ldapi_url, **private), cutter)
+        self.disk = Disk()  # never full
+        super().__init__()
 
-    def perform(self, operation: Operation) -> Result:
-        """Perform an operation."""
-        result: Result = self._harness.store.perform(operation)
-        return result
+    def open(self) -> Store:
+        """Open the store, for the first time or again after a crash."""
+        self._harness.reopen()
+        return self._harness.store
 
-    def look(self, operation: Operation) -> Result:
-        """Perform a reading operation for the simulation's checks."""
-        return self.perform(operation)
-
-    def perform_torn(self, operation: Operation, writes: int) -> None:
+    def perform_torn(self, operation: Operation, moments: int) -> None:
         """Perform an operation up to a moment around one of its writes, and open the store anew."""
-        self._harness.arm(writes)
+        self._harness.arm(moments)
         try:
             self._harness.store.perform(operation)
         except DirectoryError:
             pass
         finally:
             self._harness.disarm()
-            self._harness.reopen()
+            self.reopen()
 
     def close(self) -> None:
         """Let go of the directory."""
@@ -76,12 +70,12 @@ def simulate(options: Options) -> RunReport:
         begun = [OpenLdapServer(durable=False, replication=True) for _ in range(count)]
         free = list(workers.map(stack.enter_context, begun))
 
-        def make_store() -> SimulatedStore:
+        def make_store() -> SlapdStore:
             server = (
                 free.pop() if free else stack.enter_context(OpenLdapServer(durable=False, replication=True))
             )
             store = SlapdStore(server, cutter)
             stack.callback(store.close)
-            return cast("SimulatedStore", store)  # it has all that the simulation uses
+            return store
 
         return Simulation(options, make_store=make_store).run()

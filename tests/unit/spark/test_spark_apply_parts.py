@@ -22,7 +22,7 @@ from mqdssm.pipeline.migrate.places import (
 )
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan, PlanOptions, PlanTarget, TableCounts
 from mqdssm.pipeline.migrate.report import LostRow, MigrationReport, TargetRefusal, tables_of
-from mqdssm.pipeline.migrate.undo import WHOLE_NAME, begin_undo, keep_what_was_done, remove_drafts
+from mqdssm.pipeline.migrate.undo import WHOLE_NAME, begin_undo, keep_what_was_done
 from mqdssm.pipeline.migrate.verification import FileVerification
 from mqdssm.tables import compute, places
 
@@ -118,13 +118,15 @@ def test_a_guid_map_is_read_back(tmp_path):
 
 def test_drafts_of_a_killed_run_are_removed(tmp_path):
     (tmp_path / ".apply").mkdir()
-    drafts = [tmp_path / ".undo.ldif.x7", tmp_path / ".apply" / ".undo-whole.ldif.x8"]
-    others = [tmp_path / "undo.ldif", tmp_path / WHOLE_NAME, tmp_path / ".undo.other"]
-    for path in (*drafts, *others):
-        path.write_text("")
-    remove_drafts(tmp_path)
-    assert not any(path.exists() for path in drafts)
-    assert all(path.exists() for path in others)
+    (tmp_path / WHOLE_NAME).write_text("version: 1\n\n")
+    draft, other = tmp_path / "undo.ldif.new", tmp_path / ".undo.other"
+    for path in (draft, other):
+        path.write_text("half")
+    begin_undo(tmp_path)
+    assert (tmp_path / "undo.ldif").read_text() == "version: 1\n\n"
+    assert not draft.exists()
+    assert other.exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".apply", ".undo.other", "undo.ldif"]
 
 
 def test_what_was_not_done_is_not_undone(tmp_path):
