@@ -13,7 +13,14 @@ import typer
 from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.export import OBJECTS
 from mqdssm.cli.migrate.plan import Mapping, SidMapFile
-from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of, login_of
+from mqdssm.cli.pipeline_options import (
+    EngineName,
+    EngineOption,
+    WorkersOption,
+    engine_of,
+    engine_words,
+    login_of,
+)
 from mqdssm.cli.run import CommandRun, command_app, usage_problems
 
 if TYPE_CHECKING:
@@ -213,7 +220,7 @@ def _table(run: CommandRun, result: "Comparison") -> None:
     counts = ", ".join(f"{summary[kind]} {kind}" for kind in ("missing", "extra", "different"))
     run.output.note(
         f"{count} differences ({counts}) between {summary['a']['objects']} objects of {result.a.label} and "
-        f"{summary['b']['objects']} of {result.b.label} (engine {result.engine})"
+        f"{summary['b']['objects']} of {result.b.label}, {engine_words(result.engine)}"
     )
 
 

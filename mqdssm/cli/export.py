@@ -10,7 +10,14 @@ import typer
 
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects.arguments import CommandType
-from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of, login_of
+from mqdssm.cli.pipeline_options import (
+    EngineName,
+    EngineOption,
+    WorkersOption,
+    engine_of,
+    engine_words,
+    login_of,
+)
 from mqdssm.cli.run import CommandRun, command_app
 
 if TYPE_CHECKING:
@@ -151,7 +158,7 @@ def _tell(run: CommandRun, manifest: "Manifest", to: Path) -> None:
     run.output.rows(("type", "objects", "files"), rows)
     _tell_changes(run, manifest)
     checks = f"; 'mqdssm validate {to}' checks it" if manifest.format == FileFormat.PARQUET else ""
-    run.output.note(f"exported to {to}, engine: {manifest.engine}{checks}")
+    run.output.note(f"exported to {to}, {engine_words(manifest.engine)}{checks}")
 
 
 def wanted_types(types: list[ExportType]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from mqdssm.cli.output import SAMPLE_MAX
-from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of
+from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of, engine_words
 from mqdssm.cli.run import CommandRun, command_app, usage_problems
 from mqdssm.cli.validate.command import FolderArgument, MappingOption, MqisOption, source_of
 
@@ -85,7 +85,7 @@ def _print(run: CommandRun, inventory: "Inventory") -> None:
             f"warning: {count} value(s) cannot be read and are listed as missing, as in "
             f"{inventory.first_unreadable}; 'mqdssm validate' names all"
         )
-    output.note(f"{len(inventory.problems)} orphans and clones (engine {inventory.engine})")
+    output.note(f"{len(inventory.problems)} orphans and clones, {engine_words(inventory.engine)}")
 
 
 def _sites(inventory: "Inventory") -> Iterator[tuple[str, ...]]:

@@ -76,6 +76,11 @@ def engine_of(run: CommandRun, name: EngineName, workers: int | None, source: st
     return engine
 
 
+def engine_words(name: str) -> str:
+    """Return the words with which each command names the engine that ran."""
+    return f"engine: {name}"
+
+
 def login_of(run: CommandRun) -> "PipelineLogIn":
     """Return the log-in of a command of the pipeline.
 

@@ -62,7 +62,7 @@ def test_a_comparison_ends_quietly(tmp_path):
     assert made.returncode == 0, made.stderr
     done = run("diff", tables, tables)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines()[-1].endswith("(engine local)")
+    assert done.stderr.splitlines()[-1].endswith(", engine: local")
 
 
 @pytest.mark.server

@@ -10,7 +10,14 @@ import typer
 from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.migrate.plan import tell_left_out, watched
 from mqdssm.cli.output import SAMPLE_MAX
-from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of, login_of
+from mqdssm.cli.pipeline_options import (
+    EngineName,
+    EngineOption,
+    WorkersOption,
+    engine_of,
+    engine_words,
+    login_of,
+)
 from mqdssm.cli.run import CommandRun, command_app
 
 if TYPE_CHECKING:
@@ -146,7 +153,7 @@ def tell_report(run: CommandRun, report: "MigrationReport", folder: Path) -> Non
         output.note(f"it stopped: {report.stopped}; apply it again to go on")
     elif not report.verified:
         output.note("nothing was read back (--no-verify)")
-    output.note(f"applied to {report.server}, engine: {report.engine}")
+    output.note(f"applied to {report.server}, {engine_words(report.engine)}")
     output.line("")
     output.line(report.last_line)
 

@@ -12,7 +12,14 @@ import typer
 
 from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.output import SAMPLE_MAX
-from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of, login_of
+from mqdssm.cli.pipeline_options import (
+    EngineName,
+    EngineOption,
+    WorkersOption,
+    engine_of,
+    engine_words,
+    login_of,
+)
 from mqdssm.cli.run import CommandRun, command_app, usage_problems
 from mqdssm.cli.table_layout import Row
 
@@ -215,9 +222,9 @@ def tell_plan(run: CommandRun, plan: "MigrationPlan", folder: Path) -> None:
     if plan.refused is not None:
         output.note(f"the plan cannot be applied: {plan.refused}")
     elif plan.target.urls:
-        output.note(f"the plan is in {folder}, engine: {plan.engine}; 'mqdssm apply {folder}' does it")
+        output.note(f"the plan is in {folder}, {engine_words(plan.engine)}; 'mqdssm apply {folder}' does it")
     else:
-        output.note(f"the plan is in {folder}, engine: {plan.engine}; it is for LDIF alone")
+        output.note(f"the plan is in {folder}, {engine_words(plan.engine)}; it is for LDIF alone")
 
 
 def tell_left_out(run: CommandRun, not_carried: Iterable[tuple[str, str, int]], folder: Path) -> None:

@@ -1,7 +1,7 @@
 """``mqdssm validate``: check an export, a directory or MQIS tables by rules."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -12,7 +12,14 @@ import typer
 from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.options import CONNECTION
 from mqdssm.cli.output import say
-from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of, login_of
+from mqdssm.cli.pipeline_options import (
+    EngineName,
+    EngineOption,
+    WorkersOption,
+    engine_of,
+    engine_words,
+    login_of,
+)
 from mqdssm.cli.run import CommandRun, command_app, usage_problems
 from mqdssm.cli.validate.nightly import (
     BaselineOption,
@@ -29,7 +36,7 @@ from mqdssm.cli.validate.nightly import (
 from mqdssm.model.safe_text import printable_json
 
 if TYPE_CHECKING:
-    from mqdssm.pipeline.validate.findings import ValidationSummary
+    from mqdssm.pipeline.validate.findings import Skipped, ValidationSummary
     from mqdssm.pipeline.validate.nightly.run import RunOutcome
     from mqdssm.pipeline.validate.rules.rule import Finding, Rule, RuleFile
     from mqdssm.pipeline.validate.run import Validation
@@ -37,6 +44,8 @@ if TYPE_CHECKING:
 COLUMNS: Final = ("severity", "rule", "type", "object", "attribute", "what is wrong")
 SHOWN_MAX: Final = 50
 """Maximum findings in a table; the other outputs have all of them."""
+NAMES_MAX: Final = 8
+"""Maximum names of rules in a line about rules that were not applied."""
 
 
 class Severity(StrEnum):
@@ -247,14 +256,26 @@ def _tables(run: CommandRun, summary: "ValidationSummary", outcome: "RunOutcome"
             )
     else:
         run.output.line("no findings")
-    for skipped in summary.not_judged:
-        run.output.note(str(skipped))
+    for line in not_judged_lines(summary.not_judged):
+        run.output.note(line)
     totals = _totals(summary)
     run.output.note(
         f"{totals['findings']} findings of {totals['rules']} rules about {totals['objects']} objects, "
-        f"engine: {totals['engine']}"
+        f"{engine_words(totals['engine'])}"
     )
     tell_outcome(run, outcome)
+
+
+def not_judged_lines(skipped: "Iterable[Skipped]") -> Iterator[str]:
+    """Yield a line for each reason why rules were not applied, with the rules' number and names."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for rule in skipped:
+        groups.setdefault((rule.scope, rule.reason), []).append(rule.id)
+    for (scope, reason), names in groups.items():
+        left_out = len(names) - NAMES_MAX
+        more = f" and {left_out} more, which --output json names" if left_out > 0 else ""
+        number = f"{len(names)} rules" if len(names) > 1 else "rule"
+        yield f"{scope}: {reason}: {number} {', '.join(names[:NAMES_MAX])}{more}"
 
 
 def rows_of(findings: "Iterable[Finding]") -> Iterable[tuple[str, ...]]:

@@ -61,10 +61,13 @@ class Skipped:
     reason: str
     types: tuple[str, ...] = ()
 
+    @property
+    def scope(self) -> str:
+        """The words that say to which types the rule was applied."""
+        return f"applied to {', '.join(self.types)} alone" if self.types else "not applied"
+
     def __str__(self) -> str:
-        if self.types:
-            return f"applied to {', '.join(self.types)} alone: {self.id}: {self.reason}"
-        return f"not applied: {self.id}: {self.reason}"
+        return f"{self.scope}: {self.id}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
