@@ -12,10 +12,10 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from mqdssm.model.guid import NULL_GUID, Guid
-from mqdssm.model.names import DirectFormatName, FormatName, PathKind, PrivateFormatName, PublicFormatName
+from mqdssm.model.names import DirectFormatName, FormatName, PrivateFormatName, PublicFormatName
+from mqdssm.model.packet_messages import direct_text
 from mqdssm.model.transport import AuthenticationLevel, Message, MessageId
 
-_PREFIX: Final = "DIRECT="
 _UTF16: Final = "utf-16-le"
 
 _Image: TypeAlias = Callable[[Message], bytes]
@@ -39,11 +39,8 @@ def _encode_queue(name: FormatName | None) -> bytes:
     match name:
         case None:
             return b""
-        case DirectFormatName(kind=kind):
-            text = str(name).removeprefix(_PREFIX)
-            if kind is PathKind.PRIVATE:
-                text = text.replace(f"\\{kind.value.upper()}", f"\\{kind.value}", 1)
-            data = (text + "\0").encode(_UTF16)
+        case DirectFormatName():
+            data = (direct_text(name) + "\0").encode(_UTF16)
             return struct.pack("<H", len(data)) + data
         case PrivateFormatName(guid=guid, number=number, journal=False):
             return bytes(Guid.of(guid)) + struct.pack("<I", number)

@@ -19,6 +19,25 @@ KEPT = {
     "mqdssm/directory/requests.py": {"encode_search": "a whole request, as tests send it"},
     "mqdssm/drivers/discovery.py": {"networks_changed": "an event of [MS-MQSD] 3.2.4 that a program reports"},
     "mqdssm/model/discovery.py": {"IPX_PORT": "[MS-MQSD] 1.9"},
+    "mqdssm/model/packet_messages.py": {
+        "message_of": "for the session engine, [MS-MQQB] 3.1.5.8",
+        "packet_of": "for the session engine, [MS-MQQB] 3.1.7.1",
+    },
+    "mqdssm/model/packets.py": dict.fromkeys(
+        (
+            "HOPS_MAX",
+            "SESSION_PORT",
+            "PACKET_BYTES_MAX",
+            "Ping",
+            "OrderAck",
+            "FinalAck",
+            "FormatNameType",
+            "FormatNameElement",
+            "Packet",
+            "kind_of",
+        ),
+        "for the codec and the session engine, [MS-MQQB] 2.2",
+    ),
     "mqdssm/spark/registration.py": {"DefaultSource": "Spark looks it up"},
     "mqdssm/tables/element_table.py": {
         "ldap_pairs": "[MS-MQDSSM] 3.1.6.10, proven against the table",
