@@ -175,7 +175,7 @@ def _print(run: CommandRun, result: "Comparison") -> None:
 
 def _as_json(difference: "ObjectDifference") -> dict[str, Any]:
     document: dict[str, Any] = {
-        "what": difference.what.value,
+        "what": difference.kind.value,
         "type": difference.type,
         "name": difference.name,
         "key": difference.key,
@@ -189,7 +189,7 @@ def _as_json(difference: "ObjectDifference") -> dict[str, Any]:
 
 
 def _summary(result: "Comparison") -> dict[str, Any]:
-    from mqdssm.pipeline.diff.fields import What
+    from mqdssm.pipeline.diff.fields import ObjectDifferenceKind
 
     counts = result.differences.counted()
     objects = result.objects
@@ -197,7 +197,10 @@ def _summary(result: "Comparison") -> dict[str, Any]:
         "what": "summary",
         "a": {"name": result.a.name, "objects": objects[0]},
         "b": {"name": result.b.name, "objects": objects[1]},
-        **{kind.value: sum(n for (_, row_kind), n in counts.items() if row_kind is kind) for kind in What},
+        **{
+            kind.value: sum(n for (_, row_kind), n in counts.items() if row_kind is kind)
+            for kind in ObjectDifferenceKind
+        },
         "settled": result.settled,
         "engine": result.engine,
         "not_compared": [asdict(item) for item in result.left_out],
@@ -228,11 +231,11 @@ def _rows(differences: "Iterator[ObjectDifference]") -> Iterator[tuple[str, ...]
     for difference in differences:
         name = difference.name or difference.key
         if difference.a is None or difference.b is None:
-            yield difference.what.value, difference.type, name, "", "", ""
+            yield difference.kind.value, difference.type, name, "", "", ""
             continue
         for attribute in difference.attributes:
             a, b = (_shown(attribute, side.get(attribute)) for side in (difference.a, difference.b))
-            yield difference.what.value, difference.type, name, attribute, a, b
+            yield difference.kind.value, difference.type, name, attribute, a, b
 
 
 def _shown(attribute: str, value: Any) -> str:

@@ -30,20 +30,20 @@ class TableLayout:
 
     Attributes:
         columns: names of all columns.
-        shown: numbers of the columns that are shown.
+        shown_columns: numbers of the columns that fit.
         width: of the terminal, in columns.
         widths: columns of the terminal for each of them; None: no table, but one record below the other.
     """
 
     columns: Row
-    shown: Sequence[int]
+    shown_columns: Sequence[int]
     width: int
     widths: Sequence[int] | None
 
     @property
     def left_out(self) -> list[str]:
         """Names of the columns that do not fit."""
-        return [name for number, name in enumerate(self.columns) if number not in self.shown]
+        return [name for number, name in enumerate(self.columns) if number not in self.shown_columns]
 
     def rendered(self, rows: Iterable[Row], *, head: bool) -> "RenderableType":
         """Return the rows as a renderable of rich.
@@ -52,8 +52,8 @@ class TableLayout:
             rows: cells in the order of `columns`.
             head: the first rows: the names of the columns come before them.
         """
-        shown_rows = ([row[number] for number in self.shown] for row in rows)
-        names = [self.columns[number] for number in self.shown]
+        shown_rows = ([row[number] for number in self.shown_columns] for row in rows)
+        names = [self.columns[number] for number in self.shown_columns]
         if self.widths is None:
             records = (zip(names, row, strict=True) for row in shown_rows)
             return rendered_records(records, self.width, first=head)

@@ -56,7 +56,7 @@ class Verdict:
     unseen: tuple[str, ...] = ()
 
     @property
-    def what(self) -> str:
+    def event_text(self) -> str:
         """Event that needs the right, as ``write if Security is given``."""
         need = self.needs[0]
         return f"{need.event.value} if {need.condition}" if need.condition else need.event.value
@@ -276,7 +276,7 @@ def _known(judged: Mapping[rights.Event, list[Verdict]]) -> Iterator[str]:
         yield f"may {', '.join(may)} (by the rights on {'; '.join(where)})"
     untold = [verdict for verdict in every if verdict.missing is None]
     for unseen in dict.fromkeys(verdict.unseen for verdict in untold):
-        subjects = dict.fromkeys(verdict.what for verdict in untold if verdict.unseen == unseen)
+        subjects = dict.fromkeys(verdict.event_text for verdict in untold if verdict.unseen == unseen)
         why = f"no {' or '.join(unseen)}" if unseen else "no descriptor"
         yield f"{why} to be seen: cannot tell of {', '.join(subjects)}"
 

@@ -76,15 +76,15 @@ class PinnedKeys:
     """Keys that the administrator configured: a new server knows its PEC and PSC from them.
 
     Attributes:
-        known: senders by QueueManager.Identifier.
+        pinned_senders: senders by QueueManager.Identifier.
     """
 
-    known: Mapping[Guid, TrustedSender]
+    pinned_senders: Mapping[Guid, TrustedSender]
 
     def senders(self, queue_manager: Guid) -> Iterator[TrustedSender]:
         """Yield the configured sender with this identifier, if there is one."""
-        if queue_manager in self.known:
-            yield replace(self.known[queue_manager], machine_id=queue_manager)
+        if queue_manager in self.pinned_senders:
+            yield replace(self.pinned_senders[queue_manager], machine_id=queue_manager)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ class ReplayMarks:
         try:
             lock_message = f"{file}: another server has this file: name another one"
             self._held.enter_context(
-                locked(file.with_name(f"{file.name}.lock"), wait_s=0, taken=lock_message)
+                locked(file.with_name(f"{file.name}.lock"), wait_s=0, message=lock_message)
             )
             self.is_new: Final = not file.exists()
             self.floor, self._before = (0, {}) if self.is_new else _read(file)

@@ -89,13 +89,13 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(path: Path, *, wait_s: float, taken: str) -> Iterator[None]:
+def locked(path: Path, *, wait_s: float, message: str) -> Iterator[None]:
     """Lock a file for this process (of a watch: decision W7).
 
     Args:
         path: the file; it is made, and stays.
         wait_s: how long to wait for another process that holds it, in seconds.
-        taken: message of the error.
+        message: of the error.
 
     Raises:
         ConfigError: another process holds it.
@@ -104,7 +104,7 @@ def locked(path: Path, *, wait_s: float, taken: str) -> Iterator[None]:
     with path.open("ab") as file:
         while not _try(file.fileno()):
             if time.monotonic() >= deadline:
-                raise ConfigError(taken)
+                raise ConfigError(message)
             time.sleep(_POLL_S)
         yield  # closing the file releases the lock
 

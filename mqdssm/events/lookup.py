@@ -37,7 +37,7 @@ class Criteria:
     """Criteria of a look-up: the server's filter, and the tests of the results.
 
     Attributes:
-        wanted: the LDAP filter, the class included (decision M32).
+        ldap_filter: the LDAP filter, the class included (decision M32).
         place: a filter that names the one object there can be (FullPath, Pathname, ComputerName): it is read
             at its DN, not searched for (M17).
         residuals: tests on the results.
@@ -45,7 +45,7 @@ class Criteria:
             ([MS-MQDSSM] 3.1.6.15).
     """
 
-    wanted: LdapFilter
+    ldap_filter: LdapFilter
     place: Filter | None
     residuals: tuple[Residual, ...]
     below: DN | None = None
@@ -198,7 +198,7 @@ def _read_elements(
 def _read_entries(table: ElementTable, criteria: Criteria, view: ServerView) -> Iterator[Found]:
     session, plan = view.decoder.session, view.decoder.plan
     base = criteria.below or search_base(table.ldap_class, session.naming.root, session.naming.configuration)
-    rows = session.rows(base, criteria.wanted, plan.columns, multi=plan.multi, references=plan.referring)
+    rows = session.rows(base, criteria.ldap_filter, plan.columns, multi=plan.multi, references=plan.referring)
     try:
         for dn, *values, brought in rows:
             yield dn, values, brought
@@ -225,7 +225,9 @@ def _split_by_domain(
 def _read_again(ctx: Context, criteria: Criteria, own_view: ServerView, guids: Sequence[UUID]) -> list[Found]:
     """Read objects that the catalog found from the domain controller, which is authoritative."""
     base, plan = ctx.session.naming.default, own_view.decoder.plan
-    search_filter = all_of(criteria.wanted, any_of(*(Equal("objectGUID", guid.bytes_le) for guid in guids)))
+    search_filter = all_of(
+        criteria.ldap_filter, any_of(*(Equal("objectGUID", guid.bytes_le) for guid in guids))
+    )
     rows = ctx.session.rows(base, search_filter, plan.columns, multi=plan.multi, references=plan.referring)
     return [(dn, values, brought) for dn, *values, brought in rows]
 
@@ -243,10 +245,10 @@ def _entry_of(
             entry = read_queue(ctx, table, value, columns)
         case _:
             entry = read_queue_manager(ctx, table, value, columns)
-    if criteria.wanted == class_filter(ctx, table):
+    if criteria.ldap_filter == class_filter(ctx, table):
         return entry
     # the server tests the other filters: read the object once more with all of them
-    return forest.get(ctx, entry.dn, columns, criteria.wanted)
+    return forest.get(ctx, entry.dn, columns, criteria.ldap_filter)
 
 
 def _sort_keys(table: ElementTable, sort: Sequence[SortKey]) -> list[SortKey]:

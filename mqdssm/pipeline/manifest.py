@@ -20,7 +20,7 @@ MANIFEST_NAME: Final = "manifest.json"
 SCHEMA_VERSION: Final = 2  # of the manifest and of the columns; raised when either changes its meaning
 _READ_BYTES: Final = 1024 * 1024
 
-What = Literal["added", "modified", "deleted"]
+ChangeKind = Literal["added", "modified", "deleted"]
 
 
 class ExportedFile(Document):
@@ -78,7 +78,7 @@ class ChangedObject(Document):
     type: str
     dn: str | None
     guid: str | None
-    what: What
+    what: ChangeKind
 
 
 class Manifest(Document):

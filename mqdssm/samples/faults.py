@@ -53,7 +53,7 @@ class Extra:
         type: the type on the command line.
         number: of the object in its type; of a queue the ordinal.
         obj: the element.
-        made: of a queue manager: its role and operating system.
+        roles: of a queue manager: its role and operating system.
         machine: of a queue: number of its machine.
         site: of a queue manager: number of its site.
         gate: of a site: its routing server.
@@ -64,7 +64,7 @@ class Extra:
     type: str
     number: int
     obj: DirectoryObject
-    made: MachineRoles | None = None
+    roles: MachineRoles | None = None
     machine: int = 0
     site: int = 0
     gate: QueueManager | None = None
@@ -147,7 +147,7 @@ class FaultStage:
         number = next(self._numbers.machine)
         site = self.home if site is None else site
         machine = elements.machine(self.plan, number, role, site)
-        extra = Extra("queue-manager", number, machine.manager, made=machine, site=site, faulty=faulty)
+        extra = Extra("queue-manager", number, machine.manager, roles=machine, site=site, faulty=faulty)
         extra.settings = role.has_settings if settings is None else settings
         return self._add(extra)
 

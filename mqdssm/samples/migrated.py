@@ -56,13 +56,13 @@ class Arrived(NamedTuple):
         rejected: rows that were not migrated.
         left_out: GUID of the object, and column whose value was not migrated.
         guids: of the objects that are in the directory, as the tables have them.
-        found: the findings in the directory, with the GUIDs of the tables and without DNs.
+        findings: the findings in the directory, with the GUIDs of the tables and without DNs.
     """
 
     rejected: Collection[RejectedRow]
     left_out: Collection[tuple[str, str]]
     guids: Collection[str]
-    found: Iterable[Truth]
+    findings: Iterable[Truth]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class PlantedOutcomes:
     Attributes:
         planted: objects that are broken on purpose.
         rejected: objects whose rows were rejected.
-        found: objects that a finding names.
+        reported: objects that a finding names.
         left_out: objects whose wrong value was left out.
         made_good: objects that the directory repaired.
         missed: all other planted objects.
@@ -82,7 +82,7 @@ class PlantedOutcomes:
 
     planted: int
     rejected: int
-    found: int
+    reported: int
     left_out: int
     made_good: int
     missed: tuple[Truth, ...]
@@ -103,7 +103,7 @@ def accounted(planted: Counter[Truth], arrived: Arrived) -> PlantedOutcomes:
         arrived: the result of the migration.
     """
     rejected = Counter((row.type, row.guid) for row in arrived.rejected)
-    findings = Counter(finding._replace(dn=None) for finding in arrived.found)
+    findings = Counter(finding._replace(dn=None) for finding in arrived.findings)
     counts: Counter[str] = Counter()
     missed = []
     for truth in planted.elements():
@@ -115,7 +115,7 @@ def accounted(planted: Counter[Truth], arrived: Arrived) -> PlantedOutcomes:
     return PlantedOutcomes(
         planted=planted.total(),
         rejected=counts["rejected"],
-        found=counts["found"],
+        reported=counts["found"],
         left_out=counts["left out"],
         made_good=counts["made good"],
         missed=tuple(missed),

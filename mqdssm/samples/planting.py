@@ -55,8 +55,8 @@ def _refer(stage: FaultStage, entries: SampleEntries) -> None:
     for extra in stage.extras:
         if isinstance(extra.obj, Site):
             entries.refer(extra.guid, places.site_dn(root, stage.plan.place(extra.number).name))
-        elif isinstance(extra.obj, QueueManager) and extra.made:
-            name = stage.plan.machine_name(extra.number, extra.made.role, extra.site)
+        elif isinstance(extra.obj, QueueManager) and extra.roles:
+            name = stage.plan.machine_name(extra.number, extra.roles.role, extra.site)
             entries.refer(extra.guid, places.queue_manager_dn(root, name))
 
 
@@ -79,13 +79,13 @@ def _entries_of(stage: FaultStage, extra: Extra, entries: SampleEntries) -> dict
 
 
 def _machine(stage: FaultStage, extra: Extra, entries: SampleEntries) -> dict[str, MadeEntry]:
-    if extra.made is None:
+    if extra.roles is None:
         raise ValueError(f"{extra.type} {extra.number} is no machine")
-    computer, manager = entries.machine(extra.made)
+    computer, manager = entries.machine(extra.roles)
     by_type = {"computer": computer, "queue-manager": manager}
     if extra.settings:
         site = stage.plan.place(extra.site).name
-        by_type["server"], by_type["settings"] = entries.settings(extra.made, manager, site)
+        by_type["server"], by_type["settings"] = entries.settings(extra.roles, manager, site)
     return by_type
 
 

@@ -78,7 +78,7 @@ class Watcher:
     def _note(self, key: str, known: KnownObject | None, change: ObjectChange | None) -> ObjectChange | None:
         self.ids += change is not None
         name = "" if change is None else str(self.ids)
-        self.notes.append(ObjectNote(key=key, known=known, number=len(self.notes) + 1, id=name))
+        self.notes.append(ObjectNote(key=key, known_object=known, number=len(self.notes) + 1, id=name))
         return None if change is None else replace(change, id=name)
 
     def save(self) -> None:
@@ -95,7 +95,7 @@ class Watcher:
             if self.doubts or (note.is_change and note.number > self.acknowledged):
                 self.doubts.append(note)
             else:
-                self.mirror.put(note.key, note.known)
+                self.mirror.put(note.key, note.known_object)
         counting = [place for number, place in self.places if number <= self.acknowledged]
         self.place = counting[-1] if counting else self.place
 

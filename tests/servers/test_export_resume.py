@@ -205,7 +205,7 @@ def test_addresses_are_no_folders(server, tmp_path, monkeypatch, place) -> None:
 def test_two_at_once_in_one_folder(server, tmp_path, monkeypatch) -> None:
     broken(server, tmp_path / "out", monkeypatch)
     lock = tmp_path / "out" / WORK_NAME / "lock"
-    with locked(lock, wait_s=0, taken=""), pytest.raises(ConfigError, match="another export is writing"):
+    with locked(lock, wait_s=0, message=""), pytest.raises(ConfigError, match="another export is writing"):
         run(server, tmp_path / "out", resume=True)
 
 
@@ -213,7 +213,7 @@ def test_a_worker_of_a_killed_export_is_waited_for(server, tmp_path, monkeypatch
     monkeypatch.setattr(export_worker, "LOCK_WAIT_S", 0.2)
     broken(server, tmp_path / "out", monkeypatch)
     lock = tmp_path / "out" / WORK_NAME / "journal" / "queue-000.lock"
-    with locked(lock, wait_s=0, taken=""), pytest.raises(ConfigError, match="wait for its end"):
+    with locked(lock, wait_s=0, message=""), pytest.raises(ConfigError, match="wait for its end"):
         run(server, tmp_path / "out", resume=True)
 
 

@@ -37,7 +37,9 @@ def test_a_sample_enterprise_is_migrated_verified_and_undone(server, tmp_path):
     before = everything(server)
     told = []
     report = apply_here(server, folder, watch=told.append)
-    counts = {now.what: (now.done, now.total) for now in told if now.total is not None}  # the last of each
+    counts = {
+        now.activity: (now.done, now.total) for now in told if now.total is not None
+    }  # the last of each
     assert list(counts)[:2] == ["level 1-top", "level 2-machines"]
     assert all(done == total > 0 for what, (done, total) in counts.items() if what.startswith("level "))
     assert "reading everything back" in counts

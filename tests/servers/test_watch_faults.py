@@ -231,8 +231,8 @@ def test_the_first_change_of_a_start_is_noted_before_it_is_told(openldap_server,
     (doubt,) = file.load().doubts
     file.close()
     assert (doubt.id, doubt.event) == (change.id, change.event)
-    assert doubt.known is not None
-    assert '"Label":"1"' in doubt.known.body
+    assert doubt.known_object is not None
+    assert '"Label":"1"' in doubt.known_object.body
 
 
 def test_what_was_not_told_before_a_stop_is_told_at_the_next_start(openldap_server, queue, tmp_path: Path):

@@ -22,7 +22,7 @@ import mqdssm
 from mqdssm.cli.main import app
 from mqdssm.model.dn import DN, escape_value
 from mqdssm.pipeline.diff import recheck
-from mqdssm.pipeline.diff.fields import What
+from mqdssm.pipeline.diff.fields import ObjectDifferenceKind
 from mqdssm.pipeline.diff.local_join import LocalJoin
 from mqdssm.pipeline.diff.run import ComparisonRequest, comparison
 from mqdssm.pipeline.diff.sides import GivenSide
@@ -194,7 +194,7 @@ def test_ldif_makes_one_enterprise_of_another_one(spark, sample_server, samples,
         apply(server, made.stdout)
         a, b = GivenSide(folder=tmp_path / "out"), GivenSide(urls=(server.url,), login=login_to(server))
         with comparison(a, b, ComparisonRequest()) as found:
-            assert [(one.what, one.type, one.name, one.attributes) for one in found.differences] == []
+            assert [(one.kind, one.type, one.name, one.attributes) for one in found.differences] == []
             assert found.objects[0] == found.objects[1] > 190
 
 
@@ -212,7 +212,7 @@ def test_ldif_out_of_mqis_tables(spark, samples, sample_server):
     assert "\n# " not in made.stdout  # nothing that cannot be said
     apply(sample_server, made.stdout)
     with comparison(a, b, ComparisonRequest()) as found:
-        assert [(one.what, one.type, one.name, one.attributes) for one in found.differences] == []
+        assert [(one.kind, one.type, one.name, one.attributes) for one in found.differences] == []
     refused = invoke(sample_server.url, samples / "mqis", "-o", "ldif", code=6, **environment)
     assert "LDIF cannot change B" in refused.stderr
 
@@ -314,7 +314,9 @@ def test_what_settled_meanwhile_is_no_difference(spark, samples, sample_server, 
     monkeypatch.setattr(recheck, "_once", mended_first)
     b = GivenSide(urls=(sample_server.url,), login=login)
     with comparison(GivenSide(folder=tmp_path / "out"), b, ComparisonRequest()) as found:
-        assert [(one.what, one.name) for one in found.differences] == [(What.DIFFERENT, queues[2].pathname)]
+        assert [(one.kind, one.name) for one in found.differences] == [
+            (ObjectDifferenceKind.DIFFERENT, queues[2].pathname)
+        ]
         assert found.settled == 2
 
 

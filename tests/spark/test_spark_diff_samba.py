@@ -29,11 +29,11 @@ def test_queues_of_another_kind_of_server(spark, enterprise, tmp_path):
         a, b = GivenSide(folder=tmp_path / "out"), GivenSide(urls=(domain.ldaps_url,), login=login)
         asked = ComparisonRequest(types=frozenset({"queue"}), mending=True)
         with comparison(a, b, asked) as found:
-            assert {one.what for one in found.differences} == {"missing", "extra"}
+            assert {one.kind for one in found.differences} == {"missing", "extra"}
             ldif = "".join(changes(found))
         apply(domain, ldif, tmp_path)
         with comparison(a, b, asked) as found:
-            assert [(one.what, one.name, one.attributes, one.a, one.b) for one in found.differences] == []
+            assert [(one.kind, one.name, one.attributes, one.a, one.b) for one in found.differences] == []
 
 
 def apply(domain, ldif: str, folder: Path) -> None:

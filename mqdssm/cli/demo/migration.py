@@ -109,7 +109,7 @@ def account(
         outcome = _accounts(migrated, validation, folder / PLAN, tables)
         fates = (
             ("rejected, with a reason", outcome.rejected),
-            ("migrated, and found by the validation", outcome.found),
+            ("migrated, and found by the validation", outcome.reported),
             ("a value left out, and listed as not carried", outcome.left_out),
             ("a time that the directory writes by itself", outcome.made_good),
             ("nobody noticed", len(outcome.missed)),

@@ -187,7 +187,7 @@ def _planned(
 def watched(run: CommandRun, doing: str) -> "Iterator[Watch | None]":
     """Show the progress of a migration on a terminal."""
     with run.output.bar(doing) as bar:
-        yield None if bar is None else lambda now: bar(now.done, now.total, now.what)
+        yield None if bar is None else lambda now: bar(now.done, now.total, now.activity)
 
 
 def named_by_time() -> Path:

@@ -120,14 +120,14 @@ def count_table(
 
     bad = [rule for rule in summary.rules if rule.count]
     if outcome.judge.is_idle:
-        return COUNTS, [(rule.id, rule.severity, str(rule.count), rule.what) for rule in bad]
+        return COUNTS, [(rule.id, rule.severity, str(rule.count), rule.requirement) for rule in bad]
     states = tuple(FindingState)
     rows = [
         (
             rule.id,
             rule.severity,
             *(str(outcome.counts.count_of(state, rule=rule.id)) for state in states),
-            rule.what,
+            rule.requirement,
         )
         for rule in bad
     ]

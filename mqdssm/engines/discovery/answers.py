@@ -49,10 +49,10 @@ class Refusal:
     """Reason why a datagram is not answered.
 
     Attributes:
-        what: a few constant words, for counting.
+        reason: a few constant words, for counting.
     """
 
-    what: str
+    reason: str
 
 
 class BriefAnswer(bytes):

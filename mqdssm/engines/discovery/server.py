@@ -189,9 +189,9 @@ class DiscoveryServer:
             return [Dropped("not from a network that is answered")]
         answer = self._answers.answer(event.data, event.source[0], now)
         if answer is FLOOD:
-            return [Dropped(FLOOD.what), Mute(source=event.source[0], seconds=MUTE_S)]
+            return [Dropped(FLOOD.reason), Mute(source=event.source[0], seconds=MUTE_S)]
         if isinstance(answer, Refusal):
-            return [Dropped(answer.what)]
+            return [Dropped(answer.reason)]
         return [SendReply(answer, event.source, is_brief=isinstance(answer, BriefAnswer))]
 
     def _on_send_failed(self, _event: ReplySendFailed, _now: float) -> list[Action]:

@@ -48,7 +48,7 @@ def handle(
         if change.seq_number <= last or is_stale(partition, change.purged_seq_number):
             continue
         if _may_lack_base(partition, change):
-            partition.known = max(partition.known, change.seq_number)
+            partition.known_number = max(partition.known_number, change.seq_number)
         elif change.previous_seq_number <= last:
             _note_gap(partition, change, last)
             ready.append(change)
@@ -78,7 +78,7 @@ def _note_gap(partition: Partition, change: DirectoryChange, last: SequenceNumbe
 
 def _keep_early_change(server: ReplicaState, partition: Partition, change: DirectoryChange) -> None:
     pending = partition.pending
-    partition.known = max(partition.known, change.seq_number)
+    partition.known_number = max(partition.known_number, change.seq_number)
     if len(pending) >= server.settings.pending_max:
         return
     if all(other.seq_number != change.seq_number for other in pending):
@@ -99,7 +99,7 @@ def check_pending(server: ReplicaState, partition: Partition) -> Job[bool]:
             last = change.seq_number
     if not (yield from _apply(server, partition, ready, flush=True)):
         return False
-    if partition.known > partition.last:
+    if partition.known_number > partition.last:
         sync_requests.send(server, partition)
     return True
 

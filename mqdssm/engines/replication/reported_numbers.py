@@ -66,7 +66,7 @@ def receive_claim(
 def _request_changes(server: ReplicaState, partition: Partition, number: SequenceNumber, sender: str) -> None:
     """Ask the claimant if it is trusted; else ask the usual server, and the PEC (R46, R72)."""
     if trust.accepts(server, partition, sender) or trust.is_other_source(server, partition, sender):
-        partition.known = max(partition.known, number)
+        partition.known_number = max(partition.known_number, number)
         if not trust.is_from(server, server.upstream(partition), sender):
             partition.hint = sender  # it is asked and trusted until our number is as high (3.2.7.1)
             partition.is_asking = False

@@ -45,7 +45,7 @@ class Partition:
         record: the persisted part.
         last: LastSeqNumber. It is persisted after all effects of its change.
         pending: PendingChangeCollection, by number.
-        known: the highest number that any server reported.
+        known_number: the highest number that any server reported.
         hint: a server with more changes than the usual source; it is asked next.
         is_asking: True while a synchronization request is under way.
         wait_s: how long the next request waits for its reply; 0 for the shortest wait.
@@ -71,7 +71,7 @@ class Partition:
     record: DirectoryPartition
     last: SequenceNumber = MIN
     pending: list[DirectoryChange] = field(default_factory=list)
-    known: SequenceNumber = MIN
+    known_number: SequenceNumber = MIN
     hint: str = ""
     is_asking: bool = False
     wait_s: float = 0.0

@@ -126,7 +126,7 @@ def _partition(partition: Partition) -> PartitionStatus:
         is_owned=record.owned,
         last=last,
         purged=record.purged,
-        missing=max(partition.known - last, 0),
+        missing=max(partition.known_number - last, 0),
         not_purged=max(last - record.purged, 0),
         purge_state=record.purge_state,
         is_unfinished=partition.is_unfinished,

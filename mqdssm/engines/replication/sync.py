@@ -112,7 +112,7 @@ def _after_empty_reply(server: ReplicaState, partition: Partition, sender: str) 
     yield from succession.handle_no_news(server, partition, sender)
     if key_of(sender) == key_of(server.upstream(partition)):
         partition.tries = 0
-    if not partition.record.owned and (partition.known > partition.last or not partition.is_whole):
+    if not partition.record.owned and (partition.known_number > partition.last or not partition.is_whole):
         sync_requests.send_later(server, partition)
 
 

@@ -83,7 +83,7 @@ def begin_full_sync(server: ReplicaState, partition: Partition, **changes: Any) 
     partition.pending.clear()
     partition.foreign.clear()
     partition.is_whole = partition.is_settled = False
-    partition.known = MIN
+    partition.known_number = MIN
     partition.acked_at = partition.purged_at = MIN
     yield from server.save(partition, purge_state=PurgeState.STARTSYNC0, last=MIN, **changes)
     yield from mark_objects(server, partition)

@@ -77,12 +77,12 @@ class Delivery:
         if change is not None and change.event is ChangeEvent.CREATED and self._state.is_first:
             change = replace(change, event=ChangeEvent.EXISTING)
         if change is None or not self.selection.includes(change):
-            self._write(ObjectNote(key=key, known=known_object))
+            self._write(ObjectNote(key=key, known_object=known_object))
             return None
         self._check_open()
         name, seconds = self.stamp()
         self._made = self._write(
-            ObjectNote(key=key, known=known_object, id=name, time=seconds, event=change.event)
+            ObjectNote(key=key, known_object=known_object, id=name, time=seconds, event=change.event)
         )
         self._open += 1
         return replace(change, id=name, time=_time_of(seconds))

@@ -193,13 +193,13 @@ class Follower:
             batch = tuple(islice(doubts, BATCH_KEYS))
             as_read = self._read_noted(batch)
             for note in batch:
-                seen = seen_of(note.key, note.known)
-                if seen is not None and known_of(as_read.get(note.key)) == note.known:
+                seen = seen_of(note.key, note.known_object)
+                if seen is not None and known_of(as_read.get(note.key)) == note.known_object:
                     seen = as_read[note.key]  # with values of which only a digest is kept
                 change = self._mirror.change(note.key, seen, self._ignore)
                 if change is None and seen is not None:
                     change = make_unchanged(seen)
-                self._mirror.put(note.key, note.known)
+                self._mirror.put(note.key, note.known_object)
                 doubts.popleft()
                 if note.is_change and change is not None:
                     yield note, change
@@ -208,7 +208,7 @@ class Follower:
         """Read the objects of notes that have a digest."""
         keys_by_type: dict[str, list[str]] = {}
         for note in notes:
-            known_object = note.known
+            known_object = note.known_object
             if (
                 note.is_change
                 and known_object is not None

@@ -33,7 +33,7 @@ class ObjectNote:
 
     Attributes:
         key: of the object.
-        known: its new state; None: the object is gone.
+        known_object: its new state; None: the object is gone.
         number: position among the notes of the journal, from 1.
         id: id of the resulting change; "" if there was none.
         time: when the change was seen, in seconds since 1970.
@@ -41,7 +41,7 @@ class ObjectNote:
     """
 
     key: str
-    known: KnownObject | None
+    known_object: KnownObject | None
     number: int = 0
     id: str = ""
     time: float = 0.0
@@ -174,7 +174,7 @@ class WatchJournal:
         """
         record: dict[str, Any] = {
             "key": note.key,
-            "known": None if note.known is None else asdict(note.known),
+            "known": None if note.known_object is None else asdict(note.known_object),
         }
         if note.is_change:
             event = None if note.event is None else note.event.value
@@ -272,7 +272,7 @@ def _note_in(record: dict[str, Any], number: int) -> ObjectNote:
     known_values, event = record["known"], record.get("event")
     return ObjectNote(
         key=str(record["key"]),
-        known=None if known_values is None else KnownObject(**known_values),
+        known_object=None if known_values is None else KnownObject(**known_values),
         number=number,
         id=str(record.get("id", "")),
         time=float(record.get("time", 0.0)),

@@ -64,7 +64,7 @@ class _Kind:
     key: int
     versions: tuple[int, ...]
     multi: frozenset[str]
-    wanted: LdapFilter
+    class_filter: LdapFilter
     base: DN
 
 
@@ -84,14 +84,14 @@ class WatchedObjectReader:
     def all(self) -> Iterator[Seen]:
         """Read every object of every watched type."""
         for kind in self._kinds.values():
-            yield from self._read(kind, kind.base, kind.wanted)
+            yield from self._read(kind, kind.base, kind.class_filter)
 
     def some(self, type_name: str, keys: Sequence[str]) -> Iterator[Seen]:
         """Read the objects of a type that have these keys and exist."""
         kind = self._kinds[type_name]
         key = self._session.profile.watch_key
         named = any_of(*(Equal(key, _key_value(key, value)) for value in keys))
-        yield from self._read(kind, kind.base, all_of(kind.wanted, named))
+        yield from self._read(kind, kind.base, all_of(kind.class_filter, named))
 
     def below(self, dn: str) -> Iterator[Seen]:
         """Read the objects at and below an entry, which need not exist."""
@@ -100,9 +100,9 @@ class WatchedObjectReader:
             if is_in_configuration(kind.table.ldap_class):
                 continue  # nothing that they stand below can get another name
             if place.is_at_or_below(kind.base):
-                yield from self._read(kind, place, kind.wanted)
+                yield from self._read(kind, place, kind.class_filter)
             elif kind.base.is_below(place):
-                yield from self._read(kind, kind.base, kind.wanted)
+                yield from self._read(kind, kind.base, kind.class_filter)
 
     def referring(self) -> Iterator[Seen]:
         """Read the objects that refer to others, also to missing ones, which may come back."""
@@ -110,7 +110,7 @@ class WatchedObjectReader:
             kind = self._kinds.get(name)
             if kind is not None:
                 named = (any_of(*map(Present, marks)),) if marks else ()
-                yield from self._read(kind, kind.base, all_of(kind.wanted, *named))
+                yield from self._read(kind, kind.base, all_of(kind.class_filter, *named))
 
     def _read(self, kind: _Kind, base: DN, search_filter: LdapFilter) -> Iterator[Seen]:
         decoder = kind.view.decoder
@@ -180,7 +180,7 @@ class WatchedObjectReader:
             key=1 + places.index(key.lower()),
             versions=tuple(1 + places.index(name.lower()) for name in versions),
             multi=decoder.plan.multi | frozenset(other_attributes),
-            wanted=_class_filter(session, table.ldap_class),
+            class_filter=_class_filter(session, table.ldap_class),
             base=search_base(table.ldap_class, session.naming.root, session.naming.configuration),
         )
 

@@ -177,7 +177,7 @@ class StateFile:
     def _take(self) -> None:
         lock_message = f"{self.path}: another watcher works with this state: give each its own"
         try:
-            self._stack.enter_context(locked(self._path_beside(".lock"), wait_s=0, taken=lock_message))
+            self._stack.enter_context(locked(self._path_beside(".lock"), wait_s=0, message=lock_message))
         except PermissionError as error:
             raise ConfigError(
                 f"{self.path}: the state, and files beside it, cannot be written in this folder "
@@ -261,7 +261,7 @@ class StateFile:
             elif state.doubts or (record.is_change and record.number > self.journal.acknowledged):
                 state.doubts.append(record)
             else:
-                state.mirror.put(record.key, record.known)
+                state.mirror.put(record.key, record.known_object)
 
     def _read_version_1_changes(self, digest: str) -> Iterator[ObjectNote]:
         """Yield the changes that version 1 returned after a state; an incomplete line was never returned."""
@@ -302,7 +302,7 @@ def _make_note(record: dict[str, Any]) -> ObjectNote:
         KeyError, TypeError, ValueError: something else.
     """
     key, known_object = _parse_known(record)
-    return ObjectNote(key=key, known=known_object, id=str(uuid4()), time=time.time())
+    return ObjectNote(key=key, known_object=known_object, id=str(uuid4()), time=time.time())
 
 
 def _encode_state(state: WatchState) -> Iterator[bytes]:

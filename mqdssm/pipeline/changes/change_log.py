@@ -77,7 +77,7 @@ class ChangeLog:
             lock_message = (
                 f"{self.folder}: another query works with this state: give each query its own folder"
             )
-            self._stack.enter_context(locked(self.folder / "lock", wait_s=TAKEN_WAIT_S, taken=lock_message))
+            self._stack.enter_context(locked(self.folder / "lock", wait_s=TAKEN_WAIT_S, message=lock_message))
             self._load()
         except OSError as error:
             self.close()

@@ -15,7 +15,7 @@ from mqdssm.directory.filters import TRUE
 from mqdssm.errors import ConfigError, DecodeError, MqdssmError, ObjectNotFound
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.diff.destination import PLACE, Destination
-from mqdssm.pipeline.diff.fields import What
+from mqdssm.pipeline.diff.fields import ObjectDifferenceKind
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.ldif import record, replacement
 from mqdssm.tables.ldif import comment
@@ -137,15 +137,15 @@ class _Changes:
         yield _comment(f"makes {b.name} equal {a.name}: ldapmodify -f; add -c to continue after errors")
         self._find_taken()
         for type_name in ORDER:
-            for difference in self._found.differences.of(type_name, What.MISSING):
+            for difference in self._found.differences.of(type_name, ObjectDifferenceKind.MISSING):
                 yield from self._told(difference, self._added(difference))
         for type_name in ORDER:
-            for difference in self._found.differences.of(type_name, What.DIFFERENT):
+            for difference in self._found.differences.of(type_name, ObjectDifferenceKind.DIFFERENT):
                 yield from self._told(difference, self._changed(difference))
         for dn, values in self._later:
             yield replacement(str(self._moved(dn)), list(values.items())).decode("ascii")
         for type_name in reversed(ORDER):
-            for difference in self._found.differences.of(type_name, What.EXTRA):
+            for difference in self._found.differences.of(type_name, ObjectDifferenceKind.EXTRA):
                 yield from self._told(difference, self._deleted(difference))
 
     def _told(self, difference: "ObjectDifference", records: Iterator[str]) -> Iterator[str]:
@@ -159,17 +159,17 @@ class _Changes:
     def _find_taken(self) -> None:
         """Find extra objects of B that have the DN of a missing one; they are changed, not deleted."""
         dn_hashes = set()
-        for difference in self._of(What.MISSING):
+        for difference in self._of(ObjectDifferenceKind.MISSING):
             with contextlib.suppress(MqdssmError, ValueError):
                 dn_hashes.add(hash(self._to.made(difference.type, self._to.row(difference)).dn))
         if not dn_hashes:
             return
-        for difference in self._of(What.EXTRA):
+        for difference in self._of(ObjectDifferenceKind.EXTRA):
             dn = self._to.dn_of(difference)
             if dn is not None and hash(dn) in dn_hashes:
                 self._taken[dn] = difference
 
-    def _of(self, kind: What) -> "Iterator[ObjectDifference]":
+    def _of(self, kind: ObjectDifferenceKind) -> "Iterator[ObjectDifference]":
         for type_name in ORDER:
             yield from self._found.differences.of(type_name, kind)
 

@@ -11,7 +11,7 @@ from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.names import PathName
 from mqdssm.pipeline.diff.comparable_columns import KEY, REFERRED, SINGLE, references_of
-from mqdssm.pipeline.diff.fields import What
+from mqdssm.pipeline.diff.fields import ObjectDifferenceKind
 from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES, ORIGINAL_IDENTIFIER, element_of
 from mqdssm.pipeline.texts import rows_of
@@ -75,9 +75,9 @@ class Destination:
     def _expect(self) -> None:
         """Add the future DNs of objects that are added or moved, so that references can name them."""
         for type_name in ("site", "computer", "queue-manager"):
-            for kind in (What.MISSING, What.DIFFERENT):
+            for kind in (ObjectDifferenceKind.MISSING, ObjectDifferenceKind.DIFFERENT):
                 for difference in self._found.differences.of(type_name, kind):
-                    if kind is What.MISSING or PLACE.intersection(difference.attributes):
+                    if kind is ObjectDifferenceKind.MISSING or PLACE.intersection(difference.attributes):
                         self._expect_one(difference)
 
     def _expect_one(self, difference: "ObjectDifference") -> None:

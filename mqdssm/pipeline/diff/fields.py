@@ -45,7 +45,7 @@ SHOWN: Final = ("Pathname", "ComputerName", "Name", "FullPath", "SecurityIdentif
 """Columns that name an object in messages, the best first."""
 
 
-class What(StrEnum):
+class ObjectDifferenceKind(StrEnum):
     """Kind of a difference."""
 
     MISSING = "missing"
@@ -191,12 +191,16 @@ class FieldByField:
         pairs, lonely = _paired(rows)
         attributes = self._unlike(rows, [first for first, _ in pairs], [other for _, other in pairs])
         unlike = zip(pairs, attributes, strict=True)
-        differences = [_Found(What.DIFFERENT, a, b, a, names) for (a, b), names in unlike if names]
+        differences = [
+            _Found(ObjectDifferenceKind.DIFFERENT, a, b, a, names) for (a, b), names in unlike if names
+        ]
         for row, of_b in lonely:
             if self._strangers and not self._mqis[of_b] and _without_certificates(rows, row):
                 continue  # an account that is no user of MSMQ
             differences.append(
-                _Found(What.EXTRA, None, row, row) if of_b else _Found(What.MISSING, row, None, row)
+                _Found(ObjectDifferenceKind.EXTRA, None, row, row)
+                if of_b
+                else _Found(ObjectDifferenceKind.MISSING, row, None, row)
             )
         return self._batch(rows, differences)
 
@@ -221,7 +225,7 @@ class FieldByField:
         places = [difference.named_by for difference in differences]
         arrays = [
             pa.array([self._type] * len(differences), pa.string()),
-            pa.array([difference.what.value for difference in differences], pa.string()),
+            pa.array([difference.kind.value for difference in differences], pa.string()),
             rows.column(KEY).take(pa.array(places, pa.int64())),
             pa.array([_first(name_columns, place) for place in places], pa.string()),
             pa.array([difference.attributes for difference in differences], pa.list_(pa.string())),
@@ -239,7 +243,7 @@ def _without_certificates(rows: pa.RecordBatch, row: int) -> bool:
 class _Found(NamedTuple):
     """Difference by the numbers of its rows, with the names of the attributes."""
 
-    what: What
+    kind: ObjectDifferenceKind
     a: int | None
     b: int | None
     named_by: int
@@ -359,7 +363,7 @@ class ObjectDifference:
 
     Attributes:
         type: of the object, as on the command line.
-        what: kind of the difference.
+        kind: kind of the difference.
         key: value that identifies the object on both sides, in most cases its GUID.
         name: of the object, for messages.
         attributes: those that differ; empty if one side lacks the object.
@@ -368,7 +372,7 @@ class ObjectDifference:
     """
 
     type: str
-    what: What
+    kind: ObjectDifferenceKind
     key: str
     name: str
     attributes: tuple[str, ...]
@@ -380,7 +384,13 @@ class ObjectDifference:
         """Make a difference from a row of `mqdssm.pipeline.diff.fields.SCHEMA`."""
         a, b = (None if row[side] is None else json.loads(row[side]) for side in ("a", "b"))
         return cls(
-            row["type"], What(row["what"]), row["key"], row["name"], tuple(row["attributes"] or ()), a, b
+            row["type"],
+            ObjectDifferenceKind(row["what"]),
+            row["key"],
+            row["name"],
+            tuple(row["attributes"] or ()),
+            a,
+            b,
         )
 
 
@@ -409,7 +419,7 @@ class Differences:
         for batch in self.batches():
             yield from map(ObjectDifference.of, batch.to_pylist())
 
-    def of(self, type_name: str, kind: What) -> Iterator[ObjectDifference]:
+    def of(self, type_name: str, kind: ObjectDifferenceKind) -> Iterator[ObjectDifference]:
         """Yield the differences of one type and kind."""
         filters = [("type", "==", type_name), ("what", "==", kind.value)]
         for path in self.paths:
@@ -420,9 +430,9 @@ class Differences:
             for batch in table.to_batches(max_chunksize=BATCH_ROWS):
                 yield from map(ObjectDifference.of, batch.to_pylist())
 
-    def counted(self) -> Counter[tuple[str, What]]:
+    def counted(self) -> Counter[tuple[str, ObjectDifferenceKind]]:
         """Return the number of differences of each type and kind."""
-        counts: Counter[tuple[str, What]] = Counter()
+        counts: Counter[tuple[str, ObjectDifferenceKind]] = Counter()
         for path in self.paths:
             table = (
                 pq.read_table(path, columns=["type", "what"])
@@ -430,5 +440,5 @@ class Differences:
                 .aggregate([([], "count_all")])
             )
             for row in table.to_pylist():
-                counts[row["type"], What(row["what"])] += row["count_all"]
+                counts[row["type"], ObjectDifferenceKind(row["what"])] += row["count_all"]
         return counts

@@ -84,7 +84,7 @@ class JoinTask:
     Attributes:
         compared: the type and its columns.
         sides: A and B.
-        shown: columns that one of the sides has.
+        schema: columns that one of the sides has.
         grounds: properties of each side for comparing values.
         guid_map: Parquet file of changed GUIDs; None: no map.
         respelt: True if some objects have different GUIDs on the two sides.
@@ -92,7 +92,7 @@ class JoinTask:
 
     compared: ComparableType
     sides: tuple[SideFiles, SideFiles]
-    shown: pa.Schema
+    schema: pa.Schema
     grounds: tuple[Ground, Ground]
     guid_map: str | None
     respelt: bool
@@ -183,7 +183,7 @@ def _compare(database: Database, task: JoinTask, folder: Path) -> Path | None:
     for side in task.sides:
         database.run(f"create view {side.letter} as {_objects(task, side)}")
     database.run(_candidates(task))
-    batches = (_typed(batch, task.shown) for batch in database.batches(_rows(task), BATCH_ROWS))
+    batches = (_typed(batch, task.schema) for batch in database.batches(_rows(task), BATCH_ROWS))
     path = folder / "unsorted.parquet"
     count = 0
     with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
@@ -235,7 +235,7 @@ def _rows(task: JoinTask) -> str:
     for place, side in enumerate(task.sides):
         cells = [
             DUCKDB.column(name) if name in side.columns else f"null as {DUCKDB.column(name)}"
-            for name in task.shown.names
+            for name in task.schema.names
         ]
         picked = ", ".join([KEY, f"{place} as {SIDE}", *cells])
         parts.append(f"select {picked} from {side.letter} where {KEY} in (select {KEY} from wanted)")

@@ -67,7 +67,7 @@ def tables_of(
             files = copy_tables(runner, source, planned.mapping, folder / "database")
         tables = tuple(source_table(file, planned.mapping) for file in files.values())
         for words in planned.left_out(tables):
-            log.warning("%s: %s", planned.asked.shown_source, words)
+            log.warning("%s: %s", planned.request.shown_source, words)
         rewrite = NewSids(sids) if sids.sids or sids.domains else None
         objects_folder = folder / "objects"
         objects_folder.mkdir()

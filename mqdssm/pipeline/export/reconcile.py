@@ -33,7 +33,7 @@ from mqdssm.pipeline.export.worker import part_options
 from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import FRAME_TYPES, UNREADABLE
 from mqdssm.pipeline.ldif import REFERENCES_SERIES
-from mqdssm.pipeline.manifest import ChangedObject, What
+from mqdssm.pipeline.manifest import ChangedObject, ChangeKind
 from mqdssm.pipeline.texts import jsonl_records, read_csv, read_jsonl
 from mqdssm.tables.references import REFERRED_CLASSES
 from mqdssm.tables.row import Holder, Row
@@ -55,13 +55,13 @@ class StaleObject:
         key: of the object.
         dn: its current or last DN; None if unknown.
         guid: its objectGUID; None if unknown.
-        what: kind of change.
+        kind: kind of change.
     """
 
     key: str
     dn: str | None
     guid: str | None
-    what: What
+    kind: ChangeKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ def _difference(
     old_guid = str(guid) if guid is not None else None
     if after is None:
         return StaleObject(key, None if before is None else before["dn"], old_guid, "deleted")
-    kind: What = "added" if before is None else "modified"
+    kind: ChangeKind = "added" if before is None else "modified"
     return StaleObject(key, after["dn"], old_guid or after["guid"], kind)
 
 
@@ -208,17 +208,17 @@ def _replace(
     if not stale_objects:
         return []
     gone = pa.array(
-        [stale_object.key for stale_object in stale_objects if stale_object.what != "added"], pa.string()
+        [stale_object.key for stale_object in stale_objects if stale_object.kind != "added"], pa.string()
     )
     for item, journal in enumerate(folder.journals(plan, name)):
         _take_out(part_options(folder, plan, name, item), plan, journal, gone)
-    again = [stale_object.key for stale_object in stale_objects if stale_object.what != "deleted"]
+    again = [stale_object.key for stale_object in stale_objects if stale_object.kind != "deleted"]
     written = _read_again(directory, folder, plan, name, again) if again else set()
     # an added object without a row was deleted meanwhile, or the format cannot hold it
     return [
         stale_object
         for stale_object in stale_objects
-        if stale_object.what != "added" or stale_object.key in written
+        if stale_object.kind != "added" or stale_object.key in written
     ]
 
 
@@ -292,7 +292,7 @@ class _Noted:
     def _with(self, name: str, differing: Iterable[StaleObject]) -> dict[tuple[str, str], ChangedObject]:
         changes = dict(self._known)
         for stale_object in differing:
-            now = ChangedObject(type=name, dn=stale_object.dn, guid=stale_object.guid, what=stale_object.what)
+            now = ChangedObject(type=name, dn=stale_object.dn, guid=stale_object.guid, what=stale_object.kind)
             changes[name, stale_object.key] = _merged(changes.get((name, stale_object.key)), now)
         return changes
 

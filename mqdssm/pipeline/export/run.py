@@ -262,7 +262,7 @@ def _alone(folder: ExportFolder) -> Iterator[None]:
     """Lock the folder against exports of other programs."""
     folder.work.mkdir(exist_ok=True)
     lock_message = f"another export is writing into {folder.path}: wait for its end, or name another folder"
-    with locked(folder.work / "lock", wait_s=0, taken=lock_message):
+    with locked(folder.work / "lock", wait_s=0, message=lock_message):
         yield
 
 

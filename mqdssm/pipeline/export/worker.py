@@ -161,7 +161,7 @@ def export_item(
     lock = journal.path.with_suffix(".lock")
     wait_s = LOCK_WAIT_S if task.witness is None else LOST_WAIT_S
     lock_message = f"another export writes into {task.folder}: wait for its end"
-    with locked(lock, wait_s=wait_s, taken=lock_message):
+    with locked(lock, wait_s=wait_s, message=lock_message):
         finished = journal.read()
         if journal.done:
             return

@@ -53,19 +53,19 @@ class JournalLine(NamedTuple):
         return self.is_done and not self.attributes
 
     @classmethod
-    def of(cls, outcome: Outcome, dn: str, *, kept: bool) -> "JournalLine":
+    def of(cls, outcome: Outcome, dn: str, *, keeps_guid: bool) -> "JournalLine":
         """Return the line for an outcome.
 
         Args:
             outcome: of the loader.
             dn: where the plan says that the object is.
-            kept: its objectGUID is the one in the plan.
+            keeps_guid: its objectGUID is the one in the plan.
         """
         return cls(
             row=outcome.row,
             effect=outcome.effect,
             dn=None if outcome.dn == dn else outcome.dn,
-            guid=None if kept else outcome.guid,
+            guid=None if keeps_guid else outcome.guid,
             code=outcome.code,
             text=outcome.text,
             attributes=() if outcome.is_done else outcome.attributes,

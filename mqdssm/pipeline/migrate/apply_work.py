@@ -186,7 +186,7 @@ class ApplyTask:
         lock = journal.path.with_suffix(".lock")
         with (
             disk_errors_told(self.folder),
-            locked(lock, wait_s=LOCK_WAIT_S, taken=f"another program applies the plan in {self.folder}"),
+            locked(lock, wait_s=LOCK_WAIT_S, message=f"another program applies the plan in {self.folder}"),
             self.access.connect(read_only=False) as directory,
         ):
             return _File(self, self.parts[number], journal, directory.session, stop).apply()
@@ -335,7 +335,7 @@ class _File:
     def _note(self, outcome: Outcome, lines: JournalWriter) -> None:
         operation = self._pending.pop(outcome.row)
         is_guid_known = "objectGUID" in operation.values or operation.action != PlanAction.ADD
-        recorded = JournalLine.of(outcome, operation.dn, kept=is_guid_known)
+        recorded = JournalLine.of(outcome, operation.dn, keeps_guid=is_guid_known)
         if operation.action == PlanAction.DELETE and outcome.effect is Effect.MISSING:
             recorded = JournalLine(outcome.row, Effect.DELETED)  # it was deleted already
         self._record(operation, self._without(recorded), lines)

@@ -181,7 +181,7 @@ def apply_plan(
     work = folder / APPLY_NAME
     with disk_errors_told(folder):
         work.mkdir(exist_ok=True)
-        with locked(work / LOCK_NAME, wait_s=0, taken=f"another program applies the plan in {folder}"):
+        with locked(work / LOCK_NAME, wait_s=0, message=f"another program applies the plan in {folder}"):
             check_files(folder, plan.files)
             check_operations(plan, folder, chosen.allow_deletes)
             with (
@@ -275,7 +275,7 @@ class Applying:
             if self._stopped is not None:
                 self._leave(level)
                 continue
-            if level.number >= CHILDREN_LEVEL and not self.plan.target.keeps_guids and not places.known:
+            if level.number >= CHILDREN_LEVEL and not self.plan.target.keeps_guids and not places.by_guid:
                 places = self._places()
             self._apply([file.path for file in level.files], "", places, f"level {level.name}", level.rows)
         if self._stopped is not None:
@@ -393,8 +393,8 @@ class Applying:
             access=self.access,
             parts=parts,
             places=places,
-            made=made_in(self.folder, parts, keeps_guids=self.plan.target.keeps_guids),
-            told=progress,
+            made_objects=made_in(self.folder, parts, keeps_guids=self.plan.target.keeps_guids),
+            progress=progress,
         )
         with counted(self.watch, "reading everything back", rows, progress):
             self._verified = self._run_pieces(task, "reading back", rows)

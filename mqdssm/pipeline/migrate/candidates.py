@@ -60,7 +60,7 @@ class Candidate:
         settings: for a queue manager: DNs that its settings objects should have.
     """
 
-    made: MadeEntry
+    new_entry: MadeEntry
     level: int
     role: str
     type: str
@@ -446,7 +446,7 @@ class ObsoleteSettings:
 
     def _before(self, manager: Candidate) -> Iterator[DN]:
         """Yield DNs of settings objects in the sites that the entry names, but for those still needed."""
-        computer = manager.made.dn.parent.name
+        computer = manager.new_entry.dn.parent.name
         for guid in () if manager.served is None else manager.served.sites:
             site = self._sites.get(guid)
             if site is not None:

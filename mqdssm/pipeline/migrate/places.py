@@ -49,10 +49,10 @@ class ReferencedPlaces:
     """Sites and queue managers that other objects refer to, by their GUIDs in the source.
 
     Attributes:
-        known: GUID in the source -> place in the target.
+        by_guid: GUID in the source -> place in the target.
     """
 
-    known: Mapping[UUID, ObjectPlace] = field(default_factory=dict)
+    by_guid: Mapping[UUID, ObjectPlace] = field(default_factory=dict)
 
     def values(
         self, ldap_class: str, later: Mapping[str, Sequence[str]]
@@ -70,7 +70,7 @@ class ReferencedPlaces:
         missing: dict[str, tuple[str, ...]] = {}
         for name, texts in later.items():
             reference = REFERENCES[ldap_class][name]
-            places = [self.known.get(UUID(text)) for text in texts]
+            places = [self.by_guid.get(UUID(text)) for text in texts]
             known_places = [place for place in places if place is not None]
             values[name] = tuple(reference.stored(place.dn, place.guid) for place in known_places)
             if len(known_places) < len(texts):
@@ -81,14 +81,14 @@ class ReferencedPlaces:
 
     def name_of(self, ldap_class: str, dn: str) -> str:
         """Return the DN of a new object; the name of a routing link gets the present GUIDs of its sites."""
-        if ldap_class != LINK_CLASS or not self.known:
+        if ldap_class != LINK_CLASS or not self.by_guid:
             return dn
         name = DN.parse(dn)
         try:
             old = [UUID(name.name[at : at + _GUID_DIGITS]) for at in (0, _GUID_DIGITS)]
         except ValueError:
             return dn
-        ends = [self.known[guid].guid if guid in self.known else guid for guid in old]
+        ends = [self.by_guid[guid].guid if guid in self.by_guid else guid for guid in old]
         return str(name.parent.child(name.rdn[0][0], compute.link_name(*ends)))
 
 

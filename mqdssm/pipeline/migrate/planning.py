@@ -100,13 +100,13 @@ class MigrationSource:
     """A source that was checked, but not read yet.
 
     Attributes:
-        asked: what for.
+        request: the request that the source is for.
         mapping: how it holds tables.
         files: of a folder; None for a database.
         sids: the map of SIDs, as it was given.
     """
 
-    asked: PlanRequest
+    request: PlanRequest
     mapping: SourceMapping
     files: "dict[str, TableFiles] | None"
     sids: SidMap
@@ -146,7 +146,7 @@ class MigrationSource:
         Args:
             tables: of it.
         """
-        folder = None if self.files is None else Path(self.asked.source)
+        folder = None if self.files is None else Path(self.request.source)
         return left_out(folder, tables, self.mapping)
 
     def stage(self, runner: Runner, folder: Path) -> tuple[SourceTable, ...]:
@@ -155,7 +155,7 @@ class MigrationSource:
         copy = folder / WORK_NAME / DATABASE_NAME
         files = self.files
         if files is None:
-            files = copy_tables(runner, self.asked.source, self.mapping, copy)
+            files = copy_tables(runner, self.request.source, self.mapping, copy)
         tables = tuple(source_table(file, self.mapping) for file in files.values())
         for table in tables:
             (folder / SOURCE_NAME / table.table.name).mkdir(exist_ok=True)
@@ -290,7 +290,7 @@ class Planning:
 
     @property
     def _row_options(self) -> RowPlanOptions:
-        root, request = self.session.naming.root, self.source.asked
+        root, request = self.session.naming.root, self.source.request
         parts = [value for rdn in root.rdns for name, value in rdn if name.upper() == "DC"]
         return RowPlanOptions(
             self.folder, request.on_conflict, request.create_computers, ".".join(parts).lower()
@@ -309,7 +309,7 @@ class Planning:
             tell(self.watch, "reading the source")
             self._tables = self.source.stage(self.runner, self.folder)
             tell(self.watch, "looking at the directory")
-            create = self.source.asked.create_computers
+            create = self.source.request.create_computers
             lookups = gather(self.session, self.folder, sids, create_computers=create)
             lookups = self._compare(lookups)
             put_together(self.folder)
@@ -349,7 +349,7 @@ class Planning:
         return self._numbers.setdefault(part.path, len(self._numbers))
 
     def _plan(self, sids: SidMap, lookups: SharedLookups) -> MigrationPlan:
-        request, summary, session = self.source.asked, self._summary, self.session
+        request, summary, session = self.source.request, self._summary, self.session
         files = [*(file for level in summary.levels for file in level.files), *summary.equal]
         planned = Planned(self.folder, files, lookups.sites)
         refused, deletes = plan_deletes(session, self.folder, request.allow_deletes, planned)
@@ -496,21 +496,23 @@ class RowPlanWork:
 
     Attributes:
         enter: opens a session to the target.
-        known: what the source and the target hold.
-        wanted: what was asked for.
+        lookups: what the source and the target hold.
+        options: what was asked for.
         parts: staged files, each with a number that no other one has.
     """
 
     enter: Enter
-    known: SharedLookups
-    wanted: RowPlanOptions
+    lookups: SharedLookups
+    options: RowPlanOptions
     parts: tuple[tuple[int, StagedPart], ...]
 
     @contextlib.contextmanager
     def open(self, stop: StopRequest) -> Iterator[Callable[[int], TaskResult]]:
         """Open one session for all files of a worker; see `Work`."""
         with self.enter() as session:
-            yield lambda number: self._plan_rows(RowPlanner(session, self.known, self.wanted, stop), number)
+            yield lambda number: self._plan_rows(
+                RowPlanner(session, self.lookups, self.options, stop), number
+            )
 
     def _plan_rows(self, planner: RowPlanner, number: int) -> TaskResult:
         """Decide about the rows of one staged file.
@@ -524,7 +526,9 @@ class RowPlanWork:
         try:
             return planner.decide(part, part_number)
         except OSError as error:
-            raise ConfigError(f"{self.wanted.folder} cannot be written: {error.strerror or error}") from error
+            raise ConfigError(
+                f"{self.options.folder} cannot be written: {error.strerror or error}"
+            ) from error
 
 
 @runtime_checkable

@@ -17,12 +17,12 @@ class Doing(NamedTuple):
     """Current activity, and its progress.
 
     Attributes:
-        what: name of the activity, for people.
+        activity: name of the activity, for people.
         done: how much is done.
         total: how much there is to do; None if not known.
     """
 
-    what: str
+    activity: str
     done: int = 0
     total: int | None = None
 

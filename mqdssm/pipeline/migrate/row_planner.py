@@ -290,7 +290,7 @@ class RowPlanner:
         if self._wanted.on_conflict == "update":
             writer.reject(prepared_row.row, prepared_row.guid, [Reason("", problem)])
             return
-        dn = entry.dn if entry is not None else str(prepared_row.candidates[0].made.dn)
+        dn = entry.dn if entry is not None else str(prepared_row.candidates[0].new_entry.dn)
         self._conflict(prepared_row, dn, problem, writer)
         writer.done.counts["conflicts"] += 1
         writer.done.counts["skipped" if self._wanted.on_conflict == "skip" else "stopped"] += 1
@@ -304,7 +304,7 @@ class RowPlanner:
         assert entry is not None  # noqa: S101  a conflict has an entry
         differs = {
             name: {
-                "here": shown(name, candidate.made.values.get(name, ())),
+                "here": shown(name, candidate.new_entry.values.get(name, ())),
                 "there": shown(name, entry.all(name)),
             }
             for name in verdict.differs
@@ -333,7 +333,7 @@ class RowPlanner:
 
     def _operation(self, table: MqisTable, prepared_row: _Prepared, verdict: "_Verdict") -> PlanOperation:
         candidate, entry = verdict.candidate, verdict.entry
-        values = candidate.made.values
+        values = candidate.new_entry.values
         changed = [
             name
             for name in verdict.differs
@@ -343,9 +343,9 @@ class RowPlanner:
             type=candidate.type,
             role=candidate.role,
             guid=candidate.guid,
-            dn=str(candidate.made.dn) if entry is None else entry.dn,
+            dn=str(candidate.new_entry.dn) if entry is None else entry.dn,
             action=verdict.action,
-            ldap_class=candidate.made.ldap_class,
+            ldap_class=candidate.new_entry.ldap_class,
             values=values if entry is None else {name: values.get(name, ()) for name in changed},
             before={} if entry is None else {name: tuple(entry.all(name)) for name in changed},
             same={}
@@ -388,21 +388,21 @@ class _There:
         by_class: dict[str, list[Candidate]] = {}
         for candidate in candidates:
             if candidate.role != EntryRole.CONTAINER:
-                by_class.setdefault(candidate.made.ldap_class, []).append(candidate)
+                by_class.setdefault(candidate.new_entry.ldap_class, []).append(candidate)
         for ldap_class, some in by_class.items():
             names = sorted(
-                {name for candidate in some for name in (*candidate.made.values, *candidate.later)}
+                {name for candidate in some for name in (*candidate.new_entry.values, *candidate.later)}
             )
             guids = [
                 candidate.guid for candidate in some if candidate.guid is not None and not candidate.is_there
             ]
             self._by_guid[ldap_class] = view.by_guid(guids, ldap_class, names)
-            dns = [str(candidate.made.dn) for candidate in some]
+            dns = [str(candidate.new_entry.dn) for candidate in some]
             self._by_dn[ldap_class] = view.by_dn(dns, ldap_class, names)
 
     def of(self, candidate: Candidate) -> _At:
         """Return the entry of the target for a candidate."""
-        new_entry = candidate.made
+        new_entry = candidate.new_entry
         if candidate.role == EntryRole.CONTAINER:
             return _At(self._view.at(new_entry.dn, ["description"]))
         entry = self._by_dn[new_entry.ldap_class].get(new_entry.dn.normalized)
@@ -429,7 +429,7 @@ class _Verdict:
 
 
 def _verdict(candidate: Candidate, at: _At, *, hides_sacls: bool) -> _Verdict:
-    new_entry, entry = candidate.made, at.entry
+    new_entry, entry = candidate.new_entry, at.entry
     if entry is None and candidate.is_there:  # planned without a directory
         return _Verdict(candidate, None, PlanAction.MODIFY, tuple(new_entry.values))
     if entry is None:
@@ -439,7 +439,7 @@ def _verdict(candidate: Candidate, at: _At, *, hides_sacls: bool) -> _Verdict:
     values = new_entry.values
     if candidate.role != EntryRole.OBJECT:  # a related entry has a GUID of its own
         values = {name: raws for name, raws in values.items() if name != GUID_ATTRIBUTE}
-        candidate.made.values = values
+        candidate.new_entry.values = values
     differs = find_differences(values, entry.attributes, new_entry.ldap_class, hides_sacls=hides_sacls)
     differs += tuple(candidate.later)
     if not differs:
@@ -462,17 +462,17 @@ def _row_action(verdicts: Sequence[_Verdict], *, has_deletions: bool) -> PlanAct
 
 def _without_values(candidate: Candidate) -> Candidate:
     """Return a candidate without values: a container that exists is left as it is."""
-    candidate.made.values = {}
+    candidate.new_entry.values = {}
     return candidate
 
 
 def _point_settings_at(candidates: Sequence[Candidate], manager: Entry | None) -> None:
     """Let settings objects refer to the GUID that the queue manager has in the target, if it exists."""
     raw = None if manager is None else manager.first(GUID_ATTRIBUTE)
-    if raw is None or candidates[0].made.ldap_class != MANAGER_CLASS:
+    if raw is None or candidates[0].new_entry.ldap_class != MANAGER_CLASS:
         return
     for candidate in candidates:
         if candidate.role == EntryRole.SETTINGS:
-            for name in candidate.made.refers:
-                candidate.made.values[name] = (raw,)
+            for name in candidate.new_entry.refers:
+                candidate.new_entry.values[name] = (raw,)
             candidate.later = {}

@@ -126,7 +126,7 @@ def _taken(rows: Iterator[SourceRow], count: int) -> list[SourceRow]:
 def _cells(table: MqisTable, part: SourceFile, row: SourceRow) -> dict[str, Any]:
     key = key_of(table, row.cells)
     return {
-        "file": part.shown,
+        "file": part.label,
         "row": row.number,
         "cells": list(row.cells.items()),
         "problems": list(row.problems.items()),

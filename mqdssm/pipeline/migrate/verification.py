@@ -54,16 +54,16 @@ class VerifyTask:
         access: how workers get into the target.
         parts: files of operations and of equal objects; each is a piece of work.
         places: objects that references refer to.
-        made: normalised DN -> object that the plan makes there.
-        told: where workers say how far they are.
+        made_objects: normalised DN -> object that the plan makes there.
+        progress: where workers say how far they are.
     """
 
     folder: Path
     access: DirectoryAccess
     parts: tuple[str, ...]
     places: ReferencedPlaces
-    made: Mapping[str, MadeObject]
-    told: WorkerProgress
+    made_objects: Mapping[str, MadeObject]
+    progress: WorkerProgress
 
     def __call__(self, number: int, stop: StopRequest) -> FileVerification:
         """Verify one file; refused operations are left out.
@@ -78,14 +78,14 @@ class VerifyTask:
         later = ApplyJournal(self.folder, part, LATER).read()
         try:
             with self.access.connect() as directory:
-                context = _Context(directory.session, self.made)
+                context = _Context(directory.session, self.made_objects)
                 batches = split_into_batches(read_operations(self.folder / part), AT_ONCE)
                 for count, batch in enumerate(stop.checking(batches), 1):
                     applied = [operation for operation in batch if _is_applied(operation, journal)]
                     verification.lost += _untold(batch, journal, later)
                     _verify(context, self._expected(applied, journal, later), verification)
                     if count % TELL_EVERY == 0:
-                        self.told.tell(number, count * AT_ONCE)
+                        self.progress.tell(number, count * AT_ONCE)
         except OSError as error:
             if isinstance(error, MqdssmError):
                 raise
@@ -146,7 +146,7 @@ class _Context:
 
     Args:
         session: to the target.
-        made: normalised DN -> object that the plan makes there.
+        made_objects: normalised DN -> object that the plan makes there.
     """
 
     def __init__(self, session: "Session", objects: Mapping[str, MadeObject]) -> None:

@@ -75,7 +75,7 @@ class SourceFile:
         columns: column as the file calls it -> PROPID.
         before: rows in the file before those of this part.
         groups: row groups of Parquet; None: all of the file.
-        shown: name for users.
+        label: name for users.
         separator: of the values of a row of CSV.
         bcp: names of the columns of a file that SQL Server's bcp wrote; none: its first line has them.
     """
@@ -86,7 +86,7 @@ class SourceFile:
     columns: Mapping[str, str]
     before: int = 0
     groups: tuple[int, ...] | None = None
-    shown: str = ""
+    label: str = ""
     separator: str = ","
     bcp: tuple[str, ...] = ()
 
@@ -180,7 +180,7 @@ def _as_one(parts: Iterable[SourceFile], label: str) -> Iterator[SourceFile]:
         if part.path not in before:
             before[part.path] = rows
             rows += pq.read_metadata(part.path).num_rows
-        yield replace(part, before=part.before + before[part.path], shown=label)
+        yield replace(part, before=part.before + before[part.path], label=label)
 
 
 def _called(files: TableFiles, mapped: TableMapping, names: tuple[str, ...]) -> dict[str, str]:
@@ -241,11 +241,11 @@ def _parts(files: TableFiles, file: Path, columns: Mapping[str, str]) -> Iterato
     """Divide a Parquet file between row groups; text cannot be divided before it is read."""
     name = files.table.name
     if files.form != "parquet":
-        yield SourceFile(name, file, files.form, columns, shown=file.name)
+        yield SourceFile(name, file, files.form, columns, label=file.name)
         return
     metadata = pq.read_metadata(file)
     if not metadata.num_row_groups:  # a table without rows has columns all the same
-        yield SourceFile(name, file, files.form, columns, groups=(), shown=file.name)
+        yield SourceFile(name, file, files.form, columns, groups=(), label=file.name)
     groups: list[int] = []
     rows = before = 0
     for number in range(metadata.num_row_groups):

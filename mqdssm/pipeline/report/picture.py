@@ -118,13 +118,13 @@ def picture_of(topology: Topology, sites_max: int = SITES_MAX) -> Picture | None
         return None
     chosen = chosen_sites(topology, sites_max)
     index = {number: place for place, number in enumerate(chosen)}
-    links = [link for link in topology.links if link.one in index and link.other in index]
+    links = [link for link in topology.links if link.site1 in index and link.site2 in index]
     links.sort(key=lambda link: -_rank(link.own))  # stable; of too many links the worst are drawn
     shown_links = links[:LINKS_MAX]
     nodes = [topology.sites[number] for number in chosen]
     labels = [_short(node.name) for node in nodes]
     widths = [max(CHARACTER * len(label), 2 * RADIUS[1]) for label in labels]
-    where = placed(widths, [(index[link.one], index[link.other]) for link in shown_links])
+    where = placed(widths, [(index[link.site1], index[link.site2]) for link in shown_links])
     drawn = tuple(
         Node(*point, _radius(node), label, _site_title(node), worst(node.own) or "fine", node.foreign)
         for node, label, point in zip(nodes, labels, where.points, strict=True)
@@ -204,12 +204,12 @@ def _lines(
     for node in nodes:
         room.occupy(*_circle(node))
         room.occupy(*_name(node))
-    pairs = Counter(frozenset((link.one, link.other)) for link in links)
-    near = Counter(end for link in links for end in (link.one, link.other))
+    pairs = Counter(frozenset((link.site1, link.site2)) for link in links)
+    near = Counter(end for link in links for end in (link.site1, link.site2))
     drawn: Counter[frozenset[int]] = Counter()
     lines = []
     for link in links:
-        pair = frozenset((link.one, link.other))
+        pair = frozenset((link.site1, link.site2))
         bend = (drawn[pair] - (pairs[pair] - 1) / 2) * BEND * 2
         drawn[pair] += 1
         # from the site with more links, near which there is no room for costs
@@ -242,7 +242,7 @@ def _line(
     if free is not None:
         room.occupy(*free, *size)
     x, y = free or places[0]
-    between = f"{topology.sites[link.one].name} to {topology.sites[link.other].name}"
+    between = f"{topology.sites[link.site1].name} to {topology.sites[link.site2].name}"
     return Line(
         path=path,
         x=round(x, 1),

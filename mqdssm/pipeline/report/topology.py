@@ -95,14 +95,14 @@ class LinkEdge:
     """A routing link.
 
     Attributes:
-        one: number of the site at one end.
-        other: that at the other.
+        site1: number of the site at one end.
+        site2: that at the other.
         cost: ActualCost; None where it is not set.
         own: findings about the link.
     """
 
-    one: int
-    other: int
+    site1: int
+    site2: int
     cost: int | None
     own: Counts
 
@@ -125,15 +125,15 @@ class Topology:
         """Return the numbers of the sites that links join to each site."""
         near: dict[int, set[int]] = {number: set() for number in range(len(self.sites))}
         for link in self.links:
-            near[link.one].add(link.other)
-            near[link.other].add(link.one)
+            near[link.site1].add(link.site2)
+            near[link.site2].add(link.site1)
         return near
 
     def about_links(self) -> list[Counts]:
         """Return the counts of findings about the links of each site."""
         sums: list[Counts] = [{} for _ in self.sites]
         for link in self.links:
-            for end in (link.one, link.other):
+            for end in (link.site1, link.site2):
                 sums[end] = added(sums[end], link.own)
         return sums
 

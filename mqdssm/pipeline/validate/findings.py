@@ -28,7 +28,7 @@ class RuleResult:
         id: of the rule.
         severity: how bad its findings are.
         kind: its form, as ``row``.
-        what: the requirement, for people.
+        requirement: the requirement, for people.
         section: section of a specification that demands it.
         types: types that were judged.
         count: exact number of findings.
@@ -39,7 +39,7 @@ class RuleResult:
     id: str
     severity: Severity
     kind: str
-    what: str
+    requirement: str
     section: str
     types: tuple[str, ...]
     count: int
@@ -182,7 +182,7 @@ def results(
             id=rule.id,
             severity=rule.severity,
             kind=rule.kind,
-            what=rule.what,
+            requirement=rule.requirement,
             section=rule.section,
             types=tuple(types),
             count=counts.get(rule.id, 0),

@@ -147,7 +147,7 @@ def _decoding(rule: Rule) -> Undecodable:
         types=rule.types,
         attribute=rule.attribute,
         section=rule.section,
-        what=rule.what,
+        requirement=rule.requirement,
     )
 
 

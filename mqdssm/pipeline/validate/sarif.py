@@ -74,7 +74,7 @@ def sarif(
 def _state(judged_finding: JudgedFinding, judge: FindingAssessor | None) -> dict[str, Any]:
     """Return properties of a result: its state by a baseline, and the reason of its suppression."""
     state: dict[str, Any] = {}
-    if judge is not None and judge.baseline.made is not None:
+    if judge is not None and judge.baseline.created is not None:
         state["baselineState"] = "new" if judged_finding.state is FindingState.NEW else "unchanged"
     if judged_finding.suppression is not None:
         state["suppressions"] = [{"kind": "external", "justification": judged_finding.suppression.reason}]
@@ -88,8 +88,8 @@ def _driver(summary: ValidationSummary) -> dict[str, Any]:
         "rules": [
             {
                 "id": rule.id,
-                "shortDescription": _message(rule.what),
-                "help": _message(rule.section or rule.what),
+                "shortDescription": _message(rule.requirement),
+                "help": _message(rule.section or rule.requirement),
                 "defaultConfiguration": {"level": _LEVELS[rule.severity]},
                 "properties": {"form": rule.kind, "types": list(rule.types), "section": rule.section},
             }

@@ -131,7 +131,7 @@ class ChangeMaker:
                 )
         existing_entries = self._there([group[0] for _, _, group in candidates])
         for number, element, row_candidates in candidates:
-            entry = existing_entries.get(row_candidates[0].made.dn.normalized)
+            entry = existing_entries.get(row_candidates[0].new_entry.dn.normalized)
             try:
                 if entry is None:
                     check_new_name(element)
@@ -172,10 +172,10 @@ class ChangeMaker:
         entries: dict[str, Entry] = {}
         by_class: dict[str, list[Candidate]] = {}
         for candidate in candidates:
-            by_class.setdefault(candidate.made.ldap_class, []).append(candidate)
+            by_class.setdefault(candidate.new_entry.ldap_class, []).append(candidate)
         for ldap_class, some in by_class.items():
-            names = sorted({name for item in some for name in item.made.values})
-            entries |= self._view.by_dn([str(item.made.dn) for item in some], ldap_class, names)
+            names = sorted({name for item in some for name in item.new_entry.values})
+            entries |= self._view.by_dn([str(item.new_entry.dn) for item in some], ldap_class, names)
         return entries
 
     def _wanted(
@@ -186,7 +186,7 @@ class ChangeMaker:
         existing_entry: "Entry | None",
     ) -> Made:
         candidate, *other_candidates = candidates
-        values = dict(candidate.made.values)
+        values = dict(candidate.new_entry.values)
         if existing_entry is not None and not element.is_populated(
             "Security" if DESCRIPTOR in values else "Identifier"
         ):
@@ -195,14 +195,15 @@ class ChangeMaker:
         needed = () if isinstance(element, Site) else other_candidates
         beside = tuple(_beside(number, other) for other in needed)
         references = {
-            name: tuple(str(guid) for guid in candidate.made.refers[name]) for name in candidate.made.missing
+            name: tuple(str(guid) for guid in candidate.new_entry.refers[name])
+            for name in candidate.new_entry.missing
         } | {name: tuple(guids) for name, guids in candidate.later.items()}
         for name in references:
             values.pop(name, None)
         guid = _guid(element)
         if candidate.is_there:
             return self._changed(number, candidate, values, existing_entry, guid)
-        attributes = new_entry((candidate.made.ldap_class,), values)
+        attributes = new_entry((candidate.new_entry.ldap_class,), values)
         return RowChange(_item(number, Action.ADD, candidate, attributes), guid, beside, references)
 
     def _changed(
@@ -214,13 +215,13 @@ class ChangeMaker:
         guid: str | None,
     ) -> Made:
         """Make the change of an object that is never created, only modified: an account, the enterprise."""
-        dn = str(candidate.made.dn)
+        dn = str(candidate.new_entry.dn)
         if existing_entry is None:
             return SettledRow(number, Effect.MISSING, dn, guid, "there is no such object")
         new_values = {name: raws for name, raws in values.items() if name != "objectGUID"}
         hides_sacls = self._session.profile.hides_sacls
         differs = find_differences(
-            new_values, existing_entry.attributes, candidate.made.ldap_class, hides_sacls=hides_sacls
+            new_values, existing_entry.attributes, candidate.new_entry.ldap_class, hides_sacls=hides_sacls
         )
         against = tuple(name for name in differs if existing_entry.all(name))
         if not differs:
@@ -242,7 +243,7 @@ def _item(
     number: int, action: Action, candidate: Candidate, attributes: Values, *, before: Values | None = None
 ) -> Item:
     """Return a change of the entry of a candidate."""
-    entry = candidate.made
+    entry = candidate.new_entry
     return Item(
         row=number,
         action=action,
@@ -256,8 +257,8 @@ def _item(
 def _beside(number: int, candidate: Candidate) -> Item:
     """Make the change of an object beside the entry; existing containers may have any form."""
     if candidate.is_there:
-        return _item(number, Action.MODIFY, candidate, candidate.made.values)
-    return _item(number, Action.ADD, candidate, candidate.made.attributes())
+        return _item(number, Action.MODIFY, candidate, candidate.new_entry.values)
+    return _item(number, Action.ADD, candidate, candidate.new_entry.attributes())
 
 
 def _computer_name(element: DirectoryObject) -> str:

@@ -131,7 +131,7 @@ def summary_of(
                 id=one.id,
                 severity=one.severity,
                 kind=one.kind,
-                what=one.what,
+                requirement=one.requirement,
                 section=one.section,
                 types=one.types,
                 count=counts[one.id],

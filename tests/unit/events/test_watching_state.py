@@ -108,7 +108,9 @@ def test_without_a_file_nothing_is_known(tmp_path: Path):
 def change(number: int, label: str | None) -> ObjectNote:
     """The note of a change."""
     body = None if label is None else known(label)
-    return ObjectNote(key=KEYS[number], known=body, id=f"id-{number}", time=5.5, event=ChangeEvent.CHANGED)
+    return ObjectNote(
+        key=KEYS[number], known_object=body, id=f"id-{number}", time=5.5, event=ChangeEvent.CHANGED
+    )
 
 
 def noted(path: Path, *notes: ObjectNote, acknowledged: int = 0) -> None:
@@ -129,7 +131,7 @@ def test_what_was_acknowledged_is_known_and_the_rest_is_in_doubt(saved, tmp_path
     noted(path, change(0, "other"), gone, new, acknowledged=1)
     found = loaded(path)
     assert dict(found.mirror) == {KEYS[0]: known("other"), KEYS[1]: known("two")}
-    assert [(one.key, one.known, one.number) for one in found.doubts] == [
+    assert [(one.key, one.known_object, one.number) for one in found.doubts] == [
         (KEYS[1], None, 2),
         (KEYS[2], known("new"), 3),
     ]
@@ -143,13 +145,13 @@ def test_what_was_acknowledged_is_known_and_the_rest_is_in_doubt(saved, tmp_path
 def test_what_is_not_told_is_known_in_its_turn(saved, tmp_path: Path):
     path = tmp_path / "state"
     saved(path, "one").close()
-    silent = ObjectNote(key=KEYS[1], known=known("silent"))
+    silent = ObjectNote(key=KEYS[1], known_object=known("silent"))
     noted(path, silent)
     assert KEYS[1] in dict(loaded(path).mirror)
-    noted(path, change(0, "told"), ObjectNote(key=KEYS[0], known=known("silent")))
+    noted(path, change(0, "told"), ObjectNote(key=KEYS[0], known_object=known("silent")))
     found = loaded(path)
     assert dict(found.mirror)[KEYS[0]] == known("one")
-    assert [(one.known, one.is_change) for one in found.doubts] == [
+    assert [(one.known_object, one.is_change) for one in found.doubts] == [
         (known("told"), True),
         (known("silent"), False),
     ]
@@ -172,7 +174,7 @@ def test_the_end_of_a_journal_that_is_not_whole_counts_for_nothing(saved, tmp_pa
     saved(path, "one").close()
     noted(path, change(0, "told"))
     journal.write_bytes(journal.read_bytes() + tail)
-    assert [one.known for one in loaded(path).doubts] == [known("told")]
+    assert [one.known_object for one in loaded(path).doubts] == [known("told")]
     noted(path, change(0, "again"), acknowledged=2)
     assert dict(loaded(path).mirror) == {KEYS[0]: known("again")}, "what is behind it is not hidden"
 
@@ -237,7 +239,7 @@ def test_a_state_of_version_1_is_gone_on_with(version_1: Path):
         found = loaded(version_1)
         assert found.subject == SUBJECT
         assert dict(found.mirror) == {KEYS[0]: replace(known("other"), version="")}
-        assert [(one.key, one.known) for one in found.doubts] == [
+        assert [(one.key, one.known_object) for one in found.doubts] == [
             (KEYS[2], replace(known("new"), version=""))
         ]
         assert not version_1.with_name("state.told").exists()
@@ -296,7 +298,7 @@ def test_a_state_whose_name_is_not_on_the_disk_is_an_error_and_gets_later_notes(
     monkeypatch.undo()
     file.journal.note(change(0, "three"))  # belongs to the state that is there
     file.close()
-    assert [note.known for note in loaded(path).doubts] == [change(0, "three").known]
+    assert [note.known_object for note in loaded(path).doubts] == [change(0, "three").known_object]
 
 
 def test_a_commit_after_a_save_that_failed_acknowledges_no_later_change(
@@ -323,7 +325,7 @@ def test_a_commit_after_a_save_that_failed_acknowledges_no_later_change(
     delivery.acknowledge()
     delivery.close()
     noted(path, change(0, "three"))
-    assert [note.known for note in loaded(path).doubts] == [known("three")]
+    assert [note.known_object for note in loaded(path).doubts] == [known("three")]
 
 
 def test_the_end_of_a_snapshot_is_noted_at_once(saved, tmp_path: Path):
@@ -365,7 +367,7 @@ def test_a_full_disk_takes_neither_the_state_nor_the_lock(saved, tmp_path: Path)
     assert (tmp_path / "state.journal").stat().st_size == size, "half of a note is taken back"
     found = loaded(path)
     assert dict(found.mirror) == {KEYS[0]: known("one")}
-    assert [one.known for one in found.doubts] == [known("told")]
+    assert [one.known_object for one in found.doubts] == [known("told")]
 
 
 def test_a_link_to_a_state_is_another_name_of_it(saved, tmp_path: Path):

@@ -24,7 +24,7 @@ def arrived(rejected=(SITE,), left_out=(("l1", "PROPID_L_GATES"),), guids=("q2",
 
 def test_every_fate_is_counted():
     got = accounted(ALL, arrived())
-    assert (got.planted, got.rejected, got.found, got.left_out, got.made_good) == (4, 1, 1, 1, 1)
+    assert (got.planted, got.rejected, got.reported, got.left_out, got.made_good) == (4, 1, 1, 1, 1)
     assert (got.missed, got.unplanted, got.followed, got.is_settled) == ((), (), 0, True)
 
 

@@ -78,8 +78,8 @@ def test_a_line_that_was_cut_short_stands_for_none(tmp_path, cut):
 
 def test_a_line_says_what_the_plan_does_not():
     outcome = Outcome(row=1, dn="CN=b", effect=Effect.ADDED, guid=SITE, attributes=("x",))
-    assert JournalLine.of(outcome, "CN=b", kept=True).line() == '{"row": 1, "effect": "added"}'
-    assert JournalLine.of(outcome, "CN=a", kept=False) == recorded(1, dn="CN=b", guid=SITE)
+    assert JournalLine.of(outcome, "CN=b", keeps_guid=True).line() == '{"row": 1, "effect": "added"}'
+    assert JournalLine.of(outcome, "CN=a", keeps_guid=False) == recorded(1, dn="CN=b", guid=SITE)
 
 
 # -- places

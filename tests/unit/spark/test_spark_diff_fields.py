@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqdssm.pipeline.diff.comparable_columns import compared_of
-from mqdssm.pipeline.diff.fields import KEY, SCHEMA, SIDE, FieldByField, Ground, What, place, sameness
+from mqdssm.pipeline.diff.fields import (
+    KEY,
+    SCHEMA,
+    SIDE,
+    FieldByField,
+    Ground,
+    ObjectDifferenceKind,
+    place,
+    sameness,
+)
 from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.wire.dtyp import SecurityDescriptor
@@ -189,7 +198,7 @@ def test_however_the_rows_are_cut_into_batches(a, b, cuts):
     assert {key: what for what, key, _ in got} == expected
     assert len(got) == len(expected)
     for what, key, attributes in got:
-        if what == What.DIFFERENT:
+        if what == ObjectDifferenceKind.DIFFERENT:
             unlike = [name for name, x, y in zip(COLUMNS, a[key], b[key], strict=True) if x != y]
             assert attributes == unlike
 

@@ -124,7 +124,7 @@ def keys_of(samples: Path, workers: int) -> list[tuple[object, ...]]:
     a, b = GivenSide(folder=samples / "a"), GivenSide(folder=samples / "b")
     with comparison(a, b, ComparisonRequest(), engine="local", workers=workers) as found:
         assert found.engine == "local"
-        return [(one.type, one.what, one.key, one.name, one.attributes) for one in found.differences]
+        return [(one.type, one.kind, one.key, one.name, one.attributes) for one in found.differences]
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from mqdssm.pipeline.export.file_writer import RowBatch, without
 from mqdssm.pipeline.export.objects import KEY_SCHEMA
 from mqdssm.pipeline.export.reconcile import _merged, differences
 from mqdssm.pipeline.export.server_position import ChangeCounter, Marks
-from mqdssm.pipeline.manifest import ChangedObject, What
+from mqdssm.pipeline.manifest import ChangedObject, ChangeKind
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 GUIDS = [f"00000000-0000-0000-0000-00000000000{n}" for n in range(6)]
@@ -77,7 +77,7 @@ def found(*rows: tuple[str, str, bool]) -> pa.Table:
 
 
 def told(*args: pa.Table) -> list[tuple[str, str | None, str]]:
-    return [(one.key[-1], one.dn, one.what) for one in differences(*args)]
+    return [(one.key[-1], one.dn, one.kind) for one in differences(*args)]
 
 
 def test_every_way_to_differ() -> None:
@@ -121,7 +121,7 @@ def test_of_two_objects_of_one_guid_only_the_one_in_a_finished_file_is_there() -
         ("modified", "added", "modified"),
     ],
 )
-def test_what_happened_in_the_end(earlier: What | None, now: What, what: What) -> None:
+def test_what_happened_in_the_end(earlier: ChangeKind | None, now: ChangeKind, what: ChangeKind) -> None:
     before = earlier and ChangedObject(type="queue", dn="a", guid=None, what=earlier)
     after = ChangedObject(type="queue", dn="b", guid=None, what=now)
     assert _merged(before, after) == ChangedObject(type="queue", dn="b", guid=None, what=what)
@@ -135,10 +135,10 @@ def test_a_type_that_tells_no_names() -> None:
 def test_a_lock_is_held_by_one(tmp_path) -> None:
     path = tmp_path / "lock"
     with (
-        locked(path, wait_s=0, taken=""),
+        locked(path, wait_s=0, message=""),
         pytest.raises(ConfigError, match="taken"),
-        locked(path, wait_s=0.2, taken="taken"),
+        locked(path, wait_s=0.2, message="taken"),
     ):
         pass
-    with locked(path, wait_s=0, taken=""):
+    with locked(path, wait_s=0, message=""):
         pass

@@ -83,4 +83,4 @@ def test_rows_are_numbered_through_all_parts_of_a_copy(
     assert len(reads) <= 2 * len(files)
     rows = [row for part in table.files for row in read_rows(part, SourceMapping())]
     assert [row.number for row in rows] == list(range(1, 61))
-    assert {part.shown for part in table.files} == {"dbo.Queue"}
+    assert {part.label for part in table.files} == {"dbo.Queue"}

@@ -42,8 +42,8 @@ def test_parts_of_a_rule_agree() -> None:
 
 def test_every_rule_says_what_must_hold_and_where_that_is_written() -> None:
     for rule in RULES:
-        assert rule.what
-        assert not rule.what.endswith(".")
+        assert rule.requirement
+        assert not rule.requirement.endswith(".")
         assert set(rule.types) <= {*FRAMES, DIRECTORY}
         assert rule.message or isinstance(rule, Judged | GraphRule | Undecodable | Drift)
 

@@ -164,7 +164,7 @@ def test_a_copied_table_is_named_as_the_database_has_it(tmp_path):
         MQIS_TABLES["Queue"], "parquet", place, tuple(sorted(place.iterdir())), '"dbo"."Queue"'
     )
     table = source_table(files, SourceMapping())
-    assert {part.shown for part in table.files} == {'"dbo"."Queue"'}
+    assert {part.label for part in table.files} == {'"dbo"."Queue"'}
     numbers = [row.number for part in table.files for row in read_rows(part, SourceMapping())]
     assert numbers == [1, 2, 3, 4, 5, 6]
 

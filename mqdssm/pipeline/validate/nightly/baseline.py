@@ -100,11 +100,11 @@ class Baseline:
     """Known findings.
 
     Attributes:
-        made: when it was written; None: there is none.
+        created: when it was written; None: there is none.
         findings: by identity.
     """
 
-    made: datetime | None
+    created: datetime | None
     findings: Mapping[FindingKey, KnownFinding]
 
     @classmethod
@@ -132,7 +132,7 @@ class Baseline:
         Raises:
             ConfigError: it cannot be written.
         """
-        head = {"mqdssm-baseline": VERSION, "made": self.made.isoformat() if self.made else None}
+        head = {"mqdssm-baseline": VERSION, "made": self.created.isoformat() if self.created else None}
         lines = (_line(self.findings[key]) for key in sorted(self.findings))
         write_atomically(path, chain((json.dumps(head) + "\n",), lines))
 

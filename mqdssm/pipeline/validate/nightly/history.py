@@ -155,7 +155,7 @@ class History:
         last = self.last()
         if last is None:
             return RunChanges(None, (), ())
-        return RunChanges(last.made, tuple(difference(now, last)), tuple(difference(last, now)))
+        return RunChanges(last.created, tuple(difference(now, last)), tuple(difference(last, now)))
 
     def add(self, line: HistoryLine, findings: Baseline) -> None:
         """Add a run: its line first, then its findings.

@@ -92,7 +92,7 @@ def expiry_rule(suppressions: Iterable[Suppression], now: datetime) -> Stated:
         types=(DIRECTORY,),
         attribute="until",
         section="",
-        what=EXPIRED_WHAT,
+        requirement=EXPIRED_WHAT,
         findings=tuple(suppression.expiry() for suppression in suppressions if suppression.has_expired(now)),
     )
 

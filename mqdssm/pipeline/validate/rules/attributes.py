@@ -105,7 +105,7 @@ def _rules_of(name: str, row: Row) -> Iterator[Rule]:
             name,
             row,
             "required",
-            what=f"{row.adm} is set",
+            requirement=f"{row.adm} is set",
             message=f"{row.adm} is missing",
             bad=f"{row.adm} is null",
         )
@@ -127,17 +127,17 @@ def _rules_of(name: str, row: Row) -> Iterator[Rule]:
             types=(name,),
             attribute=row.adm,
             section=_section(name, row),
-            what=f"{row.adm} holds a value that the specification knows",
+            requirement=f"{row.adm} holds a value that the specification knows",
         )
 
 
-def _wrong(name: str, row: Row, suffix: str, *, what: str, message: str, bad: str) -> Wrong:
+def _wrong(name: str, row: Row, suffix: str, *, requirement: str, message: str, bad: str) -> Wrong:
     return Wrong(
         id=IDS.get((name, row.adm)) or f"{name}-{_WORD.sub('-', row.adm).lower()}-{suffix}",
         types=(name,),
         attribute=row.adm,
         section=_section(name, row),
-        what=what,
+        requirement=requirement,
         message=message,
         bad=bad,
         decodes=suffix not in {"required", "length"},
@@ -155,7 +155,7 @@ def _range(name: str, row: Row) -> Wrong:
         name,
         row,
         "range",
-        what=f"{row.adm} is {low} to {high}",
+        requirement=f"{row.adm} is {low} to {high}",
         message=f"{row.adm} is {{{row.adm}}}, not {low} to {high}",
         bad=f"{unset}{row.adm} < {low} or {row.adm} > {high}",
     )
@@ -167,7 +167,7 @@ def _enumeration(name: str, row: Row) -> Wrong:
         name,
         row,
         "value",
-        what=f"{row.adm} is one of {', '.join(names)}",
+        requirement=f"{row.adm} is one of {', '.join(names)}",
         message=f"{row.adm} is {{{row.adm}}}, not one of {', '.join(names)}",
         bad=f"{row.adm} not in ({', '.join(map(literal, names))})",
     )
@@ -181,7 +181,7 @@ def _length(name: str, row: Row) -> Iterator[Rule]:
             name,
             row,
             "length",
-            what=f"{row.adm} has at most {upper} characters",
+            requirement=f"{row.adm} has at most {upper} characters",
             message=f"{row.adm} is longer than {upper} characters: {{{row.adm}}}",
             bad=f"length({row.adm}) > {upper // 2} and length(encode({row.adm}, 'UTF-16BE')) > {2 * upper}",
         )
@@ -192,7 +192,7 @@ def _digest(name: str, row: Row) -> Rule:
         name,
         row,
         "form",
-        what=f"every value of {row.adm} has {DIGEST_BYTES} octets",
+        requirement=f"every value of {row.adm} has {DIGEST_BYTES} octets",
         message=f"a value of {row.adm} has not {DIGEST_BYTES} octets",
         bad=f"exists({row.adm}, x -> length(x) <> {DIGEST_BYTES})",
     )
@@ -205,7 +205,7 @@ def _octets(name: str, row: Row) -> Iterator[Rule]:
             name,
             row,
             "length",
-            what=f"{row.adm} has at most {upper} octets",
+            requirement=f"{row.adm} has at most {upper} octets",
             message=f"{row.adm} has {{length({row.adm})}} octets, more than {upper}",
             bad=f"length({row.adm}) > {upper}",
         )
@@ -216,7 +216,7 @@ SCHEMA_DRIFT: Final = Drift(
     types=(DIRECTORY,),
     attribute="subschemaSubentry",
     section="[MS-MQDSSM] 2.2.2, 2.4",
-    what="the server's schema has all that is read and written, as it has to be",
+    requirement="the server's schema has all that is read and written, as it has to be",
 )
 """Rule about the schema, which `mqdssm.tables.schema_compare` checks."""
 RULES: Final[tuple[Rule, ...]] = (*rules(), SCHEMA_DRIFT)

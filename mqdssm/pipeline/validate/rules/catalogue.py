@@ -40,7 +40,7 @@ def entries(rules: Sequence[Rule]) -> list[dict[str, Any]]:
                 "form": rule.kind,
                 "types": [],
                 "attributes": [],
-                "what": rule.what,
+                "what": rule.requirement,
                 "section": rule.section,
                 "conditions": [],
             },

@@ -169,7 +169,7 @@ def _rule(table: Any, number: int) -> Rule:
         types=tuple(table["types"]),
         attribute=table.get("attribute") or min(used, default="Identifier"),
         section=table.get("section", ""),
-        what=table["what"],
+        requirement=table["what"],
         message=message,
         bad=condition,
     )

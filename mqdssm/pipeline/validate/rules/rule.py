@@ -118,7 +118,7 @@ class Rule:
         types: types of objects that it looks at, as on the command line.
         attribute: the attribute that a finding names.
         section: section of a specification that demands it, as ``[MS-MQDMPR] 3.1.1.8``.
-        what: the requirement, as one sentence for people.
+        requirement: the requirement, as one sentence for people.
         message: the defect; Spark SQL expressions over the row stand between braces.
         decodes: a value of the attribute that cannot be decoded is a finding of this rule, too.
         instead_of: column whose absence makes the rule apply: with it, another rule is applied.
@@ -132,7 +132,7 @@ class Rule:
     types: tuple[str, ...]
     attribute: str
     section: str
-    what: str
+    requirement: str
     message: str
     decodes: bool = False
     instead_of: str = ""
