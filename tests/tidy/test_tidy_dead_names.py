@@ -17,6 +17,7 @@ from support.project.source_tree import ROOT, files, name, report, sources, tree
 HERE = "tests/tidy/test_tidy_dead_names.py"
 KEPT = {
     "mqdssm/directory/requests.py": {"encode_search": "a whole request, as tests send it"},
+    "mqdssm/engines/session/session.py": dict.fromkeys(("initiate", "may_read"), "for the carrier over TCP"),
     "mqdssm/drivers/discovery.py": {"networks_changed": "an event of [MS-MQSD] 3.2.4 that a program reports"},
     "mqdssm/model/discovery.py": {"IPX_PORT": "[MS-MQSD] 1.9"},
     "mqdssm/model/packet_messages.py": {

@@ -1,0 +1,1 @@
+"""Sessions between queue managers without sockets, clock or chance ([MS-MQQB] 3.1)."""
