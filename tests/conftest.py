@@ -55,6 +55,22 @@ GROUPS = {  # folder below tests/ -> tests that share one worker
 }
 
 
+LONGEST_VALUE = 120  # characters of a value in the name of a test
+LONGEST_NAME = 1000
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Shorten long values in the names of tests, of which xdist sends several copies for each test."""
+    if isinstance(val, str | bytes) and len(val) > LONGEST_VALUE:
+        return f"{val[:20]!r} of {len(val)}"
+    return None
+
+
+def _check_name(item: pytest.Item) -> None:
+    if len(item.nodeid) > LONGEST_NAME:
+        raise pytest.UsageError(f"{item.nodeid[:200]}…: give the values ids, this name is too long")
+
+
 def _check_spec_marks(item: pytest.Item, sections: dict[str, conformance.Section]) -> None:
     for mark in item.iter_markers("spec"):
         if len(mark.args) != 1 or mark.kwargs or mark.args[0] not in sections:
@@ -92,6 +108,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give each test the marks that follow from where it is and what it uses; refuse unknown sections."""
     sections = conformance.read_sections()
     for item in items:
+        _check_name(item)
         _check_spec_marks(item, sections)
         place = _place(item.path)
         if place in PLACE_MARKS:

@@ -131,7 +131,7 @@ def test_a_good_signature(level, algorithm):
         ({"sender_type": SenderIdentifierType.SID}, Distrust.UNSIGNED),
         ({"sender_type": SenderIdentifierType.NONE, "sender": b""}, Distrust.UNSIGNED),
     ],
-    ids=str,
+    ids=lambda value: f"{value!s:.60}",
 )
 def test_what_is_not_believed_and_said_to_be_so(changes, distrust):
     good = message()

@@ -51,7 +51,7 @@ def test_a_machine_name_that_is_none(name):
         {"label": "a\0b"},
         {"body": bytes((4 << 20) + 1)},
     ],
-    ids=str,
+    ids=lambda wrong: next(iter(wrong)),
 )
 def test_what_no_packet_can_carry(wrong):
     with pytest.raises(ValueError, match=r"allowed|fit|label|body"):
