@@ -109,6 +109,16 @@ def test_links_lead_somewhere() -> None:
     )
 
 
+def test_the_readme_has_no_relative_links() -> None:
+    """A package index shows README.md alone: a link into the project would lead nowhere."""
+    report(
+        [
+            f"README.md: links to {name(target)}: write its path as code"
+            for target in local_targets(ROOT / "README.md")
+        ]
+    )
+
+
 def test_every_page_is_linked() -> None:
     """From README.md or docs/README.md, at any number of steps; generated tables through their folder."""
     seen: set[Path] = set()
