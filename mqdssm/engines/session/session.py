@@ -413,6 +413,7 @@ class MessageSession:
     def _on_cleanup_timer(self) -> None:
         """Session Cleanup Timer Event ([MS-MQQB] 3.1.6.2)."""
         if not self._is_active:
+            self._has_waiting = False  # else it would have been sent
             self._close(CloseReason.IDLE)
             return
         self._is_active = False
