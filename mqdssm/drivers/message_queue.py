@@ -14,7 +14,8 @@ _SLACK: Final = 64
 class MessageQueue(Generic[T]):
     """Queue of messages in the order of [MS-MQDMPR] 3.1.1.2: higher priority first, then older ones.
 
-    Not thread-safe: its owner locks.
+    A message that is lent stays in the count and the octets of the queue, but has no deadline, until it is
+    released or put back. Not thread-safe: its owner locks.
 
     Args:
         messages_max: how many it holds.
@@ -29,15 +30,17 @@ class MessageQueue(Generic[T]):
         self._bytes = 0
         self._next = 0
         self._held: Final[dict[int, tuple[int, float, T]]] = {}
+        self._lent: Final[dict[int, tuple[int, float, T]]] = {}
+        self._purged: Final[set[int]] = set()  # lent messages that the queue does not take back
         self._order: list[tuple[int, int]] = []
         self._deadlines: list[tuple[float, int]] = []
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._held) + len(self._lent)
 
     def put(self, message: T, priority: int, deadline: float | None) -> int | None:
         """Add a message with a deadline in seconds since 1970; return its number, or None if full."""
-        too_many = len(self._held) >= self._messages_max
+        too_many = len(self) >= self._messages_max
         if too_many or self._bytes + self._size(message) > self._bytes_max:
             return None
         self._next += 1
@@ -45,16 +48,33 @@ class MessageQueue(Generic[T]):
         return self._next
 
     def take(self) -> tuple[int, T] | None:
-        """Remove and return the first message with its number for `put_back`; None if there is none."""
-        while self._order:
-            _, number = heapq.heappop(self._order)
-            if number in self._held:
-                return number, self._remove(number)
-        return None
+        """Remove and return the first message with its number; None if there is none."""
+        number = self._first()
+        return None if number is None else (number, self._remove(number))
 
-    def put_back(self, number: int, message: T, priority: int, deadline: float | None) -> None:
-        """Put back a message that `take` returned, in its old place and without a check of the limits."""
-        self._hold(number, priority, math.inf if deadline is None else deadline, message)
+    def lend(self) -> tuple[int, T] | None:
+        """Return the first message with its number, for `release` or `put_back`; None if there is none."""
+        number = self._first()
+        if number is None:
+            return None
+        self._lent[number] = self._held[number]
+        message = self._remove(number)
+        self._bytes += self._size(message)
+        return number, message
+
+    def release(self, number: int) -> None:
+        """Remove a message that was lent."""
+        _, _, message = self._lent.pop(number)
+        self._bytes -= self._size(message)
+        self._purged.discard(number)
+
+    def put_back(self, number: int) -> bool:
+        """Put a message that was lent in its old place; return False if the queue was cleared meanwhile."""
+        entry, is_purged = self._lent[number], number in self._purged
+        self.release(number)
+        if not is_purged:
+            self._hold(number, *entry)
+        return not is_purged
 
     def remove(self, number: int) -> None:
         """Remove the message with a number, which must be in the queue."""
@@ -70,18 +90,26 @@ class MessageQueue(Generic[T]):
         return gone
 
     def clear(self) -> list[T]:
-        """Remove and return all messages."""
+        """Remove and return all messages; those that are lent are not put back any more."""
         gone = [message for _, _, message in self._held.values()]
+        self._bytes -= sum(map(self._size, gone))
+        self._purged.update(self._lent)
         self._held.clear()
         self._order.clear()
         self._deadlines.clear()
-        self._bytes = 0
         return gone
 
     @property
     def deadline(self) -> float | None:
         """Earliest possible deadline in seconds since 1970; None if no message has a deadline."""
         return self._deadlines[0][0] if self._deadlines else None
+
+    def _first(self) -> int | None:
+        while self._order:
+            _, number = heapq.heappop(self._order)
+            if number in self._held:
+                return number
+        return None
 
     def _hold(self, number: int, priority: int, deadline: float, message: T) -> None:
         self._held[number] = priority, deadline, message

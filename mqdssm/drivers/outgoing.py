@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from mqdssm.drivers.message_queue import MessageQueue
 from mqdssm.drivers.threads import EventCounts
@@ -38,6 +38,20 @@ class OutgoingLimits:
 LIMITS: Final = OutgoingLimits()
 
 
+class QueuedMessage(NamedTuple):
+    """Message of an outgoing queue that a carrier may have.
+
+    Attributes:
+        address: machine that the message goes to.
+        number: number of the message in the queue of that machine; older messages have lower numbers.
+        message: the message.
+    """
+
+    address: Address
+    number: int
+    message: Message
+
+
 def _size(message: Message) -> int:
     return len(message.body)
 
@@ -52,7 +66,7 @@ class Outgoing:
 
     Local programs choose the destinations of messages. Anybody whose messages are refused chooses those of
     acknowledgements, which never expire. So one limit applies to all acknowledgements, and the oldest ones
-    are removed first.
+    are removed first. A message that was taken counts until it is released or put back.
 
     Args:
         limits: how much may wait.
@@ -64,6 +78,8 @@ class Outgoing:
         self._queues: Final[dict[Address, MessageQueue[Message]]] = {}
         self._acknowledgements: Final[OrderedDict[tuple[Address, int], int]] = OrderedDict()
         self._octets = 0  # of acknowledgements
+        self._acknowledgements_in_flight = 0
+        self._octets_in_flight = 0  # of acknowledgements
 
     @property
     def addresses(self) -> list[Address]:
@@ -87,23 +103,35 @@ class Outgoing:
         self._remember(address, added, message)
         return True
 
-    def take(self, address: Address, now: float) -> tuple[list[Message], tuple[int, Message] | None]:
-        """Remove and return expired messages (now: seconds since 1970), and the next one with its number."""
+    def take(self, address: Address, now: float) -> tuple[list[Message], QueuedMessage | None]:
+        """Remove and return expired messages (now: seconds since 1970); lend the next message."""
         queue = self._queues[address]
-        late, item = queue.expired(now), queue.take()
-        if item is not None:
-            self._octets -= self._acknowledgements.pop((address, item[0]), 0)
-        return late, item
+        late, item = queue.expired(now), queue.lend()
+        if item is None:
+            return late, None
+        queued = QueuedMessage(address, *item)
+        if _waits_for_ever(queued.message):
+            self._octets -= self._acknowledgements.pop((address, queued.number), 0)
+            self._count_in_flight(queued, 1)
+        return late, queued
 
-    def put_back(self, address: Address, number: int, message: Message) -> None:
-        """Put back a message that `take` returned and that could not be sent."""
-        self._queues[address].put_back(number, message, message.priority, message.reach_deadline)
-        if _waits_for_ever(message):
-            self._remember(address, number, message)
-            self._acknowledgements.move_to_end((address, number), last=False)
+    def release(self, queued: QueuedMessage) -> None:
+        """Remove a message that `take` lent: the machine has it."""
+        self._end_flight(queued)
+        self._queues[queued.address].release(queued.number)
+
+    def put_back(self, queued: QueuedMessage) -> bool:
+        """Put back a message that `take` lent; return False if its queue was purged meanwhile."""
+        self._end_flight(queued)
+        if not self._queues[queued.address].put_back(queued.number):
+            return False
+        if _waits_for_ever(queued.message):
+            self._remember(queued.address, queued.number, queued.message)
+            self._acknowledgements.move_to_end((queued.address, queued.number), last=False)
+        return True
 
     def purge(self, address: Address) -> list[Message]:
-        """Remove and return all messages for a machine."""
+        """Remove and return all messages for a machine; those in flight are not put back any more."""
         queue = self._queues.get(address)
         for key in [entry for entry in self._acknowledgements if entry[0] == address]:
             self._octets -= self._acknowledgements.pop(key)
@@ -116,13 +144,22 @@ class Outgoing:
             del self._queues[address]
         return queue.deadline
 
+    def _end_flight(self, queued: QueuedMessage) -> None:
+        if _waits_for_ever(queued.message):
+            self._count_in_flight(queued, -1)
+
+    def _count_in_flight(self, queued: QueuedMessage, change: int) -> None:
+        self._acknowledgements_in_flight += change
+        self._octets_in_flight += change * _size(queued.message)
+
     def _remember(self, address: Address, number: int, acknowledgement: Message) -> None:
         self._acknowledgements[address, number] = _size(acknowledgement)
         self._octets += _size(acknowledgement)
 
     def _is_full(self, message: Message) -> bool:
-        too_many = len(self._acknowledgements) >= self._limits.acknowledgements_max
-        return too_many or self._octets + _size(message) > self._limits.acknowledgement_bytes_max
+        number = len(self._acknowledgements) + self._acknowledgements_in_flight
+        octets = self._octets + self._octets_in_flight + _size(message)
+        return number >= self._limits.acknowledgements_max or octets > self._limits.acknowledgement_bytes_max
 
     def _put(self, address: Address, message: Message) -> int | None:
         queue = self._queues.get(address)

@@ -8,12 +8,13 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from enum import Enum
 from threading import Condition
 from typing import Final, Protocol
 
 from mqdssm.drivers.authentication import Distrust, Signer, Verified, Verifier
 from mqdssm.drivers.inbox import LocalInbox
-from mqdssm.drivers.outgoing import LIMITS, Address, Outgoing, OutgoingLimits
+from mqdssm.drivers.outgoing import LIMITS, Address, Outgoing, OutgoingLimits, QueuedMessage
 from mqdssm.drivers.threads import EventCounts, WorkerThread
 from mqdssm.drivers.transport import Arrival, LocalQueue
 from mqdssm.errors import TransportError
@@ -54,17 +55,28 @@ DEFAULTS: Final = QueueManagerSettings()
 _INSECURE: Final = frozenset({MessageClass.NACK_BAD_DEST_QUEUE, MessageClass.NACK_BAD_SIGNATURE})
 
 
+class Delivery(Enum):
+    """Result of giving a message to a carrier."""
+
+    DELIVERED = "delivered"
+    """The queue manager of the destination has the message."""
+    IN_FLIGHT = "in flight"
+    """The carrier has the message, and calls `LocalQueueManager.confirm` or `take_back`."""
+    REFUSED = "refused"
+    """The destination cannot be reached, or it or the carrier is full: the message waits."""
+
+
 class MessageCarrier(Protocol):
     """Carrier of messages from one queue manager to others; every method may be called from any thread.
 
     What it brings to a queue manager it passes to `LocalQueueManager.offer`.
     """
 
-    def deliver(self, source: "LocalQueueManager", address: Address, message: Message) -> bool:
-        """Deliver a message to the machine of an address; False if it is unreachable or full."""
+    def deliver(self, source: "LocalQueueManager", queued: QueuedMessage) -> Delivery:
+        """Deliver a message to the machine of its address, or begin to."""
 
     def wake(self) -> None:
-        """Let every queue manager check its messages again: there is room in one that was full."""
+        """Let all concerned check their messages again: there is room in a queue manager that was full."""
 
     def remove(self, queue_manager: "LocalQueueManager") -> None:
         """Remove a closed queue manager."""
@@ -177,7 +189,10 @@ class LocalQueueManager:
         return identifier
 
     def purge_waiting(self, destination: FormatName) -> None:
-        """Remove the messages that wait for a machine; senders receive NackPurged if they asked for it."""
+        """Remove the messages that wait for a machine; senders receive NackPurged if they asked for it.
+
+        A message in flight may arrive yet: it is purged when the carrier gives it back.
+        """
         with self._lock:
             gone = self._outgoing.purge(_address(destination))
         for message in gone:
@@ -207,6 +222,20 @@ class LocalQueueManager:
             self._arriving.extend(messages)
             self._notify()
         return True
+
+    def confirm(self, messages: Iterable[QueuedMessage]) -> None:
+        """Remove messages that were in flight: their destination has them."""
+        with self._lock:
+            for queued in messages:
+                self._outgoing.release(queued)
+            self._awake = True
+            self._notify()
+
+    def take_back(self, messages: Iterable[QueuedMessage]) -> None:
+        """Queue messages that were in flight again, in their old places."""
+        for queued in messages:
+            self._put_back(queued)
+        self.wake()
 
     def acknowledge(self, message: Message, message_class: MessageClass) -> None:
         """Send the acknowledgement that a message asked for, if it did ([MS-MQQB] 3.1.7.15)."""
@@ -306,11 +335,19 @@ class LocalQueueManager:
                 self.acknowledge(message, MessageClass.NACK_REACH_QUEUE_TIMEOUT)
             if item is None:
                 return False
-            number, message = item
-            if not self._carrier.deliver(self, address, message):
-                with self._lock:
-                    self._outgoing.put_back(address, number, message)
-                return True
+            match self._carrier.deliver(self, item):
+                case Delivery.DELIVERED:
+                    with self._lock:
+                        self._outgoing.release(item)
+                case Delivery.REFUSED:
+                    self._put_back(item)
+                    return True
+
+    def _put_back(self, queued: QueuedMessage) -> None:
+        with self._lock:
+            is_purged = not self._outgoing.put_back(queued)
+        if is_purged:
+            self.acknowledge(queued.message, MessageClass.NACK_PURGED)
 
     def _is_here(self, name: FormatName) -> bool:
         try:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from mqdssm.drivers.outgoing import Address
-from mqdssm.drivers.queue_manager import LocalQueueManager
+from mqdssm.drivers.outgoing import Address, QueuedMessage
+from mqdssm.drivers.queue_manager import Delivery, LocalQueueManager
 from mqdssm.engines.replication.actions import Send
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid
@@ -76,11 +76,11 @@ class QueueManagers(FaultyNetwork, InProcessNetwork):
         """Count a message that a server sends; the driver has passed it to the queue manager already."""
         self.counts.sent[sent.message.operation] += 1
 
-    def deliver(self, source: LocalQueueManager, address: Address, message: Message) -> bool:
-        """Deliver a message to the machine with an address; return False if it cannot be reached."""
-        if self._side and self._is_held_up(source, address):
-            return False
-        return super().deliver(source, address, message)
+    def deliver(self, source: LocalQueueManager, queued: QueuedMessage) -> Delivery:
+        """Deliver a message to the machine of its address; refuse it if that cannot be reached."""
+        if self._side and self._is_held_up(source, queued.address):
+            return Delivery.REFUSED
+        return super().deliver(source, queued)
 
     def _is_held_up(self, source: LocalQueueManager, address: Address) -> bool:
         """Return True if the network's cut is between a machine and another one, by its address."""

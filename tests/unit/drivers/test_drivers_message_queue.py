@@ -28,9 +28,43 @@ def test_put_back_is_first_again():
     one = queue()
     for body in (b"a", b"b"):
         one.put(body, 3, 10.0)
-    number, body = one.take()
-    one.put_back(number, body, 3, 10.0)
+    number, _ = one.lend()
+    assert one.put_back(number)
     assert drain(one) == [b"a", b"b"]
+
+
+def test_lent_messages_count_until_they_are_released():
+    one = queue(messages_max=2, bytes_max=3)
+    for body in (b"a", b"bb"):
+        one.put(body, 3, None)
+    first, second = one.lend(), one.lend()
+    assert (first[1], second[1], one.lend(), len(one)) == (b"a", b"bb", None, 2)
+    assert one.put(b"", 3, None) is None, "messages"
+    one.release(first[0])
+    assert one.put(b"cc", 3, None) is None, "octets"
+    one.release(second[0])
+    assert one.put(b"ccc", 3, None) is not None
+    assert len(one) == 1
+
+
+def test_a_lent_message_expires_when_it_is_back():
+    one = queue()
+    one.put(b"a", 3, 5.0)
+    number, _ = one.lend()
+    assert one.expired(6.0) == []
+    one.put_back(number)
+    assert one.expired(6.0) == [b"a"]
+    assert not one
+
+
+def test_a_cleared_queue_takes_no_lent_message_back():
+    one = queue(messages_max=2)
+    for body in (b"a", b"b"):
+        one.put(body, 3, None)
+    number, _ = one.lend()
+    assert one.clear() == [b"b"]
+    assert not one.put_back(number)
+    assert (drain(one), len(one)) == ([], 0)
 
 
 def test_limits_count_messages_and_octets():
@@ -108,10 +142,10 @@ def test_behaves_like_a_sorted_list(steps):
             model = []
         else:
             model.sort(key=lambda entry: entry[:2])
-            found = one.take()
+            found = one.take() if what == "take" else one.lend()
             assert (found and found[1]) == (model[0][2] if model else None)
             if found and what == "back":
-                one.put_back(*found, -model[0][0], model[0][3])
+                assert one.put_back(found[0])
             else:
                 model = model[1:]
         assert len(one) == len(model)

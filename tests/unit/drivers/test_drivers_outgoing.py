@@ -33,7 +33,8 @@ def outgoing(counts) -> Outgoing:
 def drain(outgoing: Outgoing, address) -> list[bytes]:
     bodies = []
     while (taken := outgoing.take(address, 0.0)[1]) is not None:
-        bodies.append(taken[1].body)
+        bodies.append(taken.message.body)
+        outgoing.release(taken)
     outgoing.settle(address)
     return bodies
 
@@ -83,7 +84,7 @@ def test_one_that_could_not_be_sent_is_the_oldest_again(outgoing, counts):
     for number in range(3):
         outgoing.put(f"machine {number}", ack(b"%d" % number))
     _, taken = outgoing.take("machine 0", 0.0)
-    outgoing.put_back("machine 0", *taken)
+    assert outgoing.put_back(taken)
     outgoing.put("one more", ack(b"new"))
     assert everything(outgoing) == [b"1", b"2", b"new"]
     assert counts.seen() == {"given up: acknowledgement": 1}
@@ -102,10 +103,47 @@ def test_late_ones_come_out_before_the_next(outgoing):
     outgoing.put("one", Message(body=b"late", priority=7, sent_at=10, time_to_reach_queue_s=5))
     outgoing.put("one", Message(body=b"good", sent_at=10, time_to_reach_queue_s=50))
     late, taken = outgoing.take("one", 16.0)
-    assert ([one.body for one in late], taken[1].body) == ([b"late"], b"good")
-    outgoing.put_back("one", *taken)
+    assert ([one.body for one in late], taken.message.body) == ([b"late"], b"good")
+    assert outgoing.put_back(taken)
     assert outgoing.settle("one") == 61.0
     assert outgoing.addresses == ["one"]
+
+
+def test_messages_in_flight_count(outgoing, counts):
+    assert all(outgoing.put("one", Message(body=b"%d" % number)) for number in range(5))
+    flying = [outgoing.take("one", 0.0)[1] for _ in range(5)]
+    assert not outgoing.put("one", Message()), "all five are in flight"
+    outgoing.settle("one")
+    assert outgoing.addresses == ["one"], "the queue stays"
+    outgoing.release(flying[1])
+    assert outgoing.put("one", Message(body=b"new"))
+    assert all(outgoing.put_back(flying[number]) for number in (3, 0, 4, 2))
+    assert drain(outgoing, "one") == [b"0", b"2", b"3", b"4", b"new"]
+    assert (outgoing.addresses, counts.seen()) == ([], {})
+
+
+def test_acknowledgements_in_flight_are_not_given_up(outgoing, counts):
+    for number in range(3):
+        assert outgoing.put("one", ack(b"%d" % number))
+    flying = [outgoing.take("one", 0.0)[1] for _ in range(3)]
+    assert not outgoing.put("two", ack(b"new"))
+    assert counts.seen() == {"given up: acknowledgement": 1}
+    outgoing.release(flying[0])
+    assert outgoing.put("two", ack(b"newer"))
+    assert all(map(outgoing.put_back, flying[1:]))
+    assert everything(outgoing) == [b"1", b"2", b"newer"]
+
+
+def test_messages_in_flight_are_purged_when_they_come_back(outgoing):
+    outgoing.put("one", Message(body=b"a"))
+    outgoing.put("one", ack(b"b"))
+    first, second = (outgoing.take("one", 0.0)[1] for _ in range(2))
+    outgoing.put("one", Message(body=b"c"))
+    assert [one.body for one in outgoing.purge("one")] == [b"c"]
+    assert not outgoing.put_back(first)
+    outgoing.release(second)
+    assert drain(outgoing, "one") == []
+    assert all(outgoing.put("two", ack(bytes(10))) for _ in range(3)), "none counts any more"
 
 
 def test_acknowledgements_of_programs_have_their_time(outgoing, counts):
@@ -122,7 +160,7 @@ def test_acknowledgements_of_programs_have_their_time(outgoing, counts):
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["ack", "message", "send", "fail", "purge"]),
+            st.sampled_from(["ack", "message", "send", "fail", "fly", "land", "purge"]),
             st.sampled_from("abcd"),
             st.integers(0, 12),
         ),
@@ -131,17 +169,27 @@ def test_acknowledgements_of_programs_have_their_time(outgoing, counts):
 )
 def test_acknowledgements_never_exceed_their_limits(steps):
     outgoing = Outgoing(LIMITS, EventCounts())
+    flying = []
     for what, address, size in steps:
         if what in {"ack", "message"}:
             outgoing.put(address, ack(bytes(size)) if what == "ack" else Message(body=bytes(size)))
         elif what == "purge":
             outgoing.purge(address)
+        elif what == "land":
+            for landed in flying:
+                outgoing.release(landed) if size % 2 else outgoing.put_back(landed)
+            flying.clear()
         elif address in outgoing.addresses:
             _, taken = outgoing.take(address, 0.0)
-            if taken is not None and what == "fail":
-                outgoing.put_back(address, *taken)
+            if taken is not None and what == "fly":
+                flying.append(taken)
+            elif taken is not None:
+                outgoing.put_back(taken) if what == "fail" else outgoing.release(taken)
             outgoing.settle(address)
         waiting = [one for queue in outgoing._queues.values() for _, _, one in queue._held.values()]
         acks = [len(one.body) for one in waiting if one.message_class != MessageClass.NORMAL]
-        assert len(acks) <= LIMITS.acknowledgements_max
-        assert sum(acks) == outgoing._octets <= LIMITS.acknowledgement_bytes_max
+        away = [len(one.message.body) for one in flying if one.message.message_class != MessageClass.NORMAL]
+        assert len(acks) + len(away) <= LIMITS.acknowledgements_max
+        assert sum(acks) == outgoing._octets
+        assert sum(away) == outgoing._octets_in_flight
+        assert sum(acks) + sum(away) <= LIMITS.acknowledgement_bytes_max

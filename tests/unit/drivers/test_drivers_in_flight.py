@@ -1,0 +1,129 @@
+"""Messages that a carrier has until the peer acknowledges them ([MS-MQQB] 3.1.5.5, 3.1.5.9)."""
+
+from itertools import count
+
+import pytest
+from support.replication.queue_managers import Clock, guid_of, nack, wait_until
+
+from mqdssm.drivers.outgoing import OutgoingLimits, QueuedMessage
+from mqdssm.drivers.queue_manager import Delivery, LocalQueueManager, QueueManagerSettings
+from mqdssm.drivers.transport import NOTIFICATION
+from mqdssm.errors import TransportError
+from mqdssm.model.transport import (
+    Acknowledgements,
+    Message,
+    MessageClass,
+    notification_queue,
+    replication_queue,
+)
+
+RIGHT = replication_queue("RIGHT")
+
+
+class Carrier:
+    """A carrier with a window; what it has is acknowledged or given back by the test."""
+
+    def __init__(self) -> None:
+        self.window = 2
+        self.flying: list[QueuedMessage] = []
+
+    def deliver(self, source: LocalQueueManager, queued: QueuedMessage) -> Delivery:
+        if queued.address == source.identifier:
+            return Delivery.DELIVERED if source.offer((queued.message,)) else Delivery.REFUSED
+        if len(self.flying) >= self.window:
+            return Delivery.REFUSED
+        self.flying.append(queued)
+        return Delivery.IN_FLIGHT
+
+    def land(self) -> list[QueuedMessage]:
+        landed, self.flying = self.flying, []
+        return landed
+
+    def wake(self) -> None:
+        pass
+
+    def remove(self, queue_manager: LocalQueueManager) -> None:
+        pass
+
+    @property
+    def bodies(self) -> list[bytes]:
+        return [queued.message.body for queued in self.flying]
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def carrier():
+    return Carrier()
+
+
+@pytest.fixture
+def left(carrier, clock):
+    settings = QueueManagerSettings(outgoing=OutgoingLimits(messages_max=4))
+    made = LocalQueueManager(
+        carrier, "LEFT", guid_of("LEFT"), numbers=count(1), clock=clock, settings=settings
+    )
+    made.start()
+    yield made
+    made.close()
+
+
+def message(body: bytes, **changes) -> Message:
+    own = notification_queue(guid_of("LEFT"))
+    return Message(
+        body=body, acknowledgements=Acknowledgements.FULL_REACH_QUEUE, administration_queue=own, **changes
+    )
+
+
+def flies(carrier: Carrier, *bodies: bytes) -> None:
+    wait_until(lambda: carrier.bodies == list(bodies))
+
+
+def test_what_is_given_back_goes_again_first(left, carrier):
+    for body in (b"a", b"b", b"c"):
+        left.send(message(body), RIGHT)
+    flies(carrier, b"a", b"b")
+    left.send(message(b"urgent", priority=7), RIGHT)
+    left.take_back(reversed(carrier.land()))
+    flies(carrier, b"urgent", b"a")
+    left.confirm(carrier.land())
+    flies(carrier, b"b", b"c")
+
+
+def test_the_quota_counts_what_is_in_flight(left, carrier):
+    for body in (b"a", b"b", b"c", b"d"):
+        left.send(message(body), RIGHT)
+    flies(carrier, b"a", b"b")
+    with pytest.raises(TransportError, match="too many"):
+        left.send(message(b"e"), RIGHT)
+    left.confirm(carrier.land())
+    flies(carrier, b"c", b"d")
+    left.send(message(b"e"), RIGHT)
+
+
+def test_purging_while_messages_are_in_flight(left, carrier):
+    own = left.open(NOTIFICATION)
+    for body in (b"a", b"b", b"c"):
+        left.send(message(body), RIGHT)
+    flies(carrier, b"a", b"b")
+    left.purge_waiting(RIGHT)
+    assert nack(own) is MessageClass.NACK_PURGED, "the one that waited"
+    first, second = carrier.land()
+    left.confirm((first,))
+    left.take_back((second,))
+    assert nack(own) is MessageClass.NACK_PURGED
+    assert (own.receive(0.05), carrier.flying) == (None, [])
+
+
+def test_what_is_given_back_too_late_expires(left, carrier, clock):
+    own = left.open(NOTIFICATION)
+    left.send(message(b"a", time_to_reach_queue_s=10), RIGHT)
+    flies(carrier, b"a")
+    clock.now += 20
+    left.wake()
+    assert own.receive(0.05) is None, "it may have arrived"
+    left.take_back(carrier.land())
+    assert nack(own) is MessageClass.NACK_REACH_QUEUE_TIMEOUT
