@@ -55,7 +55,7 @@ DEFAULTS: Final = QueueManagerSettings()
 _INSECURE: Final = frozenset({MessageClass.NACK_BAD_DEST_QUEUE, MessageClass.NACK_BAD_SIGNATURE})
 
 
-class Delivery(Enum):
+class DeliveryState(Enum):
     """Result of giving a message to a carrier."""
 
     DELIVERED = "delivered"
@@ -72,7 +72,7 @@ class MessageCarrier(Protocol):
     What it brings to a queue manager it passes to `LocalQueueManager.offer`.
     """
 
-    def deliver(self, source: "LocalQueueManager", queued: QueuedMessage) -> Delivery:
+    def deliver(self, source: "LocalQueueManager", queued: QueuedMessage) -> DeliveryState:
         """Deliver a message to the machine of its address, or begin to."""
 
     def wake(self) -> None:
@@ -89,7 +89,7 @@ class LocalQueueManager:
         carrier: brings its messages to other machines.
         machine_name: QueueManager.ComputerName.
         identifier: QueueManager.Identifier.
-        numbers: of its messages; none may be repeated, also not after a restart.
+        numbers: of its messages; none may be repeated, also not after a restart: `MessageNumbers`.
         clock: seconds since 1970.
         signer: signs its messages.
         verifier: verifies the signatures of messages to it.
@@ -243,8 +243,13 @@ class LocalQueueManager:
         target = message.administration_queue
         if ack is None or target is None or not self._may_send(message_class):
             return
-        with self._lock:
-            number = next(self._numbers)
+        try:
+            with self._lock:
+                number = next(self._numbers)
+        except TransportError as error:
+            self.counts.add("given up: acknowledgement")
+            log.warning("%s cannot acknowledge a message: %s", self._machine_name, error)
+            return
         sent = replace(
             ack,
             identifier=MessageId(self._identifier, number),
@@ -336,10 +341,10 @@ class LocalQueueManager:
             if item is None:
                 return False
             match self._carrier.deliver(self, item):
-                case Delivery.DELIVERED:
+                case DeliveryState.DELIVERED:
                     with self._lock:
                         self._outgoing.release(item)
-                case Delivery.REFUSED:
+                case DeliveryState.REFUSED:
                     self._put_back(item)
                     return True
 

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from mqdssm.drivers.authentication import Signer, Verifier
 from mqdssm.drivers.outgoing import Address, QueuedMessage
-from mqdssm.drivers.queue_manager import DEFAULTS, Delivery, LocalQueueManager, QueueManagerSettings
+from mqdssm.drivers.queue_manager import DEFAULTS, DeliveryState, LocalQueueManager, QueueManagerSettings
 from mqdssm.model.guid import Guid
 from mqdssm.model.transport import Message
 
@@ -114,16 +114,16 @@ class InProcessNetwork:
         with self._lock:
             return self._numbers.setdefault(identifier, count(1))
 
-    def deliver(self, source: LocalQueueManager, queued: QueuedMessage) -> Delivery:
+    def deliver(self, source: LocalQueueManager, queued: QueuedMessage) -> DeliveryState:
         """Deliver a message to the machine of its address; refuse it if that is unreachable or full."""
         message = queued.message
         with self._lock:
             target = self._queue_managers.get(queued.address)
             cut = target is None or _link(source, target) in self._cut
         if target is None or cut:
-            return Delivery.REFUSED
+            return DeliveryState.REFUSED
         arriving = self.fault(source.machine_name, target.machine_name, message) if self.fault else (message,)
-        return Delivery.DELIVERED if target.offer(arriving) else Delivery.REFUSED
+        return DeliveryState.DELIVERED if target.offer(arriving) else DeliveryState.REFUSED
 
     def remove(self, queue_manager: LocalQueueManager) -> None:
         """Remove a closed queue manager."""

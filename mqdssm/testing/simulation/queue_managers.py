@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from mqdssm.drivers.outgoing import Address, QueuedMessage
-from mqdssm.drivers.queue_manager import Delivery, LocalQueueManager
+from mqdssm.drivers.queue_manager import DeliveryState, LocalQueueManager
 from mqdssm.engines.replication.actions import Send
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid
@@ -76,10 +76,10 @@ class QueueManagers(FaultyNetwork, InProcessNetwork):
         """Count a message that a server sends; the driver has passed it to the queue manager already."""
         self.counts.sent[sent.message.operation] += 1
 
-    def deliver(self, source: LocalQueueManager, queued: QueuedMessage) -> Delivery:
+    def deliver(self, source: LocalQueueManager, queued: QueuedMessage) -> DeliveryState:
         """Deliver a message to the machine of its address; refuse it if that cannot be reached."""
         if self._side and self._is_held_up(source, queued.address):
-            return Delivery.REFUSED
+            return DeliveryState.REFUSED
         return super().deliver(source, queued)
 
     def _is_held_up(self, source: LocalQueueManager, address: Address) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from support.replication.queue_managers import Clock, guid_of, nack, wait_until
 
 from mqdssm.drivers.outgoing import OutgoingLimits, QueuedMessage
-from mqdssm.drivers.queue_manager import Delivery, LocalQueueManager, QueueManagerSettings
+from mqdssm.drivers.queue_manager import DeliveryState, LocalQueueManager, QueueManagerSettings
 from mqdssm.drivers.transport import NOTIFICATION
 from mqdssm.errors import TransportError
 from mqdssm.model.transport import (
@@ -27,13 +27,13 @@ class Carrier:
         self.window = 2
         self.flying: list[QueuedMessage] = []
 
-    def deliver(self, source: LocalQueueManager, queued: QueuedMessage) -> Delivery:
+    def deliver(self, source: LocalQueueManager, queued: QueuedMessage) -> DeliveryState:
         if queued.address == source.identifier:
-            return Delivery.DELIVERED if source.offer((queued.message,)) else Delivery.REFUSED
+            return DeliveryState.DELIVERED if source.offer((queued.message,)) else DeliveryState.REFUSED
         if len(self.flying) >= self.window:
-            return Delivery.REFUSED
+            return DeliveryState.REFUSED
         self.flying.append(queued)
-        return Delivery.IN_FLIGHT
+        return DeliveryState.IN_FLIGHT
 
     def land(self) -> list[QueuedMessage]:
         landed, self.flying = self.flying, []
