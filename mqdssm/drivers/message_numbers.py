@@ -1,0 +1,132 @@
+"""Numbers of the messages of a queue manager; none is repeated after a restart ([MS-MQQB] 3.1.1.3.2).
+
+Peers drop a message whose number they have had as a duplicate. The file has the first number that was never
+reserved. Numbers are reserved in blocks ahead of their use, so that few messages cost a write (decision T40).
+"""
+
+import json
+import logging
+from contextlib import ExitStack
+from pathlib import Path
+from secrets import randbits
+from threading import Lock
+from types import TracebackType
+from typing import Any, Final, Self
+
+from mqdssm.errors import ConfigError, TransportError
+from mqdssm.events.durable_files import locked, write_atomically
+
+log: Final = logging.getLogger(__name__)
+
+BLOCK: Final = 10_000
+"""Numbers that are reserved by one write: so many are left out behind a crash."""
+_AHEAD: Final = BLOCK // 4
+"""Number of reserved numbers below which more are reserved."""
+_MODULUS: Final = 1 << 32  # MessageID has 32 bits: the first number follows the last one
+_FORMAT: Final = "mqdssm message numbers"
+
+
+class MessageNumbers:
+    """Iterator of MessageIdOrdinal, kept in a file; thread-safe.
+
+    A new file begins with a random number: where the old one was lost, peers do not know it (decision T40).
+
+    Args:
+        file: holds the number; it is made with mode 0600.
+
+    Raises:
+        ConfigError: the file is damaged, cannot be read or written, or another queue manager has it.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._lock: Final = Lock()
+        self._held: Final = ExitStack()
+        self._is_failing = False
+        try:
+            lock_message = f"{file}: another queue manager has this file: name another one"
+            self._held.enter_context(
+                locked(file.with_name(f"{file.name}.lock"), wait_s=0, message=lock_message)
+            )
+            self._next = _read(file) if file.exists() else randbits(32)
+            self._reserved = 0
+            self._reserve()
+        except OSError as error:
+            self._held.close()
+            raise ConfigError(f"{file} cannot be read: {error.strerror or error}") from None
+        except ConfigError:
+            self._held.close()
+            raise
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> int:
+        """Return the next number, of 32 bits.
+
+        Raises:
+            TransportError: the file cannot be written, and all reserved numbers are used.
+        """
+        with self._lock:
+            if self._reserved <= _AHEAD:
+                self._try_to_reserve()
+            self._reserved -= 1
+            number, self._next = self._next, (self._next + 1) % _MODULUS
+            return number
+
+    def close(self) -> None:
+        """Give the reserved numbers back, and unlock the file for other queue managers.
+
+        Raises:
+            ConfigError: the file cannot be written; it is safe as it is.
+        """
+        with self._lock, self._held:
+            self._reserved = 0
+            self._write(self._next)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _try_to_reserve(self) -> None:
+        try:
+            self._reserve()
+        except ConfigError as error:
+            if not self._reserved:
+                raise TransportError(f"no message can be sent: {error}") from error
+            if not self._is_failing:
+                log.warning("%d more messages can be sent: %s", self._reserved, error)
+            self._is_failing = True
+        else:
+            self._is_failing = False
+
+    def _reserve(self) -> None:
+        self._write(self._next + BLOCK)
+        self._reserved = BLOCK
+
+    def _write(self, first: int) -> None:
+        write_atomically(self._file, [json.dumps({"format": _FORMAT, "next": first % _MODULUS}), "\n"])
+
+
+def _read(file: Path) -> int:
+    """Read the first number that was never reserved.
+
+    Raises:
+        OSError: the file cannot be read.
+        ConfigError: the file is damaged.
+    """
+    try:
+        content: Any = json.loads(file.read_bytes())
+        number = content["next"]
+        is_good = content["format"] == _FORMAT and type(number) is int and 0 <= number < _MODULUS
+    except (ValueError, KeyError, TypeError):
+        is_good = False
+    if not is_good:
+        raise ConfigError(
+            f"{file} is damaged, or no file of message numbers: remove it, or name another file"
+        )
+    return int(number)
