@@ -19,6 +19,9 @@ KEPT = {
     "mqdssm/directory/requests.py": {"encode_search": "a whole request, as tests send it"},
     "mqdssm/engines/session/session.py": dict.fromkeys(("initiate", "may_read"), "for the carrier over TCP"),
     "mqdssm/drivers/discovery.py": {"networks_changed": "an event of [MS-MQSD] 3.2.4 that a program reports"},
+    "mqdssm/drivers/message_numbers.py": dict.fromkeys(
+        ("MessageNumbers", "_AHEAD", "BLOCK"), "for the carrier over TCP"
+    ),
     "mqdssm/model/discovery.py": {"IPX_PORT": "[MS-MQSD] 1.9"},
     "mqdssm/model/packet_messages.py": {
         "message_of": "for the session engine, [MS-MQQB] 3.1.5.8",
