@@ -389,11 +389,9 @@ class MessageSession:
             self._send(SessionAck(session=self._acknowledgement()))
 
     def _acknowledgement(self) -> SessionHeader:
-        """Return the next acknowledgement; the timer goes on only for what it does not cover."""
-        header = self._received.acknowledge(self._sent, self._settings.window_size)
-        if not self._received.stored:
-            self._stop(SessionTimer.ACK_SEND)
-        return header
+        """Return the next acknowledgement: with what it covers, nothing is due any more (decision T33)."""
+        self._stop(SessionTimer.ACK_SEND)
+        return self._received.acknowledge(self._sent, self._settings.window_size)
 
     # --- timers
 

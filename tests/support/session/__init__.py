@@ -1,1 +1,1 @@
-"""Sessions between queue managers: one session on a clock of its own, and pairs of them."""
+"""Sessions between queue managers: one session on a clock of its own, and simulated machines."""

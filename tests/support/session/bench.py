@@ -18,7 +18,7 @@ START: Final = 1000.0
 
 def request(server: Guid = NULL_GUID, **changes: Any) -> EstablishConnection:
     """The packet of an initiator."""
-    fields = {
+    fields: dict[str, Any] = {
         "client_guid": CLIENT,
         "server_guid": server,
         "time_stamp": 77,
