@@ -37,7 +37,7 @@ class Samples:
         """
         self._session = session
         self._at = at
-        self._found: dict[str, DN | None] = dict(chosen or {})
+        self._dn_by_class: dict[str, DN | None] = dict(chosen or {})
         self._finders: Mapping[str, Callable[[], DN | None]] = {
             "mSMQQueue": self._queue,
             "mSMQConfiguration": self._manager,
@@ -58,10 +58,10 @@ class Samples:
             ObjectNotFound: the computer or queue that was asked for does not exist.
             DirectoryError: the directory cannot be searched.
         """
-        if ldap_class not in self._found:
+        if ldap_class not in self._dn_by_class:
             find = self._finders.get(ldap_class, lambda: self._first(ldap_class))
-            self._found[ldap_class] = find()
-        return self._found[ldap_class]
+            self._dn_by_class[ldap_class] = find()
+        return self._dn_by_class[ldap_class]
 
     # -- one finder for each class
 

@@ -77,7 +77,7 @@ class Pool:
         self._closed = False
         self._current: Endpoint | None = None
         self._failed: dict[Endpoint, float] = {}
-        self._known: set[Endpoint] = set()
+        self._known_endpoints: set[Endpoint] = set()
         self._operation = _Operation()
 
     @contextmanager
@@ -240,13 +240,13 @@ class Pool:
 
     def _welcome_server(self, endpoint: Endpoint, channel: Channel, deadline: float) -> None:
         try:
-            if endpoint not in self._known:
+            if endpoint not in self._known_endpoints:
                 self._welcome(channel, endpoint, deadline)
         except BaseException:
             channel.close()
             raise
         with self._changed:
-            self._known.add(endpoint)
+            self._known_endpoints.add(endpoint)
             self._failed.pop(endpoint, None)
             self._current = endpoint
         self._drop_idle_of_others()

@@ -37,30 +37,30 @@ class Machines:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._known: OrderedDict[str, tuple[float, Machine]] = OrderedDict()
+        self._machines: OrderedDict[str, tuple[float, Machine]] = OrderedDict()
 
     def get(self, name: str) -> Machine | None:
         """Return the computer with a name, if it was found recently."""
         with self._lock:
-            machine = self._known.get(name)
+            machine = self._machines.get(name)
             if machine is None:
                 return None
             if time.monotonic() - machine[0] > MACHINE_REMEMBERED_S:
-                del self._known[name]
+                del self._machines[name]
                 return None
             return machine[1]
 
     def put(self, name: str, machine: Machine) -> None:
         """Add a computer, and remove the oldest ones if there are too many."""
         with self._lock:
-            self._known[name] = (time.monotonic(), machine)
-            while len(self._known) > MACHINES_REMEMBERED_MAX:
-                self._known.popitem(last=False)
+            self._machines[name] = (time.monotonic(), machine)
+            while len(self._machines) > MACHINES_REMEMBERED_MAX:
+                self._machines.popitem(last=False)
 
     def forget(self, name: str) -> None:
         """Remove a computer that was not found at its cached place."""
         with self._lock:
-            self._known.pop(name, None)
+            self._machines.pop(name, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,11 +45,11 @@ class ElementDecoder:
     ) -> None:
         self._table = table
         self._session = session
-        self._asked = requested
+        self._requested = requested
         self._strict = strict
         self._original: int | None = None
         self._unknown: list[Row] = []
-        self._told = False
+        self._has_warned = False
         self.plan = AttributePlan(table, session)
         for name in names:
             row = table.row(name)
@@ -134,7 +134,7 @@ class ElementDecoder:
 
     def _leave_out(self, dn: str) -> None:
         """Log once, or raise, that a global catalog does not hold some attributes."""
-        requested = self._asked & self.unknown
+        requested = self._requested & self.unknown
         if requested and self._strict:
             raise GenericDirectoryError(
                 f"{self._table.name}.{', '.join(sorted(requested))} cannot be read: "
@@ -142,8 +142,8 @@ class ElementDecoder:
                 dn=dn,
                 hint=ASK_ITS_DOMAIN,
             )
-        if not self._told:
-            self._told = True
+        if not self._has_warned:
+            self._has_warned = True
             log.warning(
                 "%s and others: %s.%s is left out, a global catalog does not hold it: %s",
                 dn,
@@ -154,7 +154,7 @@ class ElementDecoder:
 
     def _value_if_missing(self, row: Row, dn: str) -> Any:
         must = row.missing is Missing.ERROR and self._strict
-        if must or (row.missing is Missing.ERROR_IF_ASKED and row.adm in self._asked and self._strict):
+        if must or (row.missing is Missing.ERROR_IF_ASKED and row.adm in self._requested and self._strict):
             on_computer = row.holder is Holder.COMPUTER
             holder = "its computer" if on_computer else "the object"
             raise GenericDirectoryError(

@@ -27,10 +27,10 @@ class SampleEntries:
 
     def __init__(self, plan: EnterprisePlan, *, operational: bool) -> None:
         self._plan = plan
-        self._known = self._referred()
+        self._dns = self._referred()
         target = EntryTarget.named("openldap", plan.root_dn)
         # elements without a descriptor lack it on purpose
-        self._maker = EntryBuilder(target, dns_in(self._known), operational=operational, complete=False)
+        self._maker = EntryBuilder(target, dns_in(self._dns), operational=operational, complete=False)
 
     def _referred(self) -> dict[UUID, str]:
         """Return the DNs of referenced objects: sites and their routing servers."""
@@ -44,7 +44,7 @@ class SampleEntries:
 
     def refer(self, guid: UUID, dn: DN) -> None:
         """Add the DN of another referenced object."""
-        self._known[guid] = str(dn)
+        self._dns[guid] = str(dn)
 
     # -- elements
 

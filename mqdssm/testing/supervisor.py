@@ -49,11 +49,11 @@ class Supervisor:
         self._process: subprocess.Popen[bytes] | None = None
         self._exit: int | None = None
         self._restarts: list[float] = []
-        self._wanted = False
+        self._is_wanted = False
 
     def start(self) -> None:
         """Start the command, unless it runs."""
-        self._wanted = True
+        self._is_wanted = True
         if self._process is not None:
             return
         # if this process is killed, the kernel ends the command (on Linux only)
@@ -70,7 +70,7 @@ class Supervisor:
 
     def stop(self, number: int = signal.SIGTERM) -> None:
         """End the command and wait for its end; kill it after `STOP_WAIT_S`."""
-        self._wanted = False
+        self._is_wanted = False
         if self._process is None:
             return
         self._process.send_signal(number)
@@ -122,7 +122,7 @@ class Supervisor:
             self._read(process.stdout)
             process.stdout.close()
         self._process, self._exit = None, status
-        if self._wanted and self._restart and status < 0:
+        if self._is_wanted and self._restart and status < 0:
             self._start_again(status)
 
     def _start_again(self, status: int) -> None:
@@ -130,7 +130,7 @@ class Supervisor:
         self._restarts = [moment for moment in self._restarts if now - moment < RESTART_WINDOW_S]
         if len(self._restarts) >= RESTARTS_MAX:
             self._log += b"supervisor: it ends again and again, it stays down\n"
-            self._wanted = False
+            self._is_wanted = False
             return
         self._restarts.append(now)
         self._log += f"supervisor: ended by signal {-status}, started again\n".encode()

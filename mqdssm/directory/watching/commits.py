@@ -44,7 +44,7 @@ def find_csns(cookie: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _HintedChange:
     """Change that the server reported.
 
     Attributes:
@@ -78,8 +78,8 @@ class Commits:
         """
         self._link = link
         self._base = base
-        self._new: dict[str, _Told] = {}
-        self._held: dict[str, _Told] = {}
+        self._new: dict[str, _HintedChange] = {}
+        self._held_changes: dict[str, _HintedChange] = {}
         self._covered: dict[str, float] = {}  # number -> since when it waits; empty: of several servers
         self._given: dict[str, str] = {}  # id of a server -> the newest number that it gave
         self._readable: dict[str, str] = {}  # id of a server -> its newest number that was read
@@ -89,15 +89,15 @@ class Commits:
     @property
     def is_clear(self) -> bool:
         """True if every reported change can be read, or was never committed."""
-        return not (self._new or self._held or self._covered)
+        return not (self._new or self._held_changes or self._covered)
 
     def tell(self, touched: Iterable[TouchedEntry]) -> None:
         """Take reported changes."""
         now = time.monotonic()
         for change in touched:
-            before = self._held.pop(change.key, None) or self._new.get(change.key)
+            before = self._held_changes.pop(change.key, None) or self._new.get(change.key)
             is_behind = self._give(change.version)
-            self._new[change.key] = _Told(change, now if before is None else before.since, is_behind)
+            self._new[change.key] = _HintedChange(change, now if before is None else before.since, is_behind)
 
     def cover(self, csns: Sequence[str], known_csns: Sequence[str] = ()) -> None:
         """Take sequence numbers from the server.
@@ -135,17 +135,21 @@ class Commits:
         free = self._find_committed(new.values())
         touched = [held_change.touched for key, held_change in new.items() if key in free]
         if len(free) < len(new):
-            self._held |= {key: held_change for key, held_change in new.items() if key not in free}
+            self._held_changes |= {key: held_change for key, held_change in new.items() if key not in free}
             self._begin(time.monotonic())
         if not self.is_clear and time.monotonic() >= self._due:
             touched += self._look_again()
         released, is_over = self._release(time.monotonic())
-        if len(self._held) > HELD_MAX:
-            is_behind = any(held_change.is_behind for held_change in self._held.values())
+        if len(self._held_changes) > HELD_MAX:
+            is_behind = any(held_change.is_behind for held_change in self._held_changes.values())
             self.cover(
-                ["" if is_behind else max(held_change.touched.version for held_change in self._held.values())]
+                [
+                    ""
+                    if is_behind
+                    else max(held_change.touched.version for held_change in self._held_changes.values())
+                ]
             )
-            self._held.clear()
+            self._held_changes.clear()
         return (*touched, *released), is_over
 
     def _begin(self, now: float) -> None:
@@ -156,18 +160,18 @@ class Commits:
         """Search again and return the changes that can be read now."""
         began = time.monotonic()
         self._find_newest()  # first: transactions that are over then can be read below
-        free = self._find_committed(self._held.values())
+        free = self._find_committed(self._held_changes.values())
         ended = time.monotonic()
         self._due = ended + max(self._pause_s, _COST_FACTOR * (ended - began))
         self._pause_s = min(_LONGEST_PAUSE_S, 2 * self._pause_s)
-        return [self._held.pop(key).touched for key in list(self._held) if key in free]
+        return [self._held_changes.pop(key).touched for key in list(self._held_changes) if key in free]
 
     def _release(self, now: float) -> tuple[list[TouchedEntry], bool]:
         """Return the changes whose transaction is over, and True if all covered transactions are over."""
         began = now - TRANSACTION_S_MAX
         over = [
             key
-            for key, held_change in self._held.items()
+            for key, held_change in self._held_changes.items()
             if held_change.since < began
             or (not held_change.is_behind and self._is_over(held_change.touched.version))
         ]
@@ -178,9 +182,9 @@ class Commits:
             since < began or self._is_over(csn) or _is_long_ago(csn) for csn, since in self._covered.items()
         ):
             self._covered = {}
-        return [self._held.pop(key).touched for key in over], was_covered and not self._covered
+        return [self._held_changes.pop(key).touched for key in over], was_covered and not self._covered
 
-    def _find_committed(self, changes: Iterable[_Told]) -> set[str]:
+    def _find_committed(self, changes: Iterable[_HintedChange]) -> set[str]:
         """Return the keys of the changes that can be read, as reported or newer."""
         by_key = {change.touched.key: change for change in changes}
         keys = list(by_key)
@@ -196,7 +200,11 @@ class Commits:
         """Search entries that are newer than the changes held back."""
         csns = list(
             filter(
-                None, (*self._covered, *(held_change.touched.version for held_change in self._held.values()))
+                None,
+                (
+                    *self._covered,
+                    *(held_change.touched.version for held_change in self._held_changes.values()),
+                ),
             )
         )
         if csns:

@@ -26,7 +26,7 @@ class Phases:
         self.refreshing = True
         self._has_cookie = cookie is not None
         self._touched: list[TouchedEntry] = []
-        self._told: list[TouchedEntry] = []
+        self._changed: list[TouchedEntry] = []
         self._was_present_phase = False
         self._cookie = cookie
         self._newest = ""
@@ -47,7 +47,7 @@ class Phases:
             return
         is_deleted = sync_state.state is EntryState.DELETE
         # an entry of a refresh was read as it is; all else is told, perhaps before the commit
-        entries = self._touched if self.refreshing and not is_deleted else self._told
+        entries = self._touched if self.refreshing and not is_deleted else self._changed
         entries.append(TouchedEntry(sync_state.key, dn, classes, is_deleted, version or self._newest))
 
     def info(self, info_message: Info) -> None:
@@ -70,7 +70,7 @@ class Phases:
 
     def _take_many(self, id_set: IdSet) -> None:
         if id_set.deletes:
-            self._told.extend(TouchedEntry(key, gone=True, version=self._newest) for key in id_set.keys)
+            self._changed.extend(TouchedEntry(key, gone=True, version=self._newest) for key in id_set.keys)
 
     def take(self) -> Hints:
         """Return the hints that can be acted on now; none during a refresh."""
@@ -87,7 +87,7 @@ class Phases:
         """Return the changes that have to be confirmed by reading; none during a refresh."""
         if self.refreshing:
             return ()
-        changes, self._told = self._told, []
+        changes, self._changed = self._changed, []
         # what was deleted before the refresh is told without its number: the newest one is not older
         return tuple(
             change if change.version else replace(change, version=self._newest) for change in changes

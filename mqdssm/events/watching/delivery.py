@@ -50,7 +50,7 @@ class Delivery:
         self._start = secrets.token_hex(_ID_OCTETS)
         self._ids = count(1)
         self._lock = threading.RLock()
-        self._made = self._returned = self._open = 0
+        self._last_number = self._returned = self._open = 0
         self._has_acknowledged = False
         self._placed = self._place()
         self._is_told = False
@@ -81,7 +81,7 @@ class Delivery:
             return None
         self._check_open()
         name, seconds = self.stamp()
-        self._made = self._write(
+        self._last_number = self._write(
             ObjectNote(key=key, known_object=known_object, id=name, time=seconds, event=change.event)
         )
         self._open += 1
@@ -94,14 +94,14 @@ class Delivery:
             DirectoryError: an object could not be read.
         """
         for note, change in follower.tell_again(self._state.doubts):
-            self._made = note.number
+            self._last_number = note.number
             self._open += 1
             event = change.event if note.event is None else note.event
             yield replace(change, event=event, id=note.id, time=_time_of(note.time))
 
     def returned(self) -> None:
         """Record that the last change was returned to the caller."""
-        self._returned = self._made
+        self._returned = self._last_number
 
     def acknowledge(self) -> None:
         """Acknowledge every change that was returned.
@@ -200,7 +200,7 @@ class Delivery:
         try:
             file.save(self._state)
         finally:  # on an error, too: all is acknowledged, and the journal may be a new one
-            self._made = self._returned = 0
+            self._last_number = self._returned = 0
         self._placed = self._place()
 
     def _place(self) -> WatchPlace:

@@ -50,36 +50,36 @@ class WatchCache:
 
     def __init__(self) -> None:
         """Initialize without objects."""
-        self._known: dict[str, KnownObject] = {}
+        self._objects: dict[str, KnownObject] = {}
         self._holders: dict[int, str] = {}  # hash of a name -> key: a third of the memory of the names
         self.others: dict[str, str] = {}
         self.is_complete = False
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._objects)
 
     def __iter__(self) -> Iterator[tuple[str, KnownObject]]:
-        return iter(self._known.items())
+        return iter(self._objects.items())
 
     def get(self, key: str) -> KnownObject | None:
         """Return the last known state of an object; None if it is unknown."""
-        return self._known.get(key)
+        return self._objects.get(key)
 
     def holder(self, dn: str) -> str | None:
         """Return the key of the known object with a name; None if there is none."""
         key = self._holders.get(_name(dn))
-        return key if key is not None and self._known[key].dn.lower() == dn.lower() else None
+        return key if key is not None and self._objects[key].dn.lower() == dn.lower() else None
 
     def put(self, key: str, known_object: KnownObject | None) -> None:
         """Record the state of an object; None removes it."""
         self.others.pop(key, None)
-        before = self._known.pop(key, None)
+        before = self._objects.pop(key, None)
         if before is not None and self._holders.get(_name(before.dn)) == key:
             del self._holders[_name(before.dn)]
         if known_object is None:
             return
         if known_object.type:
-            self._known[key] = known_object
+            self._objects[key] = known_object
             self._holders[_name(known_object.dn)] = key
         else:
             self.others[key] = known_object.version
@@ -95,7 +95,7 @@ class WatchCache:
         Returns:
             None where there is nothing to tell.
         """
-        return _change(self._known.get(key), seen, ignore)
+        return _change(self._objects.get(key), seen, ignore)
 
 
 def seen_of(key: str, known_object: KnownObject | None) -> Seen | None:

@@ -43,15 +43,15 @@ class Leftover:
 
     def __init__(self, directory: "Directory | None") -> None:
         self._directory = directory
-        self._made: set[DN] = set()
+        self._made_dns: set[DN] = set()
         self._gone: set[DN] = set()
 
     def missing_above(self, settings: DN) -> Iterator[DN]:
         """Yield the missing containers above a settings object, the highest first."""
         above = [settings.parent, settings.parent.parent][:CONTAINERS_ABOVE]
         for dn in reversed(above):
-            if dn not in self._made and not self._exists(dn):
-                self._made.add(dn)
+            if dn not in self._made_dns and not self._exists(dn):
+                self._made_dns.add(dn)
                 yield dn
 
     def below(self, dn: DN, type_name: str) -> Iterator[DN]:
@@ -124,31 +124,31 @@ def changes(comparison: "Comparison") -> Iterator[str]:
 
 class _Changes:
     def __init__(self, comparison: "Comparison", leftover: Leftover) -> None:
-        self._found = comparison
+        self._comparison = comparison
         self._leftover = leftover
         self._to = Destination(comparison)
-        self._taken: dict[DN, ObjectDifference] = {}
+        self._occupants: dict[DN, ObjectDifference] = {}
         self._moves: list[tuple[DN, DN]] = []
         self._later: list[tuple[DN, Mapping[str, Sequence[bytes]]]] = []
 
     def records(self) -> Iterator[str]:
         """Yield all records, in the order in which they have to be applied."""
-        a, b = self._found.a, self._found.b
+        a, b = self._comparison.a, self._comparison.b
         yield _comment(f"makes {b.name} equal {a.name}: ldapmodify -f; add -c to continue after errors")
-        self._find_taken()
+        self._find_occupants()
         for type_name in ORDER:
-            for difference in self._found.differences.of(type_name, ObjectDifferenceKind.MISSING):
-                yield from self._told(difference, self._added(difference))
+            for difference in self._comparison.differences.of(type_name, ObjectDifferenceKind.MISSING):
+                yield from self._with_comment(difference, self._added(difference))
         for type_name in ORDER:
-            for difference in self._found.differences.of(type_name, ObjectDifferenceKind.DIFFERENT):
-                yield from self._told(difference, self._changed(difference))
+            for difference in self._comparison.differences.of(type_name, ObjectDifferenceKind.DIFFERENT):
+                yield from self._with_comment(difference, self._changed(difference))
         for dn, values in self._later:
             yield replacement(str(self._moved(dn)), list(values.items())).decode("ascii")
         for type_name in reversed(ORDER):
-            for difference in self._found.differences.of(type_name, ObjectDifferenceKind.EXTRA):
-                yield from self._told(difference, self._deleted(difference))
+            for difference in self._comparison.differences.of(type_name, ObjectDifferenceKind.EXTRA):
+                yield from self._with_comment(difference, self._deleted(difference))
 
-    def _told(self, difference: "ObjectDifference", records: Iterator[str]) -> Iterator[str]:
+    def _with_comment(self, difference: "ObjectDifference", records: Iterator[str]) -> Iterator[str]:
         try:
             yield from records
         except (MqdssmError, ValueError) as error:
@@ -156,28 +156,28 @@ class _Changes:
 
     # -- names that are taken by objects with other GUIDs
 
-    def _find_taken(self) -> None:
+    def _find_occupants(self) -> None:
         """Find extra objects of B that have the DN of a missing one; they are changed, not deleted."""
         dn_hashes = set()
         for difference in self._of(ObjectDifferenceKind.MISSING):
             with contextlib.suppress(MqdssmError, ValueError):
-                dn_hashes.add(hash(self._to.made(difference.type, self._to.row(difference)).dn))
+                dn_hashes.add(hash(self._to.entry(difference.type, self._to.row(difference)).dn))
         if not dn_hashes:
             return
         for difference in self._of(ObjectDifferenceKind.EXTRA):
             dn = self._to.dn_of(difference)
             if dn is not None and hash(dn) in dn_hashes:
-                self._taken[dn] = difference
+                self._occupants[dn] = difference
 
     def _of(self, kind: ObjectDifferenceKind) -> "Iterator[ObjectDifference]":
         for type_name in ORDER:
-            yield from self._found.differences.of(type_name, kind)
+            yield from self._comparison.differences.of(type_name, kind)
 
     # -- records of one difference
 
     def _added(self, difference: "ObjectDifference") -> Iterator[str]:
         row = self._to.row(difference)
-        new_entry = self._to.made(difference.type, row)
+        new_entry = self._to.entry(difference.type, row)
         if difference.type == "settings":
             for above in self._leftover.missing_above(new_entry.dn):
                 yield _add(self._to.container(above))
@@ -185,7 +185,7 @@ class _Changes:
         later = new_entry.postpone(POSTPONED)
         if later:
             self._later.append((new_entry.dn, self._to.references(later)))
-        occupant = self._taken.get(new_entry.dn)
+        occupant = self._occupants.get(new_entry.dn)
         if occupant is not None and occupant.type == difference.type:
             attributes = self._to.attributes_of(difference.type)
             values = dict.fromkeys(attributes, ()) | new_entry.values
@@ -198,7 +198,7 @@ class _Changes:
 
     def _changed(self, difference: "ObjectDifference") -> Iterator[str]:
         row = self._to.row(difference)
-        new_entry = self._to.made(difference.type, row)
+        new_entry = self._to.entry(difference.type, row)
         dn = self._moved(self._to.dn_of(difference) or new_entry.dn)
         if PLACE.intersection(difference.attributes) and dn != new_entry.dn:
             yield _move(dn, new_entry.dn)
@@ -243,7 +243,9 @@ class _Changes:
         dn = self._to.dn_of(difference)
         if dn is None or difference.type == "enterprise":
             raise ConfigError("it does not say where it is")
-        if self._taken.get(dn) is difference or (dn in self._taken and self._taken[dn].key == difference.key):
+        if self._occupants.get(dn) is difference or (
+            dn in self._occupants and self._occupants[dn].key == difference.key
+        ):
             return
         now = self._moved(dn)
         for below in self._leftover.below(now, difference.type):

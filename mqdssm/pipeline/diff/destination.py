@@ -36,22 +36,22 @@ class Destination:
     """
 
     def __init__(self, comparison: "Comparison") -> None:
-        self._found = comparison
+        self._comparison = comparison
         self._root = comparison.b.root or DN()
         self._from = comparison.a.root
         self._common = comparison.pair.grounds[0].names
         self._target = EntryTarget.named(comparison.b.profile or "openldap", self._root)
         self._real: dict[str, str] = {}  # common GUID of an object -> its objectGUID in B
-        self._known: dict[UUID, str] = {}
+        self._dns: dict[UUID, str] = {}
         self._computers: dict[str, DN] = {}
         self._look_around()
         # missing descriptors are made only if A is MQIS tables, which cannot hold them
-        self._maker = EntryBuilder(self._target, dns_in(self._known), complete=self._from is None)
+        self._maker = EntryBuilder(self._target, dns_in(self._dns), complete=self._from is None)
         self._expect()
 
     def _look_around(self) -> None:
         """Read the DNs of B's computers and of the objects of B that others refer to."""
-        names = self._found.pair.grounds[1].names
+        names = self._comparison.pair.grounds[1].names
         for type_name in (*REFERRED, "computer"):
             for row in self._rows(type_name, (KEY, ORIGINAL_IDENTIFIER.name, "FullPath")):
                 guid, dn = row.get(KEY), row.get("FullPath")
@@ -62,10 +62,10 @@ class Destination:
                     self._computers[computer.name.lower()] = computer
                 if guid is not None and type_name in REFERRED:
                     self._real[names.get(guid, guid)] = guid
-                    self._known[UUID(guid)] = dn
+                    self._dns[UUID(guid)] = dn
 
     def _rows(self, type_name: str, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        dataset = self._found.b.sets.get(type_name)
+        dataset = self._comparison.b.sets.get(type_name)
         if dataset is None:
             return
         columns = [name for name in names if name in dataset.types]
@@ -76,20 +76,20 @@ class Destination:
         """Add the future DNs of objects that are added or moved, so that references can name them."""
         for type_name in ("site", "computer", "queue-manager"):
             for kind in (ObjectDifferenceKind.MISSING, ObjectDifferenceKind.DIFFERENT):
-                for difference in self._found.differences.of(type_name, kind):
+                for difference in self._comparison.differences.of(type_name, kind):
                     if kind is ObjectDifferenceKind.MISSING or PLACE.intersection(difference.attributes):
                         self._expect_one(difference)
 
     def _expect_one(self, difference: "ObjectDifference") -> None:
         try:
-            new_entry = self.made(difference.type, self.row(difference))
+            new_entry = self.entry(difference.type, self.row(difference))
         except (MqdssmError, ValueError):
             return  # reported when the object is added
         guid = (difference.b or difference.a or {}).get(KEY)
         if difference.type == "computer":
             self._computers[new_entry.dn.name.lower()] = new_entry.dn
         elif guid:
-            self._known[UUID(guid)] = str(new_entry.dn)
+            self._dns[UUID(guid)] = str(new_entry.dn)
 
     # -- objects of A
 
@@ -100,14 +100,18 @@ class Destination:
         for name in references_of(difference.type):
             value = row[name]
             if value:
-                row[name] = list(map(self._there, value)) if isinstance(value, list) else self._there(value)
+                row[name] = (
+                    list(map(self._target_guid, value))
+                    if isinstance(value, list)
+                    else self._target_guid(value)
+                )
         return row
 
-    def _there(self, guid: str) -> str:
+    def _target_guid(self, guid: str) -> str:
         common = self._common.get(guid, guid)
         return self._real.get(common, common)
 
-    def made(self, type_name: str, row: Mapping[str, Any]) -> MadeEntry:
+    def entry(self, type_name: str, row: Mapping[str, Any]) -> MadeEntry:
         """Return the entry of an object in B.
 
         Raises:
@@ -171,7 +175,7 @@ class Destination:
 
     def references(self, later: Mapping[str, Sequence[UUID]]) -> "Values":
         """Return postponed references as LDAP values."""
-        return {name: tuple(self._known[guid].encode() for guid in guids) for name, guids in later.items()}
+        return {name: tuple(self._dns[guid].encode() for guid in guids) for name, guids in later.items()}
 
     def unknown(self, new_entry: MadeEntry) -> dict[str, tuple[UUID, ...]]:
         """Return the references that an entry is written without: they are DNs, and B has no such objects."""

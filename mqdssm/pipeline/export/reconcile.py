@@ -129,7 +129,7 @@ def _differing(
     outdated = outdated_keys(directory, folder, plan, name, _files(folder, plan, name))
     flags = pc.fill_null(current.column("changed"), fill_value=False)
     changed = pc.or_(flags, pc.is_in(current.column("key"), value_set=outdated))
-    unlike = differences(_held(folder, plan, name), current.set_column(3, "changed", changed))
+    unlike = differences(_exported_keys(folder, plan, name), current.set_column(3, "changed", changed))
     return unlike, current.column("changed").null_count
 
 
@@ -181,7 +181,7 @@ def _difference(
     return StaleObject(key, after["dn"], old_guid or after["guid"], kind)
 
 
-def _held(folder: ExportFolder, plan: ExportPlan, name: str) -> pa.Table:
+def _exported_keys(folder: ExportFolder, plan: ExportPlan, name: str) -> pa.Table:
     """Return key and DN of all objects of a type in the files."""
     tables = [
         keys_in(folder, plan, item) for item in _files(folder, plan, name) if item.series != REFERENCES_SERIES
@@ -270,15 +270,15 @@ class _Noted:
 
     def __init__(self, work: Path) -> None:
         self._path = work / "changed.json"
-        self._known: dict[tuple[str, str], ChangedObject] = {}
+        self._changes: dict[tuple[str, str], ChangedObject] = {}
         if self._path.exists():
             pairs = _KNOWN.validate_json(self._path.read_bytes())
-            self._known = {(change.type, key): change for key, change in pairs}
+            self._changes = {(change.type, key): change for key, change in pairs}
 
     @property
     def changed(self) -> tuple[ChangedObject, ...]:
         """All changed objects."""
-        return tuple(self._known.values())
+        return tuple(self._changes.values())
 
     def before(self, name: str, differing: Sequence[StaleObject]) -> None:
         """Write the differing objects to the disk before the files change."""
@@ -286,11 +286,11 @@ class _Noted:
 
     def after(self, name: str, replaced: Sequence[StaleObject]) -> None:
         """Add the objects that really changed, and write the list to the disk."""
-        self._known = self._with(name, replaced)
-        self._write(self._known)
+        self._changes = self._with(name, replaced)
+        self._write(self._changes)
 
     def _with(self, name: str, differing: Iterable[StaleObject]) -> dict[tuple[str, str], ChangedObject]:
-        changes = dict(self._known)
+        changes = dict(self._changes)
         for stale_object in differing:
             now = ChangedObject(type=name, dn=stale_object.dn, guid=stale_object.guid, what=stale_object.kind)
             changes[name, stale_object.key] = _merged(changes.get((name, stale_object.key)), now)

@@ -292,13 +292,13 @@ class Remembered(ComputedColumn):
     def __init__(self, column: Column, row: Row, maker: ValueMaker, places: tuple[int, ...]) -> None:
         """See ComputedColumn."""
         super().__init__(column, row, maker, places)
-        self._known: dict[Any, Outcome] = {}
+        self._outcomes: dict[Any, Outcome] = {}
 
     def quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
-        if len(self._known) > OUTCOMES_MAX or self.row.computed in REFERRED_CLASSES:
-            self._known = {}  # referenced entries may appear and disappear
-        cache, cells = self._known, []
+        if len(self._outcomes) > OUTCOMES_MAX or self.row.computed in REFERRED_CLASSES:
+            self._outcomes = {}  # referenced entries may appear and disappear
+        cache, cells = self._outcomes, []
         for number, key in enumerate(self._inputs(batch)):
             outcome = cache.get(key)
             if outcome is None:

@@ -128,20 +128,20 @@ class Inventory:
         self._rule = place_rule(source)
         self._flags = by_object(list(self.problems))
         self._sites = {row["Identifier"]: row for row in _rows(source.sets.get("site"), _SITE_COLUMNS)}
-        self._found = _Survey()
+        self._survey = _Survey()
         self._survey_queues()
         self._survey_machines()
         self.unreadable, self.first_unreadable = unreadable_values(source.sets)
-        self._names = names_of(self._found.people, source.sets)
-        self.systems: Mapping[str, int] = self._found.systems
-        self.roles: Mapping[str, int] = self._found.roles
-        self.rights_problems: Mapping[str, int] = self._found.rights_problems
+        self._names = names_of(self._survey.people, source.sets)
+        self.systems: Mapping[str, int] = self._survey.systems
+        self.roles: Mapping[str, int] = self._survey.roles
+        self.rights_problems: Mapping[str, int] = self._survey.rights_problems
 
     # -- the lists
 
     def sites(self) -> Iterator[Record]:
         """Yield the sites, by name, with the numbers of their machines and queues."""
-        survey = self._found
+        survey = self._survey
         for guid, row in sorted(self._sites.items(), key=lambda item: str(item[1].get("Name")).casefold()):
             yield {
                 "Name": row.get("Name"),
@@ -166,7 +166,7 @@ class Inventory:
                     **{name: row.get(name) for name in MACHINE_COLUMNS[:3]},
                     "Roles": _roles(row),
                     "Sites": [self._site(guid) for guid in row.get("SiteIdentifierList") or ()],
-                    "Queues": None if key is None else self._found.queues[place],
+                    "Queues": None if key is None else self._survey.queues[place],
                     **{name: row.get(name) for name in MACHINE_COLUMNS[3:-1]},
                     **self._rights("queue-manager", rights),
                     "Problems": self._problems("queue-manager", row),
@@ -186,7 +186,7 @@ class Inventory:
 
     def people(self) -> Iterator[Record]:
         """Yield the accounts with rights, owners among them; accounts with the highest count come first."""
-        people = self._found.people
+        people = self._survey.people
         for sid in sorted(people, key=lambda person: (-max(people[person].values()), person)):
             yield {
                 "Sid": sid,
@@ -204,10 +204,10 @@ class Inventory:
             self._survey_rights("queue", "OwnsQueues", batch)
             if key is not None:
                 for item in pc.value_counts(keys).to_pylist():
-                    self._found.queues[item["values"]] += item["counts"]
+                    self._survey.queues[item["values"]] += item["counts"]
 
     def _survey_machines(self) -> None:
-        survey = self._found
+        survey = self._survey
         columns = ("OperatingSystemType", *ROLES, "SiteIdentifierList", "Security")
         key = self._key("queue-manager")
         for batch, keys in self._batches("queue-manager", columns, key):
@@ -230,12 +230,12 @@ class Inventory:
         for item in pc.value_counts(batch.column("Security").cast(pa.binary())).to_pylist():
             rights, count = rights_of(name, item["values"]), item["counts"]
             if rights.problem:
-                self._found.rights_problems[rights.problem] += count
+                self._survey.rights_problems[rights.problem] += count
             if rights.owner:
-                self._found.people[rights.owner][owns] += count
+                self._survey.people[rights.owner][owns] += count
             for right, sids in rights.who.items():
                 for sid in sids:
-                    self._found.people[sid][right if name == "queue" else f"Machines{right}"] += count
+                    self._survey.people[sid][right if name == "queue" else f"Machines{right}"] += count
 
     # -- helpers
 

@@ -104,11 +104,11 @@ class Candidates:
     ) -> None:
         self._view = view
         self._target = target
-        self._known = lookups
+        self._lookups = lookups
         self._key = target.profile.name_key
         self._create_computers = create_computers
         self._domain = domain
-        self._there: dict[tuple[UUID, str], str | None] = {}
+        self._dns: dict[tuple[UUID, str], str | None] = {}
         self._managers: dict[str, bool] = {}
         self._managers_there: dict[str, Entry] = {}
         self._users: dict[str, list[str]] = {}
@@ -143,31 +143,31 @@ class Candidates:
     def dns_of(self, guids: Sequence[UUID], ldap_class: str) -> dict[UUID, str]:
         """Return present or future DNs of referenced objects; others than planned ones are looked up."""
         dns = {guid: dn for guid in guids if (dn := self._dn_of(guid, ldap_class)) is not None}
-        unknown = [guid for guid in guids if guid not in dns and (guid, ldap_class) not in self._there]
+        unknown = [guid for guid in guids if guid not in dns and (guid, ldap_class) not in self._dns]
         if unknown:
             existing_dns = self._view.references.dns_of(unknown, ldap_class)
-            self._there.update({(guid, ldap_class): existing_dns.get(guid) for guid in unknown})
+            self._dns.update({(guid, ldap_class): existing_dns.get(guid) for guid in unknown})
         for guid in guids:
-            dn = self._there.get((guid, ldap_class))
+            dn = self._dns.get((guid, ldap_class))
             if dn is not None and guid not in dns:
                 dns[guid] = dn
         return dns
 
     def _dn_of(self, guid: UUID, ldap_class: str) -> str | None:
         if ldap_class == SITE_CLASS:
-            site = self._known.sites.get(guid)
+            site = self._lookups.sites.get(guid)
             return None if site is None else site.dn
-        name = self._known.machines.get(guid)
-        computer = None if name is None else self._known.computers.get(name)
+        name = self._lookups.machines.get(guid)
+        computer = None if name is None else self._lookups.computers.get(name)
         return None if computer is None else str(places.queue_manager_of(DN.parse(computer.dn)))
 
     def learn_managers(self, names: Sequence[str]) -> None:
         """Look up, together, which computers have a queue manager in the target."""
-        unknown = {name for name in names if name not in self._managers and name in self._known.computers}
+        unknown = {name for name in names if name not in self._managers and name in self._lookups.computers}
         dns = {
-            name: str(places.queue_manager_of(DN.parse(self._known.computers[name].dn)))
+            name: str(places.queue_manager_of(DN.parse(self._lookups.computers[name].dn)))
             for name in unknown
-            if self._known.computers[name].exists
+            if self._lookups.computers[name].exists
         }
         entries = self._view.by_dn(dns.values(), MANAGER_CLASS, ()) if dns else {}
         for name in unknown:
@@ -181,7 +181,7 @@ class Candidates:
             for element in elements
             if isinstance(element, QueueManager)
         }
-        computers = (self._known.computers.get(name) for name in names)
+        computers = (self._lookups.computers.get(name) for name in names)
         existing_computers = [computer for computer in computers if computer is not None and computer.exists]
         dns = {
             self._key(computer.name): places.queue_manager_of(DN.parse(computer.dn))
@@ -220,11 +220,11 @@ class Candidates:
 
     def _guids_in_target(self, guids: Iterable[UUID]) -> dict[UUID, UUID]:
         """Return the GUIDs in the target of those sites that have one there."""
-        sites = ((guid, self._known.sites.get(guid)) for guid in guids)
+        sites = ((guid, self._lookups.sites.get(guid)) for guid in guids)
         return {guid: site.guid for guid, site in sites if site is not None and site.guid is not None}
 
     def _computer(self, name: str) -> Computer:
-        computer = self._known.computers.get(self._key(name))
+        computer = self._lookups.computers.get(self._key(name))
         if computer is None:
             raise RefusedRow(
                 f"there is no computer named {name} in the directory; --create-computers makes those of the "
@@ -283,7 +283,7 @@ class Candidates:
     ) -> Iterator[Candidate]:
         computer = new_entry.dn.parent.name
         for guid in sites:
-            site = self._known.sites.get(guid) or self._sites_there.get(guid)
+            site = self._lookups.sites.get(guid) or self._sites_there.get(guid)
             if site is None or element.identifier is None:
                 continue
             if not site.in_source:
@@ -329,7 +329,7 @@ class Candidates:
             guids = new_entry.refers.get(name, ())
             if reference.form is ReferenceForm.GUID:
                 if not all(
-                    (site := self._known.sites.get(guid)) is None or site.guid is not None for guid in guids
+                    (site := self._lookups.sites.get(guid)) is None or site.guid is not None for guid in guids
                 ):
                     waiting.append(name)
             elif not self._all_there(guids):
@@ -337,7 +337,7 @@ class Candidates:
         return new_entry.postpone(waiting)
 
     def _all_there(self, guids: Sequence[UUID]) -> bool:
-        names = [name for guid in guids if (name := self._known.machines.get(guid)) is not None]
+        names = [name for guid in guids if (name := self._lookups.machines.get(guid)) is not None]
         self.learn_managers(names)
         return all(self._managers.get(name, False) for name in names)
 
@@ -345,7 +345,7 @@ class Candidates:
         path = PathName.parse_stored(path_name(element.pathname or ""))
         name = self._key(path.computer)
         accepted = name in self.accepted
-        computer = self._known.computers.get(name)
+        computer = self._lookups.computers.get(name)
         if not accepted and (computer is None or not self._has_manager(name)):
             raise RefusedRow(
                 f"there is no queue manager {path.computer}, neither in an accepted row of Machine nor in "

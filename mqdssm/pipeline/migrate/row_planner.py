@@ -102,8 +102,8 @@ class RowPlanner:
         stop: StopRequest | None = None,
     ) -> None:
         self._stop = stop or StopRequest()
-        self._known = lookups
-        self._wanted = options
+        self._lookups = lookups
+        self._options = options
         self._view = TargetView(session, lookups.empty)
         self._target = EntryTarget.of(session)
         self._keeps_create_time = self._target.profile.create_time_written is not None
@@ -128,13 +128,13 @@ class RowPlanner:
             OSError: nothing can be written.
             Stopped: the stop was set.
         """
-        writer = OutcomeWriter(self._wanted.folder, part.table, number)
-        rewriter = SidRewriter(self._known.sids)
+        writer = OutcomeWriter(self._options.folder, part.table, number)
+        rewriter = SidRewriter(self._lookups.sids)
         table = MQIS_TABLES[part.table]
         try:
             for batch in self._stop.checking(split_into_batches(staged_rows(part), ROWS_TOGETHER)):
                 self._batch(table, batch, rewriter, writer)
-                planning_progress(self._wanted.folder).tell(number, writer.done.counts["read"])
+                planning_progress(self._options.folder).tell(number, writer.done.counts["read"])
         except BaseException:
             writer.abandon()
             raise
@@ -158,7 +158,7 @@ class RowPlanner:
         target_entries = _There(
             self._view, [candidate for item in valid_rows for candidate in item.candidates]
         )
-        update = self._wanted.on_conflict == "update"
+        update = self._options.on_conflict == "update"
         obsolete = ObsoleteSettings(self._view, [item.candidates[0] for item in valid_rows] if update else [])
         for prepared_row in valid_rows:
             self._judge(table, prepared_row, target_entries, obsolete, writer)
@@ -169,18 +169,18 @@ class RowPlanner:
         for row in rows:
             key = key_of(table, row.cells)
             guid = None if key.guid is None else str(key.guid)
-            duplicate = self._known.duplicates.get((table.name, row.number))
+            duplicate = self._lookups.duplicates.get((table.name, row.number))
             if duplicate is not None:
                 writer.reject(row, guid, [Reason("", duplicate)])
                 continue
-            gates = self._known.gates if table.element is RoutingLink else None
+            gates = self._lookups.gates if table.element is RoutingLink else None
             read = read_row(
                 table, row.cells, row.problems, keeps_create_time=self._keeps_create_time, gates=gates
             )
             if (
                 key.guid is not None
-                and self._known.gates.get(key.guid)
-                and key.guid not in self._known.served
+                and self._lookups.gates.get(key.guid)
+                and key.guid not in self._lookups.served
             ):
                 read.lost[SITE_GATES.name] = row.cells[SITE_GATES.name]  # no link takes them
             if table.element is None:
@@ -253,8 +253,8 @@ class RowPlanner:
             self._tell(prepared_row, verdict, writer)
         gone = list(self._gone(prepared_row, obsolete, writer)) if main_match.entry is not None else []
         writer.done.counts["conflicts"] += bool(against or gone)
-        if against and self._wanted.on_conflict != "update":
-            writer.done.counts["skipped" if self._wanted.on_conflict == "skip" else "stopped"] += 1
+        if against and self._options.on_conflict != "update":
+            writer.done.counts["skipped" if self._options.on_conflict == "skip" else "stopped"] += 1
             if verdicts[0].action == PlanAction.ADD and prepared_row.guid is not None:
                 writer.done.refused.append(
                     prepared_row.guid
@@ -287,13 +287,13 @@ class RowPlanner:
         self, prepared_row: _Prepared, problem: str, entry: Entry | None, writer: OutcomeWriter
     ) -> None:
         """Write a row whose GUID another object has: a reject for ``update``, else a conflict."""
-        if self._wanted.on_conflict == "update":
+        if self._options.on_conflict == "update":
             writer.reject(prepared_row.row, prepared_row.guid, [Reason("", problem)])
             return
         dn = entry.dn if entry is not None else str(prepared_row.candidates[0].new_entry.dn)
         self._conflict(prepared_row, dn, problem, writer)
         writer.done.counts["conflicts"] += 1
-        writer.done.counts["skipped" if self._wanted.on_conflict == "skip" else "stopped"] += 1
+        writer.done.counts["skipped" if self._options.on_conflict == "skip" else "stopped"] += 1
         if entry is None and prepared_row.guid is not None:
             writer.done.refused.append(
                 prepared_row.guid
@@ -326,7 +326,7 @@ class RowPlanner:
             type=prepared_row.candidates[0].type,
             guid=prepared_row.guid,
             dn=dn,
-            policy=self._wanted.on_conflict,
+            policy=self._options.on_conflict,
             differs=dict(differs),
             reason=reason,
         )

@@ -151,7 +151,7 @@ class _Context:
 
     def __init__(self, session: "Session", objects: Mapping[str, MadeObject]) -> None:
         self.session = session
-        self._made = objects
+        self._made_objects = objects
         self._references = References(session)
         self._guids: dict[tuple[UUID, str], bool] = {}
 
@@ -195,7 +195,7 @@ class _Context:
         """Yield the objects of the plan above another one."""
         above = DN.parse(dn).parent
         while above:
-            if (parent := self._made.get(above.normalized)) is not None:
+            if (parent := self._made_objects.get(above.normalized)) is not None:
                 yield above, parent
             above = above.parent
 

@@ -89,13 +89,13 @@ class OccupiedArea:
     CELL: Final = 64.0
 
     def __init__(self) -> None:
-        self._taken: dict[tuple[int, int], list[Box]] = {}
+        self._boxes: dict[tuple[int, int], list[Box]] = {}
 
     def occupy(self, x: float, y: float, width: float, height: float) -> None:
         """Add the rectangle around a point, even if it is not free."""
         box = (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
         for cell in self._cells_of(box):
-            self._taken.setdefault(cell, []).append(box)
+            self._boxes.setdefault(cell, []).append(box)
 
     def is_free(self, x: float, y: float, width: float, height: float) -> bool:
         """Return True if nothing is in the rectangle around a point."""
@@ -103,7 +103,7 @@ class OccupiedArea:
         return not any(
             box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
             for cell in self._cells_of(box)
-            for other in self._taken.get(cell, ())
+            for other in self._boxes.get(cell, ())
         )
 
     def _cells_of(self, box: Box) -> Iterator[tuple[int, int]]:

@@ -114,7 +114,7 @@ class _Course:
         self._changes = changes
         self._make_planner = planner
         self._planner = planner(changes)
-        self._kept: ChangePlan | None = None  # plan of the next change
+        self._next_plan: ChangePlan | None = None  # plan of the next change
         self._error: Exception | None = None
 
     def next_run(self) -> _Run | None:
@@ -151,12 +151,12 @@ class _Course:
         if at == len(self._changes) or (run.plans and self.failures):
             return None
         change = self._changes[at]
-        plan, self._kept = self._kept or self._planner.plan(change), None
+        plan, self._next_plan = self._next_plan or self._planner.plan(change), None
         if plan.status != Hresult.MQ_OK:
             self.failures[change.row] = ChangeFailure(plan.status)
             return None
         if not run.admits(plan):
-            self._kept = plan
+            self._next_plan = plan
             return None
         self.identifiers.append(plan.identifier)
         run.add(change, plan)
