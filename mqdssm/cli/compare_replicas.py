@@ -20,7 +20,7 @@ Named = Annotated[
     list[str],
     typer.Argument(
         metavar="A B…",
-        help="LDAP URLs, or connection:NAME of the profile file. All others are compared with A.",
+        help="LDAP URLs, or connection:NAME of the configuration file. All others are compared with A.",
     ),
 ]
 

@@ -47,7 +47,7 @@ class DiffFormat(StrEnum):
 
 _SIDE: Final = (
     "One side: folder of an export or of MQIS tables, database of MQIS tables (jdbc:…), LDAP "
-    "URL, or connection:NAME of the profile file."
+    "URL, or connection:NAME of the configuration file."
 )
 
 
@@ -94,8 +94,8 @@ def diff(
     r"""Compare two directories, exports or sets of MQIS tables. Exit code 1 if they differ.
 
     A missing object is not in B, an extra one not in A. -o ldif prints the changes that make B equal A, for
-    ldapmodify. A URL is opened with the connection options. For two different log-ins use connections of the
-    profile file. Install 'mqdssm\[pipeline]'; for Spark and for a database 'mqdssm\[spark]' and Java 17.
+    ldapmodify. A URL is opened with the connection options. For two log-ins use connections of the
+    configuration file. Install 'mqdssm\[pipeline]'; for Spark and databases 'mqdssm\[spark]' and Java 17.
     """
     from mqdssm.pipeline.mqis.mapping import is_jdbc
 
@@ -146,7 +146,7 @@ def side_of(run: CommandRun, named: str) -> "GivenSide":
     if not folder.is_dir():
         raise UsageProblem(
             f"{named!r} is nothing to compare: name a folder, a database (jdbc:…), an LDAP URL, or "
-            f"{CONNECTION_PREFIX}NAME for a connection of the profile file"
+            f"{CONNECTION_PREFIX}NAME for a connection of the configuration file"
         )
     return GivenSide(folder=folder)
 

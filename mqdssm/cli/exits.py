@@ -89,7 +89,7 @@ class ExitCode(IntEnum):
 
 
 class UsageProblem(errors.ConfigError):
-    """Invalid input on the command line, in the environment or in the profile file."""
+    """Invalid input on the command line, in the environment or in the configuration file."""
 
 
 _CODES: Final[tuple[tuple[type[BaseException], ExitCode], ...]] = (  # the first that fits

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from mqdssm.cli.profile_file import shown_default_file
+from mqdssm.cli.config_file import shown_default_file
 from mqdssm.directory.log_in import Authentication, TlsMode
 
 _CONNECTION: Final = "Connection"
@@ -51,7 +51,7 @@ class GivenOptions:
         Path | None,
         _option(
             "--config",
-            f"The profile file, TOML. Default: {shown_default_file()}. MQDSSM_CONFIG.",
+            f"The configuration file, TOML. Default: {shown_default_file()}. MQDSSM_CONFIG.",
             "FILE",
             panel=_GENERAL,
         ),
@@ -139,7 +139,7 @@ class GivenOptions:
     ] = None
     connection: Annotated[
         str | None,
-        _option("--connection", "Name of a connection in the profile file. MQDSSM_CONNECTION.", "NAME"),
+        _option("--connection", "Name of a connection in the configuration file. MQDSSM_CONNECTION.", "NAME"),
     ] = None
     read_only: Annotated[bool, _option("--read-only", "Refuse every change. MQDSSM_READ_ONLY.")] = False
     allow_clear_text: Annotated[

@@ -43,7 +43,7 @@ WorkersOption = Annotated[
 def engine_of(run: CommandRun, name: EngineName, workers: int | None, source: str = "") -> "JobEngine":
     """Choose the engine, and check that it could run here.
 
-    ``--engine local`` wins over a master in the environment or the profile file.
+    ``--engine local`` wins over a master in the environment or the configuration file.
 
     Args:
         run: of the command.

@@ -68,7 +68,7 @@ class CommandRun:
         return CommandRun(replace(self.given, url=list(urls)))
 
     def by(self, connection: str) -> "CommandRun":
-        """Return a run for a connection of the profile file, without other options or variables.
+        """Return a run for a connection of the configuration file, without other options or variables.
 
         Raises:
             UsageProblem: there is no such connection.
@@ -187,7 +187,7 @@ class CommandRun:
         settings = self.loaded.settings
         if not settings.url:
             raise exits.UsageProblem(
-                "no server was named: give --url, set MQDSSM_URL, or write a profile file (see --config)"
+                "no server was named: give --url, set MQDSSM_URL, or write a file for --config"
             )
         return {
             **self.log_in(),

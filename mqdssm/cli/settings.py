@@ -1,6 +1,6 @@
-"""Settings of a run, from options, the environment and the profile file, in this order of precedence.
+"""Settings of a run, from options, the environment and the configuration file, in this order of precedence.
 
-The profile file is TOML: settings at its top, or several connections by name::
+The configuration file is TOML: settings at its top, or several connections by name::
 
     default = "lab"
 
@@ -26,8 +26,8 @@ from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, SettingsConfigDict
 from pydantic_settings.sources import PydanticBaseSettingsSource
 
+from mqdssm.cli.config_file import read_config
 from mqdssm.cli.exits import UsageProblem
-from mqdssm.cli.profile_file import read_profile
 from mqdssm.directory.log_in import Authentication, TlsMode
 from mqdssm.errors import ConfigError
 
@@ -164,16 +164,16 @@ def load(
 
     Args:
         options: from the command line; None is not given.
-        config: the profile file; None: ``MQDSSM_CONFIG``, or the usual place if there is one.
+        config: the configuration file; None: ``MQDSSM_CONFIG``, or the usual place if there is one.
         connection: one of its connections; None: ``MQDSSM_CONNECTION``, or the file's ``default``.
-        environment: variables count; not where a connection is meant as it stands in the profile file.
+        environment: variables count; not where a connection is meant as it stands in the configuration file.
 
     Raises:
         UsageProblem: a setting that cannot be, a file that cannot be used.
     """
     values = {name: value for name, value in options.items() if value is not None}
     names = set(CommandSettings.model_fields) - {"password"}
-    file, profile = read_profile(config, connection, names)
+    file, file_settings = read_config(config, connection, names)
 
     class _Sourced(CommandSettings):
         @classmethod
@@ -186,10 +186,10 @@ def load(
             file_secret_settings: PydanticBaseSettingsSource,
         ) -> tuple[PydanticBaseSettingsSource, ...]:
             del dotenv_settings, file_secret_settings
-            from_file = InitSettingsSource(settings_cls, dict(profile))
+            from_file = InitSettingsSource(settings_cls, dict(file_settings))
             return (init_settings, env_settings, from_file) if environment else (init_settings, from_file)
 
-    sources = {name: str(file) for name in profile}
+    sources = {name: str(file) for name in file_settings}
     fields = CommandSettings.model_fields if environment else {}
     variables = {name: ENVIRONMENT_PREFIX + name.upper() for name in fields}
     if environment:

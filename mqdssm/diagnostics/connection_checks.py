@@ -45,7 +45,7 @@ def settings(
         if mode & 0o077:
             yield warning(name, f"others may read the password file {file} ({mode:04o})", f"chmod 600 {file}")
     if options.allow_clear_text:
-        advice = "use StartTLS or LDAPS, without --allow-clear-text (profile file: allow_clear_text)"
+        advice = "use StartTLS or LDAPS, without --allow-clear-text (configuration file: allow_clear_text)"
         yield warning(name, "the password may go in clear text to another machine", advice)
     if options.user is None and not local:
         words = "nobody logs in: servers show little to strangers"

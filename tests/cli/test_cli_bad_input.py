@@ -221,7 +221,7 @@ def test_certificates_that_are_not_trusted(cli, openldap_server, nothing_changes
 def test_server_away_and_no_server(cli, alone, nothing_changes):
     assert "nobody listens there" in cli.error("list", "queue", "--url", "ldap://127.0.0.1:1", code=3)
     message = alone.error("list", "queue", code=2)
-    assert message.startswith("no server was named: give --url, set MQDSSM_URL, or write a profile file")
+    assert message.startswith("no server was named: give --url, set MQDSSM_URL, or write a file for --config")
     assert "is no LDAP URL" in alone.error("list", "queue", "--url", "http://x", code=2)
     message = alone.error("list", "queue", "--url", "ldap://u:pass@x", code=2)
     assert "pass@" not in message

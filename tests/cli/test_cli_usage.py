@@ -210,8 +210,8 @@ def test_completion(alone, line, wanted):
 
 
 @pytest.mark.parametrize("command", [(), ("list",), ("watch",), ("export",)])
-def test_help_says_where_the_profile_file_is(alone, command):
-    from mqdssm.cli.profile_file import shown_default_file
+def test_help_says_where_the_configuration_file_is(alone, command):
+    from mqdssm.cli.config_file import shown_default_file
 
     shown = alone(*command, "--help", COLUMNS="200").stdout
     assert "config.toml" in shown

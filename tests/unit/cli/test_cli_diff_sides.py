@@ -35,7 +35,7 @@ def run(tmp_path, monkeypatch):
     return CommandRun(GivenOptions(config=config, password_file=tmp_path / "typed.password"))
 
 
-def test_two_connections_are_as_the_profile_file_says_whatever_else_is_set(run, tmp_path):
+def test_two_connections_are_as_the_configuration_file_says_whatever_else_is_set(run, tmp_path):
     old, new = side_of(run, "connection:lab"), side_of(run, "connection:new")
     assert (old.urls, old.login["user"]) == (("ldap://lab.example.com",), "cn=lab,dc=example,dc=com")
     assert (new.urls, new.login["user"]) == (("ldaps://new.example.com",), "cn=new,dc=example,dc=com")

@@ -1,12 +1,12 @@
-"""Settings: options win over the environment, the environment over the profile file; secrets stay hidden."""
+"""Settings: options win over the environment, the environment over the file; secrets stay hidden."""
 
 import os
 from pathlib import Path
 
 import pytest
 
+from mqdssm.cli.config_file import default_file, shown_default_file
 from mqdssm.cli.exits import UsageProblem
-from mqdssm.cli.profile_file import default_file, shown_default_file
 from mqdssm.cli.settings import load, read_password
 
 VALUES = {  # setting: (option, variable, file), each another value
@@ -126,7 +126,7 @@ def test_where_the_password_comes_from(monkeypatch, tmp_path):
     for name, file in files.items():
         file.write_text(f"from {name}\n")
     config = tmp_path / "c.toml"
-    config.write_text('password_file = "file"\n')  # relative to the profile file
+    config.write_text('password_file = "file"\n')  # relative to the configuration file
     assert load({}, config=config).stored_password() == "from file"
     monkeypatch.setenv("MQDSSM_PASSWORD", "itself")
     assert load({}, config=config).stored_password() == "itself"
@@ -201,7 +201,7 @@ def test_the_usual_place(tmp_path):
     file = default_file()
     assert file.name == "config.toml"
     assert file.is_relative_to(tmp_path)
-    with pytest.raises(UsageProblem, match="connection 'lab' needs a profile file, as "):
+    with pytest.raises(UsageProblem, match="connection 'lab' needs a configuration file, as "):
         load({}, connection="lab")
     file.parent.mkdir(parents=True)
     file.write_text('user = "cn=usual"\n')
@@ -238,7 +238,7 @@ def test_the_usual_place(tmp_path):
         ('default = "x"\n[connections]\nx = 1\n', "has no connection 'x'"),
     ],
 )
-def test_profile_files_that_cannot_be(tmp_path, text, words):
+def test_configuration_files_that_cannot_be(tmp_path, text, words):
     config = tmp_path / "c.toml"
     config.write_text(text)
     connection = "a" if "connections.a" in text else None
@@ -248,8 +248,8 @@ def test_profile_files_that_cannot_be(tmp_path, text, words):
     assert "planted" not in str(caught.value)
 
 
-def test_a_profile_file_that_was_named_must_be_there(tmp_path):
-    with pytest.raises(UsageProblem, match="there is no profile file"):
+def test_a_configuration_file_that_was_named_must_be_there(tmp_path):
+    with pytest.raises(UsageProblem, match="there is no configuration file"):
         load({}, config=tmp_path / "none")
     with pytest.raises(UsageProblem, match="cannot be read"):
         load({}, config=tmp_path)

@@ -1,4 +1,4 @@
-"""Profile file: TOML with settings at its top, or with several connections by name."""
+"""Configuration file: TOML with settings at its top, or with several connections by name."""
 
 import os
 import tomllib
@@ -21,20 +21,20 @@ _NO_PASSWORD: Final = "put the password into a file of its own and name that wit
 
 
 def default_file() -> Path:
-    """Return the usual place of the profile file on this kind of system."""
+    """Return the usual place of the configuration file on this kind of system."""
     return Path(typer.get_app_dir("mqdssm")) / FILE_NAME
 
 
 def shown_default_file() -> str:
-    """Return the usual place of the profile file for people, with ``~``."""
+    """Return the usual place of the configuration file for people, with ``~``."""
     file = default_file()
     return f"~/{file.relative_to(Path.home()).as_posix()}" if file.is_relative_to(Path.home()) else str(file)
 
 
-def read_profile(
+def read_config(
     config: Path | None, connection: str | None, names: Collection[str]
 ) -> tuple[Path, Mapping[str, Any]]:
-    """Read the profile file.
+    """Read the configuration file.
 
     Args:
         config: the file; None: ``MQDSSM_CONFIG``, or the usual place if there is one.
@@ -54,14 +54,14 @@ def read_profile(
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         if named:
-            raise UsageProblem(f"there is no profile file {file}") from None
+            raise UsageProblem(f"there is no configuration file {file}") from None
         if connection:
-            raise UsageProblem(f"connection {connection!r} needs a profile file, as {file}") from None
+            raise UsageProblem(f"connection {connection!r} needs a configuration file, as {file}") from None
         return file, {}
     except OSError as error:
-        raise UsageProblem(f"the profile file {file} cannot be read: {error.strerror}") from None
+        raise UsageProblem(f"the configuration file {file} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageProblem(f"the profile file {file} is no TOML: {error}") from None
+        raise UsageProblem(f"the configuration file {file} is no TOML: {error}") from None
     return file, _chosen(file, content, connection, names)
 
 
