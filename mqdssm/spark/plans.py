@@ -72,7 +72,7 @@ def _wrong(name: str, frame: "DataFrame", rules: Sequence[Wrong], dns: Mapping[s
     Most rows are valid: one cheap condition excludes them. The array is built inside the generator, since the
     optimizer would compute a named array again for each use.
     """
-    bad = [f"coalesce(({rule.bad}), false){_decoded(frame, rule)}" for rule in rules]
+    bad = [f"coalesce(({rule.condition}), false){_decoded(frame, rule)}" for rule in rules]
     terms = [
         f"if({test}, {_finding(rule, name, frame, dns)}, null)" for rule, test in zip(rules, bad, strict=True)
     ]
@@ -146,7 +146,7 @@ def _reference(name: str, frames: Frames, rule: MissingReference, dns: Mapping[s
     if isinstance(rule, Unequal):
         other = ", ".join(f"{literal(column)}, `{column}`" for column in sorted(rule.other_columns()))
         keys = target.selectExpr(f"{rule.key} as key", f"named_struct({other}) as other")
-        joined = rows.join(keys, rows["value"] == keys["key"], "inner").where(rule.bad)
+        joined = rows.join(keys, rows["value"] == keys["key"], "inner").where(rule.condition)
     else:
         keys = target.selectExpr(f"{rule.key} as key").where("key is not null")
         joined = rows.join(keys, rows["value"] == keys["key"], "left_anti")

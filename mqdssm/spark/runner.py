@@ -141,7 +141,7 @@ class SparkRunner:
             for name in types:
                 frame = read_frame(self.spark, source.sets[name]).limit(0)
                 try:
-                    bad = frame.selectExpr(f"({rule.bad}) as bad") if isinstance(rule, Wrong) else frame
+                    bad = frame.selectExpr(f"({rule.condition}) as bad") if isinstance(rule, Wrong) else frame
                     frame.selectExpr(f"{message_sql(rule.message, frame)} as message")
                     kind = bad.schema[0].dataType.simpleString()
                 except (AnalysisException, ParseException) as error:

@@ -154,7 +154,7 @@ def unreadable(column: Any, attribute: str) -> pa.Array | None:
 
 
 def _wrong(rule: Wrong, target: Dataset) -> Test:
-    bad, words = condition(rule.bad, target.types), message(rule.message, target.types)
+    bad, words = condition(rule.condition, target.types), message(rule.message, target.types)
 
     def test(batch: ObjectBatch) -> Findings:
         try:
@@ -179,7 +179,7 @@ def _reference(rule: MissingReference, source: Dataset, target: Dataset) -> Test
     if isinstance(rule, Unequal):
         extra |= {f"other.{name}": target.types[name] for name in rule.other_columns()}
     words = message(rule.message, source.types | extra)
-    compare = condition(rule.bad, source.types | extra) if isinstance(rule, Unequal) else None
+    compare = condition(rule.condition, source.types | extra) if isinstance(rule, Unequal) else None
 
     def test(batch: ObjectBatch) -> Findings:
         other_columns: dict[str, pa.Array] = {}

@@ -113,10 +113,10 @@ def _try(rule: Rule, source: Dataset, sets: Mapping[str, Dataset]) -> None:
         extra = {"value": pa.string()}
         if isinstance(rule, Unequal):
             extra |= {f"other.{name}": target_types[name] for name in rule.other_columns()}
-            condition(rule.bad, types | extra)
+            condition(rule.condition, types | extra)
         message(rule.message, types | extra)
     elif isinstance(rule, Wrong):
-        condition(rule.bad, types), message(rule.message, types)
+        condition(rule.condition, types), message(rule.message, types)
     elif isinstance(rule, Judged):
         condition(rule.where, types)
     elif not isinstance(rule, Undecodable):

@@ -128,7 +128,7 @@ def test_spark_gets_what_was_parsed_and_no_comment(tmp_path) -> None:
     text = text.replace('"Label is {Label}"', f"'''Label is {{Label {HIDDEN}}}!'''")
     (rule,) = loaded(tmp_path, text).own
     assert isinstance(rule, Wrong)
-    assert rule.bad == "Label = 'x' OR EXISTS(Unreadable, x -> x = 'a')"
+    assert rule.condition == "Label = 'x' OR EXISTS(Unreadable, x -> x = 'a')"
     assert rule.message == "Label is {Label}!"
 
 

@@ -23,7 +23,7 @@ from mqdssm.pipeline.validate.rules.trees import parsed
 for rule in RULES:
     rule.columns(), rule.others()
     if isinstance(rule, Wrong):
-        parsed(rule.bad)
+        parsed(rule.condition)
 print(len(RULES))
 """
     done = subprocess.run(

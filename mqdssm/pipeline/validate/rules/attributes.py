@@ -107,7 +107,7 @@ def _rules_of(name: str, row: Row) -> Iterator[Rule]:
             "required",
             requirement=f"{row.adm} is set",
             message=f"{row.adm} is missing",
-            bad=f"{row.adm} is null",
+            condition=f"{row.adm} is null",
         )
     if row.kind is Kind.INTEGER:
         yield _range(name, row)
@@ -131,7 +131,7 @@ def _rules_of(name: str, row: Row) -> Iterator[Rule]:
         )
 
 
-def _wrong(name: str, row: Row, suffix: str, *, requirement: str, message: str, bad: str) -> Wrong:
+def _wrong(name: str, row: Row, suffix: str, *, requirement: str, message: str, condition: str) -> Wrong:
     return Wrong(
         id=IDS.get((name, row.adm)) or f"{name}-{_WORD.sub('-', row.adm).lower()}-{suffix}",
         types=(name,),
@@ -139,7 +139,7 @@ def _wrong(name: str, row: Row, suffix: str, *, requirement: str, message: str, 
         section=_section(name, row),
         requirement=requirement,
         message=message,
-        bad=bad,
+        condition=condition,
         decodes=suffix not in {"required", "length"},
     )
 
@@ -157,7 +157,7 @@ def _range(name: str, row: Row) -> Wrong:
         "range",
         requirement=f"{row.adm} is {low} to {high}",
         message=f"{row.adm} is {{{row.adm}}}, not {low} to {high}",
-        bad=f"{unset}{row.adm} < {low} or {row.adm} > {high}",
+        condition=f"{unset}{row.adm} < {low} or {row.adm} > {high}",
     )
 
 
@@ -169,7 +169,7 @@ def _enumeration(name: str, row: Row) -> Wrong:
         "value",
         requirement=f"{row.adm} is one of {', '.join(names)}",
         message=f"{row.adm} is {{{row.adm}}}, not one of {', '.join(names)}",
-        bad=f"{row.adm} not in ({', '.join(map(literal, names))})",
+        condition=f"{row.adm} not in ({', '.join(map(literal, names))})",
     )
 
 
@@ -183,7 +183,9 @@ def _length(name: str, row: Row) -> Iterator[Rule]:
             "length",
             requirement=f"{row.adm} has at most {upper} characters",
             message=f"{row.adm} is longer than {upper} characters: {{{row.adm}}}",
-            bad=f"length({row.adm}) > {upper // 2} and length(encode({row.adm}, 'UTF-16BE')) > {2 * upper}",
+            condition=(
+                f"length({row.adm}) > {upper // 2} and length(encode({row.adm}, 'UTF-16BE')) > {2 * upper}"
+            ),
         )
 
 
@@ -194,7 +196,7 @@ def _digest(name: str, row: Row) -> Rule:
         "form",
         requirement=f"every value of {row.adm} has {DIGEST_BYTES} octets",
         message=f"a value of {row.adm} has not {DIGEST_BYTES} octets",
-        bad=f"exists({row.adm}, x -> length(x) <> {DIGEST_BYTES})",
+        condition=f"exists({row.adm}, x -> length(x) <> {DIGEST_BYTES})",
     )
 
 
@@ -207,7 +209,7 @@ def _octets(name: str, row: Row) -> Iterator[Rule]:
             "length",
             requirement=f"{row.adm} has at most {upper} octets",
             message=f"{row.adm} has {{length({row.adm})}} octets, more than {upper}",
-            bad=f"length({row.adm}) > {upper}",
+            condition=f"length({row.adm}) > {upper}",
         )
 
 

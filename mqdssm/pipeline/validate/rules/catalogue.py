@@ -55,9 +55,9 @@ def entries(rules: Sequence[Rule]) -> list[dict[str, Any]]:
 
 def _conditions(rule: Rule) -> Iterator[str]:
     if isinstance(rule, Wrong):
-        yield rule.bad
+        yield rule.condition
     elif isinstance(rule, Unequal):
-        yield f"{rule.value} is {rule.key} of a {rule.target} (other), and {rule.bad}"
+        yield f"{rule.value} is {rule.key} of a {rule.target} (other), and {rule.condition}"
     elif isinstance(rule, MissingReference):
         yield f"{rule.value} is not {rule.key} of any {rule.target}"
     elif isinstance(rule, Repeated):

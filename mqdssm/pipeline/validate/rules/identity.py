@@ -25,7 +25,7 @@ def _name(kind: str, attribute: str, section: str) -> Wrong:
         section=section,
         requirement="an object that others are found by has a name",
         message=f"{attribute} is missing",
-        bad=f"{attribute} is null or {attribute} = ''",
+        condition=f"{attribute} is null or {attribute} = ''",
     )
 
 
@@ -47,7 +47,7 @@ RULES: Final[tuple[Rule, ...]] = (
         section="[MS-MQDMPR] 3.1.1",
         requirement="an object has an Identifier",
         message="Identifier is {Identifier}",
-        bad=f"Identifier is null or Identifier = '{_NULL}' or length(Identifier) <> 36",
+        condition=f"Identifier is null or Identifier = '{_NULL}' or length(Identifier) <> 36",
         decodes=True,
     ),
     _name("site", "Name", "[MS-MQDMPR] 3.1.1.7"),
@@ -60,7 +60,7 @@ RULES: Final[tuple[Rule, ...]] = (
         section="[MS-ADTS] 3.1.1.5.5",
         requirement="no object is the remains of a deleted one",
         message="{FullPath} is the name of a deleted object",
-        bad=_tagged("DEL"),
+        condition=_tagged("DEL"),
     ),
     Wrong(
         id="conflict-name",
@@ -70,7 +70,7 @@ RULES: Final[tuple[Rule, ...]] = (
         section="[MS-MQDSSM] 2.2.1",
         requirement="no object was renamed because another one of its name was made at the same time",
         message="{FullPath} was renamed by the server: another object of that name was made elsewhere",
-        bad=_tagged("CNF"),
+        condition=_tagged("CNF"),
     ),
     Undecodable(
         id="reference-dangling",

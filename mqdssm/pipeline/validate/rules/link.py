@@ -62,7 +62,7 @@ def _end(number: int) -> tuple[Rule, Rule]:
         section=_ADM,
         requirement=description,
         message=f"{attribute} names no site",
-        bad=f"{attribute} is null",
+        condition=f"{attribute} is null",
     )
     return missing, unset
 
@@ -124,7 +124,7 @@ RULES: Final[tuple[Rule, ...]] = (
         section="[MS-MQDMPR] 3.1.1.6, [MS-MQDSSM] 3.1.6.11.3.2",
         requirement="mSMQNameStyle is known, and does not weaken the security of the whole enterprise",
         message="WeakenedSecurity is {WeakenedSecurity}: every machine accepts what MSMQ 1.0 sends unsigned",
-        bad="WeakenedSecurity",
+        condition="WeakenedSecurity",
         decodes=True,
     ),
     Repeated(
@@ -152,7 +152,7 @@ RULES: Final[tuple[Rule, ...]] = (
         section=_ADM,
         requirement="a link joins two sites",
         message="both ends are site {Site1Identifier}",
-        bad="Site1Identifier = Site2Identifier",
+        condition="Site1Identifier = Site2Identifier",
     ),
     MissingReference(
         id="link-gates-exist",
@@ -174,7 +174,7 @@ RULES: Final[tuple[Rule, ...]] = (
         message="gate {value} is no routing server",
         value="SiteGateIdentifierList",
         target="queue-manager",
-        bad="not other.RoutingServer",
+        condition="not other.RoutingServer",
     ),
     _link("link-duplicate", "warning", "Site1Identifier", "two sites are joined by one link"),
     _link("link-gate-site", "error", "SiteGateIdentifierList", "a gate is in one of the sites that it joins"),

@@ -171,7 +171,7 @@ def _rule(table: Any, number: int) -> Rule:
         section=table.get("section", ""),
         requirement=table["what"],
         message=message,
-        bad=condition,
+        condition=condition,
     )
 
 
@@ -216,7 +216,7 @@ def _check_translations(own_rules: Sequence[Rule], source: "ValidationSource") -
         for name in rule.applies(source.present()).types:
             types = source.sets[name].types
             try:
-                kind = translate(rule.bad, types).type if isinstance(rule, Wrong) else pa.bool_()
+                kind = translate(rule.condition, types).type if isinstance(rule, Wrong) else pa.bool_()
                 message(rule.message, types)
             except Untranslatable as unknown:
                 raise ConfigError(

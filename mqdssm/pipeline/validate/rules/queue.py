@@ -77,7 +77,7 @@ RULES: Final[tuple[Rule, ...]] = (
             "a transactional queue has no multicast address: nothing is sent in a transaction to many"
         ),
         message="MulticastAddress is {MulticastAddress}, yet the queue is transactional",
-        bad="Transactional and MulticastAddress <> ''",
+        condition="Transactional and MulticastAddress <> ''",
     ),
     Wrong(
         id="queue-public-only",
@@ -86,7 +86,7 @@ RULES: Final[tuple[Rule, ...]] = (
         section="[MS-MQMQ] 2.1.1",
         requirement="a directory holds public queues alone",
         message="{Pathname} is the name of a private queue",
-        bad=r"contains(Pathname, '$') and Pathname rlike r'^[^\\]+\\[Pp][Rr][Ii][Vv][Aa][Tt][Ee]\$\\'",
+        condition=r"contains(Pathname, '$') and Pathname rlike r'^[^\\]+\\[Pp][Rr][Ii][Vv][Aa][Tt][Ee]\$\\'",
     ),
     Wrong(
         id="queue-name-form",
@@ -98,7 +98,7 @@ RULES: Final[tuple[Rule, ...]] = (
             'a queue name has 1 to 124 characters: no blank, control or non-ASCII one, none of " + , ; \\'
         ),
         message="{Pathname} has a name that no version of MSMQ since 4.0 would make",
-        bad=(
+        condition=(
             f"(not (Pathname rlike r'{_LEGAL}') or (length(Pathname) > 124 and length({_NAME}) > 124))"
             f" and not (Pathname rlike r'{_RENAMED}')"
         ),
@@ -120,7 +120,7 @@ RULES: Final[tuple[Rule, ...]] = (
         section="[MS-MQMQ] 2.1.6",
         requirement="MulticastAddress is an IPv4 multicast address and a port",
         message="MulticastAddress is {MulticastAddress}, not an address as 234.1.1.1:8001",
-        bad=f"MulticastAddress <> '' and not (MulticastAddress rlike r'{_MULTICAST}')",
+        condition=f"MulticastAddress <> '' and not (MulticastAddress rlike r'{_MULTICAST}')",
         decodes=True,
     ),
     Wrong(
@@ -131,7 +131,7 @@ RULES: Final[tuple[Rule, ...]] = (
         section="[MS-MQDMPR] 3.1.1.1, 3.1.1.2",
         requirement="nothing was changed before it was made",
         message="changed at {ModifyTime}, yet made at {CreateTime}",
-        bad="ModifyTime < CreateTime",
+        condition="ModifyTime < CreateTime",
     ),
 )
 
@@ -166,7 +166,7 @@ def _server(direction: str) -> tuple[Rule, Rule]:
         message="{value} is no routing server",
         value=attribute,
         target="queue-manager",
-        bad="not other.RoutingServer",
+        condition="not other.RoutingServer",
     )
     return exists, routes
 
@@ -255,7 +255,7 @@ QUEUE_MANAGER_RULES: Final[tuple[Rule, ...]] = (
         section=_ADM,
         requirement="a queue manager is in a site",
         message="SiteIdentifierList is empty",
-        bad="SiteIdentifierList is null or size(SiteIdentifierList) = 0",
+        condition="SiteIdentifierList is null or size(SiteIdentifierList) = 0",
     ),
     MissingReference(
         id="queue-manager-computer-exists",
@@ -284,7 +284,7 @@ QUEUE_MANAGER_RULES: Final[tuple[Rule, ...]] = (
             f"{SERVICE} is {{{SERVICE}}}, yet RoutingServer is {{RoutingServer}} and "
             "DirectoryServer is {DirectoryServer}"
         ),
-        bad=(
+        condition=(
             f"(({SERVICE} & {int(ServiceBits.ROUTING_SERVER)}) <> 0) <> RoutingServer"
             f" or ({SERVICE} & {int(SERVICE_BITS['DirectoryServer'])}) <> 0 and not DirectoryServer"
         ),

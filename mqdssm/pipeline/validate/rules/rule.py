@@ -186,16 +186,16 @@ class Wrong(Rule):
     """A defect that one row shows.
 
     Attributes:
-        bad: Spark SQL condition over the columns of the type, true for a defect.
+        condition: Spark SQL condition over the columns of the type, true for a defect.
     """
 
     kind: ClassVar[str] = "row"
 
-    bad: str
+    condition: str
 
     def columns(self) -> frozenset[str]:
         """Return the columns without which the rule cannot judge a type."""
-        return columns_in(self.bad) | columns_of_template(self.message)
+        return columns_in(self.condition) | columns_of_template(self.message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,19 +268,19 @@ class Unequal(MissingReference):
     """An object that does not agree with the object to which it refers; a missing target is no finding.
 
     Attributes:
-        bad: Spark SQL condition over the row and the target's columns, as ``other.RoutingServer``.
+        condition: Spark SQL condition over the row and the target's columns, as ``other.RoutingServer``.
     """
 
-    bad: str
+    condition: str
 
     def columns(self) -> frozenset[str]:
         """Return the columns without which the rule cannot judge a type."""
-        columns = MissingReference.columns(self) | columns_in(self.bad)
+        columns = MissingReference.columns(self) | columns_in(self.condition)
         return frozenset(name for name in columns if not name.startswith("other."))
 
     def other_columns(self) -> frozenset[str]:
         """Return the columns of the other object that the condition and the message use."""
-        both = columns_in(self.bad) | columns_of_template(self.message)
+        both = columns_in(self.condition) | columns_of_template(self.message)
         return frozenset(name.removeprefix("other.") for name in both if name.startswith("other."))
 
     def others(self) -> Present:

@@ -43,7 +43,7 @@ RULES: Final[tuple[Rule, ...]] = (
         section="[MS-MQDSSM] 3.1.6.1.1.8, 3.1.6.1.3.4, 3.1.6.11",
         requirement="an object that access is checked on has a security descriptor",
         message="Security is missing: who may use the object is not known",
-        bad="Security is null or length(Security) = 0",
+        condition="Security is null or length(Security) = 0",
     ),
     _descriptor(
         "security-parses", "error", "[MS-DTYP] 2.4.6", "security descriptors can be decoded", decodes=True
@@ -128,7 +128,7 @@ USER_RULES: Final[tuple[Rule, ...]] = (
         section=f"{_ADM}, [MS-DTYP] 2.4.2.1",
         requirement="a user has a security identifier",
         message="SecurityIdentifier is {SecurityIdentifier}",
-        bad=f"SecurityIdentifier is null or not (SecurityIdentifier rlike r'{_SID}')",
+        condition=f"SecurityIdentifier is null or not (SecurityIdentifier rlike r'{_SID}')",
         decodes=True,
     ),
     Repeated(

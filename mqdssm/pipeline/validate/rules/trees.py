@@ -380,7 +380,7 @@ def texts_of_rules() -> Iterator[str]:
     from mqdssm.pipeline.validate.rules import RULES  # they use these trees
 
     for rule in RULES:
-        for part in ("bad", "value", "where", "key"):
+        for part in ("condition", "value", "where", "key"):
             yield from filter(None, [getattr(rule, part, None)])
         yield from (part.text for part in template(rule.message) if part.is_expression)
 
