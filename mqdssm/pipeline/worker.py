@@ -83,7 +83,7 @@ def main() -> None:
                     send_number(output, number, answer)
             if terminated.is_set():
                 os._exit(EXIT_TERMINATED)  # not `sys.exit`: Python aborts while a thread reads its input
-            while numbers.get() is not None:  # after an error: the parent ends the input
+            while numbers.get() is not None:  # pieces that were sent before the parent knew of an error
                 pass
         except BrokenPipeError:
             os._exit(1)  # the parent has ended, and reads no answers
@@ -106,6 +106,7 @@ def _listen(file: BinaryIO, numbers: "queue.SimpleQueue[int | None]", stop: Stop
     while (message := receive(file)) is not None:
         numbers.put(number_in(message)[0])
     stop.set()
-    numbers.put(None)
+    for _ in range(2):  # one for the loop over the pieces, one for the wait after them
+        numbers.put(None)
     time.sleep(GRACE_S)
     os._exit(1)

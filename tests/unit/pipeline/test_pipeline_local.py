@@ -54,6 +54,16 @@ def test_results_come_in_the_order_of_their_numbers(work) -> None:
     assert len(work("").names("opened-")) == len(work("").names("closed-")) == 2
 
 
+def test_an_idle_worker_ends_with_its_input(work) -> None:
+    worker = WorkerProcess()
+    worker.prepare(pickle.dumps(work("square")))
+    assert worker.ask(0)
+    worker.release()
+    worker.end(MINUTE_S)
+    worker.close()
+    assert worker._process.returncode == 0  # 1 after GRACE_S, where it waits for more pieces
+
+
 @pytest.mark.parametrize(
     ("workers", "count", "is_small"), [(2, 12, True), (1, 12, False), (2, 1, False)], ids=str
 )
