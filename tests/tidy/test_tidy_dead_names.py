@@ -11,8 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from support.project.source_tree import ROOT, files, name, report, sources, tree
+from support.project.source_tree import ROOT, files, name, nodes, report, sources, tree
 
 HERE = "tests/tidy/test_tidy_dead_names.py"
 KEPT = {
@@ -101,8 +102,7 @@ class Defined:
         return path == self.path and self.node.lineno <= line <= (self.node.end_lineno or 0)
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(NamedTuple):
     """A name that is used; `qualified` means as an attribute or in a string or a page."""
 
     path: Path
@@ -129,10 +129,10 @@ def definitions(path: Path, body: Iterable[ast.stmt], owner: ast.ClassDef | None
             yield from (Defined(one.id, path, node, None) for one in targets if isinstance(one, ast.Name))
 
 
-def unread(module: ast.Module) -> set[ast.AST]:
+def unread(path: Path) -> set[ast.AST]:
     """Docstrings, and the values of ``__all__`` and of the table of lazy names."""
     found: set[ast.AST] = set()
-    for node in ast.walk(module):
+    for node in nodes(path):
         if isinstance(node, ast.Expr):
             found.add(node.value)
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
@@ -142,21 +142,22 @@ def unread(module: ast.Module) -> set[ast.AST]:
     return {node for node in found if not isinstance(node, ast.Call | ast.Await | ast.Yield | ast.YieldFrom)}
 
 
-def uses_in(path: Path) -> Iterator[tuple[str, Use]]:
-    skipped = unread(tree(path))
-    for node in ast.walk(tree(path)):
-        if node in skipped:
-            continue
-        match node:
-            case ast.Name(ctx=ast.Load()):
+def uses_in(path: Path, names: set[str]) -> Iterator[tuple[str, Use]]:
+    """The uses of some names in a file."""
+    skipped = unread(path)
+    for node in nodes(path):
+        if isinstance(node, ast.Name):
+            if node.id in names and isinstance(node.ctx, ast.Load) and node not in skipped:
                 yield node.id, Use(path, node.lineno, qualified=False)
-            case ast.Attribute():
+        elif isinstance(node, ast.Attribute):
+            if node.attr in names and node not in skipped:
                 yield node.attr, Use(path, node.lineno, qualified=True)
-            case ast.keyword(arg=str()):
-                yield node.arg or "", Use(path, node.value.lineno, qualified=True)
-            case ast.Constant(value=str(text)):
-                for word in WORD.findall(text):
-                    yield word, Use(path, node.lineno, qualified=True)
+        elif isinstance(node, ast.keyword):
+            if node.arg in names and node not in skipped:
+                yield node.arg, Use(path, node.value.lineno, qualified=True)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in skipped:
+            for word in names.intersection(WORD.findall(node.value)):
+                yield word, Use(path, node.lineno, qualified=True)
 
 
 def words_of_pages() -> Iterator[tuple[str, Use]]:
@@ -192,32 +193,12 @@ def called_from_outside(owner: ast.ClassDef | None, classes: dict[str, ast.Class
     return False
 
 
-def dead_names() -> list[Defined]:
+def may_be_dead() -> list[Defined]:
+    """The names of the package that need a use."""
     package = sources("mqdssm")
-    uses: dict[str, list[Use]] = defaultdict(list)
-    importers: dict[str, set[Path]] = defaultdict(set)
-    for path in (*package, *sources(".ci", "benchmarks"), ROOT / "docs" / "conf.py"):
-        for used, use in uses_in(path):
-            uses[used].append(use)
-        imports = (node for node in ast.walk(tree(path)) if isinstance(node, ast.ImportFrom))
-        for node in imports:
-            for alias in node.names:
-                importers[alias.name].add(path)
-                if alias.asname and alias.asname != alias.name:
-                    uses[alias.name].append(Use(path, node.lineno, qualified=True))
-    for used, use in words_of_pages():
-        uses[used].append(use)
-    for path in sources("tests"):  # the fakes and servers of mqdssm.testing are for tests
-        for used, use in uses_in(path):
-            uses[f"testing {used}"].append(use)
-        imported = (one for one in ast.walk(tree(path)) if isinstance(one, ast.ImportFrom))
-        for alias in (alias for node in imported for alias in node.names):
-            importers[alias.name].add(path)
-    classes = {
-        one.name: one for path in package for one in ast.walk(tree(path)) if isinstance(one, ast.ClassDef)
-    }
+    classes = {node.name: node for path in package for node in nodes(path) if isinstance(node, ast.ClassDef)}
     documented = documented_classes()
-    pending = [
+    return [
         one
         for path in package
         if name(path) not in NUMBERS
@@ -226,6 +207,29 @@ def dead_names() -> list[Defined]:
         and one.name not in KEPT.get(name(path), {})
         and not (one.owner and (one.owner.name in documented or called_from_outside(one.owner, classes)))
     ]
+
+
+def dead_names() -> list[Defined]:
+    pending = may_be_dead()
+    names = {one.name for one in pending}
+    uses: dict[str, list[Use]] = defaultdict(list)
+    importers: dict[str, set[Path]] = defaultdict(set)
+    for path in (*sources("mqdssm"), *sources(".ci", "benchmarks"), ROOT / "docs" / "conf.py"):
+        for used, use in uses_in(path, names):
+            uses[used].append(use)
+        for node in (node for node in nodes(path) if isinstance(node, ast.ImportFrom)):
+            for alias in node.names:
+                importers[alias.name].add(path)
+                if alias.asname and alias.asname != alias.name:
+                    uses[alias.name].append(Use(path, node.lineno, qualified=True))
+    for used, use in words_of_pages():
+        uses[used].append(use)
+    for path in sources("tests"):  # the fakes and servers of mqdssm.testing are for tests
+        for used, use in uses_in(path, names):
+            uses[f"testing {used}"].append(use)
+        imported = (node for node in nodes(path) if isinstance(node, ast.ImportFrom))
+        for alias in (alias for node in imported for alias in node.names):
+            importers[alias.name].add(path)
     dead: list[Defined] = []
 
     def is_used(one: Defined) -> bool:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from support.project.source_tree import name, report, sources, tree
+from support.project.source_tree import name, nodes, report, sources, tree
 
 UNCLEAR_MODULES = frozenset(
     {
@@ -133,7 +133,7 @@ def test_public_class_names_are_unique() -> None:
 
 def bound_names(path: Path) -> Iterator[tuple[int, str]]:
     """The line and the name of each variable, parameter and field of a record of a module."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.arg):
             yield node.lineno, node.arg
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -154,7 +154,7 @@ def test_variables_are_named_by_what_they_hold() -> None:
 def docstrings() -> Iterator[tuple[str, str]]:
     """The place and the text of each docstring of the package."""
     for path in sources("mqdssm"):
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             text = ast.get_docstring(node) if isinstance(node, Documented) else None
             if text:
                 yield f"{name(path)}:{getattr(node, 'lineno', 1)}", text

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import grimp
 from support.project import source_tree
-from support.project.source_tree import ROOT, name, report, sources, tree
+from support.project.source_tree import ROOT, name, nodes, report, sources
 
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)|^\{include\}\s*(\S+)|`{3}\{include\}\s*(\S+)", re.MULTILINE)
 
@@ -69,7 +69,7 @@ def test_every_support_module_is_used() -> None:
     imported = {
         part
         for path in sources("tests")
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("support")
         for part in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
     }

@@ -14,7 +14,7 @@ import conformance
 import lockfile
 import pytest
 import sbom
-from support.project.source_tree import ROOT, files, marks, name, report, sources, tree
+from support.project.source_tree import ROOT, files, marks, name, nodes, report, sources
 from support.watching import kinds
 
 ROW = re.compile(r"^\| (?P<id>[MRCSW]\d+) \|(?P<cells>.*)\|$", re.MULTILINE)
@@ -64,7 +64,7 @@ def pin_problems(decision: str, cells: str) -> Iterator[str]:
 
 def names_in(path: Path) -> set[str]:
     definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-    return {node.name for node in ast.walk(tree(path)) if isinstance(node, definitions)}
+    return {node.name for node in nodes(path) if isinstance(node, definitions)}
 
 
 def test_rows_of_decisions_are_short() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from support.project import source_tree
-from support.project.source_tree import ROOT, name, report, sources, tree
+from support.project.source_tree import ROOT, name, nodes, report, sources, tree
 
 MODULE_LINES_MAX = 700
 FUNCTION_LINES_MAX = 60  # without the docstring
@@ -78,7 +78,7 @@ def test_functions_are_short() -> None:
         [
             f"{name(path)}:{node.lineno} {node.name}: {body_lines(node)} lines, at most {FUNCTION_LINES_MAX}"
             for path in sources()
-            for node in ast.walk(tree(path))
+            for node in nodes(path)
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             and body_lines(node) > FUNCTION_LINES_MAX
         ]
@@ -160,7 +160,7 @@ def test_entries_are_put_together_in_one_place() -> None:
         where = name(path).removeprefix("mqdssm/")
         if where.startswith("testing/"):
             continue  # accounts, which no element stands for
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             written = [ast.unparse(key) for key in node.keys if key] if isinstance(node, ast.Dict) else []
             if (
                 isinstance(node, ast.Dict)
@@ -222,7 +222,7 @@ def test_tests_that_start_a_domain_controller_are_marked() -> None:
             and "pytest.mark.samba" not in path.read_text(encoding="utf-8")
             and any(
                 isinstance(node, ast.Call) and getattr(node.func, "id", "") == "SambaDomainController"
-                for node in ast.walk(tree(path))
+                for node in nodes(path)
             )
         ]
     )

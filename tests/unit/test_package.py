@@ -7,7 +7,8 @@ import sys
 import tomllib
 from pathlib import Path
 
-from support.project.source_tree import ROOT, sources, tree
+import pytest
+from support.project.source_tree import ROOT, nodes, sources
 
 import mqdssm
 
@@ -64,13 +65,12 @@ def test_types_are_shipped() -> None:
 def on_one_system(path: Path) -> set[ast.AST]:
     """What stands below a question for the system."""
     asked = (
-        node
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.If) and "sys.platform" in ast.unparse(node.test)
+        node for node in nodes(path) if isinstance(node, ast.If) and "sys.platform" in ast.unparse(node.test)
     )
     return {inner for node in asked for inner in ast.walk(node)}
 
 
+@pytest.mark.xdist_group("tidy")  # each file of the project is parsed there
 def test_only_testing_may_presume_linux() -> None:
     """What Windows' or macOS' Python lacks is imported below mqdssm/testing, or on one system alone."""
     unix = {"fcntl", "pwd", "grp", "resource", "termios", "tty", "pty", "syslog", "posix"}
@@ -79,7 +79,7 @@ def test_only_testing_may_presume_linux() -> None:
         for path in sources("mqdssm")
         if not path.is_relative_to(ROOT / "mqdssm" / "testing")
         and "import msvcrt" not in path.read_text(encoding="utf-8")  # it has Windows' way, too
-        for node in set(ast.walk(tree(path))) - on_one_system(path)
+        for node in set(nodes(path)) - on_one_system(path)
         if isinstance(node, ast.Import | ast.ImportFrom)
         for imported in (
             [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]

@@ -68,3 +68,17 @@ def tree(path: Path) -> ast.Module:
     finally:
         if was_enabled:
             gc.enable()
+
+
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """The nodes of the syntax tree of one Python file as `ast.walk` gives them, without contexts of names."""
+    found: list[ast.AST] = [tree(path)]
+    for node in found:  # grows meanwhile
+        for field in node._fields:
+            value = getattr(node, field, None)
+            if isinstance(value, list):
+                found += [item for item in value if isinstance(item, ast.AST)]
+            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                found.append(value)
+    return tuple(found)
