@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SECONDS = 5
+SECONDS = 2
 LONG_SECONDS = 600
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.notification.notified_world import replayed
@@ -74,6 +75,7 @@ _FIELDS = (
 )
 
 
+@pytest.mark.slow
 @given(steps=STEPS, version=st.sampled_from(NotificationVersion), messages_max=st.sampled_from([3, 100]))
 def test_the_state_ends_as_the_truth(steps, version, messages_max):
     bench = ReceiverBench(messages_max=messages_max)

@@ -181,6 +181,7 @@ def test_killed_parent_leaves_nothing_behind() -> None:
     assert taken_port(address) == 0
 
 
+@pytest.mark.soak  # a domain is provisioned for it alone
 def test_a_realm_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     with SambaDomainController(realm="corp.example.org", domain="CORP", host="NORTH") as server:
         assert server.base_dn == "DC=corp,DC=example,DC=org"

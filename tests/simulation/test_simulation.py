@@ -194,7 +194,7 @@ def test_what_was_broken_once_is_not_broken_again(seed: int) -> None:
     clean(simulate(seed))
 
 
-@pytest.mark.parametrize("seed", [3, 74])
+@pytest.mark.parametrize("seed", [3, pytest.param(74, marks=pytest.mark.soak)])
 def test_a_seed_is_one_run_whatever_the_hash_seed_is(seed: int) -> None:
     """Otherwise a failing seed could not be seen again."""
     code = f"from mqdssm.testing.simulation.run import simulate\nprint(simulate({seed}))"

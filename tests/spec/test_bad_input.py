@@ -253,6 +253,7 @@ def test_nobody_listens() -> None:
     assert time.monotonic() - begin < 5
 
 
+@pytest.mark.slow
 def test_server_gone_in_the_middle_of_a_search() -> None:
     """A list that breaks off is an error, never a short list; the next operation finds the server again."""
     from mqdssm.testing.openldap import OpenLdapServer

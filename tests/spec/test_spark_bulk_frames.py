@@ -189,7 +189,7 @@ def test_an_iterator_that_is_closed_gives_its_connection_back(world) -> None:
         assert directory.session.references == 0
 
 
-@pytest.mark.parametrize("count", [2, 3, 7])
+@pytest.mark.parametrize("count", [2, pytest.param(3, marks=pytest.mark.soak), 7])
 def test_slices_find_every_object_exactly_once(world, count: int) -> None:
     fill(world)
     for name in FRAME_TYPES:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 from support.project.source_tree import ROOT, files, name, nodes, report, sources, tree
 
 HERE = "tests/tidy/test_tidy_dead_names.py"
@@ -249,6 +250,7 @@ def dead_names() -> list[Defined]:
     return [one for one in dead if not any(one.owner is other.node for other in dead)]
 
 
+@pytest.mark.slow
 def test_every_name_is_used() -> None:
     report(
         [

@@ -195,6 +195,7 @@ def test_conformance_reads_marks_and_finds_holes(tmp_path, monkeypatch) -> None:
     assert problems[-1] == "hole: no test proves [MS-MQDSSM] 2 title"
 
 
+@pytest.mark.slow
 def test_conformance_runs_as_a_program() -> None:
     ran = subprocess.run(
         [sys.executable, ROOT / ".ci" / "conformance.py"],

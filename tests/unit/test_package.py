@@ -39,6 +39,7 @@ def test_import_budget() -> None:
     assert not modules_after("import mqdssm").intersection(HEAVY)
 
 
+@pytest.mark.slow
 def test_import_budget_of_the_directory() -> None:
     """Not even with everything that reading and writing needs, except Spark and the terminal."""
     statement = "import mqdssm\nmqdssm.connect, mqdssm.Queue, mqdssm.Filter"

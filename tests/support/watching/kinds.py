@@ -319,6 +319,18 @@ ALONE: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {"openldap": _OPEN
 """Kind -> file -> test -> why it runs on that one alone."""
 
 
+IN_SOAK: Final[Mapping[str, Mapping[str, str]]] = {
+    "test_audit_together.py": {
+        "test_memory_does_not_grow_with_the_number_of_objects": "a controller adds 2000 objects in 25 seconds"
+    },
+    "test_alias.py": {
+        "test_a_chain_of_lists_deeper_than_pythons_stack_would_like": "the server only stores the groups"
+    },
+    "test_mqcn_hostile.py": {"test_a_flood": "the server only waits"},
+}
+"""File -> test -> why `make test` runs it on OpenLDAP alone, and `make soak` on the others."""
+
+
 def kinds_for(file: str, test: str) -> tuple[str, ...]:
     """What a test runs on."""
     for kind, files in ALONE.items():
@@ -329,7 +341,11 @@ def kinds_for(file: str, test: str) -> tuple[str, ...]:
 
 def parameters(file: str, test: str) -> list[Any]:
     """The parameters of `world` for a test."""
-    return [pytest.param(name, marks=KINDS[name].marks, id=name) for name in kinds_for(file, test)]
+    later = (pytest.mark.soak,) if test in IN_SOAK.get(file, ()) else ()
+    return [
+        pytest.param(name, marks=KINDS[name].marks + (() if name == "openldap" else later), id=name)
+        for name in kinds_for(file, test)
+    ]
 
 
 class Started:

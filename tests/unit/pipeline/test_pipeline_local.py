@@ -25,7 +25,10 @@ from mqdssm.pipeline.local import (
 from mqdssm.pipeline.runner import ATTEMPTS, Stopped, StopRequest, WorkerFailed
 from mqdssm.pipeline.worker import GRACE_S
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the pieces of work look into /proc")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="the pieces of work look into /proc"),
+]
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import csv
 import json
 
+import pytest
 from support.spark.without_java import OF_SPARK, environment_without_java, run_mqdssm
 
 from mqdssm.samples.forms import SampleForm
@@ -10,6 +11,7 @@ from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import EnterprisePlan
 
 
+@pytest.mark.slow
 def test_an_inventory_without_java_and_pyspark(tmp_path) -> None:
     generate(
         EnterprisePlan(sites=3, machines=12, queues=150, users=12, seed=5), tmp_path / "mqis", SampleForm.MQIS

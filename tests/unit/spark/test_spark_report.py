@@ -104,10 +104,11 @@ def test_nothing_that_a_directory_holds_is_markup(tmp_path) -> None:
     assert not set("\u202e\x1b\ud800") & set(text)
 
 
+@pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.soak)])
 @pytest.mark.slow
-def test_a_hundred_thousand_findings_fit(tmp_path) -> None:
+def test_many_findings_fit(tmp_path, count: int) -> None:
     long = "<&\"'>" * 100 + "漢字" * 200
-    text = report(tmp_path, 100_000, hostile=long, sites=400)
+    text = report(tmp_path, count, hostile=long, sites=400)
     assert len(text.encode()) < 2_000_000
     Balanced(text)
     assert "Of 400 sites" in text

@@ -270,6 +270,7 @@ CASES: list[tuple[str, Change, set[Found]]] = [
 # fmt: on
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "change", "expected"), CASES, ids=lambda value: value if isinstance(value, str) else ""
 )

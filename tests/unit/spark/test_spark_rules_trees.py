@@ -4,6 +4,7 @@ import subprocess
 import sys
 from importlib.resources import files
 
+import pytest
 from support.spark.without_java import environment_without_java
 
 from mqdssm.pipeline.validate.rules import RULES
@@ -15,6 +16,7 @@ def test_the_file_is_of_these_rules() -> None:
     assert kept == trees_text(), "make schema"
 
 
+@pytest.mark.slow
 def test_rules_of_ours_need_no_parser(tmp_path) -> None:
     code = """
 from mqdssm.pipeline.validate.rules import RULES

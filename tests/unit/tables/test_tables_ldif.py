@@ -20,6 +20,7 @@ ATTRIBUTES = [attribute_definition(a) for a in schema_attributes.ALL]
 CLASSES = [class_definition(c) for c in schema.CLASSES.values()]
 
 
+@pytest.mark.slow
 def test_generated_files_are_current():
     command = [sys.executable, str(PROJECT / ".ci" / "generate.py"), "--check"]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=60)
