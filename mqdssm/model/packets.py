@@ -214,6 +214,9 @@ class SecurityHeader:
         signature: Signature.
         certificate: SenderCert, DER.
         provider_info: ProviderInfo: number and name of another cryptographic provider.
+
+    Raises:
+        ValueError: a sender without its kind.
     """
 
     sender_type: SenderIdentifierType = SenderIdentifierType.NONE
@@ -225,6 +228,10 @@ class SecurityHeader:
     signature: bytes = b""
     certificate: bytes = b""
     provider_info: bytes = b""
+
+    def __post_init__(self) -> None:
+        if self.sender and self.sender_type is SenderIdentifierType.NONE:
+            raise ValueError("SenderIdSize is not 0 where Flags.ST is 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

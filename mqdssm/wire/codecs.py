@@ -47,6 +47,7 @@ class Scalar:
         size: size in bytes.
         load: converts the result of `struct` into the value; its ValueError explains a refusal.
         dump: converts the value for `struct`.
+        width: size in bits, of a part of a number; it has neither code nor size in bytes.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Scalar:
     size: int
     load: Callable[[Any], Any] | None = None
     dump: Callable[[Any], Any] | None = None
+    width: int = 0
 
 
 class Codec(Protocol):
@@ -86,6 +88,17 @@ I8: Final = Scalar("I8", "b", 1)
 I16: Final = Scalar("I16", "h", 2)
 I32: Final = Scalar("I32", "i", 4)
 I64: Final = Scalar("I64", "q", 8)
+
+
+def unsigned(width: int) -> Scalar:
+    """Make the scalar for an unsigned number of `width` bits, a part of a number."""
+
+    def dump(value: int) -> int:
+        if not 0 <= value < 1 << width:
+            raise ValueError(f"{value} does not fit in {width} bits")
+        return int(value)
+
+    return Scalar(f"{width} bits", "", 0, None, dump, width)
 
 
 def big_endian(size: int) -> Scalar:
@@ -147,6 +160,9 @@ def _dump_bool8(value: bool) -> int:
 BOOL8: Final = Scalar("BOOL8", "B", 1, _load_bool8, _dump_bool8)
 """A byte that is 0 or 1, as IsSync0 ([MC-MQDSRP] 2.2.6.4)."""
 
+BIT: Final = Scalar("BIT", "", 0, bool, _dump_bool8, width=1)
+"""A bit of a number, True or False."""
+
 _new_guid: Final = partial(bytes.__new__, Guid)
 
 
@@ -202,7 +218,7 @@ def enum_of(number: Scalar, kind: type[IntEnum], *, keep_unknown: bool = False) 
             raise ValueError(f"{value!r} is not a valid {kind.__name__}")
         return int(value)
 
-    return Scalar(f"{kind.__name__}:{number.name}", number.code, number.size, load, dump)
+    return Scalar(f"{kind.__name__}:{number.name}", number.code, number.size, load, dump, number.width)
 
 
 def dump_text16(text: str) -> bytes:
@@ -385,15 +401,15 @@ def pack_one(scalar: Scalar, value: Any) -> bytes:
         raise ValueError(f"{value!r} is no {scalar.name}: {error}") from None
 
 
-def load_sized_text(units: bytes, *, terminated: bool) -> str:
-    """Decode UTF-16LE text of known size.
+def load_sized_text(units: bytes, *, terminated: bool, omitted: bool = False) -> str:
+    """Decode UTF-16LE text of known size; `omitted`: an empty text may have no bytes, not even its NUL.
 
     Raises:
         ValueError: for an odd size, a missing NUL at the end or a NUL before it.
     """
     if len(units) % 2:
         raise ValueError(f"has {len(units)} bytes, which is no whole number of UTF-16 units")
-    if not terminated:
+    if not terminated or (omitted and not units):
         return load_text16(units)
     text = load_text16(units)
     if not text.endswith("\0"):
@@ -403,12 +419,12 @@ def load_sized_text(units: bytes, *, terminated: bool) -> str:
     return text[:-1]
 
 
-def dump_sized_text(text: str, *, terminated: bool) -> bytes:
-    """Encode text whose size is in another field.
+def dump_sized_text(text: str, *, terminated: bool, omitted: bool = False) -> bytes:
+    """Encode text whose size is in another field; `omitted`: an empty text has no bytes.
 
     Raises:
         ValueError: for a NUL in a text with a terminator.
     """
     if terminated and "\0" in text:
         raise ValueError("holds a NUL")
-    return dump_text16(text + "\0" if terminated else text)
+    return dump_text16(text + "\0" if terminated and (text or not omitted) else text)

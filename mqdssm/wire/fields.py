@@ -5,7 +5,7 @@ errors print.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mqdssm.wire.codecs import Codec, Scalar
@@ -80,13 +80,14 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class ByteSize:
-    """The size of `name` in bytes, a text's NUL included."""
+    """The size of `name` in bytes, or of a text in units of `unit` bytes; its NUL included."""
 
     name: str
     codec: Scalar
     spec: str = ""
     low: int = 0
     high: int | None = None
+    unit: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +101,58 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True)
+class Select:
+    """A number that selects the form of `name`, a `Choice`."""
+
+    name: str
+    codec: Scalar
+    spec: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TotalSize:
-    """The number of bytes of the whole structure, this field included."""
+    """The number of bytes of the whole structure, this field included.
+
+    Attributes:
+        spec: the specification's name.
+        codec: codec of the number.
+        high: largest number of bytes.
+        uncounted: name of an optional structure at the end that does not count; its `Flag` stands before.
+        uncounted_bytes: size of that structure.
+    """
 
     spec: str
     codec: Scalar
+    high: int | None = None
+    uncounted: str = ""
+    uncounted_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """A number that consists of fields of some bits each; the first has the lowest bits.
+
+    Raises:
+        TypeError: the fields have more or fewer bits than the number.
+    """
+
+    spec: str
+    codec: Scalar
+    parts: tuple["Part", ...]
+
+    def __post_init__(self) -> None:
+        if sum(width for _, _, width in self.shifted) != 8 * self.codec.size:
+            raise TypeError(f"{self.spec}: its parts do not have {8 * self.codec.size} bits")
+
+    @property
+    def shifted(self) -> "tuple[tuple[Part, int, int], ...]":
+        """The parts, each with the number of its lowest bit and its width in bits."""
+        parts, shift = [], 0
+        for part in self.parts:
+            width = part.codec.width if isinstance(part.codec, Scalar) else 0
+            parts.append((part, shift, width))
+            shift += width
+        return tuple(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +191,35 @@ class Keyed:
         object.__setattr__(self, "known", {int(key): key for key in self.codecs})
 
 
+def _plain_pair(key: Any, value: Any) -> tuple[Any, Any]:
+    return key, value
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A pair of a key and a value with the codec of that key; its `Select` has the key.
+
+    Attributes:
+        name: the field of the dataclass.
+        codecs: codec of the value for each key; None: no bytes, the value None.
+        spec: the specification's name.
+        pair: makes the pair.
+    """
+
+    name: str
+    codecs: Mapping[int, AnyCodec | None]
+    spec: str = ""
+    pair: Callable[[Any, Any], Any] = _plain_pair
+
+
+@dataclass(frozen=True, slots=True)
+class Align:
+    """Bytes up to a multiple of `to`, counted from the structure's beginning: ignored, and sent as 0."""
+
+    to: int
+    spec: str = "Padding"
+
+
 @dataclass(frozen=True, slots=True)
 class Bytes:
     """Unconverted bytes: their number is in the `ByteSize`, or they extend to the end."""
@@ -154,11 +231,15 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Text16:
-    """UTF-16LE text; its size is in its `ByteSize`; `terminated`: with a NUL, which counts."""
+    """UTF-16LE text; its size is in its `ByteSize`; `terminated`: with a NUL, which counts.
+
+    `omitted`: an empty text is sent without a NUL, and received with or without it.
+    """
 
     name: str
     spec: str = ""
     terminated: bool = True
+    omitted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,16 +266,38 @@ class Group:
     fields: tuple["Declared", ...]
 
 
-Guard: TypeAlias = Count | ByteSize | Flag
+Guard: TypeAlias = Count | ByteSize | Flag | Select
 """A number that announces a field."""
-Fixed: TypeAlias = Value | Const | Ignored | Count | ByteSize | Flag | TotalSize
-Field: TypeAlias = Fixed | Items | Keyed | Bytes | Text16 | When
+Part: TypeAlias = Value | Const | Ignored | Flag | Select
+"""A field of some bits of a number."""
+Fixed: TypeAlias = Value | Const | Ignored | Count | ByteSize | Flag | Select | TotalSize | Bits
+Field: TypeAlias = Fixed | Items | Keyed | Choice | Bytes | Text16 | Align | When
 Declared: TypeAlias = Field | Group
 
 
 def group(spec: str, *declared: Declared) -> Group:
     """Make a group of fields, a structure of its own in the specification; groups may hold groups."""
     return Group(spec, declared)
+
+
+def bits(spec: str, codec: Scalar, *parts: Part) -> Bits:
+    """Make a number that consists of fields; errors and output name each ``spec.field``."""
+    named = tuple(replace(part, spec=f"{spec}.{label(part)}") for part in parts)
+    return Bits(spec, codec, named)
+
+
+def header(spec: str, *declared: Field) -> tuple[Field, ...]:
+    """Make the fields of a header among other headers; errors and output name each ``spec.field``."""
+    return tuple(_qualified(spec, field) for field in declared)
+
+
+def _qualified(spec: str, field: Field) -> Field:
+    if isinstance(field, When):
+        return replace(field, fields=header(spec, *field.fields))
+    if isinstance(field, Bits):
+        parts = tuple(replace(part, spec=f"{spec}.{part.spec}") for part in field.parts)
+        return replace(field, spec=f"{spec}.{field.spec}", parts=parts)
+    return replace(field, spec=f"{spec}.{label(field)}")
 
 
 def when(name: str, *fields: Field) -> When:
@@ -214,7 +317,7 @@ def when_left(name: str, *fields: Field) -> When:
 
 def label(field: Field) -> str:
     """Return the name for errors: the specification's, else the dataclass field's."""
-    if isinstance(field, Const | Ignored | TotalSize):
+    if isinstance(field, Const | Ignored | TotalSize | Bits | Align):
         return field.spec
     if isinstance(field, When):
         return field.name

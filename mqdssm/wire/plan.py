@@ -19,7 +19,9 @@ FIXED: Final = (
     fields.Count,
     fields.ByteSize,
     fields.Flag,
+    fields.Select,
     fields.TotalSize,
+    fields.Bits,
 )
 
 
@@ -44,9 +46,9 @@ class Branch:
     steps: "tuple[Step, ...]"
 
 
-Body: TypeAlias = fields.Value | fields.Items | fields.Keyed | fields.Bytes | fields.Text16
-Step: TypeAlias = FieldRun | Body | Branch
-_BODIES: Final = (fields.Value, fields.Items, fields.Keyed, fields.Bytes, fields.Text16)
+Body: TypeAlias = fields.Value | fields.Items | fields.Keyed | fields.Choice | fields.Bytes | fields.Text16
+Step: TypeAlias = FieldRun | Body | Branch | fields.Align
+_BODIES: Final = (fields.Value, fields.Items, fields.Keyed, fields.Choice, fields.Bytes, fields.Text16)
 Path: TypeAlias = tuple[fields.When, ...]
 
 
@@ -71,6 +73,10 @@ class PlanVisitor(ABC):
                 self.items(step)
             case fields.Keyed():
                 self.keyed(step)
+            case fields.Choice():
+                self.choice(step)
+            case fields.Align():
+                self.align(step)
             case fields.Bytes() | fields.Text16():
                 self.body(step)
             case fields.Value():
@@ -91,6 +97,14 @@ class PlanVisitor(ABC):
     @abstractmethod
     def keyed(self, step: fields.Keyed) -> None:
         """Process keys, then their values."""
+
+    @abstractmethod
+    def choice(self, step: fields.Choice) -> None:
+        """Process a value of a selected form."""
+
+    @abstractmethod
+    def align(self, step: fields.Align) -> None:
+        """Process padding."""
 
     @abstractmethod
     def body(self, step: fields.Bytes | fields.Text16) -> None:
@@ -147,7 +161,7 @@ def _steps(declared: Sequence[fields.Field]) -> Iterator[Step]:
         for member in members:
             if isinstance(member, fields.When):
                 yield Branch(member, tuple(_steps(member.fields)))
-            elif isinstance(member, _BODIES):
+            elif isinstance(member, (*_BODIES, fields.Align)):
                 yield member
             else:
                 raise TypeError(f"{fields.label(member)}: a number must have a fixed size")
@@ -159,6 +173,8 @@ def each_field(declared: Sequence[fields.Field], path: Path = ()) -> Iterator[tu
         yield field, path
         if isinstance(field, fields.When):
             yield from each_field(field.fields, (*path, field))
+        elif isinstance(field, fields.Bits):
+            yield from ((part, path) for part in field.parts)
 
 
 def least_bytes(steps: Sequence[Step], guards: Mapping[str, Any]) -> int:
@@ -173,6 +189,8 @@ def least_bytes(steps: Sequence[Step], guards: Mapping[str, Any]) -> int:
             total += guards[step.name].low * size_of(step.codec)
         elif isinstance(step, fields.Keyed):
             total += guards[step.name].low * (step.key.size + least_value(step))
+        elif isinstance(step, fields.Choice):
+            total += min(0 if codec is None else size_of(codec) for codec in step.codecs.values())
     return total
 
 
@@ -209,6 +227,7 @@ def _find_guards(section: str, walked: Sequence[tuple[fields.Field, Path]]) -> d
         fields.Count: (fields.Items, fields.Keyed),
         fields.ByteSize: (fields.Bytes, fields.Text16),
         fields.Flag: fields.Value,
+        fields.Select: fields.Choice,
     }
     _prove_whens(section, walked, places)
     for name, guard in guards.items():
@@ -245,14 +264,15 @@ def _prove_whens(
 
 def _prove_ends(section: str, walked: Sequence[tuple[fields.Field, Path]], guards: Mapping[str, Any]) -> None:
     last = walked[-1][0]
-    for field, path in walked:
+    for at, (field, path) in enumerate(walked):
         if isinstance(field, fields.When) and field.left:
             inside = {getattr(inner, "name", None) for inner, _ in each_field(field.fields)}
             at_end = walked[-1][1][:1] == (field,)
             if path or not field.there or field.name not in inside or not at_end:
                 raise TypeError(f"{section}: when_left({field.name!r}) must hold it, and be last")
-        elif isinstance(field, fields.Text16 | fields.Keyed) and field.name not in guards:
-            number = "ByteSize" if isinstance(field, fields.Text16) else "Count"
+        elif isinstance(field, fields.Text16 | fields.Keyed | fields.Choice) and field.name not in guards:
+            numbers = {fields.Text16: "ByteSize", fields.Keyed: "Count", fields.Choice: "Select"}
+            number = numbers[type(field)]
             raise TypeError(f"{section}: {field.name} needs a {number}")
         elif (
             isinstance(field, fields.Items | fields.Bytes)
@@ -262,6 +282,10 @@ def _prove_ends(section: str, walked: Sequence[tuple[fields.Field, Path]], guard
             raise TypeError(f"{section}: {field.name} goes up to the end: it must be last and have a limit")
         elif isinstance(field, fields.TotalSize) and path:
             raise TypeError(f"{section}: {field.spec} must not be optional")
+        elif isinstance(field, fields.TotalSize) and field.uncounted:
+            flag = guards.get(field.uncounted)
+            if not isinstance(flag, fields.Flag) or [leaf for leaf, _ in walked].index(flag) > at:
+                raise TypeError(f"{section}: {field.spec} needs the Flag of {field.uncounted} before it")
 
 
 def flatten_fields(
@@ -292,6 +316,9 @@ def make_plan(cls: type, section: str, declared: Sequence[fields.Field]) -> Layo
         )
     if any(isinstance(field, fields.When) and not field.fields for field, _ in walked):
         raise TypeError(f"{section}: a when() without fields")
+    texts = {field.name for field, _ in walked if isinstance(field, fields.Text16)}
+    if any(isinstance(f, fields.ByteSize) and f.unit > 1 and f.name not in texts for f, _ in walked):
+        raise TypeError(f"{section}: only the size of a text has a unit")
     if sum(isinstance(field, fields.TotalSize) for field, _ in walked) > 1:
         raise TypeError(f"{section}: two fields hold the size of the whole")
     guards = _find_guards(section, walked)
@@ -310,7 +337,10 @@ def branch_names(steps: Sequence[Step]) -> Iterator[str]:
     """Yield the names of the dataclass's fields within these steps."""
     for step in steps:
         if isinstance(step, FieldRun):
-            yield from (slot.name for slot in step.slots if isinstance(slot, fields.Value))
+            leaves = (leaf for leaf, _ in each_field(step.slots))
+            yield from (leaf.name for leaf in leaves if isinstance(leaf, fields.Value))
+        elif isinstance(step, fields.Align):
+            continue
         elif isinstance(step, Branch):
             yield from branch_names(step.steps)
         else:

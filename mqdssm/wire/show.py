@@ -18,6 +18,7 @@ from mqdssm.model.seqnum import SEQUENCE_NUMBER_BYTES, SequenceNumber
 from mqdssm.wire.codecs import finish, need
 from mqdssm.wire.fields import (
     AnyCodec,
+    Bits,
     Bytes,
     ByteSize,
     Count,
@@ -26,6 +27,7 @@ from mqdssm.wire.fields import (
     Items,
     Keyed,
     Nested,
+    Select,
     Text16,
     Value,
     label,
@@ -66,10 +68,11 @@ class _Tracer(StructureReader):
         if self._keep is not None:
             self._keep(name, value)
             return
+        *headers, leaf = name.split(".")
         into = self.fields
-        for group in self.layout.groups.get(name, ()):
+        for group in (*self.layout.groups.get(name, ()), *headers):
             into = into.setdefault(group, {})
-        into[name] = value
+        into[leaf] = value
 
     def run(self, run: FieldRun) -> None:
         """Decode neighbouring fields of fixed size; if they are cut off, keep those before the cut."""
@@ -91,8 +94,10 @@ class _Tracer(StructureReader):
         match slot:
             case Value():
                 value = self.values[slot.name]
-            case Count() | ByteSize() | Flag():
+            case Count() | ByteSize() | Flag() | Select():
                 value = self.numbers[slot.name]
+            case Bits():
+                return  # its parts are kept
             case _:
                 value = self.load(slot.codec, label(slot), raw, at)
         self.keep(label(slot), value)

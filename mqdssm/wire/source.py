@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.wire import fields
 from mqdssm.wire.codecs import Scalar, dump_sized_text, load_sized_text
-from mqdssm.wire.plan import Branch, FieldRun, LayoutPlan, PlanVisitor, branch_names
+from mqdssm.wire.plan import Branch, FieldRun, LayoutPlan, PlanVisitor, branch_names, each_field
 
 if TYPE_CHECKING:
     from mqdssm.wire.layout import Layout
@@ -56,6 +56,20 @@ def writer(codec: fields.AnyCodec) -> Callable[[Any], bytes]:
         return codec.write
     pack, dump = struct.Struct(f"<{codec.code}").pack, codec.dump
     return pack if dump is None else lambda value: pack(dump(value))
+
+
+def _read_nothing(_data: bytes, offset: int, _end: int, _section: str, _field: str) -> tuple[None, int]:
+    return None, offset
+
+
+def _write_nothing(value: None) -> bytes:
+    if value is not None:
+        raise RefusedError
+    return b""
+
+
+def _text_form(step: fields.Text16) -> str:
+    return f"terminated={step.terminated}, omitted={step.omitted}"
 
 
 class _Writer(PlanVisitor):
@@ -105,7 +119,9 @@ class _Writer(PlanVisitor):
             self.refuse_if(f"{name} > {high}")
 
     def check_guard(self, name: str, guard: fields.Guard) -> None:
-        """Write the check of a number that announces a field."""
+        """Write the check of a number that announces a field; a `Choice` checks its own."""
+        if isinstance(guard, fields.Select):
+            return
         if not isinstance(guard, fields.Flag):
             can_be_less = guard.low > 0 or guard.codec.code.islower()
             self.check_range(name, guard.low if can_be_less else None, guard.high)
@@ -140,7 +156,7 @@ class _ReadWriter(_Writer):
                 return "_"
             case fields.Value():
                 return f"v_{slot.name}"
-            case fields.Count() | fields.ByteSize() | fields.Flag():
+            case fields.Count() | fields.ByteSize() | fields.Flag() | fields.Select():
                 return f"g_{slot.name}"
         return "number"
 
@@ -161,6 +177,10 @@ class _ReadWriter(_Writer):
     def slot(self, slot: fields.Fixed, raw: str) -> None:
         if isinstance(slot, fields.Ignored):
             return
+        if isinstance(slot, fields.Bits):
+            for part, shift, width in slot.shifted:
+                self.slot(part, f"({raw} >> {shift} & {(1 << width) - 1})")
+            return
         target, codec = self.target(slot), slot.codec
         if isinstance(codec, Scalar) and codec.load is not None:
             self.line(f"{target} = {self.bind('load', codec.load)}({raw})")
@@ -171,9 +191,12 @@ class _ReadWriter(_Writer):
                 self.check_range(target, slot.low, slot.high)
             case fields.Const():
                 self.refuse_if(f"{target} != {self.literal(slot.value)}")
-            case fields.Count() | fields.ByteSize() | fields.Flag():
+            case fields.Count() | fields.ByteSize() | fields.Flag() | fields.Select():
                 self.check_guard(target, slot)
             case fields.TotalSize():
+                self.check_range(target, None, slot.high)
+                if slot.uncounted:
+                    self.line(f"if g_{slot.uncounted}: {target} += {slot.uncounted_bytes}")
                 self.refuse_if(f"{target} > end - start or start + {target} < offset")
                 self.line(f"end = start + {target}")
 
@@ -240,16 +263,30 @@ class _ReadWriter(_Writer):
         self.depth -= 1
         self.line(f"v_{step.name} = tuple(made)")
 
+    def choice(self, step: fields.Choice) -> None:
+        codecs = step.codecs.items()
+        readers = {int(key): _read_nothing if codec is None else reader(codec) for key, codec in codecs}
+        self.line(f"read = {self.bind('readers', readers)}.get(g_{step.name})")
+        self.refuse_if("read is None")
+        self.line(f"item, offset = read(data, offset, end, section, {fields.label(step)!r})")
+        self.line(f"v_{step.name} = {self.bind('pair', step.pair)}(g_{step.name}, item)")
+
+    def align(self, step: fields.Align) -> None:
+        self.line(f"size = (start - offset) % {step.to}")
+        self.refuse_if("size > end - offset")
+        self.line("offset += size")
+
     def body(self, step: fields.Bytes | fields.Text16) -> None:
-        announced = step.name in self.plan.guards
-        self.line(f"size = g_{step.name}" if announced else "size = end - offset")
+        guard = self.plan.guards.get(step.name)
+        unit = f" * {guard.unit}" if isinstance(guard, fields.ByteSize) and guard.unit > 1 else ""
+        self.line("size = end - offset" if guard is None else f"size = g_{step.name}{unit}")
         self.refuse_if("size > end - offset")
         if isinstance(step, fields.Bytes):
             self.check_range("size", None, step.high)
             self.line(f"v_{step.name} = data[offset:offset + size]")
         else:
             load = self.bind("load", load_sized_text)
-            self.line(f"v_{step.name} = {load}(data[offset:offset + size], terminated={step.terminated})")
+            self.line(f"v_{step.name} = {load}(data[offset:offset + size], {_text_form(step)})")
         self.line("offset += size")
 
     def branch(self, branch: Branch) -> None:
@@ -287,11 +324,17 @@ class _WriteWriter(_Writer):
         self.line("parts = []")
         self.steps(self.plan.steps)
         for step in self.plan.steps:
-            if isinstance(step, FieldRun) and self.plan.total in step.slots:
-                self.line(f"total = {step.size} + sum(map(len, parts))")
-                self.line(f"parts[total_at] = {self.packed(step)}")
+            if isinstance(step, FieldRun) and self.plan.total is not None and self.plan.total in step.slots:
+                self.total(self.plan.total, step)
         self.line('return b"".join(parts)')
         self.depth = 0
+
+    def total(self, slot: fields.TotalSize, run: FieldRun) -> None:
+        self.line("total = sum(map(len, parts))")
+        if slot.uncounted:
+            self.line(f"if g_{slot.uncounted}: total -= {slot.uncounted_bytes}")
+        self.check_range("total", None, slot.high)
+        self.line(f"parts[total_at] = {self.packed(run)}")
 
     def number(self, guard: fields.Guard) -> None:
         name = guard.name
@@ -300,31 +343,34 @@ class _WriteWriter(_Writer):
                 yes = str(guard.yes) if isinstance(guard.yes, int) else f"{self.bind('yes', guard.yes)}(made)"
                 self.line(f"g_{name} = 0 if v_{name} is None else {yes}")
                 self.refuse_if(f"v_{name} is not None and not g_{name}")
+            case fields.Select():
+                self.line(f"g_{name}, _ = v_{name}")
             case fields.Count():
                 self.line(f"g_{name} = len(v_{name})")
             case fields.ByteSize():
                 self.line(f"b_{name} = {self.sized(self.bodies[name])}")
                 absent = f" if v_{name} else 0" if name in self.plan.defaults else ""
-                self.line(f"g_{name} = len(b_{name}){absent}")
+                unit = f" // {guard.unit}" if guard.unit > 1 else ""
+                self.line(f"g_{name} = len(b_{name}){unit}{absent}")
         self.check_guard(f"g_{name}", guard)
 
     def sized(self, step: fields.Bytes | fields.Text16) -> str:
         if isinstance(step, fields.Bytes):
             return f"bytes(memoryview(v_{step.name}))"
-        return f"{self.bind('dump', dump_sized_text)}(v_{step.name}, terminated={step.terminated})"
+        return f"{self.bind('dump', dump_sized_text)}(v_{step.name}, {_text_form(step)})"
 
     def value(self, step: fields.Value) -> None:
         self.line(f"parts.append({self.one(step.codec)}(v_{step.name}))")
 
     def run(self, run: FieldRun) -> None:
-        for slot in run.slots:
+        for slot, _ in each_field(run.slots):
             if isinstance(slot, fields.Value):
                 self.check_range(f"v_{slot.name}", slot.low, slot.high)
             elif isinstance(slot, fields.Guard):
                 self.number(slot)
         if self.plan.total is not None and self.plan.total in run.slots:
             self.line("total_at = len(parts)")
-            self.line('parts.append(b"")')
+            self.line(f"parts.append(bytes({run.size}))")
             return
         self.line(f"parts.append({self.packed(run)})")
 
@@ -342,8 +388,10 @@ class _WriteWriter(_Writer):
                 value = self.literal(slot.send)
             case fields.Value():
                 value = f"v_{slot.name}"
-            case fields.Count() | fields.ByteSize() | fields.Flag():
+            case fields.Count() | fields.ByteSize() | fields.Flag() | fields.Select():
                 value = f"g_{slot.name}"
+            case fields.Bits():
+                return " | ".join(f"{self.raw(part)} << {shift}" for part, shift, _ in slot.shifted)
         if isinstance(slot.codec, Scalar) and slot.codec.dump is not None:
             return f"{self.bind('dump', slot.codec.dump)}({value})"
         return value
@@ -375,6 +423,16 @@ class _WriteWriter(_Writer):
         self.line(f"parts.extend([{writers}[key](value) for key, value in v_{step.name}])")
         self.depth -= 1
         self.line("except LookupError: raise RefusedError from None")
+
+    def choice(self, step: fields.Choice) -> None:
+        codecs = step.codecs.items()
+        writers = {int(key): _write_nothing if codec is None else writer(codec) for key, codec in codecs}
+        self.line(f"write = {self.bind('writers', writers)}.get(g_{step.name})")
+        self.refuse_if("write is None")
+        self.line(f"parts.append(write(v_{step.name}[1]))")
+
+    def align(self, step: fields.Align) -> None:
+        self.line(f"parts.append(bytes(-sum(map(len, parts)) % {step.to}))")
 
     def body(self, step: fields.Bytes | fields.Text16) -> None:
         if step.name not in self.plan.guards:

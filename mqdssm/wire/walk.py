@@ -25,7 +25,9 @@ def _range_problem(value: int, low: int | None, high: int | None) -> str:
 
 
 def guard_problem(guard: fields.Guard, number: int) -> str:
-    """Return the problem of a number that announces a field, or an empty text."""
+    """Return the problem of a number that announces a field, or an empty text; a `Choice` has its own."""
+    if isinstance(guard, fields.Select):
+        return ""
     if not isinstance(guard, fields.Flag):
         return _range_problem(number, guard.low, guard.high)
     if isinstance(guard.yes, int) and number not in {0, guard.yes}:
@@ -108,16 +110,28 @@ class StructureReader(PlanVisitor):
                 self.places[slot.name] = fields.label(slot), at
             case fields.Const() if value != slot.value:
                 problem = f"is {value!r}, must be {slot.value!r}"
-            case fields.Count() | fields.ByteSize() | fields.Flag():
+            case fields.Count() | fields.ByteSize() | fields.Flag() | fields.Select():
                 problem = guard_problem(slot, value)
                 self.numbers[slot.name] = value
-            case fields.TotalSize() if self.start + value < self.offset:
-                problem = f"is {value}, less than the fields before its end"
+                self.places[slot.name] = fields.label(slot), at
+            case fields.Bits():
+                for part, shift, width in slot.shifted:
+                    self.slot(part, value >> shift & (1 << width) - 1, at)
             case fields.TotalSize():
-                need(self.layout.section, slot.spec, self.start, value, self.end)
-                self.end = self.start + value
+                problem = self.total(slot, value)
         if problem:
             self.refuse(fields.label(slot), at, problem)
+
+    def total(self, slot: fields.TotalSize, value: int) -> str:
+        """Set the end of the structure; return the problem of its size, or an empty text."""
+        if problem := _range_problem(value, None, slot.high):
+            return problem
+        size = value + (slot.uncounted_bytes if self.numbers.get(slot.uncounted) else 0)
+        if self.start + size < self.offset:
+            return f"is {value}, less than the fields before its end"
+        need(self.layout.section, slot.spec, self.start, size, self.end)
+        self.end = self.start + size
+        return ""
 
     def load(self, codec: fields.AnyCodec, name: str, raw: Any, at: int) -> Any:
         """Convert a result of `struct` into the value."""
@@ -177,7 +191,9 @@ class StructureReader(PlanVisitor):
 
     def body(self, step: fields.Bytes | fields.Text16) -> None:
         """Decode bytes or text of announced size, or bytes up to the end."""
-        size = self.numbers.get(step.name, self.end - self.offset)
+        guard = self.layout.plan.guards.get(step.name)
+        unit = guard.unit if isinstance(guard, fields.ByteSize) else 1
+        size = self.numbers[step.name] * unit if step.name in self.numbers else self.end - self.offset
         need(self.layout.section, fields.label(step), self.offset, size, self.end)
         chunk, at = self.data[self.offset : self.offset + size], self.offset
         self.offset += size
@@ -187,9 +203,27 @@ class StructureReader(PlanVisitor):
             self.values[step.name] = chunk
             return
         try:
-            self.values[step.name] = load_sized_text(chunk, terminated=step.terminated)
+            text = load_sized_text(chunk, terminated=step.terminated, omitted=step.omitted)
         except ValueError as error:
             self.refuse(fields.label(step), at, str(error))
+        self.values[step.name] = text
+
+    def choice(self, step: fields.Choice) -> None:
+        """Decode a value of the form that its number selects."""
+        key = self.numbers[step.name]
+        if key not in step.codecs:
+            forms = ", ".join(str(int(form)) for form in step.codecs)
+            name, at = self.places[step.name]
+            self.refuse(name, at, f"is {int(key)}, must be one of {forms}")
+        codec = step.codecs[key]
+        value = None if codec is None else self.one(codec, fields.label(step))
+        self.values[step.name] = step.pair(key, value)
+
+    def align(self, step: fields.Align) -> None:
+        """Skip padding."""
+        size = (self.start - self.offset) % step.to
+        need(self.layout.section, step.spec, self.offset, size, self.end)
+        self.offset += size
 
     def branch(self, branch: Branch) -> None:
         """Decode optional steps, or use their defaults."""
@@ -249,7 +283,11 @@ class Writer(PlanVisitor):
         self.steps(self.layout.plan.steps)
         if self.total_at is not None:
             index, slot = self.total_at
-            self.parts[index] = self.pack(slot.codec, slot.spec, sum(map(len, self.parts)) + slot.codec.size)
+            total = sum(map(len, self.parts))
+            if slot.uncounted and getattr(self.made, slot.uncounted) is not None:
+                total -= slot.uncounted_bytes
+            self.check(slot.spec, _range_problem(total, None, slot.high))
+            self.parts[index] = self.pack(slot.codec, slot.spec, total)
         return b"".join(self.parts)
 
     def pack(self, codec: fields.AnyCodec, name: str, value: Any) -> bytes:
@@ -281,20 +319,40 @@ class Writer(PlanVisitor):
         match slot:
             case fields.TotalSize():
                 self.total_at = len(self.parts), slot
-                self.parts.append(b"")
+                self.parts.append(bytes(_size(slot)))
                 return
-            case fields.Value():
-                value = getattr(self.made, slot.name)
-            case fields.Const():
-                value = slot.value
-            case fields.Ignored():
-                value = slot.send
-            case fields.Count() | fields.ByteSize() | fields.Flag():
-                value = self.number(slot)
+            case fields.Bits():
+                value = sum(self.part(part) << shift for part, shift, _ in slot.shifted)
+            case _:
+                value = self.raw(slot)
         packed = self.pack(slot.codec, fields.label(slot), value)
         if isinstance(slot, fields.Value):
             self.check(fields.label(slot), _range_problem(value, slot.low, slot.high))
         self.parts.append(packed)
+
+    def raw(self, slot: fields.Part | fields.Count | fields.ByteSize) -> Any:
+        """Return the value of a field of fixed size."""
+        match slot:
+            case fields.Value():
+                return getattr(self.made, slot.name)
+            case fields.Const():
+                return slot.value
+            case fields.Ignored():
+                return slot.send
+            case _:
+                return self.number(slot)
+
+    def part(self, part: fields.Part) -> int:
+        """Return a field of some bits of a number."""
+        value = self.raw(part)
+        dump = part.codec.dump if isinstance(part.codec, Scalar) else None
+        try:
+            number = int(value if dump is None else dump(value))
+        except (ValueError, TypeError) as error:
+            self.refuse(fields.label(part), error)
+        if isinstance(part, fields.Value):
+            self.check(fields.label(part), _range_problem(number, part.low, part.high))
+        return number
 
     def check(self, name: str, problem: str) -> None:
         """Refuse when there is a problem."""
@@ -310,12 +368,18 @@ class Writer(PlanVisitor):
             number = guard.yes if isinstance(guard.yes, int) else guard.yes(self.made)
             self.check(fields.label(guard), "" if number else "is 0 though it must announce something")
             return number
+        if isinstance(guard, fields.Select):
+            try:
+                number, _ = value
+                return int(number)
+            except (ValueError, TypeError):
+                self.refuse(fields.label(guard), f"{value!r} is no pair of a form and a value")
         if isinstance(guard, fields.Count):
             number = len(value)
         else:
             body = self.layout.bodies[guard.name]
             absent = guard.name in self.layout.plan.defaults and not value
-            number = 0 if absent else len(self.sized(body))
+            number = 0 if absent else len(self.sized(body)) // guard.unit
         self.check(fields.label(guard), guard_problem(guard, number))
         return number
 
@@ -326,13 +390,28 @@ class Writer(PlanVisitor):
             packed = (
                 bytes(memoryview(value))
                 if isinstance(step, fields.Bytes)
-                else dump_sized_text(value, terminated=step.terminated)
+                else dump_sized_text(value, terminated=step.terminated, omitted=step.omitted)
             )
         except (ValueError, TypeError, AttributeError) as error:
             self.refuse(fields.label(step), error)
         if isinstance(step, fields.Bytes) and step.high is not None:
             self.check(fields.label(step), _range_problem(len(packed), None, step.high))
         return packed
+
+    def choice(self, step: fields.Choice) -> None:
+        """Encode a value of the form that it names."""
+        key, value = getattr(self.made, step.name)
+        if key not in step.codecs:
+            self.refuse(fields.label(step), f"cannot be sent in the form {key!r}")
+        codec = step.codecs[key]
+        if codec is not None:
+            self.parts.append(self.pack(codec, fields.label(step), value))
+        elif value is not None:
+            self.refuse(fields.label(step), f"has no value in the form {key!r}, not {value!r}")
+
+    def align(self, step: fields.Align) -> None:
+        """Encode padding."""
+        self.parts.append(bytes(-sum(map(len, self.parts)) % step.to))
 
     def items(self, step: fields.Items) -> None:
         """Encode the elements of a tuple."""

@@ -11,6 +11,7 @@ from support.wire.interpreted import decode_interpreted, encode_interpreted
 
 from mqdssm.errors import DecodeError
 from mqdssm.wire.codecs import (
+    BIT,
     BOOL16,
     GUID,
     I8,
@@ -29,10 +30,13 @@ from mqdssm.wire.codecs import (
     big_endian,
     enum_of,
     raw,
+    unsigned,
 )
 from mqdssm.wire.fields import (
+    Align,
     Bytes,
     ByteSize,
+    Choice,
     Const,
     Count,
     Declared,
@@ -42,10 +46,13 @@ from mqdssm.wire.fields import (
     Items,
     Keyed,
     Nested,
+    Select,
     Text16,
     TotalSize,
     Value,
+    bits,
     group,
+    header,
     unless,
     when,
     when_left,
@@ -124,8 +131,33 @@ def pieces(draw: st.DrawFn, name: str) -> Piece:
             None,
             st.none() | values,
         ),
+        *bit_pieces(name, codec, values),
     ]
     return draw(st.sampled_from(made))
+
+
+def bit_pieces(name: str, codec: Any, values: st.SearchStrategy[Any]) -> list[Piece]:
+    """Numbers of several fields, selected forms, padding and sizes in units of two bytes."""
+    form = bits("B", U8, Select(name, unsigned(4), "S"), Ignored("I", unsigned(4), 3))
+    number = bits(
+        "B", U8, Ignored("I", unsigned(2)), Value(name, unsigned(5), "V", high=30), Const("K", BIT, True)
+    )
+    flag = bits(
+        "B", U16, Const("E", enum_of(unsigned(3), Colour), Colour.BLUE), Flag(name, unsigned(13), "F", yes=2)
+    )
+    choice = Choice(name, {0: None, 3: codec, 5: Text16Z(20), 15: U64}, "C")
+    return [
+        ([ByteSize(name, U8, "S", high=50, unit=2), Text16(name, "Text"), Align(4, "P")], "", TEXT),
+        ([number], 0, st.integers(0, 30)),
+        ([*header("H", flag, when(name, Value(name, codec, "V"), Align(2)))], None, st.none() | values),
+        (
+            [form, choice, Align(8)],
+            (0, None),
+            st.tuples(st.just(3), values)
+            | st.tuples(st.just(5), TEXT)
+            | st.sampled_from([(0, None), (15, 2**64 - 1)]),
+        ),
+    ]
 
 
 @st.composite

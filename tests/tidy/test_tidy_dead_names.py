@@ -29,21 +29,13 @@ KEPT = {
         "message_of": "for the session engine, [MS-MQQB] 3.1.5.8",
         "packet_of": "for the session engine, [MS-MQQB] 3.1.7.1",
     },
-    "mqdssm/model/packets.py": dict.fromkeys(
-        (
-            "HOPS_MAX",
-            "SESSION_PORT",
-            "PACKET_BYTES_MAX",
-            "Ping",
-            "OrderAck",
-            "FinalAck",
-            "FormatNameType",
-            "FormatNameElement",
-            "Packet",
-            "kind_of",
-        ),
-        "for the codec and the session engine, [MS-MQQB] 2.2",
+    "mqdssm/wire/mqqb.py": dict.fromkeys(
+        ("decode_ping", "encode_ping", "decode_order_ack", "encode_packet"), "for the carrier over TCP"
     ),
+    "mqdssm/wire/packet_framer.py": dict.fromkeys(
+        ("PacketFramer", "pending_bytes"), "for the carrier over TCP"
+    ),
+    "mqdssm/model/packets.py": {"SESSION_PORT": "for the carrier over TCP"},
     "mqdssm/spark/registration.py": {"DefaultSource": "Spark looks it up"},
     "mqdssm/tables/element_table.py": {
         "ldap_pairs": "[MS-MQDSSM] 3.1.6.10, proven against the table",

@@ -17,13 +17,14 @@ import sbom
 from support.project.source_tree import ROOT, files, marks, name, nodes, report, sources
 from support.watching import kinds
 
-ROW = re.compile(r"^\| (?P<id>[MRCSW]\d+) \|(?P<cells>.*)\|$", re.MULTILINE)
+ROW = re.compile(r"^\| (?P<id>[MRCSTW]\d+) \|(?P<cells>.*)\|$", re.MULTILINE)
 ROW_WORDS_MAX = 60
 """Words of a decision's row without number, section and tests."""
 TEST = re.compile(r"(?P<file>tests/[\w/]+\.py)::(?P<name>\w+(?:::\w+)?)")
 PINNED_DOCUMENTS = (
     "M",
     "R",
+    "T",
     "W",
 )  # the rows of documents that count as done; the others wait for their issue
 FIRST_ROWS = {"M": 45, "R": 21, "C": 9, "S": 6}  # rows that were decided before the first line of code
@@ -86,12 +87,12 @@ def test_every_decision_is_pinned_by_tests_that_exist() -> None:
 
 def test_decisions_cited_in_the_code_exist() -> None:
     known = decision_rows()
-    cited = re.compile(r"\bdecisions? (?P<ids>[MRCSW]\d+(?:(?:, | and )[MRCSW]\d+)*)")
+    cited = re.compile(r"\bdecisions? (?P<ids>[MRCSTW]\d+(?:(?:, | and )[MRCSTW]\d+)*)")
     unknown = [
         f"{name(path)}: cites {decision}, which is no row of docs/decisions.md"
         for path in sources("mqdssm", "tests")
         for match in cited.finditer(path.read_text(encoding="utf-8"))
-        for decision in re.findall(r"[MRCSW]\d+", match["ids"])
+        for decision in re.findall(r"[MRCSTW]\d+", match["ids"])
         if decision not in known
     ]
     report(unknown)

@@ -1,0 +1,1 @@
+"""Packets of the binary protocol for tests."""
