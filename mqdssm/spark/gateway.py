@@ -18,6 +18,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from mqdssm.errors import ConfigError
 from mqdssm.model.safe_text import is_secret_setting
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
     from pyspark.sql import SparkSession
 
 log: Final = logging.getLogger(__name__)
@@ -156,7 +158,19 @@ def _forget() -> None:
     SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
     if gateway is not None:
-        gateway.close(keep_callback_server=True)
+        _close(gateway)
+
+
+def _close(gateway: "JavaGateway") -> None:
+    """Close the connections of a gateway, also those on which threads wait for calls from Java.
+
+    Py4J closes the file of a connection first, which waits for the thread that reads it: a program whose
+    streaming query called `foreachBatch` would never end.
+    """
+    for connection in list(gateway._gateway_client.deque):  # noqa: SLF001  nothing public leads there
+        with contextlib.suppress(OSError, AttributeError):  # it is closed already
+            connection.socket.shutdown(socket.SHUT_RDWR)
+    gateway.close(keep_callback_server=True)
 
 
 def stop(session: "SparkSession") -> None:

@@ -1,10 +1,13 @@
 """What is said of a Java that has ended, and what is not printed."""
 
 import logging
+import socket
+import threading
 
 import pytest
+from py4j.clientserver import ClientServer, ClientServerConnection, JavaParameters, PythonParameters
 
-from mqdssm.spark.gateway import _is_not_of_py4j, command_line, how_it_ended
+from mqdssm.spark.gateway import _close, _is_not_of_py4j, command_line, how_it_ended
 
 
 @pytest.mark.parametrize(
@@ -37,3 +40,23 @@ def test_secrets_are_no_arguments_of_java() -> None:
 def test_only_what_py4j_says_is_kept_from_the_terminal(path: str, kept: bool) -> None:
     record = logging.LogRecord("root", logging.ERROR, path, 1, "Exception while sending", None, None)
     assert _is_not_of_py4j(record) is kept
+
+
+def test_a_connection_is_closed_while_a_thread_waits_for_calls_of_java() -> None:
+    """As after `foreachBatch`. Py4J alone waits for the thread, which waits for Java."""
+    parameters = JavaParameters(), PythonParameters(eager_load=False)
+    gateway = ClientServer(*parameters)
+    ours, javas = socket.socketpair()
+    connection = ClientServerConnection(*parameters, gateway.gateway_property, None)
+    connection.socket, connection.stream = ours, ours.makefile("rb")
+    gateway._gateway_client.deque.append(connection)
+    reader = threading.Thread(target=connection.stream.readline, daemon=True)
+    reader.start()
+    closing = threading.Thread(target=_close, args=[gateway], daemon=True)
+    closing.start()
+    closing.join(10)
+    is_closed = not closing.is_alive()
+    javas.close()  # ends both threads in any case
+    reader.join(10)
+    closing.join(10)
+    assert is_closed
