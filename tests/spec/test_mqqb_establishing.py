@@ -1,5 +1,7 @@
 """Establishing and closing a session ([MS-MQQB] 3.1.5.2 to 3.1.5.4, 3.1.5.9)."""
 
+from itertools import count
+
 import pytest
 from support.session.bench import (
     CLIENT,
@@ -174,6 +176,9 @@ def in_state(state: SessionState) -> SessionBench:
     match state:
         case SessionState.CLOSED:
             return new_initiator()
+        case SessionState.PINGING:
+            bench = new_initiator(ping_cookies=count(1))
+            bench.step(do.MessagesWaiting())
         case SessionState.CONNECTING:
             bench = new_initiator()
             bench.step(do.MessagesWaiting())
@@ -201,7 +206,7 @@ PACKETS = {
     "ConnectionParameters": (parameters(), {SessionState.WAITING_CP, SessionState.WAITING_CPR}),
     "SessionAck": (SessionAck(session=header()), {SessionState.OPEN}),
 }
-WITHOUT_CONNECTION = {SessionState.CLOSED, SessionState.WAITING_RECONNECT}
+WITHOUT_CONNECTION = {SessionState.CLOSED, SessionState.PINGING, SessionState.WAITING_RECONNECT}
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.3")

@@ -19,7 +19,9 @@ from support.project.source_tree import ROOT, files, name, nodes, report, source
 HERE = "tests/tidy/test_tidy_dead_names.py"
 KEPT = {
     "mqdssm/directory/requests.py": {"encode_search": "a whole request, as tests send it"},
-    "mqdssm/engines/session/session.py": dict.fromkeys(("initiate", "may_read"), "for the carrier over TCP"),
+    "mqdssm/engines/session/session.py": dict.fromkeys(
+        ("initiate", "may_read", "answer_ping"), "for the carrier over TCP"
+    ),
     "mqdssm/drivers/discovery.py": {"networks_changed": "an event of [MS-MQSD] 3.2.4 that a program reports"},
     "mqdssm/drivers/message_numbers.py": dict.fromkeys(
         ("MessageNumbers", "_AHEAD", "BLOCK"), "for the carrier over TCP"

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from mqdssm.engines.actions import Dropped, Note, StartTimer, StopTimer, TimerFired
 from mqdssm.model.guid import Guid
-from mqdssm.model.packets import ConnectionParameters, EstablishConnection, SessionAck, SessionHeader
+from mqdssm.model.packets import ConnectionParameters, EstablishConnection, Ping, SessionAck, SessionHeader
 
 InternalPacket: TypeAlias = EstablishConnection | ConnectionParameters | SessionAck
 """Packets of the session itself, with InternalHeader ([MS-MQQB] 2.2.1)."""
@@ -24,6 +24,8 @@ class CloseReason(StrEnum):
     """The queue manager stops (3.1.4.2)."""
     LOST = "connection lost"
     """The transport is disconnected, or could not be connected (3.1.7.3)."""
+    NOT_PINGED = "no positive ping response"
+    """The neighbour would refuse a session, or does not answer (3.1.5.2.2)."""
     IDLE = "idle"
     """No message since the last Session Cleanup Timer Event (3.1.6.2)."""
     NOT_ESTABLISHED = "not established in time"
@@ -65,6 +67,17 @@ class MessagesWaiting:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NothingWaiting:
     """All messages for the neighbour are gone, as by expiry: no session is needed any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PingReceived:
+    """A ping response arrived from the neighbour's address ([MS-MQQB] 3.1.7.8).
+
+    Attributes:
+        ping: the packet.
+    """
+
+    ping: Ping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +182,7 @@ class Stop:
 Event: TypeAlias = (
     MessagesWaiting
     | NothingWaiting
+    | PingReceived
     | Connected
     | ConnectionLost
     | PacketReceived
@@ -181,6 +195,17 @@ Event: TypeAlias = (
 )
 
 # --- actions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendPing:
+    """Send a ping request to the neighbour by UDP; the answer may come or not ([MS-MQQB] 3.1.7.6).
+
+    Attributes:
+        ping: the packet.
+    """
+
+    ping: Ping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,7 +302,8 @@ class CloseConnection:
 
 
 Action: TypeAlias = (
-    Connect
+    SendPing
+    | Connect
     | SendPacket
     | TransmitMessage
     | AcceptMessage

@@ -5,7 +5,7 @@ wait, and another one after a failure. `MessageSession.HANDLERS` lists the event
 packet that the state does not handle closes the session; another event is dropped.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
 from mqdssm.engines.actions import Dropped, Note, TimerFired
@@ -18,6 +18,8 @@ from mqdssm.engines.session.settings import (
     ACK_WAIT_RANGE_MS,
     DIRECT_ACK_WAIT_FACTOR,
     PIGGYBACK_SHARE,
+    PING_COOKIE_BITS,
+    PING_RESPONSE_S,
     RECOVERABLE_ACK_RANGE_MS,
     RETRY_JITTER,
     ROUND_TRIPS,
@@ -25,7 +27,7 @@ from mqdssm.engines.session.settings import (
 )
 from mqdssm.engines.session.timers import LEGAL_STATES, RunningTimers, SessionState, SessionTimer
 from mqdssm.model.guid import NULL_GUID, Guid
-from mqdssm.model.packets import ConnectionParameters, EstablishConnection, SessionAck, SessionHeader
+from mqdssm.model.packets import ConnectionParameters, EstablishConnection, Ping, SessionAck, SessionHeader
 
 Handler: TypeAlias = Callable[["MessageSession", Any], None]
 """Any stands for the event of the row."""
@@ -34,9 +36,11 @@ _PACKETS: Final = frozenset({EstablishConnection, ConnectionParameters, SessionA
 _ALL: Final = frozenset(SessionState)
 _NOT_OPEN: Final = _ALL - {SessionState.OPEN}
 _NOT_CLOSED: Final = _ALL - {SessionState.CLOSED}
-_CONNECTED: Final = _ALL - {SessionState.CLOSED, SessionState.WAITING_RECONNECT}
+_CONNECTED: Final = _ALL - {SessionState.CLOSED, SessionState.PINGING, SessionState.WAITING_RECONNECT}
 """States with a connection, or with an attempt to connect."""
-_QUIET: Final = frozenset({CloseReason.STOPPED, CloseReason.IDLE, CloseReason.LOST})
+_UNREACHABLE: Final = frozenset({CloseReason.LOST, CloseReason.NOT_PINGED})
+"""Reasons of which no connection is left that could be closed."""
+_QUIET: Final = _UNREACHABLE | {CloseReason.STOPPED, CloseReason.IDLE}
 """Reasons that call for nobody's attention."""
 _UPTIME_BITS: Final = 0xFFFF_FFFF
 """Mask of EstablishConnectionHeader.TimeStamp."""
@@ -45,6 +49,22 @@ _UPTIME_BITS: Final = 0xFFFF_FFFF
 def _rows(kind: type, states: Iterable[SessionState]) -> list[tuple[SessionState, type]]:
     """Return the keys of a handler's rows for an event that several states handle alike."""
     return [(state, kind) for state in states]
+
+
+def answer_ping(request: Ping, identifier: Guid, *, is_accepting: bool) -> Ping:
+    """Return the response to a ping request ([MS-MQQB] 3.1.7.7).
+
+    Args:
+        request: the request; a packet without the signature of a ping is ignored.
+        identifier: our QueueManager.Identifier.
+        is_accepting: True if a session of that initiator would be accepted.
+    """
+    return Ping(
+        queue_manager=identifier,
+        cookie=request.cookie,
+        is_client_class=request.is_client_class,
+        is_refused=not is_accepting,
+    )
 
 
 class MessageSession:
@@ -65,7 +85,10 @@ class MessageSession:
         is_initiator: bool,
         destination: Guid,
         chance: Callable[[], float],
+        ping_cookies: Iterator[int] | None = None,
     ) -> None:
+        self._ping_cookies: Final = ping_cookies
+        self._ping_cookie = 0
         self._settings: Final = settings
         self._is_initiator: Final = is_initiator
         self._destination: Final = destination
@@ -83,7 +106,12 @@ class MessageSession:
 
     @classmethod
     def initiate(
-        cls, settings: SessionSettings, *, chance: Callable[[], float], destination: Guid = NULL_GUID
+        cls,
+        settings: SessionSettings,
+        *,
+        chance: Callable[[], float],
+        destination: Guid = NULL_GUID,
+        ping_cookies: Iterator[int] | None = None,
     ) -> Self:
         """Return the session of an initiator.
 
@@ -91,8 +119,11 @@ class MessageSession:
             settings: of our queue manager.
             chance: random numbers from 0 to 1, for the times between attempts to connect.
             destination: QueueManager.Identifier of the neighbour; nil if it has a direct format name.
+            ping_cookies: numbers of the ping requests of all our sessions (PingCookie); None to send none.
         """
-        return cls(settings, is_initiator=True, destination=destination, chance=chance)
+        return cls(
+            settings, is_initiator=True, destination=destination, chance=chance, ping_cookies=ping_cookies
+        )
 
     @classmethod
     def accept(cls, settings: SessionSettings) -> Self:
@@ -161,6 +192,7 @@ class MessageSession:
         self._recoverable_ack_s = RECOVERABLE_ACK_RANGE_MS[0] / 1000
         self._is_active = False  # SessionActive
         self._has_received = False  # ReceivedAck
+        self._is_pinged = False
         self.remote_identifier = self._destination
 
     # --- connecting
@@ -171,9 +203,39 @@ class MessageSession:
 
     def _on_waiting_closed(self, event: do.MessagesWaiting) -> None:
         """Establish a session, since messages wait ([MS-MQQB] 3.1.5.2)."""
-        if self._is_initiator and not self._is_stopped:
-            self._on_waiting(event)
+        if not self._is_initiator or self._is_stopped:
+            return
+        self._on_waiting(event)
+        if self._ping_cookies is None:
             self._connect()
+        else:
+            self._send_ping(next(self._ping_cookies) & PING_COOKIE_BITS)
+
+    def _send_ping(self, cookie: int) -> None:
+        """Ask the neighbour if it would accept a session ([MS-MQQB] 3.1.7.6)."""
+        self._ping_cookie = cookie
+        self.state = SessionState.PINGING
+        self._start(SessionTimer.PING_RESPONSE, PING_RESPONSE_S)
+        settings = self._settings
+        request = Ping(
+            queue_manager=settings.identifier, cookie=cookie, is_client_class=not settings.is_server_class
+        )
+        self._actions.append(do.SendPing(ping=request))
+
+    def _on_ping(self, event: do.PingReceived) -> None:
+        """Connect after a positive ping response ([MS-MQQB] 3.1.7.8, 3.1.5.2.2)."""
+        if event.ping.cookie != self._ping_cookie:
+            self._actions.append(Dropped(what="response to another ping request"))
+        elif event.ping.is_refused:
+            self._close(CloseReason.NOT_PINGED, "refused")
+        else:
+            self._stop(SessionTimer.PING_RESPONSE)
+            self._is_pinged = True
+            self._connect()
+
+    def _on_ping_timer(self) -> None:
+        """Ping Response Timer Event ([MS-MQQB] 3.1.6.8)."""
+        self._close(CloseReason.NOT_PINGED, "no answer")
 
     def _on_nothing_waiting(self, _event: do.NothingWaiting) -> None:
         self._has_waiting = False
@@ -193,7 +255,7 @@ class MessageSession:
                 client_guid=self._settings.identifier,
                 server_guid=self._destination,
                 time_stamp=self._uptime_ms(),
-                is_ping_skipped=True,
+                is_ping_skipped=not self._is_pinged,
                 is_server_class=self._settings.is_server_class,
                 is_refused=False,
             )
@@ -450,7 +512,7 @@ class MessageSession:
     def _close(self, reason: CloseReason, detail: str = "") -> None:
         """Close the session ([MS-MQQB] 3.1.5.9)."""
         self._actions += self._timers.stop_all()
-        if self._has_connection or reason is CloseReason.LOST:
+        if self._has_connection or reason in _UNREACHABLE:
             self._actions.append(
                 Note(what=f"session closed: {reason}", detail=detail, is_warning=reason not in _QUIET)
             )
@@ -490,6 +552,7 @@ class MessageSession:
         return int(self._now * 1000) & _UPTIME_BITS
 
     TIMERS: ClassVar[Mapping[SessionTimer, Callable[["MessageSession"], None]]] = {
+        SessionTimer.PING_RESPONSE: _on_ping_timer,
         SessionTimer.INITIALIZATION: _on_initialization_timer,
         SessionTimer.CLEANUP: _on_cleanup_timer,
         SessionTimer.RETRY_CONNECT: _on_retry_timer,
@@ -500,6 +563,7 @@ class MessageSession:
     # fmt: off
     HANDLERS: ClassVar[Mapping[tuple[SessionState, type], Handler]] = {
         (SessionState.CLOSED, do.MessagesWaiting):                  _on_waiting_closed,  # 3.1.5.2
+        (SessionState.PINGING, do.PingReceived):                    _on_ping,  # 3.1.7.8
         (SessionState.CONNECTING, do.Connected):                    _on_connected_initiator,  # 3.1.5.2.3
         (SessionState.WAITING_EC, do.Connected):                    _on_connected_acceptor,  # 3.1.5.10
         (SessionState.WAITING_EC, EstablishConnection):             _on_establish_request,  # 3.1.5.3.1

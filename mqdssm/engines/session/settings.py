@@ -11,6 +11,10 @@ WINDOW_SIZE_MAX: Final = 0x7FFF
 """Largest window that we use: half of all sequence numbers, so that no number is ambiguous (decision T21)."""
 ACK_FLAGS: Final = 32
 """Recoverable messages that one acknowledgement covers ([MS-MQMQ] 2.2.20.4, RecoverableMsgAckFlags)."""
+PING_RESPONSE_S: Final = 1.0
+"""Ping Response Timer ([MS-MQQB] 3.1.2.9)."""
+PING_COOKIE_BITS: Final = 0xFFFF_FFFF
+"""Mask of a ping request's number ([MS-MQQB] 2.2.7, Cookie)."""
 INITIALIZATION_S: Final = 60.0
 """Session Initialization Timer ([MS-MQQB] 3.1.2.1 <43>)."""
 CLEANUP_S: Final = 300.0

@@ -13,6 +13,8 @@ class SessionState(StrEnum):
 
     CLOSED = "CLOSED"
     """The session is closed; an initiator opens it when messages wait."""
+    PINGING = "PINGING"
+    """An initiator waits for a ping response; the specification has no name for it."""
     CONNECTING = "CONNECTING"
     """An initiator's transport is being connected; the specification has no name for it."""
     WAITING_EC = "WAITING_EC_MSG"
@@ -32,6 +34,8 @@ class SessionState(StrEnum):
 class SessionTimer(StrEnum):
     """Timer of a session, by its purpose; the value is the timer's name for the driver."""
 
+    PING_RESPONSE = "ping response"
+    """Give up a ping request (3.1.2.9)."""
     INITIALIZATION = "session initialization"
     """Give up a session that is not established (3.1.2.1)."""
     CLEANUP = "session cleanup"
@@ -55,6 +59,7 @@ _ESTABLISHING: Final = frozenset(
 )
 _OPEN: Final = frozenset({SessionState.OPEN})
 LEGAL_STATES: Final[Mapping[SessionTimer, frozenset[SessionState]]] = {
+    SessionTimer.PING_RESPONSE: frozenset({SessionState.PINGING}),
     SessionTimer.INITIALIZATION: _ESTABLISHING,
     SessionTimer.CLEANUP: _ESTABLISHING | _OPEN,
     SessionTimer.RETRY_CONNECT: frozenset({SessionState.WAITING_RECONNECT}),

@@ -1,5 +1,6 @@
 """One session under test: identifiers, packets, and a clock that fires the timers."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final
@@ -120,9 +121,18 @@ def initiator(destination: Guid = NULL_GUID, *, chance: float = 0.0, **settings:
     return bench
 
 
-def new_initiator(destination: Guid = NULL_GUID, *, chance: float = 0.0, **settings: Any) -> SessionBench:
+def new_initiator(
+    destination: Guid = NULL_GUID,
+    *,
+    chance: float = 0.0,
+    ping_cookies: Iterator[int] | None = None,
+    **settings: Any,
+) -> SessionBench:
     configured = SessionSettings(identifier=CLIENT, **settings)
-    return SessionBench(MessageSession.initiate(configured, chance=lambda: chance, destination=destination))
+    session = MessageSession.initiate(
+        configured, chance=lambda: chance, destination=destination, ping_cookies=ping_cookies
+    )
+    return SessionBench(session)
 
 
 def acceptor(**settings: Any) -> SessionBench:
