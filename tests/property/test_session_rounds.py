@@ -76,8 +76,8 @@ class Sessions(RuleBasedStateMachine):
     @invariant()
     def windows_are_kept(self):
         for driver in self.world.drivers():
-            assert len(driver.under_way) <= driver.session._settings.window_size
-            assert driver.session._received.unstored <= driver.session._settings.unstored_max
+            assert len(driver.under_way) <= driver.session._core.settings.window_size
+            assert driver.session._core.received.unstored <= driver.session._core.settings.unstored_max
 
     def teardown(self):
         if hasattr(self, "world"):

@@ -302,7 +302,7 @@ def test_stored_messages_wait_no_longer_than_others(recoverable_ms, after_s):
     """Decision T27: the sender would close the session first."""
     bench = initiator()
     bench.receive(response())
-    bench.session._recoverable_ack_s = recoverable_ms / 1000
+    bench.session._core.recoverable_ack_s = recoverable_ms / 1000
     bench.receive(parameters())
     bench.message(is_recoverable=True)
     bench.step(do.MessageStored(token=1))
@@ -432,8 +432,8 @@ def test_an_idle_session_is_closed(bench: SessionBench):
 def test_sequence_numbers_continue_at_0_after_65535(is_recoverable):
     """Decision T21."""
     bench = open_initiator()
-    bench.session._sent.count = bench.session._sent._acknowledged = 0xFFFE
-    bench.session._sent.recoverable_count = 0xFFFE
+    bench.session._core.sent.count = bench.session._core.sent._acknowledged = 0xFFFE
+    bench.session._core.sent.recoverable_count = 0xFFFE
     bench.send(1, 2, 3, is_recoverable=is_recoverable)
     stored = {"base": 0xFFFF, "flags": 0b11} if is_recoverable else {}
     assert acknowledged(bench.acknowledge(0, **stored)) == (1, 2)
@@ -444,7 +444,7 @@ def test_sequence_numbers_continue_at_0_after_65535(is_recoverable):
 @pytest.mark.spec("MS-MQQB 3.1.1.4")
 def test_the_recoverable_number_0_is_told_from_none_by_its_flags():
     bench = open_initiator()
-    bench.session._sent.recoverable_count = 0xFFFF
+    bench.session._core.sent.recoverable_count = 0xFFFF
     bench.send(1, is_recoverable=True)
     assert acknowledged(bench.acknowledge(1, base=0)) == ()
     assert acknowledged(bench.acknowledge(1, base=0, flags=0b1)) == (1,)
@@ -454,7 +454,7 @@ def test_the_recoverable_number_0_is_told_from_none_by_its_flags():
 def test_numbers_that_were_never_sent_are_recognised_after_a_wrap():
     for fields in ({"ack": 12}, {"ack": 11, "base": 12, "flags": 1}, {"ack": 11, "base": 11, "flags": 2}):
         bench = open_initiator()
-        sent = bench.session._sent
+        sent = bench.session._core.sent
         sent.count = sent._acknowledged = sent.recoverable_count = 0x1_0000 + 10
         bench.send(1, is_recoverable=True)
         assert closing(bench.acknowledge(**fields)) is CloseReason.NEVER_SENT
@@ -463,7 +463,7 @@ def test_numbers_that_were_never_sent_are_recognised_after_a_wrap():
 @pytest.mark.spec("MS-MQQB 3.1.1.4")
 def test_acknowledgements_continue_at_0_after_65535():
     bench = open_acceptor(2)
-    received = bench.session._received
+    received = bench.session._core.received
     received.count = received.recoverable_count = received._stored = received._reported = 0xFFFF
     bench.message(is_recoverable=True)
     actions = bench.step(do.MessageStored(token=1))

@@ -266,7 +266,7 @@ def test_what_arrived_is_acknowledged_before_stopping():
 @pytest.mark.parametrize("state", set(SessionState) - WITHOUT_CONNECTION)
 def test_a_lost_connection_closes_the_session(state):
     bench = in_state(state)
-    is_open, connection = state is SessionState.OPEN, bench.session._connection
+    is_open, connection = state is SessionState.OPEN, bench.session._core.connection
     actions = bench.step(do.ConnectionLost(connection=connection, reason="reset"))
     assert closing(actions) is None
     is_initiator_waiting = connection == 1

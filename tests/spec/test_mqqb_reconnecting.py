@@ -161,7 +161,7 @@ def test_a_message_that_cannot_be_sent_is_returned(state):
     if state is SessionState.OPEN:
         bench = open_initiator(window_size=1)
         bench.send(1)
-    bench.session.state = state
+    bench.session._core.state = state
     assert essential(bench.send(7)) == [do.MessagesReturned(numbers=(7,))]
 
 

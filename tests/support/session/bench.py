@@ -110,7 +110,7 @@ class SessionBench:
         ]
 
     def _number(self, connection: int | None) -> int:
-        return self.session._connection if connection is None else connection
+        return self.session._core.connection if connection is None else connection
 
 
 def initiator(destination: Guid = NULL_GUID, *, chance: float = 0.0, **settings: Any) -> SessionBench:

@@ -435,7 +435,7 @@ class SessionWorld:
         """Begin a connection with counts before their wrap, as if many messages had been exchanged."""
         if not self.options.are_counts_high:
             return
-        pairs: list[Any] = [(driver.session._sent, driver.session._received) for driver in drivers]
+        pairs: list[Any] = [(driver.session._core.sent, driver.session._core.received) for driver in drivers]
         for (sent, _), (_, received) in zip(pairs, reversed(pairs), strict=True):
             total, recoverable = (
                 65_536 * self.chance.randint(1, 3) - self.chance.randint(0, 40) for _ in range(2)

@@ -1,0 +1,129 @@
+"""Messages and acknowledgements of an open session ([MS-MQQB] 3.1.5.5, 3.1.5.8, 3.1.6.4, 3.1.7.1)."""
+
+from mqdssm.engines.session import actions as do
+from mqdssm.engines.session.actions import CloseReason
+from mqdssm.engines.session.core import SessionCore
+from mqdssm.engines.session.settings import ACK_FLAGS, PIGGYBACK_SHARE
+from mqdssm.engines.session.timers import SessionState, SessionTimer
+from mqdssm.model.packets import SessionAck, SessionHeader
+
+
+def send_capacity(session: SessionCore) -> int:
+    """Return how many messages may be sent now (decision T25)."""
+    if session.state is not SessionState.OPEN:
+        return 0
+    return max(0, min(session.settings.window_size, session.peer_window) - len(session.sent))
+
+
+def on_send_closed(session: SessionCore, event: do.SendMessage) -> None:
+    """Return a message that cannot be sent."""
+    session.actions.append(do.MessagesReturned(numbers=(event.number,)))
+
+
+def on_send(session: SessionCore, event: do.SendMessage) -> None:
+    """Send a message, with an acknowledgement if one is due soon ([MS-MQQB] 3.1.7.1, 3.1.7.11)."""
+    if not send_capacity(session):
+        on_send_closed(session, event)
+        return
+    session.has_waiting = False
+    session.is_active = True
+    session.sent.add(event.number, is_recoverable=event.is_recoverable)
+    header = None
+    if session.timers.elapsed_share(SessionTimer.ACK_SEND, session.now) > PIGGYBACK_SHARE:
+        header = _acknowledgement(session)
+    session.actions.append(do.TransmitMessage(number=event.number, session_header=header))
+    if session.timers.due(SessionTimer.ACK_WAIT) is None:
+        _start_ack_wait(session)
+
+
+def _start_ack_wait(session: SessionCore) -> None:
+    """Start the Session Ack Wait Timer ([MS-MQQB] 3.1.2.4)."""
+    session.start(SessionTimer.ACK_WAIT, session.ack_wait_s * session.ack_wait_factor)
+
+
+def on_session_ack(session: SessionCore, packet: SessionAck) -> None:
+    """Process a SessionAck packet ([MS-MQQB] 3.1.5.5)."""
+    _process(session, packet.session)
+
+
+def _process(session: SessionCore, header: SessionHeader) -> None:
+    """Process a SessionHeader ([MS-MQQB] 3.1.5.5)."""
+    numbers = session.sent.acknowledge(header)
+    if isinstance(numbers, CloseReason):
+        session.close(numbers, str(header))
+        return
+    if numbers:
+        session.failures = 0
+        session.actions.append(do.MessagesAcknowledged(numbers=numbers))
+    if not session.received.is_count_of(header):
+        session.close(CloseReason.MISCOUNTED, str(header))
+        return
+    session.peer_window = max(1, header.window_size)  # decision T25
+    if session.sent:
+        _start_ack_wait(session)
+    else:
+        session.stop(SessionTimer.ACK_WAIT)
+    _acknowledge_soon(session, session.ack_wait_s / 2)  # the window may be smaller than before
+
+
+def on_message(session: SessionCore, event: do.MessageReceived) -> None:
+    """Count and accept a message ([MS-MQQB] 3.1.5.8)."""
+    received = session.received
+    if event.is_recoverable and received.unstored >= session.settings.unstored_max:
+        session.close(CloseReason.FLOODED, f"{received.unstored} messages")
+        return
+    session.is_active = True
+    received.add(event.token, is_recoverable=event.is_recoverable)
+    session.actions.append(do.AcceptMessage(token=event.token, is_recoverable=event.is_recoverable))
+    if event.session_header is not None:
+        _process(session, event.session_header)
+    if session.state is SessionState.OPEN:
+        _acknowledge_soon(session, session.ack_wait_s / 2)
+
+
+def on_stored(session: SessionCore, event: do.MessageStored) -> None:
+    """Acknowledge a recoverable message that is stored ([MS-MQQB] 3.1.5.8.7)."""
+    if session.received.store(event.token):
+        _acknowledge_soon(session, min(session.recoverable_ack_s, session.ack_wait_s / 2))  # decision T27
+
+
+def _half_window(session: SessionCore) -> int:
+    """Number of messages that are acknowledged without delay (decision T26)."""
+    return max(1, min(session.settings.window_size, session.peer_window) // 2)
+
+
+def _acknowledge_soon(session: SessionCore, after_s: float) -> None:
+    """Acknowledge what waits for it: now if it is enough, else after some time at the latest."""
+    received, enough = session.received, _half_window(session)
+    if received.unacknowledged >= enough or received.stored >= min(enough, ACK_FLAGS):
+        send_acknowledgements(session)
+    elif received.unacknowledged or received.stored:
+        due = session.timers.due(SessionTimer.ACK_SEND)
+        if due is None or session.now + after_s < due:
+            session.start(SessionTimer.ACK_SEND, after_s)
+
+
+def send_acknowledgements(session: SessionCore) -> None:
+    """Send SessionAck packets until all that is stored is acknowledged ([MS-MQQB] 3.1.6.4)."""
+    while session.received.unacknowledged or session.received.stored:
+        session.send(SessionAck(session=_acknowledgement(session)))
+
+
+def _acknowledgement(session: SessionCore) -> SessionHeader:
+    """Return the next acknowledgement: with what it covers, nothing is due any more (decision T33)."""
+    session.stop(SessionTimer.ACK_SEND)
+    return session.received.acknowledge(session.sent, session.settings.window_size)
+
+
+def on_ack_wait_timer(session: SessionCore) -> None:
+    """Session Ack Wait Timer Event ([MS-MQQB] 3.1.6.3); the timer runs only while messages wait."""
+    if not session.has_received:
+        session.close(CloseReason.NOT_ACKNOWLEDGED, f"{len(session.sent)} messages")
+        return
+    session.has_received = False
+    _start_ack_wait(session)
+
+
+def on_ack_send_timer(session: SessionCore) -> None:
+    """Session Ack Send Timer Event ([MS-MQQB] 3.1.6.4)."""
+    send_acknowledgements(session)
