@@ -150,6 +150,6 @@ def to_file(file: Path | None) -> None:
     logging.getLogger(_ROOT).addHandler(handler)
 
 
-def kept() -> Sequence[str]:
+def kept_lines() -> Sequence[str]:
     """Return the log of this run so far."""
     return tuple(_kept.lines)

@@ -131,7 +131,7 @@ def _doctor(run: CommandRun) -> Mapping[str, Any]:
 
 
 def _log(run: CommandRun) -> str:
-    lines = ["-- this run", *logs.kept()]
+    lines = ["-- this run", *logs.kept_lines()]
     with contextlib.suppress(UsageProblem):
         file = run.loaded.settings.log_file
         if file is not None and file.exists():

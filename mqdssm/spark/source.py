@@ -136,7 +136,7 @@ class MqdssmReader(DataSourceReader):
         # in a process of Spark: no cycles are made here, and looking for them costs a lot
         with packed(), without_collector(), options.connect(search_slice.server) as directory:
             search_slice.refuse_other(directory.session)
-            where = self._where(directory.session, search_slice.wanted)
+            where = self._where(directory.session, search_slice.ldap_filter)
             yield from read_batches(
                 directory,
                 options.frame,

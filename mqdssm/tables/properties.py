@@ -281,7 +281,7 @@ def _store_properties(table: PropertyTable, properties: Pairs) -> tuple[dict[str
         row = table.by_propid.get(propid)
         if row is None or row.is_numbering:
             continue  # [MS-MQDS] 3.1.6.3
-        raws, octets = row.kept(value)
+        raws, octets = row.stored_form(value)
         if row.ldap:
             attributes[row.ldap] = raws
         for also in row.also:

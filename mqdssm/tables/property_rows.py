@@ -270,7 +270,7 @@ class PropertyRow:
         """True if the numbering of the change determines the value, not a given value ([MS-MQDS] 3.1.6.3)."""
         return self.role is PropertyRole.PARTITION or self.role is PropertyRole.SEQNUM
 
-    def kept(self, value: PropertyValue) -> tuple[Raws, bytes | None]:
+    def stored_form(self, value: PropertyValue) -> tuple[Raws, bytes | None]:
         """Return the stored form of a value: the attribute's values, and the octets if these do not suffice.
 
         Raises:

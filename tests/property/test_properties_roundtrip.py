@@ -139,7 +139,7 @@ def test_what_somebody_else_wrote_counts(object_type, data):
     row = data.draw(st.sampled_from(rows))
     old, new = data.draw(VALUES[row.propid.variant]), data.draw(VALUES[row.propid.variant])
     entry = entry_of(object_type, [(row.propid, old)])
-    raws, octets = row.kept(new)
+    raws, octets = row.stored_form(new)
     if not raws or octets is not None or set(raws) == set(entry.get(row.ldap, ())):
         return  # nothing that an attribute alone could say
     assert properties_of(object_type, {**entry, row.ldap: raws}) == {row.propid: new}

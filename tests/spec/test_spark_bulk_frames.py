@@ -201,7 +201,7 @@ def test_slices_find_every_object_exactly_once(world, count: int) -> None:
         assert len(parts) <= count
         sizes = []
         for part in parts:
-            some = frame(world, name, columns=columns, where=part.wanted)
+            some = frame(world, name, columns=columns, where=part.ldap_filter)
             found += [row[key] for row in some]
             sizes.append(len(some))
         assert sorted(found) == everything, name

@@ -55,7 +55,7 @@ class ExportItem(Document):
     def where(self) -> "LdapFilter | None":
         """LDAP filter for the objects of the item; None for all objects."""
         low, high = (None if value is None else value.encode("ascii") for value in (self.low, self.high))
-        return SearchSlice(None, self.key, low, high).wanted
+        return SearchSlice(None, self.key, low, high).ldap_filter
 
 
 class ExportPlan(Document):

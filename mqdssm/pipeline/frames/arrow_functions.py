@@ -188,7 +188,7 @@ def _no(rows: int) -> pa.Array:
     return pa.repeat(pa.scalar(False), rows)
 
 
-def shown(kind: pa.DataType, chars_max: int) -> Callable[[Any], Any] | None:
+def display_function(kind: pa.DataType, chars_max: int) -> Callable[[Any], Any] | None:
     """Return the function that makes values of a type text for messages; None if they are not shown."""
     if kind == pa.string():
         return lambda datum: pc.utf8_slice_codeunits(datum, 0, chars_max)

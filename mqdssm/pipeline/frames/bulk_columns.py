@@ -154,7 +154,7 @@ class ColumnMaker(ABC):
         """
 
     @abstractmethod
-    def one(self, batch: EntryBatch, number: int) -> Any:
+    def make_value(self, batch: EntryBatch, number: int) -> Any:
         """Return the abstract value of one entry, or UNSET.
 
         Raises:
@@ -185,7 +185,7 @@ class ColumnMaker(ABC):
     def outcome(self, batch: EntryBatch, number: int) -> Outcome:
         """Return the cell of one entry, None if it cannot be decoded, and the reasons."""
         try:
-            value = self.one(batch, number)
+            value = self.make_value(batch, number)
             cell = self.default if value is UNSET else cell_of(self.column, value)
             pa.scalar(cell, self.type)  # finds values that Arrow cannot hold
         except (*REFUSALS, TypeError) as error:
@@ -235,7 +235,7 @@ class Copied(ColumnMaker):
             return self.one_by_one(batch)
         return bulk_values.with_gaps(batch.octets(self._place), self._convert, self.default)
 
-    def one(self, batch: EntryBatch, number: int) -> Any:
+    def make_value(self, batch: EntryBatch, number: int) -> Any:
         """See ColumnMaker."""
         raw = batch.values(self._place)[number]
         if raw is None:
@@ -263,7 +263,7 @@ class ComputedColumn(ColumnMaker):
         """See ColumnMaker."""
         return self.one_by_one(batch)
 
-    def one(self, batch: EntryBatch, number: int) -> Any:
+    def make_value(self, batch: EntryBatch, number: int) -> Any:
         """See ColumnMaker."""
         return self._maker(self.row, batch.source(number))
 

@@ -46,7 +46,7 @@ class SearchSlice:
     name: bytes | None = None
 
     @property
-    def wanted(self) -> LdapFilter | None:
+    def ldap_filter(self) -> LdapFilter | None:
         """LDAP filter for the slice's objects; None for all."""
         terms: list[LdapFilter] = []
         if self.low is not None:

@@ -43,7 +43,7 @@ class Planned:
     files: Sequence[PlanFile]
     sites: Mapping[UUID, KnownSite]
 
-    def there(self, site: UUID) -> UUID:
+    def target_guid(self, site: UUID) -> UUID:
         """Return the GUID that a site of the source has in the target."""
         known_site = self.sites.get(site)
         return site if known_site is None or known_site.guid is None else known_site.guid
@@ -112,7 +112,7 @@ def _superfluous(
     key = session.profile.name_key
     names = {key(name) for name in keys.column("name").to_pylist() if name is not None}
     if table is ROUTING_LINK:
-        names = {link_key(map(planned.there, link_ends(name))) for name in names}
+        names = {link_key(map(planned.target_guid, link_ends(name))) for name in names}
     planned_dns = planned.dns(MQIS_TABLES[table.name].type_name)
     ldap_class = TABLES[table.element].ldap_class
     settings = list(_all(session, SETTINGS_CLASS)) if table is MACHINE else []

@@ -212,7 +212,7 @@ def put_together(folder: Path) -> None:
                 file.write(part.read_bytes())
 
 
-def shown(attribute: str, values: Sequence[bytes]) -> list[str]:
+def display_values(attribute: str, values: Sequence[bytes]) -> list[str]:
     """Return values for people: as text if printable, descriptors in SDDL, else in hexadecimal."""
     return [_shown(attribute, value) for value in values]
 

@@ -20,7 +20,7 @@ from mqdssm.pipeline.migrate.candidates import (
     ObsoleteSettings,
     reason_of,
 )
-from mqdssm.pipeline.migrate.outcome import WORK_NAME, OutcomeWriter, TaskResult, shown
+from mqdssm.pipeline.migrate.outcome import WORK_NAME, OutcomeWriter, TaskResult, display_values
 from mqdssm.pipeline.migrate.plan_file import (
     CHILDREN,
     PARENTS,
@@ -304,8 +304,8 @@ class RowPlanner:
         assert entry is not None  # noqa: S101  a conflict has an entry
         differs = {
             name: {
-                "here": shown(name, candidate.new_entry.values.get(name, ())),
-                "there": shown(name, entry.all(name)),
+                "here": display_values(name, candidate.new_entry.values.get(name, ())),
+                "there": display_values(name, entry.all(name)),
             }
             for name in verdict.differs
         }

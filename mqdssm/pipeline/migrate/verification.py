@@ -14,7 +14,7 @@ from mqdssm.events.references import References, split_into_batches
 from mqdssm.model.dn import DN, normalize
 from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.migrate.apply_journal import LATER, ApplyJournal, JournalLine
-from mqdssm.pipeline.migrate.outcome import shown
+from mqdssm.pipeline.migrate.outcome import display_values
 from mqdssm.pipeline.migrate.places import MadeObject, MapRow, ReferencedPlaces
 from mqdssm.pipeline.migrate.plan_file import EntryRole, PlanAction, PlanOperation, Values, read_operations
 from mqdssm.pipeline.migrate.progress import WorkerProgress
@@ -237,8 +237,8 @@ def _lost(
             expected_row.values, entry.attributes, operation.ldap_class, hides_sacls=hides_sacls
         ):
             differs[name] = {
-                "wanted": shown(name, tuple(expected_row.values[name])),
-                "found": shown(name, entry.all(name)),
+                "wanted": display_values(name, tuple(expected_row.values[name])),
+                "found": display_values(name, entry.all(name)),
             }
         guid = guid_of(entry.attributes)
         if differs:

@@ -72,12 +72,12 @@ class ObjectBatch:
     rows: int
     dn: str | None = None
 
-    def taken(self, rows: pa.Array) -> "ObjectBatch":
+    def take_rows(self, rows: pa.Array) -> "ObjectBatch":
         """Return some of the objects, by their numbers, which may repeat."""
         columns = {name: values.take(rows) for name, values in self.columns.items()}
         return ObjectBatch(self.type, columns, len(rows), self.dn)
 
-    def kept(self, mask: pa.Array) -> "ObjectBatch":
+    def keep_rows(self, mask: pa.Array) -> "ObjectBatch":
         """Return the objects for which a mask is true."""
         columns = {name: values.filter(mask) for name, values in self.columns.items()}
         return ObjectBatch(self.type, columns, mask.true_count, self.dn)
@@ -126,7 +126,7 @@ def findings(rule: Rule, batch: ObjectBatch, messages: pa.Array, *, attribute: s
     if not attribute and UNREADABLE in batch.columns:
         lost = unreadable(batch.columns[UNREADABLE], rule.attribute)
         if lost is not None:
-            batch, messages = batch.kept(pc.invert(lost)), messages.filter(pc.invert(lost))
+            batch, messages = batch.keep_rows(pc.invert(lost)), messages.filter(pc.invert(lost))
     if not batch.rows:
         return
     null = pa.nulls(batch.rows, pa.string())
@@ -161,7 +161,7 @@ def _wrong(rule: Wrong, target: Dataset) -> Test:
             mask = bad(batch.columns, batch.rows)
             if not mask.true_count:
                 return
-            some = batch.kept(mask)
+            some = batch.keep_rows(mask)
             messages = words(some.columns, some.rows)
         except pa.ArrowInvalid as error:  # from an own rule that adds or multiplies
             raise ConfigError(f"rule {rule.id} cannot judge some {target.type}: {error}") from error
@@ -193,14 +193,14 @@ def _reference(rule: MissingReference, source: Dataset, target: Dataset) -> Test
             parents, values, other_columns = _joined(parents, values, target, rule)
         if not len(parents):
             return
-        some = batch.taken(parents)
+        some = batch.take_rows(parents)
         columns = {**some.columns, "value": values, **other_columns}
         messages = words(columns, some.rows)
         if compare is not None:
             mask = compare(columns, some.rows)
-            some, parents, messages = some.kept(mask), parents.filter(mask), messages.filter(mask)
+            some, parents, messages = some.keep_rows(mask), parents.filter(mask), messages.filter(mask)
             once = first_of_pairs(parents, messages)  # two targets of one object may give equal messages
-            some, messages = some.taken(once), messages.take(once)
+            some, messages = some.take_rows(once), messages.take(once)
         yield from findings(rule, some, messages)
 
     return test
@@ -304,7 +304,7 @@ def _judge(members: Sequence[Judged], target: Dataset, now: datetime) -> Test:
             for rule_id, words in verdicts:
                 rule = by_id.get(rule_id)
                 if rule is not None:
-                    some = batch.taken(parents.filter(pc.equal(places, number)))
+                    some = batch.take_rows(parents.filter(pc.equal(places, number)))
                     yield from findings(rule, some, pa.repeat(words, some.rows))
 
     return test
@@ -365,7 +365,7 @@ def _undecodable(rules: Sequence[Rule], name: str) -> Test:
         for (attribute, reason), numbers in groups.items():
             rule = rule_of(attribute, reason)
             if rule is not None:
-                some = batch.taken(parents.take(pa.array(numbers)))
+                some = batch.take_rows(parents.take(pa.array(numbers)))
                 words = pa.repeat(f"{attribute} cannot be decoded: {reason}", some.rows)
                 yield from findings(rule, some, words, attribute=attribute)
 
@@ -408,12 +408,12 @@ def repeated(rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str]
         if not mask.true_count:
             continue
         number = counts["count"].combine_chunks().take(places.filter(mask)).cast(pa.string())
-        some = batch.kept(mask)
-        columns = {"value": shown(values.filter(mask)), "count": number}
+        some = batch.keep_rows(mask)
+        columns = {"value": display_texts(values.filter(mask)), "count": number}
         yield from findings(rule, some, words(columns, some.rows))
 
 
-def shown(values: pa.Array) -> pa.Array:
+def display_texts(values: pa.Array) -> pa.Array:
     """Return values as text; octets in hexadecimal."""
     if pa.types.is_binary(values.type):
         return pa.array([value.hex() for value in values.to_pylist()], pa.string())
@@ -499,6 +499,6 @@ def _keyed(
             batch = ObjectBatch(name, columns if whole else {}, record.num_rows, dns.get(name))
             if pa.types.is_list(values.type):
                 parents, values = _once(pc.list_parent_indices(values), pc.list_flatten(values))
-                batch = batch.taken(parents)
+                batch = batch.take_rows(parents)
             mask = pc.is_valid(values)
-            yield name, values.filter(mask), batch.kept(mask) if whole else batch
+            yield name, values.filter(mask), batch.keep_rows(mask) if whole else batch

@@ -106,7 +106,7 @@ def message(text: str, types: Types) -> Callable[[Columns, int], pa.Array]:
 
 
 def _showing(expression: TranslatedExpression) -> Evaluate:
-    show = functions.shown(expression.type, SHOWN_CHARS_MAX)
+    show = functions.display_function(expression.type, SHOWN_CHARS_MAX)
     if show is None:
         raise Untranslatable(f"values of type {expression.type} are not shown")
     return lambda columns: pc.fill_null(show(expression.evaluate(columns)), NOT_SET)

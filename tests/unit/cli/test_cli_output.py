@@ -213,7 +213,7 @@ def test_warnings_are_told_but_not_by_the_thousand(monkeypatch):
     assert lines[0] == r"warning: no 0\n"
     assert len(lines) == logs.SHOWN_WARNINGS + 1
     assert lines[-1] == "warning: 7 more (MQDSSM_LOG_FILE keeps them all)"
-    kept = "\n".join(logs.kept())
+    kept = "\n".join(logs.kept_lines())
     assert "INFO mqdssm.test quiet" in kept
     assert "WARNING mqdssm.test no 11" in kept
 
@@ -252,7 +252,7 @@ def test_warnings_that_cannot_be_printed_fail_nothing(monkeypatch):
     with logs.recording(debug=False):
         for number in range(logs.SHOWN_WARNINGS + 1):
             logging.getLogger("mqdssm.test").warning("no %d", number)
-    assert "no 5" in logs.kept()[-1]
+    assert "no 5" in logs.kept_lines()[-1]
 
 
 def test_debug_shows_the_log(monkeypatch):

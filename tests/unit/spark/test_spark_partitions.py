@@ -49,8 +49,8 @@ def test_a_hidden_key_is_noticed() -> None:
 
 
 def test_ends_of_slices() -> None:
-    assert SearchSlice("ldap://a").wanted is None
-    middle = SearchSlice("ldap://a", "uSNCreated", b"5", b"9").wanted
+    assert SearchSlice("ldap://a").ldap_filter is None
+    middle = SearchSlice("ldap://a", "uSNCreated", b"5", b"9").ldap_filter
     assert middle is not None
     assert to_text(middle) == "(&(uSNCreated>=5)(!(uSNCreated>=9)))"
 
