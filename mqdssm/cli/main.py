@@ -5,7 +5,6 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -79,26 +78,10 @@ class Root(TyperGroup):
         del ctx
         return _command_of(cmd_name) if cmd_name in MODULES else None
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
-        """Run the command line and exit."""
-        del standalone_mode, prog_name  # as messages and completion know it
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run the command line, under the name that messages and completion know, and exit."""
         try:
-            code = super().main(
-                args,
-                prog_name=NAME,
-                complete_var=complete_var,
-                standalone_mode=False,
-                windows_expand_args=windows_expand_args,
-                **extra,
-            )
+            code = super().main(*args, **{**extra, "prog_name": NAME, "standalone_mode": False})
             sys.stdout.flush()
         except typer.Abort:
             code = exits.INTERRUPTED

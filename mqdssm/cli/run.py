@@ -78,12 +78,7 @@ class CommandRun:
         given_options = self.given
         spark = {name: value for name, value in given_options.settings().items() if name in SPARK}
         other = CommandRun(
-            replace(
-                GivenOptions(),
-                output=given_options.output,
-                config=given_options.config,
-                debug=given_options.debug,
-            )
+            GivenOptions(output=given_options.output, config=given_options.config, debug=given_options.debug)
         )
         other._loaded = load(spark, config=given_options.config, connection=connection, environment=False)
         return other

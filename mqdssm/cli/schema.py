@@ -1,6 +1,5 @@
 """``mqdssm schema``: show the mapping, print the schema for a server, or check a server's schema."""
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -13,7 +12,6 @@ from mqdssm.cli.run import CommandRun, command_app, usage_problems
 
 if TYPE_CHECKING:
     from mqdssm.tables.row import Row
-    from mqdssm.tables.schema_compare import SchemaDifference
 
 app = typer.Typer(
     add_completion=False,
@@ -169,16 +167,13 @@ def check(
     elif not differences:
         run.output.line(f"{url}: the schema is as it must be")
     else:
-        run.output.rows(("", "what", "problem"), _difference_rows(differences))
+        rows = (
+            ("error" if difference.serious else "minor", difference.subject, difference.problem)
+            for difference in differences
+        )
+        run.output.rows(("", "what", "problem"), rows)
         run.output.note(f"{len(differences)} differences; {hint}")
     return ExitCode.FINDINGS if differences else ExitCode.FINE
-
-
-def _difference_rows(differences: "Iterable[SchemaDifference]") -> Iterable[tuple[str, str, str]]:
-    return (
-        ("error" if difference.serious else "minor", difference.subject, difference.problem)
-        for difference in differences
-    )
 
 
 command_app(

@@ -103,47 +103,6 @@ class LdapControl:
     value: bytes | None = field(default=None)
 
 
-def encode_search(
-    message_id: int,
-    base: str,
-    scope: SearchScope,
-    search_filter: bytes,
-    attributes: Iterable[str],
-    *,
-    size_limit: int = 0,
-    time_limit: int = 0,
-    types_only: bool = False,
-    controls: Sequence[LdapControl] = (),
-) -> bytes:
-    """Encode a SearchRequest ([RFC4511] 4.5.1). Aliases are never dereferenced.
-
-    Args:
-        message_id: 1 to 2**31 - 1.
-        base: DN of the entry where the search begins.
-        scope: how far below it the search goes.
-        search_filter: from `mqdssm.directory.filters.encode`.
-        attributes: what to return; *no name means no attribute* (LDAP itself would return all:
-            ask for those with ``*``).
-        size_limit: most entries wanted; 0 is no limit.
-        time_limit: seconds the server may take; 0 is no limit.
-        types_only: names without values.
-        controls: sent along.
-
-    Raises:
-        ValueError: an attribute name that is none, a number out of range.
-    """
-    operation = encode_search_operation(
-        base,
-        scope,
-        search_filter,
-        attributes,
-        size_limit=size_limit,
-        time_limit=time_limit,
-        types_only=types_only,
-    )
-    return encode_message(message_id, operation, controls)
-
-
 def encode_search_operation(
     base: str,
     scope: SearchScope,
@@ -154,7 +113,21 @@ def encode_search_operation(
     time_limit: int = 0,
     types_only: bool = False,
 ) -> bytes:
-    """Encode a SearchRequest without message id and controls, for `encode_message`; see `encode_search`."""
+    """Encode a SearchRequest ([RFC4511] 4.5.1) for `encode_message`. Aliases are never dereferenced.
+
+    Args:
+        base: DN of the entry where the search begins.
+        scope: how far below it the search goes.
+        search_filter: from `mqdssm.directory.filters.encode`.
+        attributes: what to return; *no name means no attribute* (LDAP itself would return all:
+            ask for those with ``*``).
+        size_limit: most entries wanted; 0 is no limit.
+        time_limit: seconds the server may take; 0 is no limit.
+        types_only: names without values.
+
+    Raises:
+        ValueError: an attribute name that is none, a number out of range.
+    """
     content = (
         _dn(base)
         + integer(SearchScope(scope), ENUMERATED)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from secrets import randbits
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Final, Protocol, Self
 
 from mqdssm.drivers.authentication import AS_SPECIFIED, SignaturePolicy, Signer, Verifier
@@ -67,9 +67,7 @@ class DirectoryServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

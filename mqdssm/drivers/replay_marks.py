@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import Any, Final, Self
 
 from mqdssm.errors import ConfigError
@@ -98,9 +97,7 @@ class ReplayMarks:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _write(self, marks: Mapping[str, int], floor: int) -> None:

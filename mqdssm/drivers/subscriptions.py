@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from inspect import iscoroutinefunction
 from threading import Lock
-from types import TracebackType
 from typing import Final, Self, TypeAlias
 from uuid import UUID
 
@@ -120,9 +119,7 @@ class Subscription(AsyncIterator[Told]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _take(self) -> Told | None:

@@ -18,7 +18,6 @@ from mqdssm.tables.mqis import MQIS_TABLES
 
 MANIFEST_NAME: Final = "manifest.json"
 SCHEMA_VERSION: Final = 2  # of the manifest and of the columns; raised when either changes its meaning
-_READ_BYTES: Final = 1024 * 1024
 
 ChangeKind = Literal["added", "modified", "deleted"]
 
@@ -200,11 +199,8 @@ def _check_version(path: Path, raw: Any) -> None:
 
 def sha256(path: Path) -> str:
     """Return the SHA-256 of a file, in lower-case hexadecimal."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while piece := file.read(_READ_BYTES):
-            digest.update(piece)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def utc_seconds(moment: datetime) -> datetime:

@@ -179,16 +179,8 @@ def connect_as_owner(ldapi_url: str) -> Connection:
     """Return an unopened ldap3 connection to an ldapi socket, as the server's owner (SASL EXTERNAL)."""
     import ldap3
 
-    server = ldap3.Server(ldapi_url, get_info=ldap3.NONE, connect_timeout=CALL_WAIT_S)
-    return ldap3.Connection(
-        server,
-        authentication=ldap3.SASL,
-        sasl_mechanism=ldap3.EXTERNAL,
-        sasl_credentials="",
-        check_names=False,
-        raise_exceptions=True,
-        auto_referrals=False,
-        receive_timeout=CALL_WAIT_S,
+    return _connection(
+        ldapi_url, authentication=ldap3.SASL, sasl_mechanism=ldap3.EXTERNAL, sasl_credentials=""
     )
 
 
@@ -197,11 +189,16 @@ def connect_over_tls(ldaps_url: str, user: str, password: str, ca_file: str) -> 
     import ldap3
 
     tls = ldap3.Tls(validate=ssl.CERT_REQUIRED, ca_certs_file=ca_file)
-    server = ldap3.Server(ldaps_url, get_info=ldap3.NONE, connect_timeout=CALL_WAIT_S, tls=tls)
+    return _connection(ldaps_url, tls, user=user, password=password)
+
+
+def _connection(url: str, tls: Any = None, **log_in: Any) -> Connection:
+    import ldap3
+
+    server = ldap3.Server(url, get_info=ldap3.NONE, connect_timeout=CALL_WAIT_S, tls=tls)
     return ldap3.Connection(
         server,
-        user=user,
-        password=password,
+        **log_in,
         check_names=False,
         raise_exceptions=True,
         auto_referrals=False,

@@ -5,9 +5,8 @@ from typing import ClassVar
 
 from mqdssm.testing import openldap_config
 from mqdssm.testing.accounts import Accounts, connect_as_owner
-from mqdssm.testing.openldap_start import START_WAIT_S, chosen_ports, failure
+from mqdssm.testing.openldap_start import START_WAIT_S, chosen_ports
 from mqdssm.testing.server import LocalServer
-from mqdssm.testing.supervised import ServerState
 
 
 class OpenLdapServer(LocalServer[openldap_config.ServerFolder]):
@@ -167,6 +166,3 @@ class OpenLdapServer(LocalServer[openldap_config.ServerFolder]):
         self.password = folder.make(self.options)
         self._ports = chosen_ports(self.options)
         return folder.environment(self.options, *self._ports)
-
-    def _failure(self, state: ServerState) -> Exception:
-        return failure(state["exit"], state["log"], self.folder)

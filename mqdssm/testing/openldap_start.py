@@ -17,6 +17,7 @@ LOCK_WAIT_S: Final = 1.0  # a slapd that is just ending needs 0.1 s
 POLL_S: Final = 0.005
 EXIT_FOLDER_IN_USE: Final = 75  # of start.sh
 LOWEST_PORT: Final = 15000
+LOG_CHARACTERS_MAX: Final = 2000
 
 # an anonymous base search of the root DSE for no attributes (RFC 4511), message 1
 PROBE: Final = bytes.fromhex("302a 0201 01 6325 0400 0a0100 0a0100 020100 020100 010100") + (
@@ -28,23 +29,24 @@ class AddressTakenError(Exception):
     """Another process listens on a port that the server needs."""
 
 
-def failure(status: int | None, log: str, folder: Path) -> Exception:
-    """Return the error that explains why a slapd has ended.
+def failure(status: int | None, log: str, folder: Path, program: str = "slapd") -> Exception:
+    """Return the error that explains why an LDAP server has ended.
 
     Args:
         status: its exit status, negative for a signal.
         log: what it wrote.
         folder: where it should have run.
+        program: name of its program.
 
     Returns:
         `AddressTakenError` or `ConfigError`.
     """
-    log = log.strip()
+    log = log.strip()[-LOG_CHARACTERS_MAX:]
     if status == EXIT_FOLDER_IN_USE:
         return folder_in_use(folder)
-    if "bind(" in log and "errno=98" in log:
+    if ("bind(" in log and "errno=98" in log) or "NT_STATUS_ADDRESS_ALREADY_ASSOCIATED" in log:
         return AddressTakenError(f"a port of the LDAP server is taken: {log}")
-    return ConfigError(f"slapd ended with status {status}: {log}")
+    return ConfigError(f"{program} ended with status {status}: {log}")
 
 
 def folder_in_use(folder: Path) -> ConfigError:

@@ -8,9 +8,8 @@ from mqdssm.testing import samba_config
 from mqdssm.testing.accounts import connect_over_tls
 from mqdssm.testing.openldap_start import AddressTakenError
 from mqdssm.testing.samba_accounts import DomainAccounts
-from mqdssm.testing.samba_start import START_WAIT_S, failure, free_address, taken_port
+from mqdssm.testing.samba_start import START_WAIT_S, free_address, taken_port
 from mqdssm.testing.server import LocalServer
-from mqdssm.testing.supervised import ServerState
 
 
 class SambaDomainController(LocalServer[samba_config.ControllerFolder]):
@@ -189,6 +188,3 @@ class SambaDomainController(LocalServer[samba_config.ControllerFolder]):
         if self.pid is None and (port := taken_port(self.address)):
             raise AddressTakenError(f"port {port} of {self.address} is taken by another process")
         super()._run()
-
-    def _failure(self, state: ServerState) -> Exception:
-        return failure(state["exit"], state["log"], self.folder)

@@ -1,17 +1,14 @@
-"""Start of a domain controller: a free loopback address, and the reason of a failed start."""
+"""Free loopback addresses for domain controllers, which need fixed ports."""
 
 import random
 import socket
-from pathlib import Path
 from typing import Final
 
 from mqdssm.errors import ConfigError
-from mqdssm.testing.openldap_start import EXIT_FOLDER_IN_USE, AddressTakenError, folder_in_use
 from mqdssm.testing.samba_config import LDAP_PORTS
 
 START_WAIT_S: Final = 60.0  # 0.2 s on an idle machine; others may be busy with theirs
 ADDRESS_ATTEMPTS: Final = 40
-LOG_CHARACTERS_MAX: Final = 2000
 LAST_OCTETS: Final = (2, 254)  # 127.0.0.1 is left to other servers
 
 
@@ -44,22 +41,3 @@ def taken_port(address: str) -> int:
             except OSError:
                 return port
     return 0
-
-
-def failure(status: int | None, log: str, folder: Path) -> Exception:
-    """Return the error that explains why a controller has ended.
-
-    Args:
-        status: its exit status, negative for a signal.
-        log: what it wrote.
-        folder: where it should have run.
-
-    Returns:
-        `AddressTakenError` or `ConfigError`.
-    """
-    log = log.strip()[-LOG_CHARACTERS_MAX:]
-    if status == EXIT_FOLDER_IN_USE:
-        return folder_in_use(folder)
-    if "NT_STATUS_ADDRESS_ALREADY_ASSOCIATED" in log:
-        return AddressTakenError(f"a port of the domain controller is taken: {log}")
-    return ConfigError(f"samba ended with status {status}: {log}")

@@ -4,11 +4,10 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from pathlib import Path
-from types import TracebackType
 from typing import ClassVar, Final, Generic, Protocol, Self, TypeVar
 
 from mqdssm.errors import ConfigError
-from mqdssm.testing.openldap_start import POLL_S, AddressTakenError, answering_process, require_free
+from mqdssm.testing.openldap_start import POLL_S, AddressTakenError, answering_process, failure, require_free
 from mqdssm.testing.server_files import ServerFiles
 from mqdssm.testing.supervised import ServerState, SupervisedServer
 
@@ -35,9 +34,7 @@ class LdapServer(ABC):
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @abstractmethod
@@ -203,10 +200,6 @@ class LocalServer(LdapServer, Generic[F]):
     def _settle(self, folder: F) -> dict[str, str]:
         """Choose an address, fill the folder, and return the environment of `SCRIPT`."""
 
-    @abstractmethod
-    def _failure(self, state: ServerState) -> Exception:
-        """Return the reason of the program's end: `AddressTakenError` or `ConfigError`."""
-
     @property
     def _made_folder(self) -> F:
         if self._folder is None:
@@ -253,7 +246,7 @@ class LocalServer(LdapServer, Generic[F]):
                 raise ConfigError(f"{self.PROGRAM} did not answer within {self.WAIT_S:.0f} s: {log_text}")
             time.sleep(POLL_S)
             state = self._ask("status")
-        raise self._failure(state)
+        raise failure(state["exit"], state["log"], self.folder, self.PROGRAM)
 
     def _ask(self, word: str) -> ServerState:
         with self._lock:

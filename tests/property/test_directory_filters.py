@@ -7,9 +7,10 @@ from ldap3.protocol.rfc4511 import LDAPMessage, MessageID, ProtocolOp
 from ldap3.utils.asn1 import encode as ldap3_encode
 from support.directory.ber_reference import read_all, read_filter
 from support.directory.filter_strategies import COMPARISONS, FILTERS, trees
+from support.directory.search_requests import encode_search
 
 from mqdssm.directory.filters import encode, parse_text, to_text
-from mqdssm.directory.requests import SearchScope, encode_search
+from mqdssm.directory.requests import SearchScope
 
 
 @given(FILTERS)

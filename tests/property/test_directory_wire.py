@@ -4,9 +4,10 @@ import random
 
 import pytest
 from support.directory.ber_reference import element, read_all
+from support.directory.search_requests import encode_search
 
 from mqdssm.directory.filters import Equal, encode, parse_text, to_text
-from mqdssm.directory.requests import SearchScope, encode_search
+from mqdssm.directory.requests import SearchScope
 from mqdssm.model.dn import DN
 
 SEED = 20_260_101

@@ -17,7 +17,7 @@ from support.servers.samba_tools import SambaTools
 from mqdssm.errors import ConfigError, ObjectAlreadyExists
 from mqdssm.testing import SambaDomainController
 from mqdssm.testing.accounts import Connection, connect_over_tls
-from mqdssm.testing.openldap_start import AddressTakenError
+from mqdssm.testing.openldap_start import AddressTakenError, failure
 from mqdssm.testing.samba_config import (
     FOLDER_PATH_BYTES_MAX,
     SambaOptions,
@@ -26,7 +26,7 @@ from mqdssm.testing.samba_config import (
     template,
     temporary_folder,
 )
-from mqdssm.testing.samba_start import failure, free_address, taken_port
+from mqdssm.testing.samba_start import free_address, taken_port
 
 START_S_MAX = 5.0  # 0.2 s on an idle machine
 
@@ -294,7 +294,7 @@ def test_taken_addresses() -> None:
             SambaDomainController(address=address).start()
     log = "stream_setup_socket: Failed to listen on 127.0.0.78:389 - NT_STATUS_ADDRESS_ALREADY_ASSOCIATED"
     assert isinstance(failure(1, log, Path("/x")), AddressTakenError)
-    assert "ended with status 1: broken" in str(failure(1, "broken\n", Path("/x")))
+    assert "ended with status 1: broken" in str(failure(1, "broken\n", Path("/x"), "samba"))
 
 
 def test_temporary_folders_fall_back_to_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:

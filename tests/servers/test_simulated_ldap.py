@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 import pytest
 from support.directory.random_requests import RandomRequests
+from support.directory.search_requests import encode_search
 
 from mqdssm.directory.entries import parse_entry
 from mqdssm.directory.filters import Substrings, encode
@@ -18,7 +19,6 @@ from mqdssm.directory.requests import (
     SearchScope,
     encode_add,
     encode_sasl_bind,
-    encode_search,
 )
 from mqdssm.directory.responses import (
     RESULT_TAGS,

@@ -18,7 +18,6 @@ from support.project.source_tree import ROOT, files, name, nodes, report, source
 
 HERE = "tests/tidy/test_tidy_dead_names.py"
 KEPT = {
-    "mqdssm/directory/requests.py": {"encode_search": "a whole request, as tests send it"},
     "mqdssm/engines/session/session.py": dict.fromkeys(
         ("initiate", "may_read", "answer_ping"), "for the carrier over TCP"
     ),

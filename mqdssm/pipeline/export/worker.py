@@ -132,7 +132,7 @@ class WorkerConnection:
 
 def as_config_error(error: Exception, folder: Path) -> Exception:
     """Return an `OSError` as a `ConfigError` that names the folder; other errors unchanged."""
-    if isinstance(error, OSError) and not isinstance(error, MqdssmError):
+    if isinstance(error, OSError):
         why = error.strerror or str(error)
         return ConfigError(f"the export to {folder} failed: {why}; when that is mended, go on with --resume")
     return error

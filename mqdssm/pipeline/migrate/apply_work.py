@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 from mqdssm.directory.loading.existing_entries import GUID, guid_of
 from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions, Outcome
 from mqdssm.directory.requests import new_entry
-from mqdssm.errors import ConfigError, MqdssmError
+from mqdssm.errors import ConfigError
 from mqdssm.events.durable_files import locked
 from mqdssm.model.dn import DN, normalize
 from mqdssm.pipeline.access import DirectoryAccess
@@ -208,8 +208,6 @@ def disk_errors_told(folder: Path) -> Iterator[None]:
     except SparkFailed as error:
         raise SparkFailed(f"{error}; apply the plan again: it goes on") from error
     except OSError as error:
-        if isinstance(error, MqdssmError):
-            raise
         raise ConfigError(
             f"the plan in {folder} cannot be written: {error.strerror or error}; "
             "when that is mended, apply it again: it goes on"

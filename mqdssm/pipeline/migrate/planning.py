@@ -3,12 +3,12 @@
 Jobs of planning: a runner distributes the work; workers read and write files themselves.
 """
 
-import contextlib
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, Self, Unpack, runtime_checkable
 
@@ -207,7 +207,7 @@ def plan_migration(
         session = directory.session
         session.check_msmq()
         at = access.at(session.server_url or access.urls[0])
-        enter = DirectorySessions(at.for_executors(chosen.on))
+        enter = partial(_directory_session, at.for_executors(chosen.on))
         return _planned(source, session, enter, to, chosen, watch=watch)
 
 
@@ -244,7 +244,8 @@ def plan_for_ldif(
     source = MigrationSource.of(request)
     session = offline_session(root, profile)
     chosen = source.engine(engine, on, workers)
-    return _planned(source, session, OfflineSessions(root, profile), to, chosen, watch=watch)
+    enter = partial(_offline_session, root, profile)
+    return _planned(source, session, enter, to, chosen, watch=watch)
 
 
 def _planned(
@@ -458,36 +459,20 @@ class StageTask:
 
     def __call__(self, number: int, stop: StopRequest) -> int:
         """Read one file of the source; a stop takes effect between two rows."""
-        try:
+        with _told(self.folder):
             return stage_file(self.folder, number, self.files[number], self.mapping, stop)
-        except OSError as error:
-            raise ConfigError(f"{self.folder} cannot be written: {error.strerror or error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class DirectorySessions:
-    """Opens sessions to a directory, in workers."""
-
-    access: DirectoryAccess
-
-    @contextlib.contextmanager
-    def __call__(self) -> "Iterator[Session]":
-        """Open a session."""
-        with self.access.connect() as directory:
-            yield directory.session
+@contextmanager
+def _directory_session(access: DirectoryAccess) -> "Iterator[Session]":
+    """Open a session to a directory, in a worker."""
+    with access.connect() as directory:
+        yield directory.session
 
 
-@dataclass(frozen=True, slots=True)
-class OfflineSessions:
-    """Makes sessions to an offline target (`mqdssm.pipeline.migrate.target`)."""
-
-    root: str
-    profile: str
-
-    @contextlib.contextmanager
-    def __call__(self) -> "Iterator[Session]":
-        """Make a session."""
-        yield offline_session(self.root, self.profile)
+def _offline_session(root: str, profile: str) -> "AbstractContextManager[Session]":
+    """Return a session to an offline target (`mqdssm.pipeline.migrate.target`), in a worker."""
+    return nullcontext(offline_session(root, profile))
 
 
 @dataclass(frozen=True, slots=True)
@@ -506,7 +491,7 @@ class RowPlanWork:
     options: RowPlanOptions
     parts: tuple[tuple[int, StagedPart], ...]
 
-    @contextlib.contextmanager
+    @contextmanager
     def open(self, stop: StopRequest) -> Iterator[Callable[[int], TaskResult]]:
         """Open one session for all files of a worker; see `Work`."""
         with self.enter() as session:
@@ -523,12 +508,8 @@ class RowPlanWork:
             Stopped: the stop was set.
         """
         part_number, part = self.parts[number]
-        try:
+        with _told(self.options.folder):
             return planner.decide(part, part_number)
-        except OSError as error:
-            raise ConfigError(
-                f"{self.options.folder} cannot be written: {error.strerror or error}"
-            ) from error
 
 
 @runtime_checkable

@@ -106,7 +106,7 @@ def stage(folder: Path, number: int, part: SourceFile, mapping: SourceMapping, s
     target.mkdir(parents=True, exist_ok=True)
     rows = stop.checking(read_rows(part, mapping))
     total, piece = 0, 0
-    while batch := _taken(rows, PART_ROWS):
+    while batch := list(islice(rows, PART_ROWS)):
         path = target / f"part-{number:05d}-{piece:05d}.parquet"
         draft = path.with_name(path.name + ".new")
         with pq.ParquetWriter(draft, STAGED, compression="zstd") as writer:
@@ -117,10 +117,6 @@ def stage(folder: Path, number: int, part: SourceFile, mapping: SourceMapping, s
         total += len(batch)
         piece += 1
     return total
-
-
-def _taken(rows: Iterator[SourceRow], count: int) -> list[SourceRow]:
-    return list(islice(rows, count))
 
 
 def _cells(table: MqisTable, part: SourceFile, row: SourceRow) -> dict[str, Any]:

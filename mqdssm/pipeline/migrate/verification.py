@@ -9,7 +9,7 @@ from uuid import UUID
 
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at, guid_of
-from mqdssm.errors import ConfigError, MqdssmError
+from mqdssm.errors import ConfigError
 from mqdssm.events.references import References, split_into_batches
 from mqdssm.model.dn import DN, normalize
 from mqdssm.pipeline.access import DirectoryAccess
@@ -87,8 +87,6 @@ class VerifyTask:
                     if count % TELL_EVERY == 0:
                         self.progress.tell(number, count * AT_ONCE)
         except OSError as error:
-            if isinstance(error, MqdssmError):
-                raise
             raise ConfigError(f"{self.folder / part} cannot be read: {error.strerror or error}") from error
         return verification
 

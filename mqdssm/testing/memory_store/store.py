@@ -6,6 +6,7 @@ new one.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Final
 
 from mqdssm.engines.replication import operations as ops
@@ -454,13 +455,8 @@ def _newest(objects: Iterable[StoredObject]) -> StoredObject | None:
 def _updated(
     stored_object: StoredObject, number: SequenceNumber, properties: Iterable[tuple[Propid, PropertyValue]]
 ) -> StoredObject:
-    return StoredObject(
-        stored_object.identifier,
-        stored_object.object_type,
-        stored_object.partition_id,
-        number,
-        {**stored_object.properties, **rules.kept(stored_object.object_type, properties)},
-    )
+    changed = rules.kept(stored_object.object_type, properties)
+    return replace(stored_object, seq_number=number, properties={**stored_object.properties, **changed})
 
 
 def _serves(stored_object: StoredObject, service: int) -> bool:

@@ -58,10 +58,6 @@ class StoredObject:
         self.path_name = value if isinstance(value, str) else None
         self.name_key = None if self.path_name is None else name_key(self.path_name)
 
-    def numbered(self, seq_number: SequenceNumber) -> "StoredObject":
-        """Return a copy of the object with another number."""
-        return StoredObject(self.identifier, self.object_type, self.partition_id, seq_number, self.properties)
-
     def read(self) -> ObjectRead:
         """Return the object as the result of Read Directory Object."""
         if self._read is None:
@@ -235,7 +231,7 @@ class StoredTables:
     def mark(self, entry: Numbered) -> None:
         """Give an object or a tombstone the number MIN."""
         if isinstance(entry, StoredObject):
-            self.put(entry.numbered(MIN))
+            self.put(replace(entry, seq_number=MIN))
         else:
             self.bury(replace(entry, seq_number=MIN))
 

@@ -27,9 +27,9 @@ from mqdssm.directory.requests import (
     encode_extended,
     encode_modify,
     encode_modify_dn,
-    encode_search,
     paged_control,
 )
+from support.directory.search_requests import encode_search
 
 GUIDS: Final = tuple(bytes((one,)) * 16 for one in range(1, 6))
 VALUES: Final[dict[str, Sequence[bytes]]] = {

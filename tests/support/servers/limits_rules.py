@@ -30,12 +30,12 @@ from mqdssm.directory.requests import (
     PAGED_RESULTS_OID,
     LdapControl,
     SearchScope,
-    encode_search,
     paged_control,
 )
 from mqdssm.directory.responses import SEARCH_ENTRY, MessageBounds
 from mqdssm.model.dn import DN
 from mqdssm.testing.ldap.requests import LdapRequest, SearchRequest, read_paging
+from support.directory.search_requests import encode_search
 from support.servers import limits_forest
 
 SORT_OID: Final = "1.2.840.113556.1.4.473"

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 import pytest
+from support.directory.search_requests import encode_search
 
 from mqdssm.directory.entries import Entry, PartialValues, attribute_key
 from mqdssm.directory.ranges import ATTEMPTS, OneServer, RangeReader, Read
-from mqdssm.directory.requests import SearchScope, encode_search
+from mqdssm.directory.requests import SearchScope
 from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectNotFound
 
 VALUES_A_RANGE = 1500

@@ -11,6 +11,7 @@ from ldap3.operation.search import search_operation
 from ldap3.protocol.convert import build_controls_list
 from ldap3.protocol.rfc4511 import LDAPMessage, MessageID, ProtocolOp
 from ldap3.utils.asn1 import encode as ldap3_encode
+from support.directory.search_requests import encode_search
 
 from mqdssm.directory import requests as lib
 from mqdssm.directory.filters import Equal, encode, parse_text
@@ -34,7 +35,7 @@ def by_ldap3(message_id, kind, operation, controls=()):
 @pytest.mark.spec("MS-MQDSSM 3.1.6.15")
 def test_the_search_message_octet_by_octet():
     """Never an alias dereferenced, no size limit, values not types only."""
-    octets = lib.encode_search(7, "DC=x", SearchScope.BASE, EVERYTHING, ["objectClass"])
+    octets = encode_search(7, "DC=x", SearchScope.BASE, EVERYTHING, ["objectClass"])
     assert octets == bytes.fromhex(
         "3036"
         "020107"  # messageID
@@ -55,7 +56,7 @@ def test_the_search_message_octet_by_octet():
 def test_search_as_ldap3_writes_it(scope):
     text = r"(&(objectClass=mSMQQueue)(objectGUID=\00\5c\2a\28\29\ff)(!(mSMQLabelEx=a*b)))"
     attributes = ["cn", "objectGUID", "*", "+"]
-    ours = lib.encode_search(
+    ours = encode_search(
         200,
         DN,
         scope,
@@ -165,14 +166,14 @@ def test_deref_control():
 
 def test_no_attribute_names_mean_no_attributes():
     """LDAP itself would return all of them."""
-    octets = lib.encode_search(1, "", SearchScope.BASE, EVERYTHING, [])
+    octets = encode_search(1, "", SearchScope.BASE, EVERYTHING, [])
     assert octets.endswith(bytes.fromhex("3005" + "0403312e31"))
 
 
 @pytest.mark.parametrize("name", ["", "c n", "cn)", "**", "cn=a", "@", "@c n", "1.1.", "ä"])
 def test_names_that_are_no_attribute_are_refused_before_anything_is_sent(name):
     works = [
-        lambda: lib.encode_search(1, "", SearchScope.BASE, EVERYTHING, [name]),
+        lambda: encode_search(1, "", SearchScope.BASE, EVERYTHING, [name]),
         lambda: lib.encode_add(1, DN, {name: [b"a"]}),
         lambda: lib.encode_modify(1, DN, [Modification(ChangeType.REPLACE, name, [b"a"])]),
         lambda: lib.deref_control({name: ["cn"]}),
@@ -185,7 +186,7 @@ def test_names_that_are_no_attribute_are_refused_before_anything_is_sent(name):
 
 @pytest.mark.parametrize("name", ["*", "+", "1.1", "@mSMQQueue", "cn;lang-de", "member"])
 def test_selectors(name):
-    octets = lib.encode_search(1, "", SearchScope.BASE, EVERYTHING, [name])
+    octets = encode_search(1, "", SearchScope.BASE, EVERYTHING, [name])
     assert octets.endswith(b"\x04" + bytes((len(name),)) + name.encode())
 
 
@@ -197,8 +198,8 @@ def test_what_cannot_be_sent_is_refused():
         "message id 0": lambda: lib.encode_delete(0, DN),
         f"message id {2**31}": lambda: lib.encode_delete(2**31, DN),
         "message id -1": lambda: lib.encode_delete(-1, DN),
-        "size limit -1": lambda: lib.encode_search(1, "", SearchScope.BASE, EVERYTHING, [], size_limit=-1),
-        f"time limit {2**31}": lambda: lib.encode_search(
+        "size limit -1": lambda: encode_search(1, "", SearchScope.BASE, EVERYTHING, [], size_limit=-1),
+        f"time limit {2**31}": lambda: encode_search(
             1, "", SearchScope.BASE, EVERYTHING, [], time_limit=2**31
         ),
         "page size -5": lambda: lib.paged_control(-5),
@@ -206,7 +207,7 @@ def test_what_cannot_be_sent_is_refused():
         "'' is no object identifier": lambda: lib.encode_delete(1, DN, [LdapControl("")]),
         "65537 octets": lambda: lib.encode_delete(1, "a" * 65537),
         "surrogates": lambda: lib.encode_delete(1, "cn=\ud800"),
-        "not a valid SearchScope": lambda: lib.encode_search(1, "", 7, EVERYTHING, []),
+        "not a valid SearchScope": lambda: encode_search(1, "", 7, EVERYTHING, []),
         "not a valid ChangeType": lambda: lib.encode_modify(1, DN, [Modification(9, "cn", [b"a"])]),
     }
     for problem, work in refused.items():
