@@ -1,7 +1,8 @@
 """The one hierarchy of errors: a message says what happened, to which object, and what to do."""
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import ClassVar, Final
 
@@ -195,6 +196,15 @@ def why_no_folder(error: OSError) -> str:
         return "a file is there: name a folder"
     why = error.strerror or str(error)
     return f"{why}: name a folder where you may write" if isinstance(error, PermissionError) else why
+
+
+@contextmanager
+def folder_errors(trouble: str) -> Iterator[None]:
+    """Raise ConfigError for an error of the system with a folder: what cannot be done, why, and advice."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"{trouble}: {why_no_folder(error)}") from error
 
 
 def full_disk(folder: object) -> ConfigError:

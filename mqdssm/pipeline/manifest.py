@@ -41,13 +41,7 @@ class ExportedFile(Document):
         Raises:
             ConfigError: the file is missing or differs.
         """
-        path = folder / self.path
-        try:
-            digest = sha256(path)
-        except OSError as error:
-            raise ConfigError(f"{path} of the export cannot be read: {error.strerror}") from error
-        if digest != self.sha256:
-            raise ConfigError(f"{path} is not what was exported (its SHA-256 differs); export again")
+        check_sha256(folder / self.path, self.sha256, "export", "exported")
 
 
 class ExportedType(Document):
@@ -201,6 +195,26 @@ def sha256(path: Path) -> str:
     """Return the SHA-256 of a file, in lower-case hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_sha256(path: Path, expected: str, document: str, participle: str) -> None:
+    """Check that a file of an export or a plan exists and has its SHA-256.
+
+    Args:
+        path: of the file.
+        expected: its SHA-256.
+        document: whose file it is, ``export`` or ``plan``: the command that writes it again, too.
+        participle: what was done with the file.
+
+    Raises:
+        ConfigError: it cannot be read, or was altered.
+    """
+    try:
+        digest = sha256(path)
+    except OSError as error:
+        raise ConfigError(f"{path} of the {document} cannot be read: {error.strerror}") from error
+    if digest != expected:
+        raise ConfigError(f"{path} is not what was {participle} (its SHA-256 differs): {document} again")
 
 
 def utc_seconds(moment: datetime) -> datetime:

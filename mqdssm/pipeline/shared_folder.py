@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from mqdssm.errors import ConfigError, full_disk, why_no_folder
+from mqdssm.errors import ConfigError, folder_errors, full_disk
 from mqdssm.pipeline.spark_options import SparkOptions
 
 
@@ -67,13 +67,24 @@ def scratch(on: SparkOptions, prefix: str) -> Iterator[Path]:
             "on a cluster this needs a folder that all machines share, for what lies between: name one with "
             "--spark-shared (SparkOptions.shared)"
         )
-    parent = on.shared if on.is_cluster else None
-    try:
-        temporary_directory = tempfile.TemporaryDirectory(prefix=prefix, dir=parent)
-    except OSError as error:
-        where = parent or "the temporary folder"
-        raise ConfigError(f"{where} cannot be used: {why_no_folder(error)}") from error
-    with temporary_directory as name:
+    with temporary_folder(on.shared if on.is_cluster else None, prefix) as folder:
+        yield folder
+
+
+@contextlib.contextmanager
+def temporary_folder(parent: Path | None, prefix: str) -> Iterator[Path]:
+    """Make a temporary folder, and remove it at the end, even if a late worker still writes to it.
+
+    Args:
+        parent: folder above it; None: the one for temporary files.
+        prefix: of its name.
+
+    Raises:
+        ConfigError: the parent cannot be used.
+    """
+    with folder_errors(f"{parent or 'the temporary folder'} cannot be used"):
+        folder = tempfile.TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True)
+    with folder as name:
         yield Path(name)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from mqdssm.errors import ConfigError, require_packages, why_no_folder
+from mqdssm.errors import ConfigError, folder_errors, require_packages
 from mqdssm.samples import elements
 from mqdssm.samples.entries import BASE_TREE, OBJECTS, SampleEntries, base_tree, objects
 from mqdssm.samples.fault_table import FAULTS
@@ -67,7 +67,7 @@ def generate(
     """
     if form is SampleForm.MQIS and table_form is TableForm.PARQUET:
         require_packages("pyarrow")
-    try:
+    with folder_errors(f"cannot write to {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise ConfigError(f"{folder} is not empty: name a new or an empty folder")
@@ -81,8 +81,6 @@ def generate(
                 planted = plant(plan, EnterpriseForm(loader), FAULTS) if faults else []
                 entries = SampleEntries(plan, operational=loader is LoadingMode.SLAPADD)
                 _write_ldif(plan, folder, entries, planted, _Sink(written, truth, report))
-    except OSError as error:
-        raise ConfigError(f"cannot write to {folder}: {why_no_folder(error)}") from error
     return written
 
 

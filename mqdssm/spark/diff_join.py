@@ -22,15 +22,12 @@ from mqdssm.pipeline.diff.comparable_columns import ComparableType
 from mqdssm.pipeline.diff.fields import DDL, KEY, SCHEMA, SIDE, FieldByField, Ground
 from mqdssm.pipeline.diff.pairing import ORDER, Pair, shown_columns
 from mqdssm.pipeline.diff.sql import NEW, OLD, SPARK
-from mqdssm.spark.plans import read_frame
+from mqdssm.spark.plans import read_frame, union_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from mqdssm.pipeline.diff.sides import Side
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 TYPE: Final = "__type"
 """Column of the join with the number of the type."""
@@ -57,9 +54,7 @@ class SparkJoin:
         ]
         if not parts:
             return ()
-        rows = parts[0]
-        for part in parts[1:]:
-            rows = rows.unionAll(part)
+        rows = union_of(parts)
         unsorted = folder / "unsorted"
         rows.write.option("compression", "zstd").parquet(unsorted.as_uri())
         return self._sorted(sorted(unsorted.glob("*.parquet")), folder / "sorted")
@@ -85,14 +80,15 @@ class SparkJoin:
                 hashes = (F.xxhash64(F.lit(seed), text).alias(f"__h{i}") for i, seed in enumerate(seeds))
                 fixed_columns = (F.lit(number).alias(TYPE), F.col(KEY), F.lit(place).alias(SIDE))
                 parts.append(frame.select(*fixed_columns, *hashes))
-        rows = parts[0]
-        for part in parts[1:]:
-            rows = rows.unionAll(part)
-        combined = rows.groupBy(TYPE, KEY).agg(
-            F.count("*").alias("all"),
-            F.sum(SIDE).alias("ofb"),
-            F.bit_xor("__h0").alias("h0"),
-            F.bit_xor("__h1").alias("h1"),
+        combined = (
+            union_of(parts)
+            .groupBy(TYPE, KEY)
+            .agg(
+                F.count("*").alias("all"),
+                F.sum(SIDE).alias("ofb"),
+                F.bit_xor("__h0").alias("h0"),
+                F.bit_xor("__h1").alias("h1"),
+            )
         )
         same = (F.col("all") == 2) & (F.col("ofb") == 1) & (F.col("h0") == 0) & (F.col("h1") == 0)
         target = folder / "candidates"

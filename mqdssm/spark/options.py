@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast, get_args, get
 from mqdssm.directory.filters import LdapFilter, Not, attribute_description, encode, parse_text
 from mqdssm.directory.log_in import LOG_IN_NAMES, LogIn
 from mqdssm.directory.options import PAGE_ENTRIES, PAGE_ENTRIES_MAX, Endpoint
-from mqdssm.errors import ConfigError, why_no_folder
+from mqdssm.errors import ConfigError, folder_errors
 from mqdssm.model.dn import DN
 from mqdssm.model.watching import WATCHED_TYPES
 from mqdssm.pipeline.access import DirectoryAccess
@@ -343,11 +343,7 @@ class WriteOptions:
             raise ConfigError(
                 f"objects of type {base.object} are not written for themselves: write {', '.join(WRITABLE)}"
             )
-        chosen = option_values.get("onconflict") or "fail"
-        if chosen not in get_args(OnConflict):
-            raise ConfigError(
-                f"option onconflict is {chosen!r}: use one of {', '.join(get_args(OnConflict))}"
-            )
+        chosen = _one_of(option_values, "onconflict", get_args(OnConflict)) or "fail"
         tasks = (
             base.numpartitions
             if option_values.get("numpartitions")
@@ -375,8 +371,6 @@ def _folder(path: str | None) -> str | None:
     if not path:
         return None
     folder = Path(path).resolve()
-    try:
+    with folder_errors(f"journal {folder} cannot be used"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"journal {folder} cannot be used: {why_no_folder(error)}") from error
     return str(folder)

@@ -1,6 +1,7 @@
 """Validation rules as Spark plans: users' rules, and built-in rules that Arrow cannot evaluate."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -9,9 +10,6 @@ import pyarrow as pa
 from mqdssm.pipeline.validate.datasets import Dataset
 from mqdssm.pipeline.validate.rules.rule import UNREADABLE, MissingReference, Repeated, Rule, Unequal, Wrong
 from mqdssm.pipeline.validate.rules.trees import NOT_SET, SHOWN_CHARS_MAX, literal, template
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,18 +91,15 @@ def _decoded(frame: "DataFrame", rule: Rule) -> str:
 def _repeated(frames: Frames, rule: Repeated, types: Sequence[str], dns: Mapping[str, str]) -> "DataFrame":
     from pyspark.sql import functions as F  # noqa: N812  Spark's own convention
 
-    rows: DataFrame | None = None
-    for name in types:
-        frame = frames[name]
-        part = frame.selectExpr(
+    rows = union_of(
+        frames[name].selectExpr(
             f"{literal(name)} as type",
-            f"{_dn(name, frame, dns)} as dn",
-            f"{_guid(frame)} as guid",
-            f"{_value(frame, rule.key, distinct=True)} as value",
+            f"{_dn(name, frames[name], dns)} as dn",
+            f"{_guid(frames[name])} as guid",
+            f"{_value(frames[name], rule.key, distinct=True)} as value",
         )
-        rows = part if rows is None else rows.unionAll(part)
-    if rows is None:
-        raise ValueError(f"rule {rule.id} has no types")
+        for name in types
+    )
     counts = (
         rows.where("value is not null")
         .groupBy("value")
@@ -177,6 +172,11 @@ def _dn(name: str, frame: "DataFrame", dns: Mapping[str, str]) -> str:
     if "FullPath" in frame.columns:
         return "FullPath"
     return literal(dns[name]) if name in dns else "string(null)"
+
+
+def union_of(frames: "Iterable[DataFrame]") -> "DataFrame":
+    """Return the rows of all frames, of which there is at least one."""
+    return reduce(lambda union, frame: union.unionAll(frame), frames)
 
 
 def read_frame(spark: "SparkSession", objects: Dataset) -> "DataFrame":

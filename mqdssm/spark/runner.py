@@ -5,18 +5,16 @@ Every Python worker of Spark imports this module. Validation rules that Spark ev
 
 import contextlib
 import os
-import tempfile
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from mqdssm.errors import ConfigError, why_no_folder
+from mqdssm.errors import ConfigError
 from mqdssm.pipeline.local import deferred
 from mqdssm.pipeline.mqis.files import TableFiles
 from mqdssm.pipeline.mqis.mapping import SourceMapping
@@ -31,6 +29,7 @@ from mqdssm.pipeline.runner import (
     answers,
     in_background,
 )
+from mqdssm.pipeline.shared_folder import temporary_folder
 from mqdssm.pipeline.spark_options import LOCAL, SparkOptions
 from mqdssm.pipeline.worker import GRACE_S
 from mqdssm.spark.cluster import probe, refuse_speculation
@@ -157,12 +156,10 @@ class SparkRunner:
         import pyarrow.parquet as pq
 
         from mqdssm.pipeline.validate.scan import SCHEMA
-        from mqdssm.spark.plans import plans, read_frame
+        from mqdssm.spark.plans import plans, read_frame, union_of
 
         frames = {name: read_frame(self.spark, source.sets[name]) for name in _types_of(rules)}
-        frame = reduce(
-            lambda union_frame, other: union_frame.unionAll(other), plans(frames, rules, source.dns)
-        )
+        frame = union_of(plans(frames, rules, source.dns))
         frame.write.option("compression", "none").parquet(folder.as_uri())
         for path in sorted(folder.glob("*.parquet")):
             with pq.ParquetFile(path) as file:
@@ -300,17 +297,8 @@ def stop_file(master: str, shared: Path | None) -> Iterator[str | None]:
     if not is_here and shared is None:
         yield None
         return
-    parent = None if is_here else shared
-    try:
-        # a late worker may write the file while the folder is removed
-        temporary_folder = tempfile.TemporaryDirectory(
-            prefix="mqdssm-stop-", dir=parent, ignore_cleanup_errors=True
-        )
-    except OSError as error:
-        where = parent or "the temporary folder"
-        raise ConfigError(f"{where} cannot be used: {why_no_folder(error)}") from error
-    with temporary_folder as folder:
-        yield str(Path(folder) / "stop")
+    with temporary_folder(None if is_here else shared, "mqdssm-stop-") as folder:
+        yield str(folder / "stop")
 
 
 def _worker(

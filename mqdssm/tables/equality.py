@@ -15,7 +15,7 @@ from mqdssm.tables import TABLES
 from mqdssm.tables import adsyntax as ad
 from mqdssm.tables.schema import ATTRIBUTES
 from mqdssm.tables.syntax import TIME, UINT32_MAX
-from mqdssm.wire.acl import Ace, AceType, Acl
+from mqdssm.wire.acl import AceType, Acl
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.masks import DescriptorControl
 
@@ -213,14 +213,10 @@ def _acl_key(acl: Acl | None) -> Hashable:
     if acl is None:
         return None  # a NULL DACL grants everything: never equal to an empty one
     explicit_aces = [ace for ace in acl.aces if not ace.inherited]
-    denies = [_is_refusal(ace) for ace in explicit_aces]
+    denies = [ace.type in _DENIES for ace in explicit_aces]
     if denies == sorted(denies, reverse=True):
         return frozenset(explicit_aces)
     return tuple(explicit_aces)
-
-
-def _is_refusal(ace: Ace) -> bool:
-    return ace.type in _DENIES
 
 
 _KEYS: Final[Mapping[Any, Callable[[bytes], Hashable]]] = {

@@ -76,7 +76,7 @@ def parse_description(text: str) -> Description:
     for token in (*tokens[2:-1], "END"):
         if token in {"(", ")"}:
             depth += 1 if token == "(" else -1  # noqa: S105  no password
-        elif depth == 0 and not token.startswith("'") and _is_keyword(token):
+        elif depth == 0 and not token.startswith("'") and (token in _KEYWORDS or token.startswith("X-")):
             fields[keyword] = tuple(values)
             keyword, values = token, []
         elif token != "$":  # noqa: S105  no password
@@ -89,10 +89,6 @@ _ATTRIBUTE_KEYWORDS: Final = ("NAME", "DESC", "OBSOLETE", "SUP", "EQUALITY", "OR
 _FLAG_KEYWORDS: Final = ("SINGLE-VALUE", "COLLECTIVE", "NO-USER-MODIFICATION", "USAGE")
 _CLASS_KEYWORDS: Final = ("ABSTRACT", "STRUCTURAL", "AUXILIARY", "MUST", "MAY", "END")
 _KEYWORDS: Final = frozenset((*_ATTRIBUTE_KEYWORDS, *_FLAG_KEYWORDS, *_CLASS_KEYWORDS))
-
-
-def _is_keyword(token: str) -> bool:
-    return token in _KEYWORDS or token.startswith("X-")
 
 
 def needed_attributes() -> Mapping[str, frozenset[str]]:

@@ -8,7 +8,6 @@ from mqdssm.testing import samba_config
 from mqdssm.testing.accounts import connect_over_tls
 from mqdssm.testing.openldap_start import AddressTakenError
 from mqdssm.testing.samba_accounts import DomainAccounts
-from mqdssm.testing.samba_start import START_WAIT_S, free_address, taken_port
 from mqdssm.testing.server import LocalServer
 
 
@@ -43,7 +42,7 @@ class SambaDomainController(LocalServer[samba_config.ControllerFolder]):
     NOUN: ClassVar = "domain controller"
     PROGRAM: ClassVar = "samba"
     SCRIPT: ClassVar = samba_config.START_SCRIPT
-    WAIT_S: ClassVar = START_WAIT_S
+    WAIT_S: ClassVar = samba_config.START_WAIT_S
 
     def __init__(
         self,
@@ -179,12 +178,12 @@ class SambaDomainController(LocalServer[samba_config.ControllerFolder]):
 
     def _settle(self, folder: samba_config.ControllerFolder) -> dict[str, str]:
         domain = samba_config.template(self.options)
-        self._address = self._wanted_address or free_address()
+        self._address = self._wanted_address or samba_config.free_address()
         folder.make(self.options, self._address)
         return folder.environment(self.options, domain, self._address)
 
     def _run(self) -> None:
         # samba itself would start without the port
-        if self.pid is None and (port := taken_port(self.address)):
+        if self.pid is None and (port := samba_config.taken_port(self.address)):
             raise AddressTakenError(f"port {port} of {self.address} is taken by another process")
         super()._run()

@@ -1,9 +1,11 @@
-"""Options, folder, initial domain and required software of a private domain controller."""
+"""Options, folder, address, initial domain and required software of a private domain controller."""
 
 import hashlib
 import os
+import random
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -29,6 +31,9 @@ MEMORY_BYTES_MIN: Final = 1024**3  # a fresh controller needs 35 MB; containers 
 PROVISION_WAIT_S: Final = 300.0  # 5 s on an idle machine
 UNUSED_S_MAX: Final = 60 * 24 * 3600.0  # a domain needs 32 MB in the cache folder
 LDAP_PORTS: Final = (389, 636, 3268, 3269)  # fixed in Samba
+START_WAIT_S: Final = 60.0  # 0.2 s on an idle machine; others may be busy with theirs
+ADDRESS_ATTEMPTS: Final = 40
+LAST_OCTETS: Final = (2, 254)  # 127.0.0.1 is left to other servers
 
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,13}[A-Za-z0-9])?")
 _REALM: Final = re.compile(r"[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})+")
@@ -166,6 +171,37 @@ def temporary_folder() -> ControllerFolder:
     if os.access(MEMORY_FOLDER, os.W_OK) and shutil.disk_usage(MEMORY_FOLDER).free >= MEMORY_BYTES_MIN:
         place = MEMORY_FOLDER
     return ControllerFolder(Path(tempfile.mkdtemp(prefix="mqdssm-dc-", dir=place)))
+
+
+def free_address() -> str:
+    """Find an address 127.0.0.N on which all ports that Samba needs are free.
+
+    Raises:
+        ConfigError: no free address was found, for example because a server listens on all addresses.
+    """
+    chance = random.SystemRandom()
+    used_port = 0
+    for _ in range(ADDRESS_ATTEMPTS):
+        address = f"127.0.0.{chance.randint(*LAST_OCTETS)}"
+        used_port = taken_port(address)
+        if not used_port:
+            return address
+    raise ConfigError(
+        f"port {used_port} is taken on every loopback address that was tried: "
+        "does an LDAP server of this machine listen on all addresses?"
+    )
+
+
+def taken_port(address: str) -> int:
+    """Return one of Samba's ports that is taken on an address; 0 if all are free."""
+    for port in LDAP_PORTS:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((address, port))
+            except OSError:
+                return port
+    return 0
 
 
 def template(options: SambaOptions) -> Path:

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from mqdssm.errors import ConfigError, why_no_folder
+from mqdssm.errors import ConfigError, folder_errors
 from mqdssm.testing import openldap_config
 from mqdssm.testing.accounts import Accounts, connect_as_owner
 from mqdssm.testing.openldap_start import (
@@ -255,7 +255,7 @@ def _one_at_a_time(path: Path) -> Iterator[None]:
     """Hold a lock, so that commands that start the same sandbox run one after the other."""
     import fcntl
 
-    try:
+    with folder_errors(f"{path} cannot hold a sandbox"):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         check_own(path)
         file = path / LOCK_FILE
@@ -264,5 +264,3 @@ def _one_at_a_time(path: Path) -> Iterator[None]:
         with os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
-    except OSError as error:
-        raise ConfigError(f"{path} cannot hold a sandbox: {why_no_folder(error)}") from error

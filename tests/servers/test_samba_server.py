@@ -22,11 +22,12 @@ from mqdssm.testing.samba_config import (
     FOLDER_PATH_BYTES_MAX,
     SambaOptions,
     cache_folder,
+    free_address,
     require_software,
+    taken_port,
     template,
     temporary_folder,
 )
-from mqdssm.testing.samba_start import free_address, taken_port
 
 START_S_MAX = 5.0  # 0.2 s on an idle machine
 
@@ -306,6 +307,6 @@ def test_temporary_folders_fall_back_to_the_disk(monkeypatch: pytest.MonkeyPatch
 
 
 def test_taken_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mqdssm.testing.samba_start.taken_port", lambda _address: 389)
+    monkeypatch.setattr("mqdssm.testing.samba_config.taken_port", lambda _address: 389)
     with pytest.raises(ConfigError, match="port 389 is taken on every loopback address"):
         free_address()

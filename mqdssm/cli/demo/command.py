@@ -148,14 +148,12 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="mqdssm-demo-") as name:
             yield Path(name)
         return
-    from mqdssm.errors import ConfigError, why_no_folder
+    from mqdssm.errors import ConfigError, folder_errors
 
-    try:
+    with folder_errors(f"{keep} cannot be used"):
         keep.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(keep.iterdir()):
             raise ConfigError(f"{keep} is not empty: the demonstration needs a folder of its own")
-    except OSError as error:
-        raise ConfigError(f"{keep} cannot be used: {why_no_folder(error)}") from error
     yield keep.absolute()
 
 

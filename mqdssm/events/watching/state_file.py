@@ -316,13 +316,9 @@ def _encode_state(state: WatchState) -> Iterator[bytes]:
     }
     yield _encode_record(head)
     for key, known_object in state.mirror:
-        yield _encode_record(_record_with_key(key, known_object))
+        yield _encode_record({"key": key, **asdict(known_object)})
     for key, version in state.mirror.others.items():
         yield _encode_record({"key": key, "version": version})
-
-
-def _record_with_key(key: str, known_object: KnownObject | None) -> dict[str, Any]:
-    return {"key": key} if known_object is None else {"key": key, **asdict(known_object)}
 
 
 def _parse_known(record: dict[str, Any]) -> tuple[str, KnownObject | None]:

@@ -137,8 +137,8 @@ def _one_key(field: Field, ground: Ground) -> Callable[[Any], Hashable]:
         names = ground.names
         return lambda guid: names.get(guid, guid)
     attribute = _attribute(field)
-    if field.row is None or field.column.kind is Kind.ENUMERATION:
-        return _itself
+    if field.row is None:
+        return lambda value: value
     if field.column.kind is Kind.TEXT:
         name = TEXT_ATTRIBUTE if field.row.computed is not None else attribute
         return lambda text: equality.key_of(name, text.encode())
@@ -146,12 +146,7 @@ def _one_key(field: Field, ground: Ground) -> Callable[[Any], Hashable]:
         return lambda text: equality.key_of(attribute, text.encode())
     if field.column.kind is Kind.BYTES:
         return lambda raw: equality.key_of(attribute, raw)
-    return _itself
-
-
-def _itself(value: Any) -> Hashable:
-    result: Hashable = value
-    return result
+    return lambda value: value
 
 
 def place(dn: str, root: str) -> Hashable:

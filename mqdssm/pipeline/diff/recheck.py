@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mqdssm.directory.filters import any_of
+from mqdssm.events.references import split_into_batches
 from mqdssm.pipeline.diff.comparable_columns import KEY as IDENTIFIER
 from mqdssm.pipeline.diff.comparable_columns import ComparableType
 from mqdssm.pipeline.diff.fields import KEY, SCHEMA, SIDE, Differences, FieldByField, ObjectDifference
@@ -81,7 +82,7 @@ def _once(differences: Differences, compared: Mapping[str, ComparableType], pair
             comparable = compared[name]
             looks = [_Look(comparable, pair, place, directory) for place, directory in enumerate(directories)]
             judge = FieldByField(comparable, *pair.grounds)
-            while some := list(islice(of_type, TOGETHER)):
+            for some in split_into_batches(of_type, TOGETHER):
                 rows = pa.concat_tables([look.rows(some) for look in looks])
                 rows = rows.sort_by([(KEY, "ascending"), (SIDE, "ascending")]).combine_chunks()
                 for batch in judge.differences(rows.to_batches()):
@@ -137,7 +138,7 @@ class _Look:
             return
         ldap_class = self._frame.ldap_class or ""
         profile = directory.session.profile
-        for some in _in_pieces([guid for guid in guid_keys if guid is not None], objects.KEYS_ASKED):
+        for some in split_into_batches((guid for guid in guid_keys if guid is not None), objects.KEYS_ASKED):
             guids = [guid for guid in map(objects.guid_of, some) if guid is not None]
             where = any_of(*(profile.identifier_filter(ldap_class, guid) for guid in guids))
             for batch in objects.read(directory, self._type, where):
@@ -163,7 +164,3 @@ def _identities(batch: pa.RecordBatch) -> Iterable[tuple[str | None, ...]]:
     """Return the GUIDs of each row: the current one, and the original one if the type has it."""
     names = [name for name in (IDENTIFIER, ORIGINAL_IDENTIFIER.name) if name in batch.schema.names]
     return zip(*(batch.column(name).to_pylist() for name in names), strict=True)
-
-
-def _in_pieces(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    return (items[start : start + size] for start in range(0, len(items), size))

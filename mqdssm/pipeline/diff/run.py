@@ -36,9 +36,9 @@ from mqdssm.pipeline.diff.pairing import Join, JoinRunner, Pair
 from mqdssm.pipeline.diff.recheck import rechecked
 from mqdssm.pipeline.diff.sides import GivenSide, Side, Sort, SourceReading, opened
 from mqdssm.pipeline.diff.sql import NEW, OLD
-from mqdssm.pipeline.engines import EngineKind, JobEngine
+from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.frames.columns import ORIGINAL_IDENTIFIER
-from mqdssm.pipeline.migrate.planning import NEEDS_SPARK
+from mqdssm.pipeline.migrate.planning import source_engine
 from mqdssm.pipeline.migrate.sids import SidMap, load_sid_map
 from mqdssm.pipeline.migrate.target import resolved
 from mqdssm.pipeline.mqis.mapping import SourceMapping, load_mapping, refuse_secret, spark_settings
@@ -229,10 +229,7 @@ def _engine(given_sides: Sequence[GivenSide], kind: str, on: SparkOptions, worke
         ConfigError: options that exclude each other, or a missing package.
     """
     has_database = any(side.database for side in given_sides)
-    if has_database and kind == EngineKind.LOCAL:
-        raise ConfigError(NEEDS_SPARK)
-    chosen = JobEngine.of(EngineKind.SPARK if has_database else kind, on, workers)
-    chosen.check()
+    chosen = source_engine(kind, on, workers, has_database=has_database)
     if chosen.is_local:
         require_packages("duckdb", extra="pipeline")
     return chosen

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from mqdssm.errors import ConfigError, why_no_folder
+from mqdssm.errors import ConfigError, folder_errors
 from mqdssm.events.durable_files import write_atomically
 from mqdssm.model.safe_text import csv_cell, printable_json, visible
 from mqdssm.pipeline.inventory.collect import RECORDS, Inventory, Record
@@ -51,12 +51,10 @@ def check_folder(folder: Path) -> None:
     Raises:
         ConfigError: it has files in it, or cannot be made.
     """
-    try:
+    with folder_errors(f"{folder} cannot be made"):
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise ConfigError(f"{folder} is not empty: name a new folder for the inventory")
-    except OSError as error:
-        raise ConfigError(f"{folder} cannot be made: {why_no_folder(error)}") from error
 
 
 def write_csv(inventory: Inventory, folder: Path) -> list[Path]:

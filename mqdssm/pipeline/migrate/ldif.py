@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from mqdssm.directory.profiles import PROFILES
-from mqdssm.errors import ConfigError, why_no_folder
+from mqdssm.errors import ConfigError, folder_errors
 from mqdssm.events.made_entry import MadeEntry
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.ldif import REFERENCES_SERIES, as_stored, replacement, to_ad, to_openldap
@@ -48,7 +48,7 @@ def write_ldif(plan: MigrationPlan, folder: Path, to: Path) -> dict[str, int]:
     """
     if plan.refused is not None:
         raise ConfigError(f"the plan cannot be applied: {plan.refused}")
-    try:
+    with folder_errors(f"{to} cannot be written"):
         to.mkdir(parents=True, exist_ok=True)
         if any(to.iterdir()):
             raise ConfigError(f"{to} is not empty: name a new or an empty folder")
@@ -59,8 +59,6 @@ def write_ldif(plan: MigrationPlan, folder: Path, to: Path) -> dict[str, int]:
                     for operation in read_operations(folder / file.path):
                         writer.write(f"{level.name}.ldif", operation)
         return dict(sorted(writer.counts.items()))
-    except OSError as error:
-        raise ConfigError(f"{to} cannot be written: {why_no_folder(error)}") from error
 
 
 def _planned(plan: MigrationPlan, folder: Path) -> ReferencedPlaces:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.manifest import sha256
+from mqdssm.pipeline.manifest import check_sha256
 from mqdssm.pipeline.migrate.plan_file import (
     BATCH_ROWS,
     EntryRole,
@@ -64,12 +64,7 @@ def check_files(folder: Path, files: Iterable[PlanFile]) -> None:
         path = folder / file.path
         if not path.resolve().is_relative_to(folder.resolve()):
             raise ConfigError(f"{file.path} is no file in {folder}: the plan was altered, plan again")
-        try:
-            digest = sha256(path)
-        except OSError as error:
-            raise ConfigError(f"{path} of the plan cannot be read: {error.strerror}") from error
-        if digest != file.sha256:
-            raise ConfigError(f"{path} is not what was planned (its SHA-256 differs): plan again")
+        check_sha256(path, file.sha256, "plan", "planned")
 
 
 def check_operations(plan: MigrationPlan, folder: Path, allow_deletes: int | None = None) -> None:

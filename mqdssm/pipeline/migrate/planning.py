@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, Self, Unpack, runtime_checkable
 
-from mqdssm.errors import ConfigError, why_no_folder
+from mqdssm.errors import ConfigError, folder_errors
 from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, access_to, variable_read
 from mqdssm.pipeline.engines import EngineKind, JobEngine
 from mqdssm.pipeline.manifest import sha256
@@ -129,16 +129,8 @@ class MigrationSource:
         )
 
     def engine(self, kind: str, on: SparkOptions, workers: int | None) -> JobEngine:
-        """Choose the engine, and check that it could run here: a database needs Spark.
-
-        Raises:
-            ConfigError: options that do not go together, or what is not installed.
-        """
-        if self.files is None and kind == EngineKind.LOCAL:
-            raise ConfigError(NEEDS_SPARK)
-        chosen = JobEngine.of(EngineKind.SPARK if self.files is None else kind, on, workers)
-        chosen.check()
-        return chosen
+        """Choose the engine, see `source_engine`."""
+        return source_engine(kind, on, workers, has_database=self.files is None)
 
     def left_out(self, tables: Sequence[SourceTable]) -> Iterator[str]:
         """Yield notes about parts of the source that MQIS does not know; they are not read.
@@ -166,6 +158,19 @@ class MigrationSource:
         runner.run(Job(Calls(task), names, is_small=size < SMALL_BYTES))
         shutil.rmtree(copy, ignore_errors=True)
         return tables
+
+
+def source_engine(kind: str, on: SparkOptions, workers: int | None, *, has_database: bool) -> JobEngine:
+    """Choose the engine, and check that it could run here: a database needs Spark.
+
+    Raises:
+        ConfigError: options that exclude each other, or a missing package.
+    """
+    if has_database and kind == EngineKind.LOCAL:
+        raise ConfigError(NEEDS_SPARK)
+    chosen = JobEngine.of(EngineKind.SPARK if has_database else kind, on, workers)
+    chosen.check()
+    return chosen
 
 
 def plan_migration(
@@ -405,7 +410,7 @@ def prepared(to: Path) -> Path:
     Raises:
         ConfigError: it holds something else.
     """
-    try:
+    with folder_errors(f"{to} cannot be used"):
         to.mkdir(parents=True, exist_ok=True)
         names = {path.name for path in to.iterdir()}
         if PLAN_NAME in names:
@@ -418,8 +423,6 @@ def prepared(to: Path) -> Path:
         (to / WORK_NAME).mkdir()
         (to / WORK_NAME / WITNESS_NAME).touch()
         to.chmod(_PRIVATE)
-    except OSError as error:
-        raise ConfigError(f"{to} cannot be used: {why_no_folder(error)}") from error
     return to.resolve()
 
 

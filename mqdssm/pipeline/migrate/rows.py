@@ -153,7 +153,7 @@ def _values(
     lost: dict[str, str] = {}
     service: int | None = None
     carried = _carried(table.name, keeps_create_time=keeps_create_time)
-    for column in _ordered(table):
+    for column in _ORDERED[table.name]:
         cell = cells.get(column.name)
         if cell is None or column.name in problems:
             continue
@@ -188,11 +188,6 @@ def _value(column: MqisColumn, cell: str) -> Any:
     return value_of(column, cell if clean is None else clean(cell))
 
 
-def _ordered(table: MqisTable) -> tuple[MqisColumn, ...]:
-    """Return the columns of a table; of several with one attribute, the one with its own PROPID first."""
-    return _ORDERED[table.name]
-
-
 _ORDERED: Final = {
     name: tuple(
         sorted(
@@ -202,6 +197,7 @@ _ORDERED: Final = {
     )
     for name, table in MQIS_TABLES.items()
 }
+"""Columns of each table; of several with one attribute, the one with its own PROPID first."""
 
 
 def _agrees(column: MqisColumn, value: Any, first_value: Any) -> bool:
