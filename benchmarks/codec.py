@@ -116,7 +116,7 @@ def construct_value(change: DirectoryChange) -> dict[str, Any]:
     }
 
 
-def _faster(layout: Any, image: bytes, made: dict[str, Any]) -> Any:
+def faster_form(layout: Any, image: bytes, made: dict[str, Any]) -> Any:
     """The layout as it is, or compiled by construct where that works and is faster."""
 
     def seconds(form: Any) -> float:
@@ -138,7 +138,7 @@ def codec(world: World | None, *, quick: bool) -> Outcome:
     layout = construct_layout()
     if layout.build(made) != image or DIRECTORY_CHANGE.decode(image) != TYPICAL:
         raise AssertionError("the two layouts are not the same")
-    theirs_layout = _faster(layout, image, made)
+    theirs_layout = faster_form(layout, image, made)
     batch = BATCH // 10 if quick else BATCH
 
     def ours() -> None:

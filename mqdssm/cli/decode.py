@@ -1,8 +1,10 @@
 """``mqdssm decode``: show the fields of a captured message."""
 
+import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
 from enum import Enum, StrEnum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final
@@ -10,9 +12,12 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mqdssm.cli import exits
+from mqdssm.cli.output import Output
 from mqdssm.cli.run import CommandRun, command_app, print_error
+from mqdssm.model.packets import SESSION_PORT
 
 if TYPE_CHECKING:
+    from mqdssm.diagnostics.capture import CapturedItem, Endpoint
     from mqdssm.wire.show import Shown
 
 SHOWN_BYTES_MAX: Final = 48
@@ -25,6 +30,7 @@ class MessageKind(StrEnum):
     REPLICATION = "replication"
     NOTIFICATION = "notification"
     TOPOLOGY = "topology"
+    MQQB = "mqqb"
 
 
 def decode(
@@ -32,17 +38,31 @@ def decode(
     *,
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE|-", help="File with the body of one message; - is the standard input."),
+        typer.Argument(
+            metavar="FILE|-", help="File with one message, or a capture; - is the standard input."
+        ),
     ],
-    kind: Annotated[MessageKind, typer.Option("--kind", help="Protocol of the message.")],
+    kind: Annotated[MessageKind | None, typer.Option("--kind", help="Protocol of the message.")] = None,
+    pcap: Annotated[bool, typer.Option("--pcap", help="FILE is a capture (pcap, pcapng).")] = False,
+    port: Annotated[
+        int, typer.Option("--port", help="TCP port of queue managers in the capture.")
+    ] = SESSION_PORT,
 ) -> int:
-    r"""Show the fields of a captured message. Exit code 1 if it is damaged.
+    r"""Show the fields of a captured message, or of all packets of a capture. Exit code 1 if it is damaged.
 
     replication: body of a message between directory servers (\[MC-MQDSRP]).
     notification: body of a message that notifies a queue manager of changes (\[MS-MQCN]).
     topology: datagram of a client that looks for directory servers, or the reply (\[MS-MQSD]).
+    mqqb: packet of a session between queue managers (\[MS-MQQB]).
     Of a damaged message the fields before the damage are shown.
     """
+    if pcap:
+        if kind is not None:
+            raise exits.UsageProblem("--pcap shows packets of mqqb: leave out --kind")
+        with _opened(file) as stream:
+            return _show_capture(stream, port, run.output)
+    if kind is None:
+        raise exits.UsageProblem(f"name the protocol with --kind ({', '.join(MessageKind)}), or --pcap")
     largest, show = _decoder_of(kind)
     with _opened(file) as stream:
         data = stream.read(largest + 1)
@@ -69,7 +89,7 @@ def _opened(file: Path) -> AbstractContextManager[IO[bytes]]:
 
 def _decoder_of(kind: MessageKind) -> "tuple[int, Callable[[bytes], Shown]]":
     """Return maximum length and decoder of a kind of message."""
-    from mqdssm.wire import mqcn, mqdsrp, mqsd
+    from mqdssm.wire import mqcn, mqdsrp, mqsd, packet_view
 
     match kind:
         case MessageKind.REPLICATION:
@@ -78,6 +98,71 @@ def _decoder_of(kind: MessageKind) -> "tuple[int, Callable[[bytes], Shown]]":
             return mqcn.MESSAGE_BYTES_MAX, mqcn.show_message
         case MessageKind.TOPOLOGY:
             return mqsd.PACKET_BYTES_MAX, mqsd.show_message
+        case MessageKind.MQQB:
+            return packet_view.SHOWN_BYTES_MAX, packet_view.show_packet
+
+
+def _show_capture(stream: IO[bytes], port: int, output: Output) -> int:
+    """Print the packets of a capture, and what is damaged or missing."""
+    from mqdssm.diagnostics.capture import Capture
+
+    capture = Capture(port)
+    documents = map(_document, capture.read(stream))
+    packets = problems = 0
+
+    def counted() -> Iterator[dict[str, Any]]:
+        nonlocal packets, problems
+        for document in documents:
+            packets += document["packet"] is not None
+            problems += document["error"] is not None
+            yield document
+
+    if output.is_json:
+        output.json_array(map(_json_text, counted()))
+    else:
+        for document in counted():
+            _print_item(document, output)
+    frames = f", {capture.unreadable_frames} unreadable frames" if capture.unreadable_frames else ""
+    output.note(f"{capture.sessions} sessions, {packets} packets, {problems} problems{frames}")
+    return exits.ExitCode.FINDINGS if problems else exits.ExitCode.FINE
+
+
+def _document(item: "CapturedItem") -> dict[str, Any]:
+    """Return a packet or a problem of a capture."""
+    from mqdssm.wire.packet_view import packet_name, show_packet
+
+    document: dict[str, Any] = {
+        "time": datetime.fromtimestamp(item.time, UTC).isoformat(timespec="microseconds"),
+        "session": item.session,
+        "source": _endpoint(item.source),
+        "destination": _endpoint(item.destination),
+    }
+    if not item.data:
+        return document | {"packet": None, "fields": {}, "error": item.problem}
+    decoded_data = show_packet(item.data)
+    error = None if decoded_data.error is None else str(decoded_data.error)
+    return document | {"packet": packet_name(item.data), "fields": decoded_data.fields, "error": error}
+
+
+def _endpoint(endpoint: "Endpoint") -> str:
+    address, port = endpoint
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def _json_text(document: dict[str, Any]) -> str:
+    from mqdssm.wire.show import to_json_value
+
+    return json.dumps(to_json_value("", document), ensure_ascii=False)
+
+
+def _print_item(document: dict[str, Any], output: Output) -> None:
+    """Print a packet or a problem for people."""
+    name = "problem" if document["packet"] is None else document["packet"] or "damaged packet"
+    ends = f"{document['source']} > {document['destination']}"
+    output.line(f"{document['time']}  session {document['session']}  {ends}  {name}")
+    output.pairs((f"  {field}", text) for field, text in _pairs("", document["fields"]))
+    if document["error"] is not None:
+        output.line(f"  error: {document['error']}")
 
 
 def _pairs(path: str, value: Any) -> Iterator[tuple[str, str]]:
@@ -122,5 +207,7 @@ app = command_app(
         "mqdssm decode --kind replication -o json - < message.bin",
         "mqdssm decode --kind notification body.bin",
         "mqdssm decode --kind topology -o json datagram.bin",
+        "mqdssm decode --kind mqqb packet.bin",
+        "mqdssm decode --pcap capture.pcapng",
     ),
 )

@@ -383,9 +383,9 @@ class _WriteWriter(_Writer):
             case fields.TotalSize():
                 value = "total"
             case fields.Const():
-                value = self.literal(slot.value)
+                return self.constant(slot.codec, slot.value)
             case fields.Ignored():
-                value = self.literal(slot.send)
+                return self.constant(slot.codec, slot.send)
             case fields.Value():
                 value = f"v_{slot.name}"
             case fields.Count() | fields.ByteSize() | fields.Flag() | fields.Select():
@@ -395,6 +395,10 @@ class _WriteWriter(_Writer):
         if isinstance(slot.codec, Scalar) and slot.codec.dump is not None:
             return f"{self.bind('dump', slot.codec.dump)}({value})"
         return value
+
+    def constant(self, codec: Scalar, value: Any) -> str:
+        """Return a constant as `struct` takes it."""
+        return self.literal(value if codec.dump is None else codec.dump(value))
 
     def one(self, codec: fields.AnyCodec) -> str:
         if isinstance(codec, fields.Nested):

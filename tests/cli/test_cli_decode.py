@@ -125,6 +125,6 @@ def test_a_standard_input_that_is_closed(alone, monkeypatch):
 def test_usage(alone, file, tmp_path):
     one = file(image_of(NAMED["psc-ack"]))
     assert "'fax' is not" in alone.error("decode", "--kind", "fax", one, code=2)
-    choices = "Choose from: replication, notification, topology (see 'mqdssm decode --help')"
-    assert alone.error("decode", one, code=2) == f"Missing option '--kind'. {choices}"
+    kinds = "replication, notification, topology, mqqb"
+    assert alone.error("decode", one, code=2) == f"name the protocol with --kind ({kinds}), or --pcap"
     assert "No such file" in alone.error(*REPLICATION, str(tmp_path / "none"), code=6)

@@ -44,13 +44,13 @@ def test_replication_messages_for_long(tmp_path):
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("kind", ["notification", "topology"])
+@pytest.mark.parametrize("kind", ["notification", "topology", "packets"])
 def test_notifications_and_packets(tmp_path, kind):
     run(tmp_path, SECONDS, f"fuzz_{kind}.py")
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(LONG_SECONDS + 60)
-@pytest.mark.parametrize("kind", ["notification", "topology"])
+@pytest.mark.parametrize("kind", ["notification", "topology", "packets"])
 def test_notifications_and_packets_for_long(tmp_path, kind):
     run(tmp_path, LONG_SECONDS, f"fuzz_{kind}.py")

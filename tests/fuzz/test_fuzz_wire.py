@@ -1,17 +1,21 @@
 """Broken bytes: either they decode and encode to themselves, or DecodeError comes out, and nothing else."""
 
+import io
 import json
 from pathlib import Path
 from random import Random
 
 import pytest
 from support.notification.strategies import IMAGES, PACKETS
+from support.packets.captures import CapturedConnection, pcap_of, pcapng_of
+from support.packets.strategies import PACKETS_PRINTED
 from support.replication.strategies import VECTORS as MESSAGES
 from support.replication.strategies import image_of
 from support.wire.strategies import mutants
 
-from mqdssm.errors import DecodeError
-from mqdssm.wire import mqcn, mqdsrp, mqsd
+from mqdssm.diagnostics.capture import Capture
+from mqdssm.errors import ConfigError, DecodeError
+from mqdssm.wire import mqcn, mqdsrp, mqqb, mqsd, packet_view
 from mqdssm.wire.certificates import UserSignCerts
 from mqdssm.wire.dtyp import Ace, Acl, SecurityDescriptor, Sid
 from mqdssm.wire.keys import RSA_BLOB, PublicKeys
@@ -148,3 +152,35 @@ def test_mutated_notifications_and_packets(wire, corpus):
         assert shown.error is None
         assert wire.decode(wire.encode(made)) == made
     assert accepted > 0
+
+
+def test_mutated_packets():
+    """What is accepted comes back as itself; what is refused is shown up to there, in the same words."""
+    accepted = 0
+    for mutant in mutants(Random(SEED), PACKETS_PRINTED, MUTANTS // 4):
+        packet = attempt(mqqb.decode_packet, mutant)
+        packet_fields = packet_view.show_packet(mutant)
+        json.dumps(to_json_value("", packet_fields.fields))
+        if packet is None:
+            with pytest.raises(DecodeError) as caught:
+                mqqb.decode_packet(mutant)
+            assert str(packet_fields.error) == str(caught.value)
+            continue
+        accepted += 1
+        assert mqqb.decode_packet(mqqb.encode_packet(packet)) == packet
+    assert accepted > 0
+
+
+@pytest.mark.parametrize("write", [pcap_of, pcapng_of])
+def test_mutated_captures(write):
+    """A capture gives packets and problems, or is none; nothing else comes out."""
+    connection = CapturedConnection().open()
+    for number, image in enumerate(PACKETS_PRINTED):
+        connection.send(image, by_server=number % 2 == 1, size=600)
+    packets = 0
+    for mutant in mutants(Random(SEED), [write(connection.close().frames)], MUTANTS // 20):
+        try:
+            packets += sum(bool(item.data) for item in Capture(1801).read(io.BytesIO(mutant)))
+        except ConfigError:
+            continue
+    assert packets > 0

@@ -16,6 +16,7 @@ from benchmarks import (  # noqa: E402  the folder is no part of the package
     harness,
     loading,
     notifying,
+    packets,
     replicating,
     report,
     run,
@@ -196,6 +197,10 @@ def test_the_row_of_discovery_has_the_goal_of_the_issue():
 def test_rows_of_replication_have_the_goals_of_the_issue():
     rows = [*codec.ROWS, *replicating.ROWS, *synchronizing.ROWS]
     assert {one.name: (one.goal, one.direction) for one in rows} == GOALS_OF_REPLICATION
+
+
+def test_the_row_of_packets_has_the_goal_of_the_issue():
+    assert {one.name: (one.goal, one.direction) for one in packets.ROWS} == {"packet-codec": (3, "at_least")}
 
 
 def test_rows_of_notification_have_their_goals():
