@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.mqis.applied_plans import Entries, connect, everything
 
 import mqdssm
+from mqdssm.errors import DirectoryNotConnected
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.runner import Runner
 from mqdssm.pipeline.validate import worker
@@ -84,13 +86,19 @@ def engine(request) -> str:
 
 
 @pytest.fixture(params=["local", "spark"])
-def runner(request, monkeypatch) -> Runner:
-    """Each of the runners; the local one has processes, though there is little to do."""
+def runner(request) -> Runner:
+    """Each of the runners; the local one does several pieces one after the other, in this process."""
     if request.param == "spark":
         return SparkRunner(request.getfixturevalue("spark"))
+    request.getfixturevalue("small_pieces")
+    return LocalRunner(1)
+
+
+@pytest.fixture
+def small_pieces(monkeypatch) -> None:
+    """Let the local runner take little work for much."""
     monkeypatch.setattr(worker, "SMALL_WORK", 0)
     monkeypatch.setattr(worker, "TASK_WORK_MAX", 300)
-    return LocalRunner(2)
 
 
 @dataclass(frozen=True)
@@ -98,7 +106,7 @@ class Enterprise:
     """A directory with a few objects of every type, and defects only where a test plants them.
 
     Attributes:
-        server: a slapd of its own: what is exported is all that it holds.
+        server: a slapd for a test at a time: what is exported is all that it holds.
         password_file: holds the administrator's password.
         access: how to log in, as `mqdssm.connect` and `export` take it.
     """
@@ -120,17 +128,51 @@ class Enterprise:
         } | changes
 
 
+class FilledServer:
+    """A server with the few objects; another one after a test that changed or stopped it."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._server: OpenLdapServer | None = None
+        self._entries: Entries = {}
+
+    def server(self) -> OpenLdapServer:
+        if self._server is None:
+            # without the overlay that keeps objectGUID unique, so that a test can break it
+            server = self._stack.enter_context(OpenLdapServer(durable=False, unique=False))
+            with connect(server) as directory:
+                fill(server, directory)
+            self._server, self._entries = server, everything(server)
+        return self._server
+
+    def stop_if_changed(self) -> None:
+        try:
+            is_unchanged = self._server is not None and everything(self._server) == self._entries
+        except DirectoryNotConnected:
+            is_unchanged = False
+        if not is_unchanged:
+            self.stop()
+
+    def stop(self) -> None:
+        self._server = None
+        self._stack.close()
+
+
+@pytest.fixture(scope="session")
+def filled_server() -> Iterator[FilledServer]:
+    made = FilledServer()
+    yield made
+    made.stop()
+
+
 @pytest.fixture
-def enterprise(tmp_path) -> Iterator[Enterprise]:
-    # without the overlay that keeps objectGUID unique, so that a test can break it
-    with OpenLdapServer(durable=False, unique=False) as server:
-        access = {"user": server.user, "password": server.password, "ca_file": server.ca_file}
-        file = tmp_path / "password"
-        file.write_text(server.password + "\n")
-        made = Enterprise(server, file, access)
-        with made.connect() as directory:
-            fill(server, directory)
-        yield made
+def enterprise(filled_server: FilledServer, tmp_path) -> Iterator[Enterprise]:
+    server = filled_server.server()
+    file = tmp_path / "password"
+    file.write_text(server.password + "\n")
+    access = {"user": server.user, "password": server.password, "ca_file": server.ca_file}
+    yield Enterprise(server, file, access)
+    filled_server.stop_if_changed()
 
 
 def fill(server: OpenLdapServer, directory: "Directory") -> None:

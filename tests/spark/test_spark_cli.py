@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.spark import SPARK_IN_SOAK
 from support.spark.sarif_model import KINDS, kinds_in
 from typer.testing import CliRunner
 
@@ -68,6 +69,7 @@ def test_export_and_validate(engine, enterprise, login, tmp_path):
     assert (totals["findings"], totals["objects"], totals["engine"]) == (0, 13, engine)
 
 
+@SPARK_IN_SOAK
 def test_all_is_what_is_exported_when_nothing_is_named(engine, enterprise, login, tmp_path):
     made = invoke("export", "--to", str(tmp_path / "out"), "--format", "csv", "-o", "json", **login)
     manifest = json.loads(made.stdout)
@@ -76,6 +78,7 @@ def test_all_is_what_is_exported_when_nothing_is_named(engine, enterprise, login
     assert "ldap" not in manifest["types"]
 
 
+@SPARK_IN_SOAK
 def test_ldif_and_its_dialect(engine, enterprise, login, tmp_path):
     options = ["--type", "ldap", "--format", "ldif", "--dialect", "ad"]
     result = invoke("export", *options, "--to", str(tmp_path / "out"), **login)
@@ -84,6 +87,7 @@ def test_ldif_and_its_dialect(engine, enterprise, login, tmp_path):
     assert text.count(b"changetype: add") == int(result.stdout.split()[4])
 
 
+@SPARK_IN_SOAK
 def test_findings_are_exit_code_1(engine, enterprise, login, tmp_path):
     with enterprise.connect() as directory:
         link = next(directory.search(mqdssm.RoutingLink, attributes=["FullPath"]))
@@ -177,6 +181,7 @@ def test_what_is_no_source_is_told_plainly(engine, enterprise, login, tmp_path):
     assert "ours.toml: rule x has no severity" in said
 
 
+@SPARK_IN_SOAK
 def test_the_rules_are_listed(engine):
     shown = invoke("validate", "--list-rules")
     assert "pathname-unique" in shown.stdout
@@ -196,6 +201,7 @@ def test_the_rules_are_listed(engine):
     assert "SARIF is for findings" in invoke("validate", "--list-rules", "-o", "sarif", code=2).stderr
 
 
+@SPARK_IN_SOAK
 def test_an_export_needs_a_folder_of_its_own(engine, enterprise, login, tmp_path):
     (tmp_path / "mine").write_text("x")
     said = invoke("export", "--type", "site", "--to", str(tmp_path), code=6, **login).stderr

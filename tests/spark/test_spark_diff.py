@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.mqis.comparison import all_differences, compared_queues, queue_pair, rows_in
 from support.servers.plain_ldap import PlainLdap
+from support.spark import SPARK_IN_SOAK
 from typer.testing import CliRunner
 
 import mqdssm
@@ -45,6 +46,8 @@ OTHER_OWNER = bytes(SecurityDescriptor.from_sddl("O:SYG:SYD:(A;;0x20024;;;WD)"))
 @pytest.fixture(autouse=True, params=["local", "spark"])
 def engine(request, monkeypatch):
     """Every test runs on both engines."""
+    if request.param == "spark":
+        request.getfixturevalue("spark")
     monkeypatch.setattr(sys.modules[__name__], "comparison", partial(comparison, engine=request.param))
     monkeypatch.setenv("TESTED_ENGINE", request.param)
     return request.param
@@ -118,7 +121,7 @@ def change(directory) -> None:
     directory.write(link)
 
 
-def test_differences_are_told_and_ldif_mends_them(spark, enterprise, login, tmp_path):
+def test_differences_are_told_and_ldif_mends_them(enterprise, login, tmp_path):
     before = tmp_path / "before"
     export(enterprise.server.url, ["queue"], before, **enterprise.access)
     with enterprise.connect() as directory:
@@ -140,7 +143,7 @@ def stored(directory) -> list[str]:
 
 
 @pytest.mark.soak
-def test_tables_and_a_directory_of_one_enterprise_are_equal(spark, engine, samples, sample_server, tmp_path):
+def test_tables_and_a_directory_of_one_enterprise_are_equal(engine, samples, sample_server, tmp_path):
     export(sample_server.url, TYPES, tmp_path / "out", **login_to(sample_server))
     result = invoke(samples / "mqis", tmp_path / "out", "-o", "json")
     (summary,) = map(json.loads, result.stdout.splitlines())
@@ -153,7 +156,7 @@ def test_tables_and_a_directory_of_one_enterprise_are_equal(spark, engine, sampl
 
 
 @pytest.mark.soak
-def test_output_for_people_and_programs(spark, samples, sample_server, tmp_path):
+def test_output_for_people_and_programs(samples, sample_server, tmp_path):
     login = login_to(sample_server)
     export(sample_server.url, TYPES, tmp_path / "out", **login)
     with mqdssm.connect(sample_server.url, **login) as directory:
@@ -181,7 +184,7 @@ def test_output_for_people_and_programs(spark, samples, sample_server, tmp_path)
 
 @pytest.mark.soak
 @pytest.mark.parametrize("other", [None, EnterprisePlan(sites=2, machines=9, queues=60, users=5, seed=77)])
-def test_ldif_makes_one_enterprise_of_another_one(spark, sample_server, samples, tmp_path, other):
+def test_ldif_makes_one_enterprise_of_another_one(sample_server, samples, tmp_path, other):
     """Out of a directory that holds the base tree alone, and of one of other sites, machines and queues."""
     export(sample_server.url, TYPES, tmp_path / "out", **login_to(sample_server))
     folder, files = samples / "ldif", ["base-tree.ldif"]
@@ -199,7 +202,7 @@ def test_ldif_makes_one_enterprise_of_another_one(spark, sample_server, samples,
 
 
 @pytest.mark.soak
-def test_ldif_out_of_mqis_tables(spark, samples, sample_server):
+def test_ldif_out_of_mqis_tables(samples, sample_server):
     login = login_to(sample_server)
     with mqdssm.connect(sample_server.url, **login) as directory:
         change(directory)
@@ -218,7 +221,7 @@ def test_ldif_out_of_mqis_tables(spark, samples, sample_server):
 
 
 @pytest.mark.soak
-def test_objects_that_were_moved_and_renamed(spark, samples, sample_server, tmp_path):
+def test_objects_that_were_moved_and_renamed(samples, sample_server, tmp_path):
     login = login_to(sample_server)
     export(sample_server.url, TYPES, tmp_path / "out", **login)
     with mqdssm.connect(sample_server.url, **login) as directory:
@@ -255,7 +258,7 @@ class OtherGuids(EnterprisePlan):
 
 
 @pytest.mark.soak
-def test_guids_that_were_not_kept(spark, samples, sample_server, tmp_path):
+def test_guids_that_were_not_kept(samples, sample_server, tmp_path):
     export(sample_server.url, TYPES, tmp_path / "kept", **login_to(sample_server))
     other = OtherGuids(**{field.name: getattr(PLAN, field.name) for field in fields(PLAN) if field.init})
     generate(other, tmp_path / "ldif", SampleForm.LDIF, loader=LoadingMode.SLAPADD)
@@ -293,7 +296,7 @@ def _guids(folder) -> dict[str, str]:
 
 
 @pytest.mark.soak
-def test_what_settled_meanwhile_is_no_difference(spark, samples, sample_server, tmp_path, monkeypatch):
+def test_what_settled_meanwhile_is_no_difference(samples, sample_server, tmp_path, monkeypatch):
     login = login_to(sample_server)
     export(sample_server.url, ["queue"], tmp_path / "out", **login)
     with mqdssm.connect(sample_server.url, **login) as directory:
@@ -320,7 +323,8 @@ def test_what_settled_meanwhile_is_no_difference(spark, samples, sample_server, 
         assert found.settled == 2
 
 
-def test_a_name_with_line_breaks_is_no_record_of_ldif(spark, tmp_path):
+@SPARK_IN_SOAK
+def test_a_name_with_line_breaks_is_no_record_of_ldif(tmp_path):
     """What an object is called stays in the comment that says why it is left."""
     name = "a\n\ndn: cn=payroll,cn=msmq,cn=web01,cn=computers,dc=example,dc=com\nchangetype: delete\n\n#"
     with OpenLdapServer(durable=False) as first, OpenLdapServer(durable=False) as second:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.mqis.postgresql import DRIVER, PASSWORD, postgresql, why_none
 from support.project.source_tree import ROOT
+from support.spark import SPARK_IN_SOAK
 from typer.testing import CliRunner
 
 from mqdssm.cli.main import app
@@ -75,6 +76,7 @@ def moved(source: Path, target: Path, sids: SidMap) -> None:
         (target / file.name).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
+@SPARK_IN_SOAK
 def test_old_sids_are_those_of_the_new_domain(engine, samples, server, tmp_path):
     new = [str(SAMPLE.user_sid(number)) for number in range(SAMPLE.users)]
     domain = str(SAMPLE.domain_sid)

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pyarrow.parquet as pq
 import pytest
+from support.spark import SPARK_IN_SOAK
 
 import mqdssm
 from mqdssm.errors import ConfigError, DirectoryNotConnected
@@ -88,6 +89,7 @@ def test_files_are_as_the_manifest_says_and_no_others_are_left(engine, enterpris
     assert Manifest.load(folder) == manifest
 
 
+@SPARK_IN_SOAK
 def test_compressed(engine, enterprise, tmp_path) -> None:
     options = {"compression": "zstd", **enterprise.access}
     (part,) = export(enterprise.server.url, ["queue"], tmp_path / "out", **options).types["queue"].files
@@ -248,6 +250,7 @@ def validate(folder: Path) -> tuple[ValidationSummary, list[Finding]]:
         return found.summary, list(found.findings)
 
 
+@SPARK_IN_SOAK
 def test_a_sound_directory_has_no_finding(engine, enterprise, tmp_path) -> None:
     run(enterprise, tmp_path / "out")
     summary, findings = validate(tmp_path / "out")
@@ -255,6 +258,7 @@ def test_a_sound_directory_has_no_finding(engine, enterprise, tmp_path) -> None:
     assert {"guid-unique", "queue-manager-exists", "link-gates-exist"} <= {one.id for one in summary.rules}
 
 
+@SPARK_IN_SOAK
 def test_rules_that_need_other_types_are_skipped_and_named(engine, enterprise, tmp_path) -> None:
     run(enterprise, tmp_path / "out", "queue")
     summary, _ = validate(tmp_path / "out")
@@ -309,6 +313,7 @@ def test_what_is_no_export_is_refused(tmp_path) -> None:
         validate(tmp_path)
 
 
+@SPARK_IN_SOAK
 def test_a_truncated_file_is_refused(engine, enterprise, tmp_path) -> None:
     manifest = run(enterprise, tmp_path / "out", "site")
     part = tmp_path / "out" / manifest.types["site"].files[0].path

@@ -12,6 +12,7 @@ import pytest
 from support.mqis.applied_plans import everything, login_to, tables, undo
 from support.mqis.plans import plan_here, write_rows
 from support.servers.bad_places import small_disk
+from support.spark import SPARK_IN_SOAK
 from support.spark.cluster import spark_cluster
 from typer.testing import CliRunner
 
@@ -47,6 +48,7 @@ def test_migrate_and_undo(engine, server, tmp_path):
     assert everything(server) == before
 
 
+@SPARK_IN_SOAK
 def test_what_the_plan_rejected_is_told(engine, server, tmp_path):
     """Also where one command does both; and what the target refused is told once."""
     login, source, to = login_to(server, tmp_path), tmp_path / "mqis", tmp_path / "plan"

@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from support.spark import SPARK_IN_SOAK
 from typer.testing import CliRunner
 
 from mqdssm.cli.main import app
@@ -20,6 +21,7 @@ def invoke(*args, code=0, **environment):
     return result
 
 
+@SPARK_IN_SOAK
 def test_a_plan_on_the_command_line(engine, enterprise, login, tmp_path):
     generate(
         EnterprisePlan(sites=2, machines=5, queues=20, users=1, seed=4), tmp_path / "mqis", SampleForm.MQIS
@@ -48,6 +50,7 @@ def test_a_plan_on_the_command_line(engine, enterprise, login, tmp_path):
     assert "holds a plan already: name another folder" in again.stderr
 
 
+@SPARK_IN_SOAK
 def test_ldif_without_a_server(engine, tmp_path, monkeypatch):
     for name in ("URL", "CONFIG", "CONNECTION"):
         monkeypatch.delenv(f"MQDSSM_{name}", raising=False)

@@ -3,6 +3,7 @@
 import csv
 import json
 
+from support.spark import SPARK_IN_SOAK
 from typer.testing import CliRunner
 
 from mqdssm.cli.main import app
@@ -15,6 +16,7 @@ def invoke(*args, code=0, **environment):
     return result
 
 
+@SPARK_IN_SOAK
 def test_report_and_inventory(engine, enterprise, login, tmp_path):
     folder, report, page = tmp_path / "export", tmp_path / "report.html", tmp_path / "inventory.html"
     on = ("--engine", engine)
@@ -37,6 +39,7 @@ def test_report_and_inventory(engine, enterprise, login, tmp_path):
         }
 
 
+@SPARK_IN_SOAK
 def test_inventory_of_a_directory(engine, enterprise, login):
     result = invoke("inventory", "-o", "json", "--engine", engine, **login)
     found = [json.loads(line) for line in result.stdout.splitlines()]

@@ -1,13 +1,16 @@
 """The session: quiet, joined where there is one, and nothing left behind."""
 
 import os
+import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
+from support.project.source_tree import ROOT
 
 from mqdssm.errors import ConfigError, ObjectNotFound
 from mqdssm.pipeline.failures import SparkFailed, pack
@@ -17,12 +20,30 @@ pytestmark = [pytest.mark.spark]
 
 PROGRAM = """
 import sys
+from dataclasses import replace
+from pathlib import Path
+from support.mqis.comparison import KilledOnce
 from mqdssm.pipeline.export.run import export
+from mqdssm.pipeline.spark_options import SparkOptions
 from mqdssm.pipeline.validate.run import validation
+from mqdssm.spark.runner import SparkRunner
+from mqdssm.spark.session import BRIEF_JAVA, spark_session
 
-manifest = export(sys.argv[1], ["queue"], sys.argv[2], engine="spark")
+real = SparkRunner.run
+
+def run(self, job, **more):  # the first piece of all kills its worker
+    return real(self, replace(job, work=KilledOnce(job.work, Path(sys.argv[3]))), **more)
+
+SparkRunner.run = run
+on = SparkOptions(conf={"spark.driver.extraJavaOptions": BRIEF_JAVA})
+manifest = export(sys.argv[1], ["queue"], sys.argv[2], engine="spark", on=on)
 with validation(sys.argv[2], engine="spark") as found:
     print(manifest.types["queue"].rows, found.summary.count, manifest.started.tzname())
+    with spark_session() as spark:  # Spark itself imports packages whose names begin with pyspark_
+        try:
+            spark.read.format("MQDSSM").load()
+        except Exception as error:
+            print("option object is missing" in str(error))
 """
 
 
@@ -140,22 +161,31 @@ def test_errors_of_ours_are_left_alone(spark) -> None:
 
 
 @pytest.mark.server
+@pytest.mark.timeout(300)
 def test_a_program_of_its_own_is_quiet_and_leaves_nothing(enterprise, tmp_path) -> None:
-    temporary = tmp_path / "tmp"
+    """Though a worker is killed once. Its Spark knows the data source by the package of the wheel."""
+    temporary, installed = tmp_path / "tmp", tmp_path / "installed"
     temporary.mkdir()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    (source,) = [path for path, target in included.items() if target == "pyspark_mqdssm/__init__.py"]
+    (installed / "pyspark_mqdssm").mkdir(parents=True)
+    shutil.copy(ROOT / source, installed / "pyspark_mqdssm" / "__init__.py")
+    python_path = os.pathsep.join(map(str, (ROOT, ROOT / "tests", installed)))
+    arguments = enterprise.server.ldapi_url, str(tmp_path / "out"), str(tmp_path / "killed")
     ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM, enterprise.server.ldapi_url, str(tmp_path / "out")],
+        [sys.executable, "-c", PROGRAM, *arguments],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=280,
         check=False,
         cwd=tmp_path,
-        env=os.environ
-        | {"TMPDIR": str(temporary), "PYTHONPATH": str(Path(__file__).parents[2]), "TZ": "Asia/Tokyo"},
+        env=os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": python_path, "TZ": "Asia/Tokyo"},
     )
-    assert (ran.stdout, ran.stderr, ran.returncode) == ("3 0 UTC\n", "", 0)
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("3 0 UTC\nTrue\n", "", 0)
     assert not list(temporary.iterdir())
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "password", "tmp"]
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == ["installed", "killed", "out", "password", "tmp"]
 
 
 def test_what_spark_refuses_is_not_printed(spark, capfd) -> None:

@@ -1,11 +1,6 @@
 """The data source on a real server: types, values, errors, and no secret anywhere."""
 
 import gc
-import os
-import shutil
-import subprocess
-import sys
-import tomllib
 from pathlib import Path
 from uuid import UUID
 
@@ -14,7 +9,6 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, InputPartition, IsNull
 from pyspark.sql.pandas.types import to_arrow_schema
-from support.project.source_tree import ROOT
 from support.spark.element_batches import batches, columns_of
 
 import mqdssm
@@ -49,10 +43,11 @@ def test_values_are_those_of_the_directory(spark, enterprise) -> None:
             (expected,) = batches(directory.search(element), columns)
         frame = read(spark, name, **enterprise.options())
         assert frame.columns == [column.name for column in FRAME_TYPES[name].columns]
-        found = frame.select(*(column.name for column in columns)).toArrow()
+        whole = frame.toArrow()
+        assert set(whole.column("Unreadable").to_pylist()) == {None}
+        found = whole.select([column.name for column in columns])
         assert found.schema.remove_metadata() == expected.schema
         assert sorted(found.to_pylist(), key=identifier) == sorted(expected.to_pylist(), key=identifier)
-        assert frame.where("Unreadable is not null").count() == 0
 
 
 def identifier(row: dict) -> UUID:
@@ -182,11 +177,16 @@ def test_the_answer_is_the_same_with_and_without_push_down(spark, enterprise) ->
     spark.createDataFrame(whole).createOrReplaceTempView("whole")
     pushing = read(spark, "queue", **options)
     identifier, full_path = whole.column("Identifier")[1].as_py(), whole.column("FullPath")[1].as_py()
+    predicates = [*PREDICATES, f"Identifier = '{identifier}'", f"FullPath = '{full_path}'"]
+
+    # one job for all that Spark finds itself: a job for each takes ten times as long
+    columns = [f"({text}) is true as p{number}" for number, text in enumerate(predicates)]
+    rows = spark.table("whole").selectExpr("Identifier", *columns).collect()
     found_some = 0
-    for predicate in [*PREDICATES, f"Identifier = '{identifier}'", f"FullPath = '{full_path}'"]:
-        expected = spark.sql(f"select Identifier from whole where {predicate} order by 1").collect()
-        found = pushing.where(predicate).select("Identifier").orderBy("Identifier").collect()
-        assert found == expected, predicate
+    for number, predicate in enumerate(predicates):
+        expected = {row["Identifier"] for row in rows if row[f"p{number}"]}
+        found = pushing.where(predicate).select("Identifier").collect()
+        assert sorted(row["Identifier"] for row in found) == sorted(expected), predicate
         found_some += 0 < len(found) < 3
     assert found_some > 8
 
@@ -211,10 +211,9 @@ def test_spark_without_its_switch_gets_a_reader_that_takes_no_filters(spark, ent
 
 def test_several_partitions_hold_every_object_once(spark, enterprise) -> None:
     whole = sorted(read(spark, "ldap", **enterprise.options()).select("dn").collect())
-    for count in (2, 5):
-        frame = read(spark, "ldap", **enterprise.options(), numpartitions=count).select("dn")
-        assert frame.rdd.getNumPartitions() == count
-        assert sorted(frame.collect()) == whole
+    frame = read(spark, "ldap", **enterprise.options(), numpartitions=3).select("dn")
+    assert frame.rdd.getNumPartitions() == 3
+    assert sorted(frame.collect()) == whole
 
 
 def test_raw_entries_with_a_filter(spark, enterprise) -> None:
@@ -252,34 +251,6 @@ def test_a_session_beside_one_that_knows_the_format(spark, enterprise) -> None:
     for _ in range(2):
         assert read(other, "site", **enterprise.options()).count() == 2
     assert SparkSession.getActiveSession() is spark
-
-
-REGISTERED = """
-from mqdssm.spark.session import spark_session
-with spark_session("registered", cores=1, memory="1g", brief=True) as spark:
-    try:
-        spark.read.format("MQDSSM").load()
-    except Exception as error:
-        print(error)
-"""
-
-
-def test_the_package_in_the_wheel_registers_the_format(tmp_path) -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    (source,) = [path for path, target in included.items() if target == "pyspark_mqdssm/__init__.py"]
-    (tmp_path / "pyspark_mqdssm").mkdir()
-    shutil.copy(ROOT / source, tmp_path / "pyspark_mqdssm" / "__init__.py")
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
-    answer = subprocess.run(
-        [sys.executable, "-c", REGISTERED],
-        env=environment,
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=110,
-    )
-    assert "option object is missing" in answer.stdout, answer.stderr
 
 
 def test_no_secret_in_plans_logs_or_errors(spark, enterprise, event_log, tmp_path, capsys) -> None:

@@ -52,15 +52,15 @@ def rows_of(spark, count: int, label: str = "Label ", partitions: int = 2):
 
 def test_queues_are_added(spark, enterprise, tmp_path):
     journal = tmp_path / "journal"
-    write(spark, rows_of(spark, 40), enterprise, "queue", journal=str(journal))
+    write(spark, rows_of(spark, 12), enterprise, "queue", journal=str(journal))
     manifest, outcomes = journal_of(journal)
-    assert (manifest["complete"], manifest["counts"]) == (True, {"added": 40})
+    assert (manifest["complete"], manifest["counts"]) == (True, {"added": 12})
     assert sorted((row["partition"], row["row"]) for row in outcomes) == [
-        (part, row) for part in range(2) for row in range(20)
+        (part, row) for part in range(2) for row in range(6)
     ]
     with enterprise.connect() as directory:
         made = {q.label: q for q in directory.search(mqdssm.Queue) if q.label.startswith("Label ")}
-    assert sorted(q.quota for q in made.values()) == list(range(40))
+    assert sorted(q.quota for q in made.values()) == list(range(12))
     assert all(q.security is not None for q in made.values())
 
 
