@@ -130,7 +130,7 @@ def expressions() -> Iterator[tuple[str, str]]:
     yield from (("queue", text) for text in OWN_FORMS)
     for rule in RULES:
         for name in rule.types:
-            texts = [getattr(rule, part, None) for part in ("bad", "value", "where")]
+            texts = [getattr(rule, part, None) for part in ("condition", "value", "where")]
             texts += [rule.key] if isinstance(rule, Repeated) else []
             for text in texts:
                 if text is not None and "other." not in text:
@@ -313,9 +313,9 @@ def own(condition: str, message: str = "{Label}", **more: object) -> Rule:
         "types": ("queue",),
         "attribute": "Label",
         "section": "",
-        "what": "ours",
+        "requirement": "ours",
         "message": message,
-        "bad": condition,
+        "condition": condition,
     }
     return Wrong(**{**chosen, **more})
 
