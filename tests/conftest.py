@@ -66,6 +66,15 @@ def pytest_make_parametrize_id(val: object) -> str | None:
     return None
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Refuse sets of values: their order is another one in each worker, and xdist runs nothing then."""
+    for mark in metafunc.definition.iter_markers("parametrize"):
+        if isinstance(mark.args[-1], set | frozenset):
+            raise pytest.UsageError(
+                f"{metafunc.definition.nodeid}: give parametrize a list, a set has no order"
+            )
+
+
 def _check_name(item: pytest.Item) -> None:
     if len(item.nodeid) > LONGEST_NAME:
         raise pytest.UsageError(f"{item.nodeid[:200]}…: give the values ids, this name is too long")
