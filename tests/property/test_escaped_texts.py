@@ -88,7 +88,7 @@ def test_differences_that_are_left_are_comments(name: str, why: str) -> None:
         raise GenericDirectoryError(why, dn=name)
         yield ""
 
-    text = "".join(_Changes._told(None, Left, records()))  # type: ignore[arg-type]
+    text = "".join(_Changes._with_comment(None, Left, records()))  # type: ignore[arg-type]
     assert is_harmless(text)
     assert all(line.startswith("#") or not line for line in text.split("\n"))
     assert list(read_ldif(text.encode())) == []
