@@ -115,7 +115,10 @@ class DirectoryChange:
 
     def get(self, propid: Propid) -> PropertyValue | None:
         """Return the value of a property; None if the change does not hold the property."""
-        return next((value for name, value in self.properties if name == propid), None)
+        for name, value in self.properties:
+            if name == propid:
+                return value
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,8 +84,8 @@ _TIMERS: Final[Mapping[TimerPurpose, Callable[[ReplicaState, str], Job[None] | N
     TimerPurpose.FOREIGN: foreign.on_timer,  # decision R112
 }
 """Handler of the timers of each purpose; it gets the key of the timer."""
-_AGAIN: Final = TimerFired(name=str(Timer(TimerPurpose.AGAIN)))
-_START: Final = TimerFired(name=str(Timer(TimerPurpose.START)))
+_AGAIN: Final = TimerFired(name=Timer(TimerPurpose.AGAIN).name)
+_START: Final = TimerFired(name=Timer(TimerPurpose.START).name)
 
 
 _Question: TypeAlias = tuple[str, str, Guid]

@@ -25,6 +25,7 @@ IDENTIFIERS: Final[Mapping[ObjectType, Propid]] = {
 """Property that holds an object's GUID ([MS-MQDS] 3.1.4.21.3, decisions R11 and R20)."""
 SITE_TYPES: Final = frozenset({ObjectType.MACHINE, ObjectType.QUEUE})
 """Types of objects in site partitions; all others are in the enterprise's ([MC-MQDSRP] 1.3.1.2)."""
+_TYPES: Final[Mapping[int, ObjectType]] = {int(object_type): object_type for object_type in ObjectType}
 CONTROLLER: Final = Service.PSC | Service.PEC
 """Roles of a machine that owns its site's partition."""
 
@@ -35,7 +36,10 @@ _NUMBER_BYTES: Final = 8
 
 def get_value(properties: Properties, propid: Propid) -> PropertyValue | None:
     """Return a property's value; None if it is not given."""
-    return next((value for key, value in properties if key == propid), None)
+    for key, value in properties:
+        if key == propid:
+            return value
+    return None
 
 
 def get_text(properties: Properties, propid: Propid) -> str | None:
@@ -113,7 +117,7 @@ def type_of(change: DirectoryChange) -> ObjectType | None:
     if change.command is not Command.DELETE:
         return change.object_type
     value = change.get(Propid.D_OBJTYPE)
-    return next((object_type for object_type in ObjectType if object_type == value), None)
+    return _TYPES.get(value) if isinstance(value, int) else None
 
 
 def size_of_change(change: DirectoryChange) -> int:

@@ -8,6 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final
 
 from mqdssm.engines.actions import Note, StartTimer, StopTimer
@@ -16,7 +17,7 @@ from mqdssm.engines.replication.actions import Action, Reply, Send
 from mqdssm.engines.replication.jobs import Job, perform
 from mqdssm.engines.replication.outcomes import RequestKey, RequestOutcomes
 from mqdssm.engines.replication.settings import Settings
-from mqdssm.engines.replication.timers import Timer, TimerPurpose
+from mqdssm.engines.replication.timers import TIMERS_CACHED, Timer, TimerPurpose
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import ChangeRequestMessage, DirectoryChange, ReplicationMessage
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryNeighbor, DirectoryPartition, PurgeState
@@ -66,6 +67,7 @@ class Partition:
         foreign: known objects that another program changed and that got no number (R112).
         claimants: servers that claimed a higher number while it was ours, by key of name (decision R107).
         predecessor: the server that handed it over to us (decision R38).
+        id: PartitionID of the record.
     """
 
     record: DirectoryPartition
@@ -89,6 +91,10 @@ class Partition:
     foreign: set[Guid] = field(default_factory=set)
     claimants: set[str] = field(default_factory=set)
     predecessor: str = ""
+    id: Guid = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.id = self.record.partition_id
 
     @contextmanager
     def numbering(self) -> Iterator[None]:
@@ -98,11 +104,6 @@ class Partition:
         except BaseException:  # `GeneratorExit` if the work is given up (decision R83)
             self.is_unfinished = True
             raise
-
-    @property
-    def id(self) -> Guid:
-        """PartitionID of the record."""
-        return self.record.partition_id
 
     @property
     def is_normal(self) -> bool:
@@ -146,8 +147,12 @@ class Neighbor:
     @property
     def timer(self) -> Timer:
         """Change Propagation Timer (3.3.2.1)."""
-        kind = "bsc" if self.record.is_bsc else "psc"
-        return Timer(TimerPurpose.PROPAGATE, f"{kind} {key_of(self.name)}")
+        return _propagation_timer(self.record.machine_name, self.record.is_bsc)
+
+
+@lru_cache(maxsize=TIMERS_CACHED)
+def _propagation_timer(machine_name: str, is_bsc: bool) -> Timer:
+    return Timer(TimerPurpose.PROPAGATE, f"{'bsc' if is_bsc else 'psc'} {key_of(machine_name)}")
 
 
 @dataclass(slots=True)
@@ -322,11 +327,11 @@ class ReplicaState:
 
     def start_timer(self, timer: Timer, after_s: float) -> None:
         """Start a timer, or restart it."""
-        self.actions.append(StartTimer(name=str(timer), after_s=after_s))
+        self.actions.append(StartTimer(name=timer.name, after_s=after_s))
 
     def stop_timer(self, timer: Timer) -> None:
         """Stop a timer."""
-        self.actions.append(StopTimer(name=str(timer)))
+        self.actions.append(StopTimer(name=timer.name))
 
     def save(self, partition: Partition, **changes: Any) -> Job[None]:
         """Set fields of a partition's persisted part, and persist it."""

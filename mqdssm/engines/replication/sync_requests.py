@@ -4,12 +4,14 @@ A request always asks for all changes behind our LastSeqNumber (decision R32), a
 come. Each step of a full synchronization is persisted before the next, and resumed at start (decision R14).
 """
 
+from functools import lru_cache
 from typing import Any
 
 from mqdssm.engines.replication.jobs import Job, perform
 from mqdssm.engines.replication.operations import Done, MarkPartition
 from mqdssm.engines.replication.state import Partition, ReplicaState
-from mqdssm.engines.replication.timers import Timer, TimerPurpose
+from mqdssm.engines.replication.timers import TIMERS_CACHED, Timer, TimerPurpose
+from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Scope, SyncRequestMessage
 from mqdssm.model.replication import PurgeState
 from mqdssm.model.seqnum import MAX, MIN
@@ -17,7 +19,12 @@ from mqdssm.model.seqnum import MAX, MIN
 
 def timer_of(partition: Partition) -> Timer:
     """Return the timer that repeats a request."""
-    return Timer(TimerPurpose.SYNC, str(partition.id))
+    return _timer_of(partition.id)
+
+
+@lru_cache(maxsize=TIMERS_CACHED)
+def _timer_of(partition_id: Guid) -> Timer:
+    return Timer(TimerPurpose.SYNC, str(partition_id))
 
 
 def send(server: ReplicaState, partition: Partition) -> None:

@@ -3,8 +3,13 @@
 The driver knows a timer by its name alone, a text. A name stays the same over restarts of the server.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
+from typing import Final
+
+TIMERS_CACHED: Final = 1024
+"""Number of timers that are kept for their next use."""
 
 
 class TimerPurpose(StrEnum):
@@ -42,20 +47,24 @@ class Timer:
     Attributes:
         purpose: what it is for.
         key: the neighbour, partition or request that it belongs to; empty if there is one of its purpose.
+        name: its name for the driver.
     """
 
     purpose: TimerPurpose
     key: str = ""
+    name: str = field(init=False, repr=False, compare=False)
 
-    def __str__(self) -> str:
-        return f"{self.purpose} {self.key}" if self.key else self.purpose.value
+    def __post_init__(self) -> None:
+        name = f"{self.purpose} {self.key}" if self.key else self.purpose.value
+        object.__setattr__(self, "name", name)
 
-    @classmethod
-    def parse(cls, name: str) -> "Timer":
+    @staticmethod
+    @lru_cache(maxsize=TIMERS_CACHED)
+    def parse(name: str) -> "Timer":
         """Return the timer of a name.
 
         Raises:
             ValueError: no timer of this engine has that name.
         """
         purpose, _, key = name.partition(" ")
-        return cls(TimerPurpose(purpose), key)
+        return Timer(TimerPurpose(purpose), key)

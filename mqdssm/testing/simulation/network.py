@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from mqdssm.engines.replication.actions import Nacked, Received, Send
@@ -162,11 +163,11 @@ class SimulatedNetwork(FaultyNetwork):
             self.counts.lost += 1
             self._say(parcel, "is lost")
             return
-        self._schedule.after(self._delay(), lambda: self._arrive(parcel))
+        self._schedule.after(self._delay(), partial(self._arrive, parcel))
         if self._happens(faults.doubled):
             self.counts.doubled += 1
             twin = replace(parcel)
-            self._schedule.after(self._delay(), lambda: self._arrive(twin))
+            self._schedule.after(self._delay(), partial(self._arrive, twin))
 
     def _coded(self, message: ReplicationMessage) -> ReplicationMessage:
         decoded = decode(encode(message))
@@ -199,7 +200,7 @@ class SimulatedNetwork(FaultyNetwork):
             return
         self._waiting.append(parcel)
         remaining_s = parcel.expires_at - self._schedule.now
-        self._schedule.after(remaining_s, lambda: self._expire(parcel))
+        self._schedule.after(remaining_s, partial(self._expire, parcel))
 
     def _expire(self, parcel: MessageInTransit) -> None:
         if parcel.done:

@@ -31,6 +31,7 @@ EPOCH_S: Final = 1_700_000_000
 """Approximate time of all clocks when a run begins, in seconds since 1970."""
 _REPEAT_MS_MAX: Final = 3_000  # after a store that could not be reached
 _ROOM_MS: Final = 2000  # after a store whose disk is full
+_START_TIMER: Final = Timer(TimerPurpose.START).name
 _DRIFT: Final = 1_000_000  # a clock's rate is a whole number of millionths
 TIMERS_MAX: Final = 400
 """Limit of timers of a server; none needs so many for neighbours, partitions and requests."""
@@ -174,7 +175,7 @@ class SimulatedServer:
     @property
     def is_starting(self) -> bool:
         """True if the engine's start failed and waits to be repeated."""
-        return str(Timer(TimerPurpose.START)) in self._timers
+        return _START_TIMER in self._timers
 
     @property
     def is_idle(self) -> bool:
