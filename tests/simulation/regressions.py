@@ -52,5 +52,9 @@ REGRESSIONS = {
     702_224: "no defect of a server: its start had failed and was not repeated yet when clients asked",
     702_442: "a predecessor that lost its disk after a handover owned the site again, beside its successor",
     703_254: "who missed that the PEC had changed took the successor of the old PEC's site for the PEC",
+    705_550: "a BSC asked its lost PSC without end: the PEC's name was spelled in two ways",
+    705_662: "a PEC with an older copy was completed by a server with a lower number than the first one",
+    711_827: "no defect of a server: to found an enterprise in damaged directories took too long",
+    711_850: "no defect of a server: a change was repeated after one of another partition",
     710_022: "no defect of a server: the new PEC had never had a whole copy, and believed another PSC",
 }

@@ -132,6 +132,42 @@ def test_a_server_that_knows_of_its_old_copy_gives_no_number_before_it_has_asked
     assert all_equal(net)
 
 
+@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
+def test_an_old_copy_is_not_completed_by_a_server_with_a_lower_number() -> None:
+    """Decision R166: replies of a server that has more do not contain what was changed again since."""
+    net = world(message_changes_max=1, header_s=5.0)
+    old = copy.deepcopy(net.hosts["PEC"].store._kept)
+    assert all(net.create_network(name, "PEC").status == OK for name in ("kept", "second", "third"))
+    net.run(200)
+    net.drop = lambda source, send: send.destination == "PSC2"
+    changed = net.change(
+        "PEC",
+        Command.UPDATE,
+        ObjectType.CN,
+        identifier=guid_of("network kept"),
+        partition_id=PEC_PARTITION_ID,
+        properties=((Propid.CN_NAME, "changed"),),
+    )
+    assert changed.status == OK
+    net.run(50)
+    net.hosts["PEC"].store._kept = old
+    net.hosts["PEC"].settings = replace(net.hosts["PEC"].settings, restored=True)
+    reached = net.content("PSC1", PEC_PARTITION_ID)[guid_of("network second")][0]
+    net.drop = lambda source, send: (
+        source == "PSC1"
+        and isinstance(send.message, SyncReplyMessage)
+        and send.message.to_seq_number > reached  # meanwhile PSC2 reports its number
+    )
+    net.restart("PEC")
+    net.run(20)
+    net.drop = nothing_lost
+    net.run(LONG_S)
+    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
+    network = net.content("PEC", PEC_PARTITION_ID)[guid_of("network kept")]
+    assert network[2][Propid.CN_NAME] == "changed"
+    assert all_equal(net)
+
+
 def known_to_bscs(net: Net) -> None:
     """Of the last queues the BSCs have heard, and nobody else."""
     with_bsc(net, "Site1", "BSC2", "PSC1")
@@ -286,9 +322,15 @@ def test_who_is_asked_from_behind_his_own_last_number_asks_back() -> None:
 
 
 @pytest.mark.spec("MC-MQDSRP 3.3.7.3")
-def test_a_bsc_that_is_half_a_copy_is_made_whole_by_others_and_takes_over() -> None:
-    """Decision R71: its own PSC is lost in the middle of a full synchronization."""
+@pytest.mark.parametrize("spelling", ["PEC", "Pec"])
+def test_a_bsc_that_is_half_a_copy_is_made_whole_by_others_and_takes_over(spelling) -> None:
+    """Decision R71: its own PSC is lost in the middle of a full synchronization.
+
+    The PEC's name may be spelled in another way in its site's object (seed 705550).
+    """
     net = world()
+    assert net.name_psc("Site0", spelling).status == OK
+    net.run(100)
     queues(net, *(f"q{n}" for n in range(9)))
     net.run(200)
     store = net.hosts["BSC1"].store

@@ -21,8 +21,10 @@ from mqdssm.model.messages import (
 )
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import Service
+from mqdssm.model.seqnum import MIN
 from mqdssm.testing.simulation.stores import CrashingStore, copy_to
 
+SITE0 = guid_of("site Site0")
 SITE1 = guid_of("site Site1")
 LONG_S = 3000
 ALL = 100
@@ -363,3 +365,32 @@ def test_who_takes_over_finishes_a_deletion_first() -> None:
     net.run(LONG_S)
     assert identifier not in objects(net, "PEC", SITE1)
     assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.10")
+def test_a_recovered_replica_says_nothing_about_our_machine() -> None:
+    """The PSC took its machine for missing, and handed its site over as a PSC (seed 300007)."""
+    net = world()
+    is_full = ops.Recovered(highest=MIN, status=FULL.status)
+    fail(
+        net,
+        (
+            lambda operation: isinstance(operation, ops.Recover) and operation.partition_id == SITE0,
+            0,
+            is_full,
+        ),
+    )
+    net.restart("PSC1")
+    net.hosts["PSC1"].store.failures.append((the_second(of_machine("PSC1")), 0, FAILED))  # type: ignore[attr-defined]
+    net.run(FINISH_S + 1)
+    handed_over = net.change(
+        "PSC1",
+        Command.UPDATE,
+        ObjectType.MACHINE,
+        identifier=guid_of("machine BSC1"),
+        partition_id=SITE1,
+        properties=((Propid.QM_SERVICE, int(Service.PSC)),),
+    )
+    assert handed_over.status == OK
+    machine = net.content("PSC1", SITE1)[guid_of("machine PSC1")]
+    assert machine[2][Propid.QM_SERVICE] == Service.BSC

@@ -66,8 +66,10 @@ def receive_claim(
 def _request_changes(server: ReplicaState, partition: Partition, number: SequenceNumber, sender: str) -> None:
     """Ask the claimant if it is trusted; else ask the usual server, and the PEC (R46, R72)."""
     if trust.accepts(server, partition, sender) or trust.is_other_source(server, partition, sender):
+        is_highest = number > partition.known_number
         partition.known_number = max(partition.known_number, number)
-        if not trust.is_from(server, server.upstream(partition), sender):
+        may_ask = is_highest or not partition.is_doubted  # decision R166
+        if may_ask and not trust.is_from(server, server.upstream(partition), sender):
             partition.hint = sender  # it is asked and trusted until our number is as high (3.2.7.1)
             partition.is_asking = False
         sync_requests.send(server, partition)

@@ -74,6 +74,8 @@ def complete_handover(server: ReplicaState, partition: Partition) -> Job[None]:
         if pec_name is not None:
             yield from hand_over(server, partition, pec_name)
         return
+    if partition.id != server.settings.site_id:
+        return  # the replica of another site says nothing about our machine
     machine = yield from server_roles.read_own_machine(server)
     server.has_machine = machine.partition_id == partition.id
     server.is_demoted = server.has_machine and has_role(machine.properties or (), Service.BSC)

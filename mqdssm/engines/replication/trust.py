@@ -19,8 +19,10 @@ from mqdssm.model.replication import PEC_PARTITION_ID
 
 def is_from(server: ReplicaState, sender: str, name: str) -> bool:
     """Return True if a sender is the machine of a name, or had that name in our directory."""
-    key = key_of(sender)
-    return bool(name) and (key == key_of(name) or key_of(name) in server.aliases.get(key, ()))
+    if not name:
+        return False
+    key, name_key = key_of(sender), key_of(name)
+    return key == name_key or name_key in server.aliases.get(key, ())
 
 
 def accepts(server: ReplicaState, partition: Partition, sender: str) -> bool:
@@ -41,8 +43,10 @@ def other_sources(server: ReplicaState, partition: Partition) -> list[str]:
     names = authorities(server)
     if partition.is_doubted and enterprise.is_doubted:
         return names
-    pec = [] if enterprise.record.owned else [enterprise.record.authority_name]
-    return [name for name in names if name in pec]
+    if enterprise.record.owned:
+        return []
+    pec_key = key_of(enterprise.record.authority_name)
+    return [name for name in names if key_of(name) == pec_key]
 
 
 def is_other_source(server: ReplicaState, partition: Partition, sender: str) -> bool:

@@ -183,6 +183,8 @@ def options_of(seed: int, generation: Generation | None = None) -> Options:
     is_short = sum(bscs) + len(bscs) >= _MANY_SERVERS or (directories and generation >= Generation.ALL)
     network, servers, tuning = _network(rng), _servers(rng), draw_tuning(rng)
     work = _work(rng, is_short=is_short)
+    if directories and generation >= Generation.SHORT:
+        work = replace(work, duration_s=work.duration_s // 2)
     if generation >= Generation.SERVICES:
         work = _later_options(seed, work, generation, is_honest=not fault_options.is_hostile)
     return Options(
@@ -200,7 +202,9 @@ def options_of(seed: int, generation: Generation | None = None) -> Options:
 def _has_directories(seed: int, generation: Generation) -> bool:
     if generation < Generation.ALL:
         return generation is Generation.DIRECTORIES and seed % _DIRECTORIES_EVERY == 0
-    return generation is Generation.ALL and SeededRandom("directories", seed).one_in(_DIRECTORIES_EVERY)
+    return generation is not Generation.FOREIGN and SeededRandom("directories", seed).one_in(
+        _DIRECTORIES_EVERY
+    )
 
 
 def _with_owners(work: Workload) -> Workload:

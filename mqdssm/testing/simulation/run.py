@@ -25,7 +25,7 @@ from mqdssm.testing.simulation.topology import Administrator
 from mqdssm.testing.simulation.trace import Violation
 from mqdssm.testing.simulation.world import EngineMaker, StoreMaker, Trace, World, real_engine
 
-_FOUNDING_S: Final = 4_000.0
+_FOUNDING_S: Final = 20_000.0
 """Limit for the installation of an enterprise."""
 _LOOK_S: Final = 15.0
 _QUIET_S: Final = 25.0

@@ -77,8 +77,8 @@ class StepChecks:
         self._book = book
         self._now = now
         self._purging = PurgeRules(self._strict, find)
-        # the last recorded operation of each server: drivers repeat some
-        self._given: dict[int, Given] = {}
+        # the last recorded operation of each server in each partition: drivers repeat some
+        self._given: dict[tuple[int, Guid], Given] = {}
         self._cut_short: dict[Guid, SimulatedServer] = {}  # the server, by partition
         self._looks: dict[type[ops.Operation], Callable[[SimulatedServer, Any, Any], None]] = {
             ops.ApplyChanges: self._applied,
@@ -156,9 +156,10 @@ class StepChecks:
         return next((entry.identifier for entry in live if entry.path.casefold() == path), None)
 
     def _give(self, server: SimulatedServer, operation: Given, identifier: Guid | None) -> None:
-        if self._given.get(server.index) is operation:
+        key = (server.index, operation.partition_id)
+        if self._given.get(key) is operation:
             return  # the driver repeated it
-        self._given[server.index] = operation
+        self._given[key] = operation
         if identifier is None:
             raise Violation(f"{server.name}: no identifier of the object of {operation}")
         partition = self._ledger.partitions.get(operation.partition_id)
@@ -213,9 +214,7 @@ class StepChecks:
         self, server: SimulatedServer, object_type: ObjectType, identifier: Guid, partition_id: Guid
     ) -> ops.ObjectRead:
         """Read an object of a partition from a server's store; its GUID may also be in another partition."""
-        result = server.store.look(
-            ops.ReadObject(object_type=object_type, identifier=identifier, partition_id=partition_id)
-        )
+        result = server.store.read(object_type, identifier, partition_id)
         if not isinstance(result, ops.ObjectRead):
             raise Violation(f"{server.name}: ReadObject was answered by {result!r}")
         return result

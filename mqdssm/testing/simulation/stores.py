@@ -9,6 +9,7 @@ from mqdssm.engines.replication import operations as ops
 from mqdssm.errors import DirectoryError
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import DirectoryChange, Properties
+from mqdssm.model.propids import ObjectType
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 from mqdssm.store.ldap import LdapStore
 from mqdssm.store.performer import Store
@@ -58,6 +59,7 @@ class SimulatedStore(ABC):
     disk: Disk
 
     def __init__(self) -> None:
+        self._reads: dict[tuple[ObjectType, Guid, Guid], ops.Result] = {}
         self._objects: dict[ops.Operation, ops.Result] = {}
         self._changes: dict[ops.Operation, ops.Result] = {}
         self._store = self.open()
@@ -89,6 +91,7 @@ class SimulatedStore(ABC):
 
     def reopen(self) -> None:
         """Reopen the store as the next start does."""
+        self._reads.clear()
         self._objects.clear()
         self._changes.clear()
         self._store.close()
@@ -102,12 +105,24 @@ class SimulatedStore(ABC):
             seen = cache[operation] = self.perform(operation)
         return seen
 
+    def read(self, object_type: ObjectType, identifier: Guid, partition_id: Guid) -> ops.Result:
+        """Read an object for the checks; the result is cached until a write."""
+        key = (object_type, identifier, partition_id)
+        seen = self._reads.get(key)
+        if seen is None:
+            operation = ops.ReadObject(
+                object_type=object_type, identifier=identifier, partition_id=partition_id
+            )
+            seen = self._reads[key] = self.perform(operation)
+        return seen
+
     def _forget_after(self, operation: ops.Operation) -> None:
         """Remove from the cache what an operation may change."""
         if isinstance(operation, _READING):
             return
         self._changes.clear()
         if not isinstance(operation, _STATE):
+            self._reads.clear()
             self._objects.clear()
 
 
@@ -125,6 +140,7 @@ class CrashingStore(SimulatedStore):
 
     def write_foreign(self, identifier: Guid, properties: Properties) -> None:
         """Change an object as another program does with plain LDAP: its number stays."""
+        self._reads.clear()
         self._objects.clear()
         self._changes.clear()
         self.open().write_foreign(identifier, properties)
