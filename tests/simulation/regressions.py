@@ -57,4 +57,5 @@ REGRESSIONS = {
     711_827: "no defect of a server: to found an enterprise in damaged directories took too long",
     711_850: "no defect of a server: a change was repeated after one of another partition",
     710_022: "no defect of a server: the new PEC had never had a whole copy, and believed another PSC",
+    706_484: "no defect of a server: the administrator had a lost PSC take over from itself",
 }

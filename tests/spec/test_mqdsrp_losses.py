@@ -32,6 +32,7 @@ from mqdssm.model.seqnum import MIN
 
 SITE0 = guid_of("site Site0")
 SITE1 = guid_of("site Site1")
+SITE2 = guid_of("site Site2")
 LONG_S = 3000
 
 
@@ -290,6 +291,107 @@ def test_a_pec_that_does_not_answer_is_not_waited_for_without_end() -> None:
     assert owners(net) == []
     net.run(200)
     assert owners(net) == ["PSC1"]
+
+
+def interval_of(net: Net, server: str, site_id=SITE2) -> object:
+    found = net.content(server, PEC_PARTITION_ID).get(site_id)
+    return None if found is None or found[1] is Command.DELETE else found[2][Propid.S_INTERVAL1]
+
+
+def change_interval(net: Net, seconds: int) -> None:
+    given = {"identifier": SITE2, "partition_id": PEC_PARTITION_ID}
+    changed = net.change(
+        "PEC", Command.UPDATE, ObjectType.SITE, properties=((Propid.S_INTERVAL1, seconds),), **given
+    )
+    assert changed.status == OK
+
+
+def restored_pec(*, answers: int) -> Net:
+    """A restored PEC synchronizes in full with PSC1, which stops to answer; PSC2 has less than PSC1.
+
+    The change that PSC2 lacks is one of Site2, so that PSC1 sends that site last, and PSC2 before.
+    """
+    net = world(message_changes_max=1, purge_buffer=0, purge_interval=1, ack_interval=1, sync_wait_s=20.0)
+    change_interval(net, 11)
+    old = copy.deepcopy(net.hosts["PEC"].store._kept)
+    for number in range(6):
+        assert net.create_site(f"Gone{number}", "").status == OK
+        assert delete(net, ObjectType.SITE, guid_of(f"site Gone{number}"), PEC_PARTITION_ID, "PEC") == OK
+        assert net.create_network(f"net{number}", "PEC").status == OK
+    net.run(300)
+    net.drop = lambda source, send: "PSC2" in {source, send.destination}
+    change_interval(net, 22)
+    net.run(100)
+    assert (interval_of(net, "PSC1"), interval_of(net, "PSC2")) == (22, 11)
+    net.hosts["PEC"].store._kept = old
+    sent = []
+
+    def silent_after_some(source: str, send: Send) -> bool:
+        if source != "PSC1" or send.destination != "PEC":
+            return False
+        if isinstance(send.message, SyncReplyMessage) and send.message.partition_id == PEC_PARTITION_ID:
+            sent.append(send)
+        return len(sent) > answers
+
+    net.drop = silent_after_some
+    net.hosts["PEC"].settings = replace(net.hosts["PEC"].settings, restored=True)
+    net.restart("PEC")
+    return net
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+@pytest.mark.parametrize("answers", [5, 12])
+def test_a_source_with_less_does_not_end_a_full_synchronization(answers) -> None:
+    """Decision R166 (seed 705662): objects that changes of the first source had moved would be swept."""
+    net = restored_pec(answers=answers)
+    net.run(100)
+    assert owners(net, PEC_PARTITION_ID) == []
+    net.drop = nothing_lost
+    net.run(LONG_S)
+    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
+    assert interval_of(net, "PEC") == 22
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
+def test_who_reported_more_is_asked_before_a_lost_partition_is_owned() -> None:
+    """Decision R166: the server that answered first and last has less than another that is only slow."""
+    net = world()
+    old = copy.deepcopy(net.hosts["PEC"].store._kept)
+    change_interval(net, 11)
+    net.run(200)
+    net.drop = lambda source, send: "PSC2" in {source, send.destination}
+    change_interval(net, 22)
+    net.run(100)
+    net.hosts["PEC"].store._kept = old
+    ended = []
+
+    def silent_until_the_other_has_no_more(source: str, send: Send) -> bool:
+        is_reply = send.destination == "PEC" and isinstance(send.message, SyncReplyMessage)
+        if is_reply and source == "PSC2" and not send.message.directory_changes:
+            ended.append(send)
+        return is_reply and source == "PSC1" and not ended
+
+    net.drop = silent_until_the_other_has_no_more
+    net.hosts["PEC"].settings = replace(net.hosts["PEC"].settings, restored=True)
+    net.restart("PEC")
+    net.run(LONG_S)
+    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
+    assert interval_of(net, "PEC") == 22
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+@pytest.mark.parametrize("answers", [5, 12])
+def test_a_source_that_is_silent_for_ever_does_not_hold_up_a_full_synchronization(answers) -> None:
+    """Decision R166: it begins anew, and what only the silent server has is lost."""
+    net = restored_pec(answers=answers)
+    net.run(2 * LONG_S)
+    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
+    assert interval_of(net, "PEC") == 11
+    net.drop = nothing_lost
+    net.run(LONG_S)
+    assert all_equal(net)
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.3.1")

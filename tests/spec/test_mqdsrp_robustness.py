@@ -154,6 +154,15 @@ def test_the_pec_is_believed_about_sites_while_it_is_asked() -> None:
     assert server.partition(AWAY).last == 2
 
 
+@pytest.mark.spec("MC-MQDSRP 3.3.7.3")
+def test_the_pec_is_asked_however_its_site_spells_its_name() -> None:
+    """Seed 705550: names of machines are compared without regard to case."""
+    server = Lone()
+    server.answered(site(1, "Home of the PEC", "pEc"), site(2, "Away", "Other"))
+    asked = [kinds(server.fired(f"sync {AWAY}", 600)) for _ in range(4)]
+    assert [name.casefold() for sent in asked for _, name in sent] == ["other", "pec", "other", "pec"]
+
+
 @pytest.mark.spec("MC-MQDSRP 3.2.7.1")
 def test_who_told_of_more_and_is_silent_is_not_asked_for_ever() -> None:
     server = Lone()

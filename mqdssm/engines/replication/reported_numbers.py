@@ -68,6 +68,7 @@ def _request_changes(server: ReplicaState, partition: Partition, number: Sequenc
     if trust.accepts(server, partition, sender) or trust.is_other_source(server, partition, sender):
         is_highest = number > partition.known_number
         partition.known_number = max(partition.known_number, number)
+        partition.reporters[key_of(sender)] = (sender, number)
         may_ask = is_highest or not partition.is_doubted  # decision R166
         if may_ask and not trust.is_from(server, server.upstream(partition), sender):
             partition.hint = sender  # it is asked and trusted until our number is as high (3.2.7.1)

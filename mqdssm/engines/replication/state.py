@@ -47,11 +47,15 @@ class Partition:
         last: LastSeqNumber. It is persisted after all effects of its change.
         pending: PendingChangeCollection, by number.
         known_number: the highest number that any server reported.
+        reporters: trusted servers that reported a number above ours, and that number, by key of name (R166).
+        first_source: key of the name of the server that a full synchronization began with (R166).
         hint: a server with more changes than the usual source; it is asked next.
         is_asking: True while a synchronization request is under way.
         wait_s: how long the next request waits for its reply; 0 for the shortest wait.
         must_ask: True if the current work needs a request once it is persisted.
         tries: number of requests in a row without a reply.
+        is_begun_anew: True if the full synchronization begins for the second time: it ends with any source,
+            or a server that reports numbers and does not send them would hold it up for ever (R166).
         is_whole: True if the replica is as the authority was at `last`; False if it may lack objects.
         gap_at: the last number that was applied although numbers before it are missing: only a request from
             this number on can show that the replica is whole (decision R109).
@@ -74,11 +78,14 @@ class Partition:
     last: SequenceNumber = MIN
     pending: list[DirectoryChange] = field(default_factory=list)
     known_number: SequenceNumber = MIN
+    reporters: dict[str, tuple[str, SequenceNumber]] = field(default_factory=dict)
+    first_source: str = ""
     hint: str = ""
     is_asking: bool = False
     wait_s: float = 0.0
     must_ask: bool = False
     tries: int = 0
+    is_begun_anew: bool = False
     is_whole: bool = False
     gap_at: SequenceNumber = MIN
     is_settled: bool = False

@@ -329,6 +329,7 @@ def _ask_others(server: ReplicaState, partition: Partition, sender: str) -> Job[
     is_asked_first = key_of(pec_name) == _confirming_key(server, partition)
     if pec_name and not is_asked_first and not server.is_me(pec_name):
         names[key_of(pec_name)] = pec_name
+    names |= {key: name for key, (name, number) in partition.reporters.items() if number > partition.last}
     waiting = [key for key in sorted(names) if consulted.get(key, 0) < CONSULTED_MAX]
     if not waiting:
         return False
@@ -380,6 +381,7 @@ def _take_ownership(server: ReplicaState, partition: Partition, *, ahead: bool) 
     partition.is_whole = partition.is_settled = True
     partition.is_doubted = False
     partition.consulted.clear()
+    partition.reporters.clear()
     partition.is_asking = False
     partition.hint = ""
     server.stop_timer(sync_requests.timer_of(partition))

@@ -3,6 +3,8 @@
 [MC-MQDSRP] 3.3.7.5, 3.3.7.7, 3.3.7.10-11. `sync_requests` sends the requests.
 """
 
+from typing import Final
+
 from mqdssm.engines.replication import changes, purging, succession, sync_requests, trust
 from mqdssm.engines.replication.actions import Resynchronize
 from mqdssm.engines.replication.jobs import Job, perform
@@ -13,6 +15,9 @@ from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import AlreadyPurgedMessage, CompleteSync0, SyncReplyMessage
 from mqdssm.model.replication import PurgeState
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
+
+FULL_SYNC_TRIES: Final = 6
+"""Requests of a full synchronization without a reply, before it begins anew with any source (R166)."""
 
 
 def on_timer(server: ReplicaState, key: str) -> Job[None]:
@@ -75,7 +80,7 @@ def receive_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) 
         if partition.last > before:
             sync_requests.send(server, partition)  # unless the answer to our last request is still to come
     elif state is PurgeState.SYNC0:
-        yield from _after_sync0_reply(server, partition, message)
+        yield from _after_sync0_reply(server, partition, message, sender)
     else:
         yield from _after_reply(server, partition, message, sender)
 
@@ -116,10 +121,30 @@ def _after_empty_reply(server: ReplicaState, partition: Partition, sender: str) 
         sync_requests.send_later(server, partition)
 
 
-def _after_sync0_reply(server: ReplicaState, partition: Partition, message: SyncReplyMessage) -> Job[None]:
-    if message.to_seq_number < partition.record.purged and message.complete_sync0 is CompleteSync0.NOW:
+def _may_lack_changes(partition: Partition, message: SyncReplyMessage, sender: str) -> bool:
+    """Return True if the sender of a last reply may lack changes of a source before it (decision R166).
+
+    What these changes moved behind the sender's last number was sent by neither of them.
+    """
+    first_source, numbers = partition.first_source, partition.reporters
+    is_unknown = key_of(sender) != first_source and first_source not in numbers
+    return is_unknown or any(number > message.to_seq_number for _, number in numbers.values())
+
+
+def _after_sync0_reply(
+    server: ReplicaState, partition: Partition, message: SyncReplyMessage, sender: str
+) -> Job[None]:
+    partition.first_source = partition.first_source or key_of(sender)
+    is_last = message.complete_sync0 is CompleteSync0.NOW
+    if is_last and message.to_seq_number < partition.record.purged:
         partition.hint = ""  # the sender lacks it, too: the timer asks again
-    elif message.complete_sync0 is CompleteSync0.NOW and message.to_seq_number >= partition.last:
+    elif is_last and not partition.is_begun_anew and _may_lack_changes(partition, message, sender):
+        partition.hint = ""
+        if partition.tries >= FULL_SYNC_TRIES:
+            partition.is_begun_anew = True
+            partition.reporters.clear()
+            yield from sync_requests.begin_full_sync(server, partition)
+    elif is_last and message.to_seq_number >= partition.last:
         sync_requests.finish(server, partition)
         yield from server.save(partition, purge_state=PurgeState.COMPLETESYNC0)
         yield from _sweep(server, partition)
@@ -177,5 +202,6 @@ def _sweep(server: ReplicaState, partition: Partition) -> Job[None]:
     """Remove objects that were not sent again, and complete Sync0 State (3.3.7.11)."""
     yield from perform(SweepPartition(partition_id=partition.id), Done)
     yield from server.save(partition, purge_state=PurgeState.NORMAL)
+    partition.is_begun_anew = False
     yield from changes.check_pending(server, partition)
     purging.acknowledge(server, partition)

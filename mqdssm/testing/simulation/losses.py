@@ -209,11 +209,13 @@ class Losses:
     # -- taking over
 
     def furthest(self, site_id: Guid) -> SimulatedServer | None:
-        """Return the complete backup controller of a site with the highest number; None: there is none."""
-        owned = [
-            partition.partition_id for partition in self._registry.owned_by(self._registry.owner(site_id))
-        ]
-        whole = [bsc for bsc in self._registry.bscs_of(site_id) if _has(bsc, owned)]
+        """Return the complete backup controller of a site with the highest number; None: there is none.
+
+        An owner that is handing its site over may be a backup controller already, by its machine object.
+        """
+        owner = self._registry.owner(site_id)
+        owned = [partition.partition_id for partition in self._registry.owned_by(owner)]
+        whole = [bsc for bsc in self._registry.bscs_of(site_id) if bsc is not owner and _has(bsc, owned)]
         return max(whole, key=lambda bsc: bsc.reached(site_id), default=None)
 
     def take_over(self, site_id: Guid, heir: SimulatedServer | None = None) -> Task:
@@ -263,11 +265,11 @@ class Losses:
         owner = self._registry.owner(site_id)
         owned = [partition.partition_id for partition in self._registry.owned_by(owner)]
         if not self._world.options.work.takeover_half:
-            return [bsc for bsc in self._registry.bscs_of(site_id) if _has(bsc, owned)]
+            return [bsc for bsc in self._registry.bscs_of(site_id) if bsc is not owner and _has(bsc, owned)]
         pec = self._world.pec
         if owner is pec or not _has(pec, owned):
             return []
-        return [bsc for bsc in self._registry.bscs_of(site_id) if self._knows(bsc, pec)]
+        return [bsc for bsc in self._registry.bscs_of(site_id) if bsc is not owner and self._knows(bsc, pec)]
 
     def _knows(self, server: SimulatedServer, pec: SimulatedServer) -> bool:
         """Return True if a server follows the current PEC."""
