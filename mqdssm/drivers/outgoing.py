@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
 from typing import Final, NamedTuple, TypeAlias
 
 from mqdssm.drivers.message_queue import MessageQueue
@@ -10,7 +11,8 @@ from mqdssm.drivers.transport import QUEUE_BYTES_MAX, QUEUE_MESSAGES_MAX
 from mqdssm.model.guid import Guid
 from mqdssm.model.transport import Message, is_acknowledgement
 
-Address: TypeAlias = str | Guid
+Address: TypeAlias = str | Guid | IPv4Address | IPv6Address
+"""Machine of a format name: its name in small letters, QueueManager.Identifier, or IP address."""
 
 ACKNOWLEDGEMENTS_MAX: Final = 1_000
 """Acknowledgements that wait, for all machines together, where nothing else is said."""

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
+from ipaddress import ip_address
 from threading import Condition
 from typing import Final, Protocol
 
@@ -45,10 +46,12 @@ class QueueManagerSettings:
         outgoing: how much may wait for other machines.
         insecure_nacks: whether NackBadDestQueue and NackBadSignature are sent, which [MC-MQDSRP] needs
             (SendInsecureNacks, [MS-MQQB] 3.1.7.15).
+        addresses: names and IP addresses by which direct format names may call this machine, beside its name.
     """
 
     outgoing: OutgoingLimits = LIMITS
     insecure_nacks: bool = True
+    addresses: frozenset[Address] = frozenset()
 
 
 DEFAULTS: Final = QueueManagerSettings()
@@ -141,6 +144,13 @@ class LocalQueueManager:
     def identifier(self) -> Guid:
         """QueueManager.Identifier."""
         return self._identifier
+
+    def has_address(self, address: Address) -> bool:
+        """Return True if an address of a format name is one of this machine."""
+        return (
+            address in {self._machine_name.casefold(), self._identifier}
+            or address in self._settings.addresses
+        )
 
     def start(self) -> None:
         """Start the thread of the queue manager, unless it has none."""
@@ -356,7 +366,7 @@ class LocalQueueManager:
 
     def _is_here(self, name: FormatName) -> bool:
         try:
-            return _address(name) in {self._machine_name.casefold(), self._identifier}
+            return self.has_address(_address(name))
         except ValueError:
             return False
 
@@ -430,4 +440,10 @@ def _address(name: FormatName) -> Address:
             DirectProtocol.OS, address, kind=PathKind.PRIVATE, subqueue=None, journal=False
         ):
             return address.casefold()
-    raise ValueError(f"nothing can be sent to {name} here: private queues by DIRECT=OS or PRIVATE alone")
+        case DirectFormatName(
+            DirectProtocol.TCP, address, kind=PathKind.PRIVATE, subqueue=None, journal=False
+        ):
+            return ip_address(address)
+    raise ValueError(
+        f"nothing can be sent to {name} here: private queues by DIRECT=OS, DIRECT=TCP or PRIVATE alone"
+    )

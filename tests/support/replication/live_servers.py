@@ -18,6 +18,7 @@ from mqdssm.testing.memory_store.store import MemoryStore
 from mqdssm.testing.simulation.stores import everything
 from support.replication.network import machine_properties
 from support.replication.queue_managers import guid_of, key_of, sender_of, wait_until
+from support.replication.tcp_machines import TcpNetworks
 
 QUICKLY: dict[str, float] = {
     "intrasite_s": 0.05,
@@ -86,9 +87,13 @@ class Enterprise:
     """Servers, their network, and how they come to know each other."""
 
     def __init__(
-        self, *, policy: SignaturePolicy | None = None, make_store: Callable[[str], Store] | None = None
+        self,
+        *,
+        policy: SignaturePolicy | None = None,
+        make_store: Callable[[str], Store] | None = None,
+        network: InProcessNetwork | TcpNetworks | None = None,
     ) -> None:
-        self.network = InProcessNetwork()
+        self.network = network or InProcessNetwork()
         self.policy = policy or SignaturePolicy()
         self.servers: dict[str, LiveServer] = {}
         self._make_store = make_store or (lambda _name: MemoryStore())

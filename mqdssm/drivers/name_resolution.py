@@ -1,0 +1,201 @@
+"""Socket addresses of queue managers: configured hosts, the directory, DNS ([MS-MQQB] 3.1.5.2.1)."""
+
+import logging
+import socket
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from ipaddress import IPv4Address, IPv6Address
+from threading import Lock
+from types import MappingProxyType
+from typing import Final, NamedTuple, Protocol
+
+from mqdssm.drivers.outgoing import Address
+from mqdssm.errors import DirectoryError, MappingError, ObjectNotFound, TransportError
+from mqdssm.events.facade import Directory
+from mqdssm.model.elements import QueueManager
+from mqdssm.model.filters import Filter
+from mqdssm.model.guid import Guid
+from mqdssm.model.packets import SESSION_PORT
+
+log: Final = logging.getLogger(__name__)
+
+BELIEVED_S: Final = 60.0
+"""Seconds for which an answer is used: a machine with a new address is found within a minute."""
+UNKNOWN_S: Final = 5.0
+"""Seconds for which nothing is looked up after a failure: the time between two attempts to connect."""
+ANSWERS_MAX: Final = 1000
+"""Maximum number of cached answers; the oldest ones are dropped."""
+
+
+class SocketAddress(NamedTuple):
+    """Address of a listening queue manager.
+
+    Attributes:
+        host: IP address or DNS name.
+        port: TCP port.
+    """
+
+    host: str
+    port: int = SESSION_PORT
+
+
+class MachineNames(NamedTuple):
+    """Names of a machine in the directory.
+
+    Attributes:
+        computer_name: QueueManager.ComputerName.
+        dns_name: QueueManager.QualifiedComputerName; "" if the directory has none.
+    """
+
+    computer_name: str
+    dns_name: str
+
+
+class MachineDirectory(Protocol):
+    """Directory of machines: `DirectoryMachines`."""
+
+    def find(self, machine: str | Guid) -> MachineNames | None:
+        """Return the names of a machine; None if there is no such machine.
+
+        Raises:
+            DirectoryError: the directory cannot be read.
+        """
+
+
+class DirectoryMachines:
+    """Machines in a directory, by their ComputerName or Identifier.
+
+    Args:
+        directory: connected; its owner closes it.
+    """
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+
+    def find(self, machine: str | Guid) -> MachineNames | None:
+        """Return the names of a machine; None if there is no such machine.
+
+        Raises:
+            DirectoryError: the directory cannot be read.
+        """
+        if isinstance(machine, Guid):
+            condition = Filter("Identifier", "==", machine.uuid)
+        else:
+            condition = Filter("ComputerName", "==", machine.partition(".")[0])
+        try:
+            element = self._directory.read(
+                QueueManager, condition, attributes=["ComputerName", "QualifiedComputerName"]
+            )
+        except ObjectNotFound:
+            return None
+        names = MachineNames(element.computer_name or "", element.qualified_computer_name or "")
+        is_full = isinstance(machine, str) and "." in machine
+        return None if is_full and names.dns_name.casefold() != machine else names
+
+
+class NameResolver:
+    """Resolver of the addresses in format names; thread-safe.
+
+    The hosts of the configuration come first. Then a machine's DNS name in the directory counts, then the
+    name itself in DNS. In an outage of the directory an old answer is used (decision T41).
+
+    Args:
+        hosts: socket addresses by machine name in any case, DNS name, QueueManager.Identifier or IP address.
+        directory: names of machines; None: names and DNS alone.
+        port: port of machines that `hosts` does not have.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        hosts: Mapping[Address, SocketAddress] = MappingProxyType({}),
+        directory: MachineDirectory | None = None,
+        *,
+        port: int = SESSION_PORT,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._hosts: Final = {_key(address): host for address, host in hosts.items()}
+        self._directory, self._port, self._clock = directory, port, clock
+        self._answers: Final[OrderedDict[Address, tuple[float, _Answer]]] = OrderedDict()
+        self._lock: Final = Lock()
+
+    def resolve(self, address: Address) -> tuple[SocketAddress, ...]:
+        """Return the socket addresses of a machine, in the order in which to try them; may block.
+
+        Raises:
+            TransportError: nobody knows the machine, or the directory cannot be read.
+        """
+        key = _key(address)
+        now = self._clock()
+        with self._lock:
+            until, answer = self._answers.get(key, (now, None))
+        if answer is None or until <= now:
+            try:
+                answer, lasts_s = self._look_up(key), BELIEVED_S
+            except (DirectoryError, MappingError) as error:
+                if not isinstance(answer, tuple):
+                    answer = f"{address} cannot be looked up in the directory: {error}"
+                lasts_s = UNKNOWN_S
+            except TransportError as error:
+                answer, lasts_s = str(error), UNKNOWN_S
+            self._remember(key, answer, now + lasts_s)
+        if isinstance(answer, str):
+            raise TransportError(answer)
+        return answer
+
+    def forget(self, address: Address) -> None:
+        """Look the machine up anew next time: it was not reached at its address."""
+        with self._lock:
+            until, answer = self._answers.get(_key(address), (0.0, None))
+            if answer is not None:
+                self._answers[_key(address)] = min(until, self._clock()), answer
+
+    def _remember(self, key: Address, answer: "_Answer", until: float) -> None:
+        with self._lock:
+            self._answers[key] = until, answer
+            self._answers.move_to_end(key)
+            if len(self._answers) > ANSWERS_MAX:
+                self._answers.popitem(last=False)
+
+    def _look_up(self, address: Address) -> tuple[SocketAddress, ...]:
+        if address in self._hosts:
+            return (self._hosts[address],)
+        if isinstance(address, IPv4Address | IPv6Address):
+            return (SocketAddress(str(address), self._port),)
+        names = None if self._directory is None else self._directory.find(address)
+        if isinstance(address, Guid) and names is None:
+            raise TransportError(
+                f"no machine has the identifier {address} in the directory: wait for replication, or add it "
+                "to the hosts of the configuration"
+            )
+        candidates = [] if isinstance(address, Guid) else [address]
+        if names is not None:
+            candidates = [name for name in (names.dns_name, names.computer_name) if name] + candidates
+        for name in candidates:
+            if _key(name) in self._hosts:
+                return (self._hosts[_key(name)],)
+        for name in candidates:
+            if addresses := _ask_dns(name, self._port):
+                return addresses
+        names_text = ", ".join(dict.fromkeys(candidates)) or str(address)
+        raise TransportError(
+            f"DNS has no address of {names_text}: add one there, or to the hosts of the configuration"
+        )
+
+
+_Answer = tuple[SocketAddress, ...] | str
+"""Socket addresses, or why there are none."""
+
+
+def _key(address: Address) -> Address:
+    return address.casefold() if isinstance(address, str) else address
+
+
+def _ask_dns(name: str, port: int) -> tuple[SocketAddress, ...]:
+    """Return the addresses of a name in DNS, without duplicates; none if there are none."""
+    try:
+        rows = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):  # a label that is empty or too long is no DNS name
+        return ()
+    return tuple(dict.fromkeys(SocketAddress(str(row[4][0]), port) for row in rows))

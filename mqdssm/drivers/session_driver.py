@@ -1,0 +1,406 @@
+"""Drivers of sessions in the event loop: of a neighbour that messages go to, and of a peer that connects.
+
+They perform the actions of `mqdssm.engines.session.session` ([MS-MQQB] 3.1.5 to 3.1.7).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from random import random
+from typing import Final
+
+from mqdssm.drivers.name_resolution import NameResolver
+from mqdssm.drivers.outbox import Outbox
+from mqdssm.drivers.outgoing import QueuedMessage
+from mqdssm.drivers.queue_manager import LocalQueueManager
+from mqdssm.drivers.session_connection import PendingBytes, SessionConnection
+from mqdssm.drivers.threads import EventCounts
+from mqdssm.engines.actions import Dropped, Note, StartTimer, StopTimer, TimerFired
+from mqdssm.engines.session import actions as do
+from mqdssm.engines.session.session import MessageSession
+from mqdssm.engines.session.settings import SessionSettings
+from mqdssm.engines.session.timers import SessionState
+from mqdssm.errors import TransportError
+from mqdssm.model.guid import NULL_GUID, Guid
+from mqdssm.model.packet_messages import UnsupportedPacketError, message_of, packet_of
+from mqdssm.model.packets import Packet, UserPacket
+from mqdssm.model.transport import DeliveryGuarantee
+from mqdssm.wire.mqqb import encode_packet
+
+log: Final = logging.getLogger(__name__)
+
+CONNECT_S: Final = 10.0
+"""Seconds for one attempt to connect to one socket address."""
+SOCKET_ADDRESSES_MAX: Final = 4
+"""Socket addresses of one machine that an attempt tries."""
+UNWANTED_S: Final = 5.0
+"""Seconds after which a queue manager that has not asked again has no message left for a neighbour."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionContext:
+    """Objects that all sessions of a queue manager share.
+
+    Attributes:
+        queue_manager: sends and receives the messages.
+        resolver: finds neighbours.
+        executor: runs the resolver.
+        settings: of the sessions.
+        pending: counts octets of incomplete packets.
+        counts: what was dropped or noted.
+        clock: seconds since 1970.
+    """
+
+    queue_manager: LocalQueueManager
+    resolver: NameResolver
+    executor: Executor
+    settings: SessionSettings
+    pending: PendingBytes
+    counts: EventCounts
+    clock: Callable[[], float]
+
+
+class SessionDriver:
+    """Driver of one session; use it in the event loop only.
+
+    Args:
+        session: the engine.
+        context: what all sessions share.
+
+    Attributes:
+        session: the engine.
+    """
+
+    def __init__(self, session: MessageSession, context: SessionContext) -> None:
+        self.session: Final = session
+        self._context: Final = context
+        self._loop: Final = asyncio.get_running_loop()
+        self._connection: SessionConnection | None = None
+        self._timers: Final[dict[str, asyncio.TimerHandle]] = {}
+        self._tokens = 0
+        self._performers: Final[dict[type, Callable[..., None]]] = {
+            StartTimer: self._start_timer,
+            StopTimer: self._stop_timer,
+            Note: self._note,
+            Dropped: lambda action: context.counts.add(f"dropped: {action.what}"),
+            do.CloseConnection: self._close_connection,
+            do.SendPacket: lambda action: self._write(encode_packet(action.packet)),
+            do.AcceptMessage: lambda _action: None,  # `_accept` has put it into its queue
+            do.SessionOpened: lambda _action: context.counts.add("session opened"),
+        }
+
+    @property
+    def is_open(self) -> bool:
+        """True if the session takes messages."""
+        return self.session.state is SessionState.OPEN
+
+    @property
+    def connection(self) -> SessionConnection | None:
+        """The connection, if there is one."""
+        return self._connection
+
+    def take(self, event: do.Event) -> None:
+        """Pass an event to the session and perform its actions."""
+        for action in self.session.step(event, self._loop.time()):
+            self._performers[type(action)](action)
+
+    def stop(self) -> None:
+        """End the session ([MS-MQQB] 3.1.4.2)."""
+        self.take(do.Stop())
+
+    # --- of the connection
+
+    def on_connected(self, connection: SessionConnection) -> None:
+        """Handle a new connection."""
+        self._connection = connection
+        self.take(do.Connected(connection=connection.number))
+
+    def on_packet(self, connection: SessionConnection, packet: Packet) -> bool:
+        """Handle a packet; return False if the queue manager has no room for its message now."""
+        if not isinstance(packet, UserPacket):
+            self.take(do.PacketReceived(packet=packet, connection=connection.number))
+            return True
+        if self.is_open and not self._accept(packet):
+            return False
+        is_recoverable = packet.delivery is DeliveryGuarantee.RECOVERABLE
+        self._tokens += 1
+        token = self._tokens
+        self.take(
+            do.MessageReceived(
+                token=token,
+                is_recoverable=is_recoverable,
+                session_header=packet.session,
+                connection=connection.number,
+            )
+        )
+        if is_recoverable:
+            self.take(do.MessageStored(token=token))  # decision T43
+        return True
+
+    def on_malformed(self, connection: SessionConnection, reason: str) -> None:
+        """Close the session ([MS-MQQB] 3.1.5.1.3)."""
+        if connection is self._connection:
+            self._context.counts.add("closed: malformed packet, or a limit")
+            self.take(do.CloseSession(detail=f"{connection.peer}: {reason}"))
+
+    def on_writable(self) -> None:
+        """Do nothing: acknowledgements do not wait."""
+
+    def on_lost(self, connection: SessionConnection, reason: str) -> None:
+        """Handle the end of a connection ([MS-MQQB] 3.1.7.3)."""
+        if connection is self._connection:
+            self._connection = None
+        self.take(do.ConnectionLost(connection=connection.number, reason=reason))
+
+    def _accept(self, packet: UserPacket) -> bool:
+        """Pass a message to the queue manager; return False if that is full."""
+        try:
+            message = message_of(packet)
+        except UnsupportedPacketError as error:
+            self._reject(packet, error)
+            return True
+        return self._context.queue_manager.offer((message,))
+
+    def _reject(self, packet: UserPacket, error: UnsupportedPacketError) -> None:
+        """Drop a message with parts that are not supported, with the negative acknowledgement that fits."""
+        self._context.counts.add("dropped: unsupported message")
+        log.info("a message is dropped: %s", error)
+        if error.message_class is None:
+            return
+        plain = replace(packet, transaction=None, security=None, soap=None, extension_data=b"")
+        with suppress(UnsupportedPacketError):
+            self._context.queue_manager.acknowledge(message_of(plain), error.message_class)
+
+    # --- actions
+
+    def _stop_timer(self, action: StartTimer | StopTimer) -> None:
+        running = self._timers.pop(action.name, None)
+        if running is not None:
+            running.cancel()
+
+    def _start_timer(self, action: StartTimer) -> None:
+        self._stop_timer(action)
+        self._timers[action.name] = self._loop.call_later(action.after_s, self._fire, action.name)
+
+    def _fire(self, name: str) -> None:
+        del self._timers[name]
+        self.take(TimerFired(name=name))
+
+    def _note(self, action: Note) -> None:
+        self._context.counts.add(action.what)
+        log.log(logging.WARNING if action.is_warning else logging.INFO, "%s: %s", action.what, action.detail)
+
+    def _write(self, data: bytes) -> None:
+        if self._connection is not None:
+            self._connection.write(data)
+
+    def _close_connection(self, _action: do.CloseConnection) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+class AcceptedSession(SessionDriver):
+    """Session that a peer has initiated; messages come from it, none go to it (decision T44).
+
+    Args:
+        context: what all sessions share.
+        admit: returns True if there may be a connection from an IP address.
+        on_end: called when the connection is gone.
+    """
+
+    def __init__(
+        self,
+        context: SessionContext,
+        admit: Callable[["AcceptedSession", str], bool],
+        on_end: Callable[["AcceptedSession"], object],
+    ) -> None:
+        super().__init__(MessageSession.accept(context.settings), context)
+        self._admit, self._on_end = admit, on_end
+
+    def on_connected(self, connection: SessionConnection) -> None:
+        """Handle a new connection, if it may be."""
+        if self._admit(self, connection.peer_host):
+            super().on_connected(connection)
+        else:
+            connection.abort()
+
+    def on_lost(self, connection: SessionConnection, reason: str) -> None:
+        """Handle the end of a connection ([MS-MQQB] 3.1.7.3)."""
+        super().on_lost(connection, reason)
+        self._on_end(self)
+
+
+class NeighborSession(SessionDriver):
+    """Session with a neighbour that messages go to; it is established when messages wait.
+
+    Args:
+        context: what all sessions share.
+        outbox: messages for the neighbour.
+    """
+
+    def __init__(self, context: SessionContext, outbox: Outbox) -> None:
+        address = outbox.address
+        self._destination: Final = address if isinstance(address, Guid) else NULL_GUID
+        session = MessageSession.initiate(context.settings, chance=random, destination=self._destination)
+        super().__init__(session, context)
+        self.outbox: Final = outbox
+        self._in_flight: Final[dict[int, QueuedMessage]] = {}
+        self._packets: Final[dict[int, UserPacket]] = {}
+        self._connecting: asyncio.Task[None] | None = None
+        self._problem = ""
+        self._is_pumping = False
+        self._is_stopping = False
+        self._performers.update(
+            {
+                do.Connect: self._connect,
+                do.TransmitMessage: self._transmit,
+                do.MessagesAcknowledged: self._confirm,
+                do.MessagesReturned: self._take_back,
+            }
+        )
+
+    @property
+    def is_idle(self) -> bool:
+        """True if there is neither a session nor a message."""
+        return self.session.state is SessionState.CLOSED and not self.outbox.is_wanted and not self._in_flight
+
+    @property
+    def messages_in_flight(self) -> int:
+        """Number of messages that the neighbour has not acknowledged."""
+        return len(self._in_flight)
+
+    def on_connected(self, connection: SessionConnection) -> None:
+        """Handle a new connection, unless the attempt was given up."""
+        if self.session.state is SessionState.CONNECTING:
+            super().on_connected(connection)
+        else:
+            connection.abort()
+
+    def take(self, event: do.Event) -> None:
+        """Pass an event to the session and perform its actions; then send what waits."""
+        super().take(event)
+        self.pump()
+
+    def stop_sending(self) -> None:
+        """Take no further messages from the queue manager."""
+        self._is_stopping = True
+        self.pump()
+
+    def stop(self) -> None:
+        """End the session ([MS-MQQB] 3.1.4.2)."""
+        self._is_stopping = True
+        if self._connecting is not None:
+            self._connecting.cancel()
+        super().stop()
+
+    def on_writable(self) -> None:
+        """Send on: the peer has read."""
+        self.pump()
+
+    def pump(self) -> None:
+        """Send the messages of the outbox as far as the window and the connection allow."""
+        if self._is_pumping:
+            return
+        self._is_pumping = True
+        try:
+            while self._can_send and (queued := self.outbox.take()) is not None:
+                self._send(queued)
+            if not self.is_open:
+                if returned := self.outbox.empty():
+                    self._context.queue_manager.take_back(returned)
+                if self.outbox.is_wanted and not self._is_stopping:
+                    super().take(do.MessagesWaiting())
+        finally:
+            self._is_pumping = False
+        room = self.session.send_capacity if self._can_send and not self._is_stopping else 0
+        if self.outbox.set_room(room):
+            self._context.queue_manager.wake()
+
+    @property
+    def _can_send(self) -> bool:
+        is_writable = self._connection is not None and self._connection.is_writable
+        return is_writable and self.session.send_capacity > 0
+
+    def _send(self, queued: QueuedMessage) -> None:
+        message, manager = queued.message, self._context.queue_manager
+        if message.reach_deadline is not None and message.reach_deadline <= self._context.clock():
+            manager.take_back((queued,))  # it expires there
+            return
+        try:
+            packet = packet_of(message, queue_manager_address=self._destination)
+            encode_packet(packet)
+        except ValueError as error:
+            self._context.counts.add("dropped: message that does not fit into a packet")
+            log.warning("a message to %s cannot be sent: %s", queued.address, error)
+            manager.confirm((queued,))
+            return
+        self._in_flight[queued.number] = queued
+        self._packets[queued.number] = packet
+        is_recoverable = message.delivery is DeliveryGuarantee.RECOVERABLE
+        super().take(do.SendMessage(number=queued.number, is_recoverable=is_recoverable))
+
+    # --- actions
+
+    def _transmit(self, action: do.TransmitMessage) -> None:
+        packet = self._packets.pop(action.number)
+        if action.session_header is not None:
+            packet = replace(packet, session=action.session_header)
+        self._write(encode_packet(packet))
+
+    def _confirm(self, action: do.MessagesAcknowledged) -> None:
+        self._context.queue_manager.confirm([self._in_flight.pop(number) for number in action.numbers])
+
+    def _take_back(self, action: do.MessagesReturned) -> None:
+        for number in action.numbers:
+            self._packets.pop(number, None)
+        self._context.queue_manager.take_back([self._in_flight.pop(number) for number in action.numbers])
+
+    def _connect(self, action: do.Connect) -> None:
+        self._connecting = self._loop.create_task(self._try_to_connect(action.connection))
+
+    def _close_connection(self, action: do.CloseConnection) -> None:
+        if self._connecting is not None:
+            self._connecting.cancel()
+        super()._close_connection(action)
+
+    def _fire(self, name: str) -> None:
+        if self._loop.time() - self.outbox.wanted_at > UNWANTED_S and not self._in_flight:
+            self.outbox.give_up()
+            super().take(do.NothingWaiting())
+        super()._fire(name)
+
+    async def _try_to_connect(self, number: int) -> None:
+        """Connect to the neighbour, or report why that was not possible."""
+        try:
+            await self._connect_to_any(number)
+        except (OSError, UnicodeError, TransportError) as error:  # TimeoutError is an OSError
+            reason = str(error) or type(error).__name__
+            if reason != self._problem:
+                log.warning("%s cannot be reached: %s", self.outbox.address, reason)
+            self._problem = reason
+            self._connecting = None
+            self.take(do.ConnectionLost(connection=number, reason=reason))
+        else:
+            self._problem = ""
+            self._connecting = None
+
+    async def _connect_to_any(self, number: int) -> None:
+        context, address = self._context, self.outbox.address
+        addresses = await self._loop.run_in_executor(context.executor, context.resolver.resolve, address)
+        failure: OSError | UnicodeError | None = None
+        for host, port in addresses[:SOCKET_ADDRESSES_MAX]:
+            try:
+                async with asyncio.timeout(CONNECT_S):
+                    await self._loop.create_connection(
+                        lambda: SessionConnection(self, number, context.pending), host, port
+                    )
+            except (OSError, UnicodeError) as error:
+                failure = error
+            else:
+                return
+        context.resolver.forget(address)
+        raise failure or TransportError(f"{address} has no socket address")

@@ -1,0 +1,287 @@
+"""Carrier of messages over TCP: sessions with other queue managers in one event loop ([MS-MQQB] 2.1).
+
+The event loop has a thread of its own. The queue manager's thread hands messages over through an `Outbox` for
+each neighbour, and never waits for the loop. The loop calls methods of the queue manager that do not wait
+(decision T42).
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+
+from mqdssm.drivers.authentication import Signer, Verifier
+from mqdssm.drivers.message_numbers import MessageNumbers
+from mqdssm.drivers.name_resolution import NameResolver, SocketAddress
+from mqdssm.drivers.outbox import Outbox
+from mqdssm.drivers.outgoing import Address, QueuedMessage
+from mqdssm.drivers.queue_manager import DEFAULTS, DeliveryState, LocalQueueManager, QueueManagerSettings
+from mqdssm.drivers.session_connection import PendingBytes, SessionConnection
+from mqdssm.drivers.session_driver import AcceptedSession, NeighborSession, SessionContext, SessionDriver
+from mqdssm.drivers.threads import EventCounts, WorkerThread
+from mqdssm.engines.session.settings import SessionSettings
+from mqdssm.errors import TransportError
+from mqdssm.model.guid import NULL_GUID, Guid
+
+log: Final = logging.getLogger(__name__)
+
+CONNECTIONS_MAX: Final = 512
+"""Connections that are accepted: half of the files that a process usually may open."""
+CONNECTIONS_OF_ADDRESS_MAX: Final = 32
+"""Connections from one IP address that are accepted."""
+NEIGHBORS_MAX: Final = 1000
+"""Machines that messages may go to at one time."""
+PENDING_BYTES_MAX: Final = 64 << 20
+"""Octets of incomplete packets of all connections: sixteen of the longest packets."""
+FLUSH_S: Final = 5.0
+"""Seconds for which a stopping queue manager waits for acknowledgements."""
+_RESOLVERS: Final = 4  # threads that wait for DNS and the directory
+_SWEEP_S: Final = 30.0  # how often sessions with neighbours that have ended are removed
+_POLL_S: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TcpSettings:
+    """Settings of a carrier over TCP.
+
+    Attributes:
+        connections_max: connections that are accepted.
+        connections_of_address_max: connections from one IP address that are accepted.
+        neighbors_max: machines that messages may go to at one time.
+        pending_bytes_max: octets of incomplete packets of all connections.
+        flush_s: seconds for which a stopping queue manager waits for acknowledgements.
+        sessions: times and window of sessions; the identifier is the queue manager's.
+        queue_manager: limits and other addresses of the queue manager.
+    """
+
+    connections_max: int = CONNECTIONS_MAX
+    connections_of_address_max: int = CONNECTIONS_OF_ADDRESS_MAX
+    neighbors_max: int = NEIGHBORS_MAX
+    pending_bytes_max: int = PENDING_BYTES_MAX
+    flush_s: float = FLUSH_S
+    sessions: SessionSettings = field(default_factory=lambda: SessionSettings(identifier=NULL_GUID))
+    queue_manager: QueueManagerSettings = DEFAULTS
+
+
+TCP_DEFAULTS: Final = TcpSettings()
+
+
+class TcpNetwork:
+    """Network of one local queue manager (`mqdssm.drivers.queue_manager.MessageCarrier`).
+
+    Args:
+        listen: IP address and port to listen on; port 0: any.
+        numbers: file of the message numbers.
+        resolver: finds other machines.
+        settings: limits and times.
+        clock: seconds since 1970.
+
+    Attributes:
+        counts: what was dropped, closed or refused.
+    """
+
+    def __init__(
+        self,
+        listen: SocketAddress,
+        numbers: Path,
+        resolver: NameResolver,
+        *,
+        settings: TcpSettings = TCP_DEFAULTS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.counts: Final = EventCounts()
+        self._listen, self._numbers_file, self._resolver = listen, numbers, resolver
+        self._settings, self._clock = settings, clock
+        self._loop: Final = asyncio.new_event_loop()
+        self._lock: Final = Lock()
+        self._outboxes: Final[dict[Address, Outbox]] = {}
+        self._is_closing = False
+        self._neighbors: Final[dict[Address, NeighborSession]] = {}
+        self._accepted: Final[dict[AcceptedSession, str]] = {}  # with the IP address of the peer
+        self._context: SessionContext | None = None
+        self._numbers: MessageNumbers | None = None
+        self._server: asyncio.Server | None = None
+        self._executor: Final = ThreadPoolExecutor(_RESOLVERS, thread_name_prefix="resolver")
+        self._thread: Final = WorkerThread(self._loop.run_forever, "message carrier")
+
+    @property
+    def address(self) -> SocketAddress:
+        """IP address and port that the queue manager listens on."""
+        if self._server is None or not self._server.sockets:
+            return self._listen
+        host, port, *_ = self._server.sockets[0].getsockname()
+        return SocketAddress(host, port)
+
+    def add(
+        self,
+        machine_name: str,
+        identifier: Guid,
+        *,
+        signer: Signer | None = None,
+        verifier: Verifier | None = None,
+    ) -> LocalQueueManager:
+        """Start the queue manager, and listen.
+
+        Raises:
+            ValueError: there is a queue manager already.
+            ConfigError: the file of message numbers cannot be used.
+            TransportError: the address cannot be listened on.
+        """
+        if self._numbers is not None:
+            raise ValueError("a carrier over TCP has one queue manager: make another carrier")
+        self._numbers = MessageNumbers(self._numbers_file)
+        queue_manager = LocalQueueManager(
+            self,
+            machine_name,
+            identifier,
+            numbers=self._numbers,
+            clock=self._clock,
+            signer=signer,
+            verifier=verifier,
+            settings=self._settings.queue_manager,
+        )
+        self._context = SessionContext(
+            queue_manager=queue_manager,
+            resolver=self._resolver,
+            executor=self._executor,
+            settings=replace(self._settings.sessions, identifier=identifier),
+            pending=PendingBytes(self._settings.pending_bytes_max),
+            counts=self.counts,
+            clock=self._clock,
+        )
+        self._thread.start()
+        try:
+            asyncio.run_coroutine_threadsafe(self._start(), self._loop).result()
+        except OSError as error:
+            self.remove(queue_manager)
+            host, port = self._listen
+            raise TransportError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+        queue_manager.start()
+        return queue_manager
+
+    # --- MessageCarrier, called from the queue manager's threads
+
+    def deliver(self, source: LocalQueueManager, queued: QueuedMessage) -> DeliveryState:
+        """Hand a message over to the session with its neighbour."""
+        if source.has_address(queued.address):
+            is_taken = source.offer((queued.message,))
+            return DeliveryState.DELIVERED if is_taken else DeliveryState.REFUSED
+        with self._lock:
+            outbox = self._outboxes.get(queued.address)
+            if outbox is None:
+                if self._is_closing or len(self._outboxes) >= self._settings.neighbors_max:
+                    return DeliveryState.REFUSED
+                outbox = self._outboxes[queued.address] = Outbox(queued.address)
+        is_taken, must_wake = outbox.hand_over(queued)
+        if must_wake:
+            self._call(self._attend, outbox)
+        return DeliveryState.IN_FLIGHT if is_taken else DeliveryState.REFUSED
+
+    def wake(self) -> None:
+        """Offer messages again that the queue manager had no room for."""
+        self._call(self._resume)
+
+    def remove(self, queue_manager: LocalQueueManager) -> None:
+        """End all sessions and the event loop, after what is in flight was acknowledged or `flush_s`."""
+        with self._lock:
+            is_first, self._is_closing = not self._is_closing, True
+        if not is_first or self._numbers is None:
+            return
+        asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._numbers.close()
+        log.info("%s has stopped", queue_manager.machine_name)
+
+    def _call(self, function: Callable[..., object], *arguments: object) -> None:
+        with suppress(RuntimeError):  # the event loop is closed
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    # --- event loop
+
+    async def _start(self) -> None:
+        host, port = self._listen
+        self._server = await self._loop.create_server(self._accept, host, port)
+        self._loop.call_later(_SWEEP_S, self._sweep)
+        self._loop.set_exception_handler(self._count_defect)
+
+    def _count_defect(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Count an error that nobody handles, and log it."""
+        self.counts.add("defect")
+        loop.default_exception_handler(context)
+
+    def _accept(self) -> asyncio.Protocol:
+        """Make the session and the connection of a peer that connects."""
+        context = self._context
+        assert context is not None  # noqa: S101  set before `_start`
+        session = AcceptedSession(context, self._admit, lambda ended: self._accepted.pop(ended, None))
+        return SessionConnection(session, 0, context.pending)
+
+    def _admit(self, session: AcceptedSession, host: str) -> bool:
+        """Count an accepted connection; return False if there are too many."""
+        settings, of_host = self._settings, Counter(self._accepted.values())[host]
+        is_full = len(self._accepted) >= settings.connections_max
+        if is_full or self._is_closing or of_host >= settings.connections_of_address_max:
+            self.counts.add("refused: too many connections")
+            return False
+        self._accepted[session] = host
+        return True
+
+    def _attend(self, outbox: Outbox) -> None:
+        outbox.attend()
+        context = self._context
+        if context is None or self._outboxes.get(outbox.address) is not outbox:
+            return  # removed meanwhile: the queue manager asks again
+        neighbor = self._neighbors.get(outbox.address)
+        if neighbor is None:
+            neighbor = self._neighbors[outbox.address] = NeighborSession(context, outbox)
+        neighbor.pump()
+
+    def _sessions(self) -> list[SessionDriver]:
+        return [*self._neighbors.values(), *self._accepted]
+
+    def _resume(self) -> None:
+        for session in self._sessions():
+            if session.connection is not None:
+                session.connection.resume()
+
+    def _sweep(self) -> None:
+        """Remove the sessions with neighbours that nothing is sent to."""
+        for address, neighbor in list(self._neighbors.items()):
+            if neighbor.is_idle:
+                with self._lock:
+                    del self._outboxes[address]
+                del self._neighbors[address]
+        self._loop.call_later(_SWEEP_S, self._sweep)
+
+    async def _shut_down(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for neighbor in self._neighbors.values():
+            neighbor.stop_sending()
+        neighbors = self._neighbors.values()
+        await self._wait_until(lambda: not any(neighbor.messages_in_flight for neighbor in neighbors))
+        connections = [session.connection for session in self._sessions() if session.connection is not None]
+        for session in self._sessions():
+            session.stop()
+        await self._wait_until(lambda: all(connection.is_ended for connection in connections))
+        for connection in connections:
+            connection.abort()
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        await asyncio.sleep(0)
+
+    async def _wait_until(self, condition: Callable[[], bool]) -> None:
+        """Wait for a condition, for `flush_s` at most."""
+        until = self._loop.time() + self._settings.flush_s
+        while self._loop.time() < until and not condition():  # noqa: ASYNC110  many objects, once, at the end
+            await asyncio.sleep(_POLL_S)

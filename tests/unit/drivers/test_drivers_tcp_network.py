@@ -1,0 +1,146 @@
+"""Two queue managers exchange messages over TCP ([MS-MQQB] 3.1.5, 3.1.7)."""
+
+from dataclasses import replace
+from ipaddress import ip_address
+
+import pytest
+from support.replication.queue_managers import guid_of, nack, received, signed, wait_until
+from support.replication.tcp_machines import QUICK, TcpMachines
+
+from mqdssm.drivers.name_resolution import NameResolver, SocketAddress
+from mqdssm.drivers.queue_manager import QueueManagerSettings
+from mqdssm.drivers.tcp_network import TcpNetwork
+from mqdssm.drivers.transport import NOTIFICATION, REPLICATION
+from mqdssm.errors import TransportError
+from mqdssm.model.names import parse_format_name
+from mqdssm.model.transport import (
+    Acknowledgements,
+    AuthenticationLevel,
+    DeliveryGuarantee,
+    Message,
+    MessageClass,
+    notification_queue,
+    replication_queue,
+)
+
+RIGHT = replication_queue("RIGHT")
+
+
+@pytest.fixture
+def machines(tmp_path):
+    made = TcpMachines(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def pair(machines):
+    return machines.add("LEFT"), machines.add("RIGHT")
+
+
+def test_signed_messages_in_the_order_of_priorities(pair):
+    left, right = pair
+    inbox = right.open(REPLICATION)
+    for number in range(200):
+        left.send(signed("LEFT", b"%d" % number), RIGHT)
+    assert [received(inbox).body for _ in range(200)] == [b"%d" % number for number in range(200)]
+    arrived = received_with_sender(left, inbox)
+    assert (arrived.message.authentication_level, arrived.sender.machine_name) == (
+        AuthenticationLevel.SIG20,
+        "LEFT",
+    )
+
+
+def received_with_sender(left, inbox):
+    left.send(signed("LEFT", b"last", priority=7), RIGHT)
+    arrival = inbox.receive(5)
+    assert arrival is not None
+    return arrival
+
+
+def test_acknowledgements_come_back_to_the_sender(pair):
+    left, right = pair
+    own, _ = left.open(REPLICATION), right.open(REPLICATION)
+    asked = {"acknowledgements": Acknowledgements.FULL_RECEIVE | Acknowledgements.POSITIVE_ARRIVAL}
+    left.send(replace(signed("LEFT"), **asked), RIGHT)
+    assert nack(own) is MessageClass.ACK_REACH_QUEUE
+    left.send(signed("LEFT"), notification_queue(guid_of("RIGHT")))
+    assert nack(own) is MessageClass.NACK_BAD_DEST_QUEUE
+    left.send(replace(signed("LEFT"), authentication_level=AuthenticationLevel.NONE), RIGHT)
+    assert nack(own) is MessageClass.NACK_BAD_SIGNATURE
+
+
+def test_a_machine_sends_to_itself(machines):
+    left = machines.add("LEFT")
+    inbox = left.open(NOTIFICATION)
+    left.send(Message(body=b"own"), notification_queue(guid_of("LEFT")))
+    assert received(inbox).body == b"own"
+
+
+def test_messages_by_ip_address(machines):
+    here = QueueManagerSettings(addresses=frozenset({ip_address("127.0.0.1")}))
+    left, right = machines.add("LEFT"), machines.add("RIGHT", settings=replace(QUICK, queue_manager=here))
+    machines.hosts[ip_address("127.0.0.1")] = machines.networks["RIGHT"].address
+    inbox = right.open(NOTIFICATION)
+    left.send(Message(body=b"by address"), parse_format_name(r"DIRECT=TCP:127.0.0.1\private$\notify_queue$"))
+    assert received(inbox).body == b"by address"
+
+
+def test_messages_wait_for_a_machine_that_starts_later(machines):
+    left = machines.add("LEFT")
+    own = left.open(REPLICATION)
+    left.send(signed("LEFT", b"soon"), RIGHT)
+    left.send(signed("LEFT", b"late", time_to_reach_queue_s=10), replication_queue("NOBODY.invalid"))
+    machines.clock.now += 20
+    left.wake()
+    assert nack(own) is MessageClass.NACK_REACH_QUEUE_TIMEOUT
+    assert received(machines.add("RIGHT").open(REPLICATION)).body == b"soon"
+
+
+def test_long_and_recoverable_messages(pair):
+    left, right = pair
+    inbox = right.open(NOTIFICATION)
+    queue = notification_queue(guid_of("RIGHT"))
+    body = bytes(range(256)) * 15_000
+    for _ in range(5):
+        left.send(Message(body=body, delivery=DeliveryGuarantee.RECOVERABLE), queue)
+    assert all(received(inbox).body == body for _ in range(5))
+    left.send(Message(body=bytes(4 << 20)), queue)
+    left.send(Message(body=b"after one that is too long"), queue)
+    assert received(inbox).body == b"after one that is too long"
+
+
+def test_a_restarted_queue_manager_repeats_no_number(machines):
+    left, right = machines.add("LEFT"), machines.add("RIGHT")
+    inbox = right.open(NOTIFICATION)
+    first = left.send(Message(body=b"before"), notification_queue(guid_of("RIGHT")))
+    assert received(inbox).body == b"before"
+    left.close()
+    again = machines.add("LEFT").send(Message(body=b"after"), notification_queue(guid_of("RIGHT")))
+    assert (received(inbox).body, again.number) == (b"after", (first.number + 1) % 2**32)
+
+
+def test_one_queue_manager_and_one_address(machines, tmp_path):
+    machines.add("LEFT")
+    network = machines.networks["LEFT"]
+    with pytest.raises(ValueError, match="one queue manager"):
+        network.add("OTHER", guid_of("OTHER"))
+    other = TcpNetwork(network.address, tmp_path / "other", NameResolver())
+    with pytest.raises(TransportError, match=r"cannot listen on 127\.0\.0\.1:\d+: .*in use"):
+        other.add("OTHER", guid_of("OTHER"))
+
+
+def test_too_many_connections_are_refused(machines):
+    left = machines.add("LEFT")
+    right = machines.add("RIGHT", connections_of_address_max=0)
+    inbox = right.open(NOTIFICATION)
+    left.send(Message(body=b"x"), notification_queue(guid_of("RIGHT")))
+    wait_until(lambda: machines.networks["RIGHT"].counts.seen().get("refused: too many connections"))
+    assert inbox.receive(0) is None
+
+
+def test_an_unknown_machine_is_named(machines, caplog):
+    left = machines.add("LEFT")
+    left.send(Message(), notification_queue(guid_of("NOBODY")))
+    wait_until(lambda: "no machine has the identifier" in caplog.text)
+    assert SocketAddress("h").port == 1801
