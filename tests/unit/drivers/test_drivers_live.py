@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from support.replication.live_servers import Enterprise, site_of
 from support.replication.queue_managers import guid_of, wait_until
+from support.replication.tcp_machines import TcpNetworks
 
 from mqdssm.drivers.authentication import Distrust, SignaturePolicy
 from mqdssm.drivers.private_key import PrivateKey
@@ -215,3 +216,20 @@ def _eventually_equal(enterprise: Enterprise) -> None:
             return False
 
     wait_until(equal, 20)
+
+
+def test_servers_replicate_over_tcp(tmp_path):
+    """The PSC is stopped and started again, with another port and the next message numbers."""
+    enterprise = Enterprise(network=TcpNetworks(tmp_path))
+    try:
+        pec_with_site(enterprise)
+        store = MemoryStore()
+        with_controller(enterprise, store=store)
+        assert enterprise.servers["PSC1"].create_queue(r"PSC1\one", "Site1").status == Hresult.MQ_OK
+        enterprise.wait_equal("PEC", "PSC1", partition_id=site_of("Site1"))
+        enterprise.servers.pop("PSC1").stop()
+        assert enterprise.servers["PEC"].create_site("Site2", "PSC2").status == Hresult.MQ_OK
+        enterprise.server("PSC1", Role.PSC, "Site1", store=store)
+        enterprise.wait_equal("PEC", "PSC1", partition_id=PEC_PARTITION_ID)
+    finally:
+        enterprise.close()
