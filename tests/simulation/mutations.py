@@ -211,7 +211,7 @@ class ForgetsOldNumber(CrashingStore):
             kept = self._store._kept
             found = kept.shelf(operation.partition_id).objects[result.identifier]
             if found.seq_number == operation.seq_number:
-                kept.put(found.numbered(operation.seq_number.minus(1)))
+                kept.put(replace(found, seq_number=operation.seq_number.minus(1)))
         return result
 
 
