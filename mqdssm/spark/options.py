@@ -61,7 +61,8 @@ class SourceOptions:
         attributes: LDAP attributes of raw entries.
         base: DN of the base of the search; None: that of the type.
         numpartitions: how many searches the frame is split into, each with a connection of its own.
-        pushdown: Spark's filters are sent to the server as far as LDAP can express them.
+        pushdown: Spark's filters are sent to the server as far as LDAP can express them. Safe only for a
+            data frame that one query uses once (decision W21).
     """
 
     object: str

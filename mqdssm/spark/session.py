@@ -43,7 +43,7 @@ _SQL_CONF: Final[Mapping[str, str]] = {
     # else times are written as INT96, which is deprecated in Parquet
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true",
-    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.python.filterPushdown.enabled": "true",  # permits the option pushdown, which is off by default
     "spark.sql.redaction.options.regex": "(?i)url|bind|pass|pw|cred|secret|token|key",
 }
 RETAINED: Final = 20

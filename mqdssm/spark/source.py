@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from mqdssm.spark.writer import MqdssmWriter
 
 FORMAT: Final = "mqdssm"
-PUSHDOWN_CONF: Final = "spark.sql.python.filterPushdown.enabled"
-"""Spark's own switch. If it is off, a reader that takes filters fails, so a plain reader is used."""
 
 log = logging.getLogger(__name__)
 
@@ -171,7 +169,11 @@ class MqdssmReader(DataSourceReader):
 
 
 class FilteringReader(MqdssmReader):
-    """Reader that takes Spark's filters."""
+    """Reader that takes Spark's filters, for a data frame that is used once (decision W21).
+
+    Spark up to 4.3 keeps one planned reader for a data frame. Another use of that frame, in the same query or
+    a later one, would read with the filters of this use, and this reader cannot notice.
+    """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
         """Keep the filters that can be sent to a server; Spark checks all filters itself as well."""
@@ -198,13 +200,14 @@ def read(
         element: ``queue``, ``Queue``, ``ldap``, and so on.
         columns: names of the columns wanted; None is all. Fewer are faster.
         options: the further options of the data source: ``url``, ``user``, ``credentialsfile``, ...;
-            numbers and booleans as such or in text. None leaves an option out.
+            numbers and booleans as such or in text. None leaves an option out. ``pushdown`` is safe only for
+            a frame that one query uses once: another use loses rows (decision W21).
 
     Raises:
         ConfigError: an option is wrong.
     """
     text_options = {name: str(value) for name, value in options.items() if value is not None}
-    all_options = {"pushdown": str(spark.conf.get(PUSHDOWN_CONF, "false")), **text_options, "object": element}
+    all_options = {**text_options, "object": element}
     if columns is not None:
         all_options["columns"] = ",".join(columns)
         if not all_options["columns"]:

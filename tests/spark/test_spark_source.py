@@ -19,7 +19,6 @@ from mqdssm.pipeline.frames.columns import FRAME_TYPES, TYPES
 from mqdssm.spark.options import SourceOptions
 from mqdssm.spark.session import LOG_NAME
 from mqdssm.spark.source import (
-    PUSHDOWN_CONF,
     FilteringReader,
     MqdssmDataSource,
     MqdssmReader,
@@ -175,7 +174,6 @@ def test_the_answer_is_the_same_with_and_without_push_down(spark, enterprise) ->
     options = enterprise.options()
     whole = read(spark, "queue", **options, pushdown="false").toArrow()
     spark.createDataFrame(whole).createOrReplaceTempView("whole")
-    pushing = read(spark, "queue", **options)
     identifier, full_path = whole.column("Identifier")[1].as_py(), whole.column("FullPath")[1].as_py()
     predicates = [*PREDICATES, f"Identifier = '{identifier}'", f"FullPath = '{full_path}'"]
 
@@ -185,6 +183,7 @@ def test_the_answer_is_the_same_with_and_without_push_down(spark, enterprise) ->
     found_some = 0
     for number, predicate in enumerate(predicates):
         expected = {row["Identifier"] for row in rows if row[f"p{number}"]}
+        pushing = read(spark, "queue", **options, pushdown="true")  # one frame for one query (decision W21)
         found = pushing.where(predicate).select("Identifier").collect()
         assert sorted(row["Identifier"] for row in found) == sorted(expected), predicate
         found_some += 0 < len(found) < 3
@@ -205,7 +204,7 @@ def test_filters_reach_the_server(spark, enterprise) -> None:
 
 def test_spark_without_its_switch_gets_a_reader_that_takes_no_filters(spark, enterprise) -> None:
     session = spark.newSession()
-    session.conf.set(PUSHDOWN_CONF, "false")
+    session.conf.set("spark.sql.python.filterPushdown.enabled", "false")
     assert read(session, "queue", **enterprise.options()).where("Label = 'Größe 1'").count() == 1
 
 
