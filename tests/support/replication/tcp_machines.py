@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 from mqdssm.drivers.authentication import Signer, Verifier
 from mqdssm.drivers.keyring import PinnedKeys
@@ -45,7 +46,7 @@ class TcpMachines:
         self._folder = folder
         self._closing = ExitStack()
 
-    def add(self, name: str, *, settings: TcpSettings = QUICK, **limits: int) -> LocalQueueManager:
+    def add(self, name: str, *, settings: TcpSettings = QUICK, **limits: Any) -> LocalQueueManager:
         """Start a queue manager; the others know it by name and identifier."""
         settings = replace(settings, **limits)
         network = TcpNetwork(
