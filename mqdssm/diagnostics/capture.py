@@ -13,6 +13,8 @@ from mqdssm.diagnostics.tcp_stream import LostBytesError, TcpStream
 from mqdssm.errors import ConfigError, DecodeError, MissingPackageError
 from mqdssm.wire.packet_framer import PacketSplitter
 
+TIME_MAX: Final = 253_402_300_799.0
+"""Latest time of a frame: the last second of the year 9999."""
 FRAME_BYTES_MAX: Final = 1 << 20
 """Largest frame of a capture; tcpdump cuts at 256 KiB."""
 CONNECTIONS_MAX: Final = 4_096
@@ -250,8 +252,10 @@ def _segment_of(dpkt: Any, time: float, frame: Any) -> _Segment | None:
     """Return the TCP segment of a frame; None: it has none, or a part of one.
 
     Raises:
-        ValueError: a fragment.
+        ValueError: a fragment, or a time that is none.
     """
+    if not 0 <= time <= TIME_MAX:
+        raise ValueError("a time that is none")
     layers = (frame, getattr(frame, "data", None))
     packet = next((layer for layer in layers if isinstance(layer, dpkt.ip.IP | dpkt.ip6.IP6)), None)
     if packet is None:

@@ -137,6 +137,7 @@ class SessionDriver:
             )
         )
         if is_recoverable:
+            self._context.counts.add("recoverable message kept in memory only")
             self.take(do.MessageStored(token=token))  # decision T43
         return True
 

@@ -29,6 +29,7 @@ from mqdssm.drivers.threads import EventCounts, WorkerThread
 from mqdssm.engines.session.settings import SessionSettings
 from mqdssm.errors import TransportError
 from mqdssm.model.guid import NULL_GUID, Guid
+from mqdssm.model.transport import is_acknowledgement
 
 log: Final = logging.getLogger(__name__)
 
@@ -176,13 +177,19 @@ class TcpNetwork:
         with self._lock:
             outbox = self._outboxes.get(queued.address)
             if outbox is None:
-                if self._is_closing or len(self._outboxes) >= self._settings.neighbors_max:
+                if self._is_closing or len(self._outboxes) >= self._neighbors_max_for(queued):
                     return DeliveryState.REFUSED
                 outbox = self._outboxes[queued.address] = Outbox(queued.address)
         is_taken, must_wake = outbox.hand_over(queued)
         if must_wake:
             self._call(self._attend, outbox)
         return DeliveryState.IN_FLIGHT if is_taken else DeliveryState.REFUSED
+
+    def _neighbors_max_for(self, queued: QueuedMessage) -> int:
+        """Return how many neighbours there may be: strangers choose those of acknowledgements."""
+        neighbors_max = self._settings.neighbors_max
+        is_for_stranger = is_acknowledgement(queued.message.message_class)
+        return neighbors_max // 2 if is_for_stranger else neighbors_max
 
     def wake(self) -> None:
         """Offer messages again that the queue manager had no room for."""

@@ -169,6 +169,11 @@ def test_what_is_lost_or_damaged_is_named(alone, file):
     assert "1 unreadable frames" in alone("decode", "--pcap", file(pcap_of(frames)), code=1).stderr
 
 
+def test_a_time_that_is_none_makes_a_frame_unreadable(alone, file):
+    data = file(pcapng_of(session().frames[:3], begun_us=(1 << 64) - 1_000))
+    assert "3 unreadable frames" in alone("decode", "--pcap", data).stderr
+
+
 def test_another_port(alone, file):
     capture = file(pcap_of(session(CapturedConnection(server_port=11_801)).frames))
     assert alone.json("decode", "--pcap", capture) == []

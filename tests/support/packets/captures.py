@@ -62,8 +62,8 @@ def pcap_of(frames: Iterable[bytes], *, link_type: int = 1) -> bytes:
     return b"".join(parts)
 
 
-def pcapng_of(frames: Iterable[bytes]) -> bytes:
-    """Write a file in the format of pcapng."""
+def pcapng_of(frames: Iterable[bytes], begun_us: int = 1_700_000_000_000_000) -> bytes:
+    """Write a file in the format of pcapng; `begun_us`: microseconds since 1970 of the first frame."""
 
     def block(kind: int, body: bytes) -> bytes:
         body += bytes(-len(body) % 4)
@@ -73,7 +73,7 @@ def pcapng_of(frames: Iterable[bytes]) -> bytes:
     parts = [block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]
     parts.append(block(1, struct.pack("<HHI", 1, 0, 262_144)))
     for number, frame in enumerate(frames):
-        time = 1_700_000_000_000_000 + number
+        time = begun_us + number
         head = struct.pack("<IIIII", 0, time >> 32, time & 0xFFFFFFFF, len(frame), len(frame))
         parts.append(block(6, head + frame))
     return b"".join(parts)

@@ -6,13 +6,21 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from support.replication.queue_managers import guid_of, received, signed, wait_until
 from support.replication.tcp_machines import CuttingProxy, TcpMachines
 
 from mqdssm.drivers.transport import NOTIFICATION, REPLICATION
-from mqdssm.model.transport import Message, notification_queue, replication_queue
+from mqdssm.model.names import parse_format_name
+from mqdssm.model.transport import (
+    INFINITE,
+    Acknowledgements,
+    Message,
+    notification_queue,
+    replication_queue,
+)
 
 RIGHT = replication_queue("RIGHT")
 OWN = bytes(range(16))
@@ -205,3 +213,18 @@ def test_octets_of_incomplete_packets_are_bounded(machines):
         assert first.is_closed(), "the one with the most"
         left.send(Message(body=b"two"), notification_queue(guid_of("RIGHT")))
         assert received(inbox).body == b"two"
+
+
+def test_acknowledgements_for_strangers_leave_room_for_own_messages(machines):
+    left = machines.add("LEFT", neighbors_max=4, flush_s=0.1)
+    inbox = machines.add("RIGHT").open(NOTIFICATION)
+    asking = replace(
+        Message(acknowledgements=Acknowledgements.NACK_REACH_QUEUE, time_to_reach_queue_s=INFINITE),
+        destination=parse_format_name(r"DIRECT=OS:LEFT\private$\nowhere"),
+    )
+    for number in range(10):
+        unreachable = parse_format_name(rf"DIRECT=TCP:127.9.0.{number + 1}\private$\q")
+        left.offer([replace(asking, administration_queue=unreachable)])
+    wait_until(lambda: left.counts.seen().get("refused: NACK_BAD_DEST_QUEUE") == 10)
+    left.send(Message(body=b"ours"), notification_queue(guid_of("RIGHT")))
+    assert received(inbox).body == b"ours"
