@@ -1,5 +1,6 @@
 """Documents that one run writes and a later run reads: JSON of pydantic models, replaced atomically."""
 
+import contextlib
 import os
 from collections.abc import Iterable
 from functools import partial
@@ -61,8 +62,13 @@ def write_whole(path: Path, pieces: Iterable[bytes], *, mode: int = 0o666) -> No
     """
     draft = path.with_name(path.name + ".new")
     draft.unlink(missing_ok=True)  # of an interrupted attempt
-    with open(draft, "xb", opener=partial(os.open, mode=mode)) as file:
-        file.writelines(pieces)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    try:
+        with open(draft, "xb", opener=partial(os.open, mode=mode)) as file:
+            file.writelines(pieces)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise

@@ -306,7 +306,7 @@ def change_interval(net: Net, seconds: int) -> None:
     assert changed.status == OK
 
 
-def restored_pec(*, answers: int) -> Net:
+def restored_pec(*, answers: int, unheard_s: float = 0) -> Net:
     """A restored PEC synchronizes in full with PSC1, which stops to answer; PSC2 has less than PSC1.
 
     The change that PSC2 lacks is one of Site2, so that PSC1 sends that site last, and PSC2 before.
@@ -333,9 +333,15 @@ def restored_pec(*, answers: int) -> Net:
             sent.append(send)
         return len(sent) > answers
 
-    net.drop = silent_after_some
     net.hosts["PEC"].settings = replace(net.hosts["PEC"].settings, restored=True)
-    net.restart("PEC")
+    if unheard_s:
+        net.drop = lambda source, send: send.destination == "PEC"
+        net.restart("PEC")
+        net.run(unheard_s)
+        net.drop = silent_after_some
+    else:
+        net.drop = silent_after_some
+        net.restart("PEC")
     return net
 
 
@@ -346,6 +352,19 @@ def test_a_source_with_less_does_not_end_a_full_synchronization(answers) -> None
     net = restored_pec(answers=answers)
     net.run(100)
     assert owners(net, PEC_PARTITION_ID) == []
+    net.drop = nothing_lost
+    net.run(LONG_S)
+    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
+    assert interval_of(net, "PEC") == 22
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+@pytest.mark.parametrize("answers", [1, 5])
+def test_questions_before_a_full_synchronization_are_not_counted(answers) -> None:
+    """Decision R166: a server that heard nobody for an hour begins anew only after six more questions."""
+    net = restored_pec(answers=answers, unheard_s=3600)
+    net.run(300)
     net.drop = nothing_lost
     net.run(LONG_S)
     assert owners(net, PEC_PARTITION_ID) == ["PEC"]

@@ -141,9 +141,9 @@ def _after_sync0_reply(
     elif is_last and not partition.is_begun_anew and _may_lack_changes(partition, message, sender):
         partition.hint = ""
         if partition.tries >= FULL_SYNC_TRIES:
-            partition.is_begun_anew = True
             partition.reporters.clear()
             yield from sync_requests.begin_full_sync(server, partition)
+            partition.is_begun_anew = True
     elif is_last and message.to_seq_number >= partition.last:
         sync_requests.finish(server, partition)
         yield from server.save(partition, purge_state=PurgeState.COMPLETESYNC0)

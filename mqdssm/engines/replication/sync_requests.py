@@ -92,6 +92,8 @@ def begin_full_sync(server: ReplicaState, partition: Partition, **changes: Any) 
     partition.is_whole = partition.is_settled = False
     partition.known_number = MIN
     partition.first_source = ""
+    partition.is_begun_anew = False
+    partition.tries = 0
     partition.acked_at = partition.purged_at = MIN
     yield from server.save(partition, purge_state=PurgeState.STARTSYNC0, last=MIN, **changes)
     yield from mark_objects(server, partition)
