@@ -15,7 +15,7 @@ from support.replication.network import (
     with_site,
 )
 
-from mqdssm.engines.replication.actions import Send
+from mqdssm.engines.replication.actions import Received, Send
 from mqdssm.engines.replication.operations import LoadState, SavePartition
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.succession import GAP
@@ -23,6 +23,9 @@ from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
     ChangePropagationMessage,
     Command,
+    CompleteSync0,
+    PartitionSeqNumbers,
+    SeqNumberHeader,
     SyncReplyMessage,
     SyncRequestMessage,
 )
@@ -370,6 +373,37 @@ def test_questions_before_a_full_synchronization_are_not_counted(answers) -> Non
     assert owners(net, PEC_PARTITION_ID) == ["PEC"]
     assert interval_of(net, "PEC") == 22
     assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
+def test_a_trusted_server_that_reports_and_sends_nothing_does_not_hold_up_a_restored_pec() -> None:
+    """Decision R166: each report redirects the question, and may not put off its timer."""
+    net = restored_pec(answers=5)
+    net.run(100)
+    for number in range(400):
+        records = net.hosts["PEC"].store.perform(LoadState()).partitions
+        record = next(one for one in records if one.partition_id == PEC_PARTITION_ID)
+        if record.owned:
+            break
+        claim = PartitionSeqNumbers(
+            partition_id=PEC_PARTITION_ID,
+            last_seq_number=record.last.plus(100_000 + number),
+            purged_seq_number=record.purged,
+        )
+        header = SeqNumberHeader(machine_name="PSC2", partition_seq_numbers=(claim,))
+        report = ChangePropagationMessage(site_id=SITE2, seq_number_header=header)
+        lacking = SyncReplyMessage(
+            site_id=SITE2,
+            partition_id=PEC_PARTITION_ID,
+            from_seq_number=record.last,
+            to_seq_number=max(record.last.plus(1_000), record.purged),
+            purged_seq_number=min(record.last, record.purged),
+            complete_sync0=CompleteSync0.NOW,
+        )
+        for message in (report, lacking):
+            net._put("PEC", Received(message=message, sender="PSC2"), 0)
+            net.run(2.5)
+    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
 
 
 @pytest.mark.spec("MC-MQDSRP 3.2.7.1")

@@ -27,14 +27,18 @@ def _timer_of(partition_id: Guid) -> Timer:
     return Timer(TimerPurpose.SYNC, str(partition_id))
 
 
-def send(server: ReplicaState, partition: Partition) -> None:
-    """Send Sync Request (3.3.7.3), unless one is under way."""
+def send(server: ReplicaState, partition: Partition, *, is_redirected: bool = False) -> None:
+    """Send Sync Request (3.3.7.3), unless one is under way.
+
+    A redirected request keeps the timer of the request that it replaces, or reports would put it off (R166).
+    """
     record = partition.record
     if partition.is_asking or record.owned or record.purge_state not in {PurgeState.NORMAL, PurgeState.SYNC0}:
         return
     partition.is_asking = True
     partition.asked_from = partition.last
-    _start_timer(server, partition)
+    if not is_redirected:
+        _start_timer(server, partition)
     upstream = server.upstream(partition)
     if not upstream or server.is_me(upstream):
         return  # until it is known which server to ask
