@@ -250,7 +250,7 @@ class NeighborSession(SessionDriver):
         super().__init__(session, context)
         self.outbox: Final = outbox
         self._in_flight: Final[dict[int, QueuedMessage]] = {}
-        self._packets: Final[dict[int, UserPacket]] = {}
+        self._packets: Final[dict[int, tuple[UserPacket, bytes]]] = {}
         self._connecting: asyncio.Task[None] | None = None
         self._problem = ""
         self._is_pumping = False
@@ -333,24 +333,24 @@ class NeighborSession(SessionDriver):
             return
         try:
             packet = packet_of(message, queue_manager_address=self._destination)
-            encode_packet(packet)
+            data = encode_packet(packet)
         except ValueError as error:
             self._context.counts.add("dropped: message that does not fit into a packet")
             log.warning("a message to %s cannot be sent: %s", queued.address, error)
             manager.confirm((queued,))
             return
         self._in_flight[queued.number] = queued
-        self._packets[queued.number] = packet
+        self._packets[queued.number] = packet, data
         is_recoverable = message.delivery is DeliveryGuarantee.RECOVERABLE
         super().take(do.SendMessage(number=queued.number, is_recoverable=is_recoverable))
 
     # --- actions
 
     def _transmit(self, action: do.TransmitMessage) -> None:
-        packet = self._packets.pop(action.number)
+        packet, data = self._packets.pop(action.number)
         if action.session_header is not None:
-            packet = replace(packet, session=action.session_header)
-        self._write(encode_packet(packet))
+            data = encode_packet(replace(packet, session=action.session_header))
+        self._write(data)
 
     def _confirm(self, action: do.MessagesAcknowledged) -> None:
         self._context.queue_manager.confirm([self._in_flight.pop(number) for number in action.numbers])

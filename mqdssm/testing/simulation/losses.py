@@ -209,13 +209,10 @@ class Losses:
     # -- taking over
 
     def furthest(self, site_id: Guid) -> SimulatedServer | None:
-        """Return the complete backup controller of a site with the highest number; None: there is none.
-
-        An owner that is handing its site over may be a backup controller already, by its machine object.
-        """
+        """Return the complete backup controller of a site with the highest number; None: there is none."""
         owner = self._registry.owner(site_id)
         owned = [partition.partition_id for partition in self._registry.owned_by(owner)]
-        whole = [bsc for bsc in self._registry.bscs_of(site_id) if bsc is not owner and _has(bsc, owned)]
+        whole = [bsc for bsc in self._other_bscs(site_id) if _has(bsc, owned)]
         return max(whole, key=lambda bsc: bsc.reached(site_id), default=None)
 
     def take_over(self, site_id: Guid, heir: SimulatedServer | None = None) -> Task:
@@ -265,11 +262,19 @@ class Losses:
         owner = self._registry.owner(site_id)
         owned = [partition.partition_id for partition in self._registry.owned_by(owner)]
         if not self._world.options.work.takeover_half:
-            return [bsc for bsc in self._registry.bscs_of(site_id) if bsc is not owner and _has(bsc, owned)]
+            return [bsc for bsc in self._other_bscs(site_id) if _has(bsc, owned)]
         pec = self._world.pec
         if owner is pec or not _has(pec, owned):
             return []
-        return [bsc for bsc in self._registry.bscs_of(site_id) if bsc is not owner and self._knows(bsc, pec)]
+        return [bsc for bsc in self._other_bscs(site_id) if self._knows(bsc, pec)]
+
+    def _other_bscs(self, site_id: Guid) -> list[SimulatedServer]:
+        """Return the backup controllers of a site, except its owner.
+
+        An owner that is handing its site over may be one already, by its machine object.
+        """
+        owner = self._registry.owner(site_id)
+        return [bsc for bsc in self._registry.bscs_of(site_id) if bsc is not owner]
 
     def _knows(self, server: SimulatedServer, pec: SimulatedServer) -> bool:
         """Return True if a server follows the current PEC."""
