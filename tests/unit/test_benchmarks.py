@@ -20,6 +20,7 @@ from benchmarks import (  # noqa: E402  the folder is no part of the package
     replicating,
     report,
     run,
+    sessions,
     synchronizing,
 )
 from benchmarks.harness import Goal, Outcome, Timing, interleaved  # noqa: E402
@@ -49,6 +50,7 @@ GOALS_OF_REPLICATION = {
     "replica-sync": (1.25, "at_most"),
 }
 GOALS_OF_NOTIFICATION = {"notification": (0.1, "at_least")}  # our own: as the figure was found
+GOALS_OF_THE_TRANSPORT = {"packet-codec": (3, "at_least"), "session": (0.3, "at_least")}
 GOALS_OF_THE_PIPELINE = {
     "export": (0.75, "at_least"),
     "export-growth": (1.25, "at_most"),
@@ -199,8 +201,9 @@ def test_rows_of_replication_have_the_goals_of_the_issue():
     assert {one.name: (one.goal, one.direction) for one in rows} == GOALS_OF_REPLICATION
 
 
-def test_the_row_of_packets_has_the_goal_of_the_issue():
-    assert {one.name: (one.goal, one.direction) for one in packets.ROWS} == {"packet-codec": (3, "at_least")}
+def test_rows_of_the_transport_have_the_goals_of_the_issue():
+    rows = [*packets.ROWS, *sessions.ROWS]
+    assert {one.name: (one.goal, one.direction) for one in rows} == GOALS_OF_THE_TRANSPORT
 
 
 def test_rows_of_notification_have_their_goals():
