@@ -1,4 +1,7 @@
-"""``mqdssm compare-replicas``: compare the directories of replicating servers ([MC-MQDSRP])."""
+"""``mqdssm compare-replicas``: compare the servers of an enterprise.
+
+The servers replicate their directories by [MC-MQDSRP].
+"""
 
 import contextlib
 import json

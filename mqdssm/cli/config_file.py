@@ -1,4 +1,4 @@
-"""Configuration file: TOML with settings at its top, or with several connections by name."""
+"""Configuration file in TOML: settings, or several named connections."""
 
 import os
 import tomllib

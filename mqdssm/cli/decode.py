@@ -48,8 +48,9 @@ def decode(
         int, typer.Option("--port", help="TCP port of queue managers in the capture.")
     ] = SESSION_PORT,
 ) -> int:
-    r"""Show the fields of a captured message, or of all packets of a capture. Exit code 1 if it is damaged.
+    r"""Show the fields of a captured message, or of all packets of a capture.
 
+    Exit code 1 if it is damaged.
     replication: body of a message between directory servers (\[MC-MQDSRP]).
     notification: body of a message that notifies a queue manager of changes (\[MS-MQCN]).
     topology: datagram of a client that looks for directory servers, or the reply (\[MS-MQSD]).
@@ -166,7 +167,10 @@ def _print_item(document: dict[str, Any], output: Output) -> None:
 
 
 def _pairs(path: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Flatten a tree to names and values: ``DirectoryChanges[0].PropertyValue.PROPID_Q_LABEL``."""
+    """Flatten a tree to pairs of names and values.
+
+    A name is a path: ``DirectoryChanges[0].PropertyValue.PROPID_Q_LABEL``.
+    """
     if isinstance(value, Mapping):
         for name, item in value.items():
             yield from _pairs(f"{path}.{name}" if path else name, item)

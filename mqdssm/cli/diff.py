@@ -91,8 +91,9 @@ def diff(
     engine: EngineOption = EngineName.AUTO,
     workers: WorkersOption = None,
 ) -> int:
-    r"""Compare two directories, exports or sets of MQIS tables. Exit code 1 if they differ.
+    r"""Compare two directories, exports or sets of MQIS tables.
 
+    Exit code 1 if they differ.
     A missing object is not in B, an extra one not in A. -o ldif prints the changes that make B equal A, for
     ldapmodify. A URL is opened with the connection options. For two log-ins use connections of the
     configuration file. Install 'mqdssm\[pipeline]'; for Spark and databases 'mqdssm\[spark]' and Java 17.

@@ -50,7 +50,7 @@ def doctor(
         ),
     ] = None,
 ) -> int:
-    """Check the connection, the schema and your rights; say what is wrong and what to do next.
+    """Check the connection, the schema and your rights, and give advice.
 
     Nothing is changed. Each check ends within 5 seconds. Exit code 1 if there is a problem, 3 if no server
     could be reached.

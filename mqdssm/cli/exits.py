@@ -21,7 +21,9 @@ EXIT_CODE_BASE: Final = 128
 
 
 class Terminated(KeyboardInterrupt):
-    """Exception for a signal that ends the program; like KeyboardInterrupt it is no `Exception`.
+    """Exception for a signal that ends the program.
+
+    Like KeyboardInterrupt it is no `Exception`.
 
     Attributes:
         number: of the signal.
@@ -34,7 +36,7 @@ class Terminated(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def termination() -> Iterator[None]:
-    """Raise `Terminated` in the main thread for signals that would end the program at once.
+    """Raise `Terminated` in the main thread for signals that end a program.
 
     Ignored signals stay ignored, as under ``nohup``. After the first signal further ones are ignored, so that
     nothing interrupts the clean-up.
@@ -89,7 +91,7 @@ class ExitCode(IntEnum):
 
 
 class UsageProblem(errors.ConfigError):
-    """Invalid input on the command line, in the environment or in the configuration file."""
+    """Invalid input: command line, environment or configuration file."""
 
 
 _CODES: Final[tuple[tuple[type[BaseException], ExitCode], ...]] = (  # the first that fits
@@ -121,13 +123,17 @@ def is_closed_pipe(error: BaseException) -> bool:
 
 
 def words_of(error: BaseException) -> str:
-    """Return an error's message in one line, in words of the command line, without secrets."""
+    """Return an error's message in one line, in words of the command line.
+
+    The message contains no secrets.
+    """
     return in_command_words(_message_of(error))
 
 
 def in_command_words(text: str) -> str:
-    r"""Return a message of the library in words of the command line, in one line, without secrets.
+    r"""Return a message of the library in words of the command line.
 
+    The result is one line without secrets.
     Arguments become options, as ``tls='none'`` becomes ``--tls none``. Backslashes in quotes stand once, as
     they were typed.
     """

@@ -63,8 +63,9 @@ def generate(
         typer.Option("--base-dn", metavar="DN", help="Root of the directory. Default: DC=example,DC=com."),
     ] = None,
 ) -> None:
-    """Generate a synthetic enterprise of any size: sites, links, machines, queues, users.
+    """Generate a synthetic enterprise of any size.
 
+    It has sites, links, machines, queues and users.
     The same numbers and the same seed give the same objects on every machine.
     """
     from mqdssm.samples.generate import generate as write

@@ -36,8 +36,9 @@ def inventory(
     engine: EngineOption = EngineName.AUTO,
     workers: WorkersOption = None,
 ) -> None:
-    r"""List machines, queues, owners, permissions, orphans and clones. Changes nothing.
+    r"""List machines, queues, owners, permissions, orphans and clones.
 
+    Nothing is changed.
     From an export, a directory (--url) or MQIS tables. --output json prints all of it, an object a line.
     Install 'mqdssm\[pipeline]', or 'mqdssm\[spark]' and Java 17 for Spark.
     """

@@ -47,7 +47,7 @@ class _Kept(logging.Handler):
 
 
 class _Told(logging.Handler):
-    """Handler that prints the first warnings of the library, and the number of the others."""
+    """Handler that prints the library's first warnings and counts the others."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

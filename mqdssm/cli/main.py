@@ -68,7 +68,10 @@ def _command_of(name: str) -> Any:
 
 
 class Root(TyperGroup):
-    """Group of all commands, each imported on first use, which also reports usage errors."""
+    """Group of all commands, which also reports usage errors.
+
+    Each command is imported on first use.
+    """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{**settings, "commands": dict.fromkeys(MODULES)})
@@ -79,7 +82,10 @@ class Root(TyperGroup):
         return _command_of(cmd_name) if cmd_name in MODULES else None
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run the command line, under the name that messages and completion know, and exit."""
+        """Run the command line and exit.
+
+        Messages and completion use the name ``mqdssm``.
+        """
         try:
             code = super().main(*args, **{**extra, "prog_name": NAME, "standalone_mode": False})
             sys.stdout.flush()
@@ -113,8 +119,9 @@ def _version(value: bool) -> None:
 
 
 def _shared(ctx: typer.Context, **values: Any) -> None:
-    """Read and change the objects of MSMQ in a directory ([MS-MQDSSM]): queues, machines, sites, links.
+    """Read and change MSMQ objects in a directory.
 
+    They are queues, machines, sites and links ([MS-MQDSSM]).
     These options can be given before or after the name of the command.
     """
     values.pop("version")

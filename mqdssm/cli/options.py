@@ -1,4 +1,7 @@
-"""Options shared by all commands, before or behind the command's name; the latter have precedence."""
+"""Options shared by all commands, before or behind the command's name.
+
+An option behind the name has precedence.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -44,7 +47,10 @@ def output_option(formats: type[StrEnum]) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenOptions:
-    """Shared options, with their help; None, False and the empty list mean "not given"."""
+    """Shared options with their help.
+
+    None, False and the empty list mean "not given".
+    """
 
     output: StrEnum | None = None
     config: Annotated[
@@ -183,7 +189,10 @@ class GivenOptions:
 
     @property
     def is_for_programs(self) -> bool:
-        """True if programs read the output; formats of one command only are for programs, too."""
+        """True if programs read the output.
+
+        Formats of one command only are for programs, too.
+        """
         return self.output not in {None, Format.TABLE}
 
     def overridden(self, later: "GivenOptions") -> "GivenOptions":

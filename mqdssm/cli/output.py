@@ -98,7 +98,7 @@ class Output:
         self.console.print(plain(renderable) if isinstance(renderable, str) else renderable)
 
     def json_array(self, items: Iterable[str]) -> int:
-        """Print JSON texts as one array, element by element, so that memory does not grow.
+        """Print JSON texts as one array, element by element, in constant memory.
 
         If the items break off by an error the array stays open: half an answer is no JSON document.
 
@@ -142,7 +142,9 @@ class Output:
         return count
 
     def sample(self, columns: Row, rows: Iterable[Row]) -> bool:
-        """Print the first `SAMPLE_MAX` rows of a table below a blank line, nothing without rows.
+        """Print the first `SAMPLE_MAX` rows of a table below a blank line.
+
+        Without rows nothing is printed.
 
         Returns:
             True if there are more.

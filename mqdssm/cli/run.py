@@ -68,7 +68,9 @@ class CommandRun:
         return CommandRun(replace(self.given, url=list(urls)))
 
     def by(self, connection: str) -> "CommandRun":
-        """Return a run for a connection of the configuration file, without other options or variables.
+        """Return a run for a connection of the configuration file.
+
+        Other options and variables do not apply.
 
         Raises:
             UsageProblem: there is no such connection.
@@ -84,7 +86,9 @@ class CommandRun:
         return other
 
     def password(self) -> str | None:
-        """Return the user's password, stored or prompted for; None if the log-in needs none.
+        """Return the user's password, stored or prompted for.
+
+        Returns None if the log-in needs no password.
 
         Raises:
             UsageProblem: there is none, and nobody to ask.
@@ -194,14 +198,14 @@ class CommandRun:
         }
 
     def log_in(self) -> dict[str, Any]:
-        """Return the settings of the log-in, without the password: the options of `LogIn`."""
+        """Return the options of `LogIn`, without the password."""
         from mqdssm.directory.log_in import LOG_IN_NAMES
 
         return {name: getattr(self.loaded.settings, name) for name in LOG_IN_NAMES}
 
 
 def _check_context(session: "Session") -> None:
-    """Raise ObjectNotFound if the naming context does not exist: all searches would be empty.
+    """Check that the naming context exists: otherwise all searches are empty.
 
     Raises:
         ObjectNotFound: it does not exist, or this user may not see it.
@@ -244,7 +248,9 @@ def command_app(
     formats: type[StrEnum] = Format,
     examples: tuple[str, ...] = (),
 ) -> typer.Typer:
-    """Declare a command with its own parameters and the shared options; return its application.
+    """Declare a command with its own and the shared parameters.
+
+    The result is the command's application.
 
     Args:
         function: takes the `CommandRun` and what typer makes of its parameters; returns an exit code, None
@@ -353,7 +359,10 @@ def print_error(error: BaseException, code: int, *, is_json: bool) -> int:
 
 
 def silence(stream: Any) -> None:
-    """Redirect a closed stream to the null device, so that Python prints no error at exit."""
+    """Redirect a closed stream to the null device.
+
+    Otherwise Python prints an error at exit.
+    """
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

@@ -42,7 +42,10 @@ Computers = Annotated[
 def start(
     run: CommandRun, *, folder: Folder, base_dn: BaseDn = None, port: Port = 0, computer: Computers = None
 ) -> None:
-    """Start the sandbox in a folder, and print how to connect; a new folder gets a new directory."""
+    """Start the sandbox in a folder, and print how to connect.
+
+    A new folder gets a new directory.
+    """
     from mqdssm.errors import ObjectAlreadyExists
 
     sandboxes = testing_module("sandbox")
@@ -77,7 +80,10 @@ def stop(run: CommandRun, *, folder: Folder) -> None:
 
 
 def status(run: CommandRun, *, folder: Folder) -> int:
-    """Show if the sandbox runs, and how to connect. Exit code 3 if it does not answer."""
+    """Show if the sandbox runs, and how to connect.
+
+    Exit code 3 if it does not answer.
+    """
     state: SandboxState = testing_module("sandbox").sandbox_status(folder)
     _show(run, state)
     return ExitCode.FINE if state.answers else ExitCode.NOT_CONNECTED

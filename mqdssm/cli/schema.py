@@ -1,4 +1,4 @@
-"""``mqdssm schema``: show the mapping, print the schema for a server, or check a server's schema."""
+"""``mqdssm schema``: show the mapping, print or check a server's schema."""
 
 from dataclasses import asdict
 from enum import StrEnum
@@ -151,7 +151,10 @@ def check(
         bool, typer.Option("--replication", help="Also check the schema of replicating servers.")
     ] = False,
 ) -> int:
-    """Compare the schema of a server with the MSMQ schema. Exit code 1 if they differ."""
+    """Compare the schema of a server with the MSMQ schema.
+
+    Exit code 1 if they differ.
+    """
     from mqdssm.directory.schema_check import differences_of, replication_differences_of
 
     with run.session() as session, usage_problems():

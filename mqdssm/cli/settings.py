@@ -1,5 +1,6 @@
-"""Settings of a run, from options, the environment and the configuration file, in this order of precedence.
+"""Settings of a run: options, environment and configuration file.
 
+Options have precedence over the environment, and both over the file.
 The configuration file is TOML: settings at its top, or several connections by name::
 
     default = "lab"
@@ -140,7 +141,9 @@ class Loaded:
         return None if password is None else password.get_secret_value()
 
     def password_file(self) -> Path | None:
-        """Return the password file; None if there is none, or the environment's password has precedence.
+        """Return the password file, or None.
+
+        It is None, too, if the environment's password has precedence.
 
         Raises:
             UsageProblem: both are set at the same place.

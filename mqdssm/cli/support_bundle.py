@@ -52,7 +52,10 @@ def support_bundle(
     *,
     to: Annotated[Path | None, typer.Option("--to", metavar="FILE", help="Zip file to write.")] = None,
 ) -> None:
-    """Collect versions, settings, findings of doctor and the recent log in a zip file, without passwords."""
+    """Collect data for support in a zip file, without passwords.
+
+    The file holds versions, settings, findings of doctor and the recent log.
+    """
     target = to or Path(time.strftime("mqdssm-support-%Y%m%dT%H%M%SZ.zip", time.gmtime()))
     if target.exists():
         raise UsageProblem(f"{target} exists: name another file")

@@ -1,4 +1,4 @@
-"""Layout of tables on a terminal: widths of columns, or records if columns do not fit."""
+"""Layout of tables on a terminal: columns, or records if they do not fit."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -126,7 +126,10 @@ def _table(names: Row, rows: Iterable[Row], widths: Sequence[int], *, head: bool
 
 
 def _folded(name: str, width: int) -> Iterator[str]:
-    """Yield the lines of a column's name, broken before capital letters and at blanks."""
+    """Yield the lines of a column's name.
+
+    The name is broken before capital letters and at blanks.
+    """
     line = ""
     for match in re.finditer(rf"\s*(?:{_HEADER_PART.pattern})", name):
         if line and len(line + match[0]) > width:

@@ -1,1 +1,4 @@
-"""Checks of a connection and a directory, with findings and advice: those of ``mqdssm doctor``."""
+"""Checks of a connection and a directory, for ``mqdssm doctor``.
+
+They return findings and advice.
+"""

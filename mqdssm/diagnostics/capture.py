@@ -1,5 +1,6 @@
-"""Sessions of queue managers in a file of captured frames, pcap or pcapng ([MS-MQQB] 2.1.1).
+"""Sessions of queue managers in a capture file, pcap or pcapng.
 
+The sessions are those of [MS-MQQB] 2.1.1.
 The file is read frame by frame; memory is bounded, whatever it holds.
 """
 
@@ -34,7 +35,7 @@ Endpoint: TypeAlias = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapturedItem:
-    """A packet of a session, or the reason why a direction of a session cannot be read any further.
+    """A packet of a session, or the reason why one direction ends.
 
     Attributes:
         time: seconds since 1970.
@@ -96,7 +97,10 @@ class _Direction:
         )
 
     def add(self, segment: _Segment) -> Iterator[CapturedItem]:
-        """Add a segment; yield the packets that it completes, or the problem that ends this direction."""
+        """Add a segment; yield the packets that it completes.
+
+        A problem that ends this direction is yielded, too.
+        """
         self.time = segment.time
         if segment.flags & _SYN:
             self.stream.start(segment.number)
@@ -215,7 +219,7 @@ class Capture:
 
 
 class _BoundedFile:
-    """A file whose first bytes have been read, and that refuses to read a frame beyond the limit."""
+    """File that starts with bytes read before, and limits the size of a frame."""
 
     def __init__(self, file: IO[bytes], start: bytes) -> None:
         self._file = file

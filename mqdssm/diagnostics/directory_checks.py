@@ -115,7 +115,7 @@ def _exists(session: Session, dn: str) -> bool:
 
 
 def rights(checked: CheckedDirectory) -> Iterator[CheckFinding]:
-    """Report the bound identity and its rights, as far as they can be found without a change."""
+    """Report the bound identity and its rights, without a change."""
     session, name = checked.session, "rights"
     who = session.bound_name()
     sid = session.bound_sid()
@@ -145,7 +145,7 @@ def rights(checked: CheckedDirectory) -> Iterator[CheckFinding]:
 def _may_write(
     checked: CheckedDirectory, subject: str, attribute: str, dn: str, values: list[bytes]
 ) -> CheckFinding:
-    """Try to delete a value that the object does not have: the result code shows the rights."""
+    """Try to delete a value that does not exist: the result code shows the rights."""
     absent = next(value for value in (b"-2147483648", b"-2147483647") if value not in values)
     result = _without(checked, dn, attribute, absent)
     name = "rights"

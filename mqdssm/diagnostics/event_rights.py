@@ -1,5 +1,6 @@
-"""Rights of a user for events on Active Directory: one finding for each element, all events in it.
+"""Rights of a user for events on Active Directory.
 
+There is one finding for each element, with all its events.
 Nothing is tried: domain controllers compute what a user may do (allowedChildClassesEffective,
 allowedAttributesEffective, sDRightsEffective; [MS-ADTS] 3.1.1.4.5). What they do not compute, reading,
 deleting and extended rights, is found out from the access control lists.
@@ -99,7 +100,10 @@ class RightsChecker:
         return Verdict(needs, ", or ".join(words), tuple(looked_at))
 
     def _missing(self, need: Need, dn: DN) -> str | None:
-        """Return the right of a row if it is missing on an object; empty if granted, None if unknown."""
+        """Return the right of a row if it is missing on an object.
+
+        Returns an empty text if it is granted, None if that is unknown.
+        """
         entry = self._entry(dn)
         if entry is None:  # hidden
             return rights.READ.name
@@ -166,7 +170,10 @@ class RightsChecker:
 
     @cached_property
     def _property_guids(self) -> Mapping[str, frozenset[UUID]]:
-        """Lower-case attribute -> GUIDs of the attribute and its property set, as in ACEs."""
+        """Map of lower-case attributes to their GUIDs in ACEs.
+
+        They are the GUIDs of the attribute and of its property set.
+        """
         names = sorted({name for need in rights.NEEDS for name in read_by(need)})
         search_filter = any_of(*(Equal("lDAPDisplayName", name.encode()) for name in names))
         columns = ["lDAPDisplayName", "schemaIDGUID", "attributeSecurityGUID"]
@@ -200,7 +207,7 @@ def descriptor_of(entry: Entry) -> SecurityDescriptor | None:
 
 
 def read_by(need: Need) -> tuple[str, ...]:
-    """Return the attributes that events read of a row's class, without the descriptor."""
+    """Return the attributes that events read of a class, without the descriptor."""
     names = needed_attributes().get(need.holder, frozenset())
     return tuple(sorted(name for name in names if name != _DESCRIPTOR))
 
@@ -230,7 +237,10 @@ def _incomplete(need: Need, absent: list[str]) -> str:
 
 
 def events(checked: CheckedDirectory) -> Iterator[CheckFinding]:
-    """Report the events that will work, by element, and the rights missing for the others."""
+    """Report the events that will work, and the rights missing for the others.
+
+    There is one finding for each element.
+    """
     session = checked.session
     judge = RightsChecker(session, Samples(session, checked.at))
     for element in dict.fromkeys(need.element for need in rights.NEEDS):
@@ -263,12 +273,18 @@ def _lacking(event: rights.Event, verdicts: list[Verdict], lacking: list[Verdict
 
 
 def _is_allowed(verdicts: list[Verdict]) -> bool:
-    """Return True if the event works, apart from conditions of the table that need more rights."""
+    """Return True if the event works.
+
+    Conditions of the table that need more rights are not considered.
+    """
     return all(verdict.missing == "" for verdict in verdicts if not verdict.needs[0].condition)
 
 
 def _known(judged: Mapping[rights.Event, list[Verdict]]) -> Iterator[str]:
-    """Describe the allowed events with the objects checked, and the unknown ones for lack of an object."""
+    """Describe the allowed events, and those that no object could be found for.
+
+    The checked objects are named.
+    """
     may = [event.value for event, verdicts in judged.items() if verdicts and _is_allowed(verdicts)]
     every = [verdict for verdicts in judged.values() for verdict in verdicts]
     where = dict.fromkeys(str(dn) for verdict in every if verdict.missing == "" for dn in verdict.looked_at)
@@ -282,7 +298,10 @@ def _known(judged: Mapping[rights.Event, list[Verdict]]) -> Iterator[str]:
 
 
 def _identifiers(session: Session, judge: RightsChecker) -> CheckFinding:
-    """Check that new objects can be added with their GUID ([MS-ADTS] 3.1.1.5.2.2, decision M37)."""
+    """Check that new objects can be added with their GUID.
+
+    See [MS-ADTS] 3.1.1.5.2.2 and decision M37.
+    """
     name, missing = "identifiers", []
     if not session.profile.keeps_guids(session):
         missing.append("fSpecifyGUIDOnAdd is not set (the 11th character of dSHeuristics is not 1)")

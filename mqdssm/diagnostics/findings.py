@@ -86,7 +86,10 @@ class CheckedDirectory:
 
 
 def failed(name: str, error: BaseException, describe: Callable[[BaseException], str]) -> CheckFinding:
-    """Make a finding from an error; `describe` returns the message of what is no DirectoryError."""
+    """Make a finding from an error.
+
+    `describe` returns the message of an error that is no DirectoryError.
+    """
     if isinstance(error, DirectoryError):
         code = error.ldap_code
         text = f" (LDAP result {code} {error.server_text!r})" if code is not None else ""
@@ -101,8 +104,9 @@ def limited(
     describe: Callable[[BaseException], str] = str,
     limit_s: float = CHECK_LIMIT_S,
 ) -> Iterator[CheckFinding]:
-    """Run a check within its time limit and yield its findings; an error is a finding, too.
+    """Run a check within its time limit and yield its findings.
 
+    An error becomes a finding.
     A check that hangs is abandoned; its daemon thread does not keep the program alive.
     """
     findings: list[CheckFinding] = []

@@ -1,4 +1,7 @@
-"""Objects on which rights are looked up: one of each class, of one computer if possible."""
+"""Objects on which rights are checked: one of each class.
+
+They are of one computer if possible.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Final

@@ -104,7 +104,10 @@ def _lookup_s(session: Session) -> float:
 
 
 def _configured_indexes(session: Session, place: str, attribute: str) -> set[str] | None:
-    """Return the indexed attributes in lower case; None if the configuration is not readable."""
+    """Return the indexed attributes in lower case.
+
+    Returns None if the configuration is not readable.
+    """
     try:
         entries = list(session.find(place, Present(attribute), [attribute]))
     except DirectoryError:
@@ -116,7 +119,10 @@ def _configured_indexes(session: Session, place: str, attribute: str) -> set[str
 
 
 def clock(checked: CheckedDirectory) -> Iterator[CheckFinding]:
-    """Check that the server's clock agrees with the local one, if the server shows its time."""
+    """Check that the server's clock agrees with the local one.
+
+    Nothing is checked if the server does not show its time.
+    """
     session, name = checked.session, "clock"
     server_time = _server_time(session)
     now = datetime.now(UTC)
@@ -166,7 +172,10 @@ def _change_numbers(session: Session) -> list[bytes]:
 
 
 def _time(value: bytes | None) -> datetime | None:
-    """Parse the time at the start of a GeneralizedTime or a change number; None if it has none."""
+    """Parse the time at the start of a GeneralizedTime or a change number.
+
+    Returns None if it has no time.
+    """
     if value is None:
         return None
     try:

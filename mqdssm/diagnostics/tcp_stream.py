@@ -1,4 +1,7 @@
-"""Bytes of TCP connections out of captured segments: in order, each once, with bounded memory."""
+"""Bytes of TCP connections from captured segments.
+
+They are in order, each once; memory is bounded.
+"""
 
 from typing import Final
 
@@ -29,7 +32,10 @@ class TcpStream:
         self._pending: dict[int, bytes] = {}
 
     def start(self, number: int) -> None:
-        """Begin with the segment that opens the connection; it may be in the capture twice."""
+        """Begin with the segment that opens the connection.
+
+        The segment may be in the capture twice.
+        """
         if self._next is None:
             self._next = (number + 1) % _NUMBERS
 

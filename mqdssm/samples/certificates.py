@@ -1,5 +1,6 @@
-"""Certificates of sample users and keys of sample machines: well-formed, the same in every run.
+"""Certificates of sample users and keys of sample machines.
 
+They are well-formed, and equal in every run.
 They are signed with Ed25519, whose signatures contain no random numbers. The authority's key is computed from
 a public text: nothing may ever trust it.
 """
@@ -71,14 +72,18 @@ def certificate(
 
 
 def sign_certificates(ders: dict[UUID, bytes]) -> UserSignCerts:
-    """Return the MQUSERSIGNCERTS of some certificates, each with its identifier ([MS-MQMQ] 2.2.22)."""
+    """Return the MQUSERSIGNCERTS of certificates, with their identifiers.
+
+    See [MS-MQMQ] 2.2.22.
+    """
     identifiers = iter(ders)
     return UserSignCerts.from_certificates(ders.values(), make_guid=lambda: next(identifiers))
 
 
 def encryption_keys(identifier: UUID) -> bytes:
-    """Return the MQDSPUBLICKEYS of a machine ([MS-MQMQ] 2.2.2): a short key and a long one.
+    """Return the MQDSPUBLICKEYS of a machine: a short key and a long one.
 
+    See [MS-MQMQ] 2.2.2.
     The moduli are random numbers of the right size; their private keys do not exist.
     """
     sizes = ((PROVIDER_BASE, BASE_KEY_BYTES), (PROVIDER_ENHANCED, ENHANCED_KEY_BYTES))

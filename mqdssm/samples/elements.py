@@ -1,4 +1,7 @@
-"""The objects of a sample enterprise, as elements of the abstract model, each computed from its number."""
+"""Objects of a sample enterprise, as elements of the abstract model.
+
+Each is computed from its number.
+"""
 
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -76,7 +79,10 @@ def site(plan: EnterprisePlan, number: int) -> Site:
 
 
 def link(plan: EnterprisePlan, first: int, second: int) -> RoutingLink:
-    """Make the routing link of two sites; its gates are the routing servers at both ends."""
+    """Make the routing link of two sites.
+
+    Its gates are the routing servers at both ends.
+    """
     values: dict[str, Any] = {
         "identifier": plan.guid("link", first, second),
         "site1_identifier": plan.guid("site", first),
@@ -141,7 +147,10 @@ def _system(rng: SeededRandom, role: MachineRole) -> sample_names.System:
 
 
 def has_windows_nt(plan: EnterprisePlan, number: int) -> bool:
-    """Return True if a machine runs Windows NT 4.0, whose MSMQ 1.0 wrote computer names in upper case."""
+    """Return True if a machine runs Windows NT 4.0.
+
+    Its MSMQ 1.0 wrote computer names in upper case.
+    """
     if plan.is_foreign_machine(number):
         return False
     return _system(plan.rng("machine", number), plan.role(number)).version == sample_names.NT4

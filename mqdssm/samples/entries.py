@@ -1,4 +1,7 @@
-"""LDAP entries of a sample enterprise, made by the adapter's entry builder: no attribute is mapped here."""
+"""LDAP entries of a sample enterprise, made by the adapter's entry builder.
+
+No attribute is mapped in this module.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -92,7 +95,10 @@ class SampleEntries:
         return computer
 
     def settings(self, machine: MachineRoles, manager: MadeEntry, site: str) -> tuple[MadeEntry, MadeEntry]:
-        """Make the server object and the mSMQSettings of a machine in a site ([MS-MQDSSM] 3.1.6.1.1.3)."""
+        """Make the server object and the mSMQSettings of a machine in a site.
+
+        See [MS-MQDSSM] 3.1.6.1.1.3.
+        """
         plan, name = self._plan, machine.manager.computer_name or ""
         server = places.server_dn(plan.root_dn, site, name)
         guid = plan.guid("settings", machine.number, site)
@@ -110,7 +116,9 @@ OBJECTS: Final = "objects.ldif"
 def base_tree(
     plan: EnterprisePlan, enterprises: Iterable[MadeEntry]
 ) -> Iterator[Iterable[tuple[str, str | bytes]]]:
-    """Yield the tree that holds the objects, with the enterprise object as its last entry, as pairs.
+    """Yield the tree that holds the objects; the last entry is the enterprise.
+
+    Entries are yielded as pairs.
 
     Args:
         plan: the enterprise.

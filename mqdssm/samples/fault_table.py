@@ -1,5 +1,6 @@
-"""Table of every defect that can be planted: its rule, its scene and the forms of enterprise that allow it.
+"""Table of every defect that can be planted.
 
+A row has the rule, the scene and the forms of enterprise that allow the defect.
 Scenes, wrong values and changes are defined in `faults` and `fault_values`. The rules whose
 defects no generated enterprise can have are in `NOT_PLANTED` of `tests/servers/test_planted.py`.
 """

@@ -59,7 +59,7 @@ def owned_by_everyone(stage: FaultStage) -> bytes:
 
 
 def without_dacl(stage: FaultStage) -> bytes:
-    """Return a descriptor: without a DACL in one copy, with a NULL DACL in the next one."""
+    """Return a descriptor without a DACL, or in the next copy with a NULL DACL."""
     admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)
     control = DescriptorControl.DACL_PRESENT if stage.copy % 2 else 0
     return bytes(SecurityDescriptor.build(owner=admins, control=control))
@@ -117,7 +117,10 @@ def ghost_dn(stage: FaultStage) -> tuple[bytes, ...]:
 
 
 def deleted_dn(stage: FaultStage) -> tuple[bytes, ...]:
-    """Return the DN of a deleted object, as references in AD have it ([MS-ADTS] 3.1.1.5.5.1)."""
+    """Return the DN of a deleted object, as references in AD have it.
+
+    See [MS-ADTS] 3.1.1.5.5.1.
+    """
     deleted = stage.plan.root_dn.child("CN", "Deleted Objects")
     return (str(deleted.child("CN", f"msmq\nDEL:{stage.ghost('deleted')}")).encode(),)
 
@@ -168,12 +171,18 @@ def path(form: str) -> Callable[[FaultStage], str]:
 
 
 def other_role(stage: FaultStage) -> int:
-    """Return the bit of a routing server in one copy, that of a primary site controller in the next one."""
+    """Return the bit of a server role, which alternates between copies.
+
+    It is a routing server's in one copy, a primary site controller's in the next one.
+    """
     return 4 if stage.copy % 2 else 1
 
 
 def odd_path(stage: FaultStage) -> str:
-    """Return a name with a blank in one copy; in the next one with characters that only MSMQ 1.0 allowed."""
+    """Return a path name with characters that are not usual.
+
+    It has a blank in one copy; in the next one characters that only MSMQ 1.0 allowed.
+    """
     return path("planted+no,{}" if stage.copy % 2 else "planted name {}")(stage)
 
 
@@ -253,7 +262,7 @@ def second_manager(stage: FaultStage, entries: Entries) -> None:
 
 
 def unlike(attribute: str, value: bytes) -> Callable[[FaultStage, Entries], None]:
-    """Make a change that gives the settings object another value than its queue manager has."""
+    """Make a change that lets a settings object differ from its queue manager."""
 
     def change(stage: FaultStage, entries: Entries) -> None:
         del stage
@@ -307,14 +316,20 @@ def second_enterprise(stage: FaultStage, entries: Entries) -> None:
 
 
 def other_link(stage: FaultStage, entries: Entries) -> None:
-    """Name a link to a missing site; its name differs from that of the link to the planted site."""
+    """Name a link to a missing site.
+
+    The name differs from that of the link to the planted site.
+    """
     entry = entries["routing-link"]
     name = compute.link_name(stage.plan.guid("site", stage.home), stage.ghost("site"))
     entry.dn = entry.dn.parent.child("CN", name)
 
 
 def ghost_gates(stage: FaultStage) -> tuple[bytes, ...]:
-    """Return the right gates of the faulty link, and the DN of a missing queue manager."""
+    """Return the right gates of the faulty link, and a missing queue manager.
+
+    The queue manager is given by its DN.
+    """
     plan, root = stage.plan, stage.plan.root_dn
     names = [plan.machine_name(plan.gate(stage.home))]
     names += [str(site.gate.computer_name) for site in _of(stage, "site") if site.gate]

@@ -32,7 +32,10 @@ CLIENT: Final = MachineRole(server=True)
 
 
 class EnterpriseForm(Enum):
-    """Form of an enterprise and program that loads it: they decide which defects are possible."""
+    """Form of an enterprise and program that loads it.
+
+    They decide which defects are possible.
+    """
 
     MQIS = "mqis"
     LDAPADD = "ldapadd"
@@ -78,7 +81,10 @@ class Extra:
 
 
 class PlantedNumbers:
-    """Counters for the numbers of planted objects, which follow those of the sound ones."""
+    """Counters for the numbers of planted objects.
+
+    The numbers follow those of the sound objects.
+    """
 
     def __init__(self, plan: EnterprisePlan) -> None:
         self.site = count(plan.sites)

@@ -15,7 +15,10 @@ class SampleForm(StrEnum):
 
 
 class LoadingMode(StrEnum):
-    """Program that loads the LDIF: ``ldapadd`` on a running server, or ``slapadd``, which accepts more."""
+    """Program that loads the LDIF: ``ldapadd`` or ``slapadd``.
+
+    ``ldapadd`` writes to a running server; ``slapadd`` accepts more.
+    """
 
     LDAPADD = "ldapadd"
     SLAPADD = "slapadd"

@@ -1,5 +1,6 @@
-"""Fate of planted defects when the tables of a sample enterprise are migrated into a directory.
+"""Fate of planted defects when a sample enterprise is migrated.
 
+Its tables are migrated into a directory.
 A row that cannot be migrated is rejected, with a reason. The rule that finds a defect in the table also finds
 it in the directory, except for defects that no directory can hold: `LEFT_OUT` and `MADE_GOOD`.
 """
@@ -127,7 +128,10 @@ def accounted(planted: Counter[Truth], arrived: Arrived) -> PlantedOutcomes:
 def _fate(
     truth: Truth, arrived: Arrived, rejected: Counter[tuple[str, str | None]], findings: Counter[Truth]
 ) -> str:
-    """Return the fate of one planted object; remove the rejected row or finding that shows it."""
+    """Return the fate of one planted object.
+
+    The rejected row or the finding that shows it is removed.
+    """
     row = (truth.type, truth.guid)
     if rejected[row]:
         rejected[row] -= 1
@@ -144,7 +148,10 @@ def _fate(
 def _others(
     rows: Collection[RejectedRow], rejected: Counter[tuple[str, str | None]], findings: Counter[Truth]
 ) -> tuple[int, list[Truth]]:
-    """Return the number of further rejects and findings that follow from rejected rows, and the others."""
+    """Count the rejects and findings that follow from rejected rows.
+
+    Returns their number, and the others.
+    """
     gone = {row.guid for row in rows}
     named = {(row.type, guid) for row in rows for guid in row.refers}
     followed, unplanted = 0, []

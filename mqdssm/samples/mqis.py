@@ -1,4 +1,7 @@
-"""A sample enterprise as rows of the MQIS tables: columns of MSMQ 1.0, and those of later versions."""
+"""Sample enterprise as rows of the MQIS tables.
+
+The rows have the columns of MSMQ 1.0, and those of later versions.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
@@ -99,7 +102,10 @@ class SampleRowMaker:
 
 
 def _encoder(column: MqisColumn) -> Callable[[Any], Any]:
-    """Make the converter of a value for a column, as `mqdssm.pipeline.validate.mqis_sets` reads it."""
+    """Make the converter of a value for a column.
+
+    The format is that which `mqdssm.pipeline.validate.mqis_sets` reads.
+    """
     kind = None if column.row is None else column.row.kind
     if kind is Kind.BOOLEAN and column.codes is not None:
         codes = {value: code for code, value in reversed(list(column.codes.items()))}
@@ -118,7 +124,10 @@ def _encoder(column: MqisColumn) -> Callable[[Any], Any]:
 
 
 def sequence(kind: int, number: int) -> bytes:
-    """Return the sequence number of a change: 8 bytes, big-endian ([MC-MQDSRP] 2.2.2)."""
+    """Return the sequence number of a change: 8 bytes, big-endian.
+
+    See [MC-MQDSRP] 2.2.2.
+    """
     return (kind << 40 | number + 1).to_bytes(8, "big")
 
 
@@ -166,14 +175,20 @@ class SampleRows:
         )
 
     def link(self, obj: RoutingLink, number: int, *, own_gates: bool = False) -> MqisRow:
-        """Make a row of RoutingLink; its gates are those of its sites, or its own with `own_gates`."""
+        """Make a row of RoutingLink.
+
+        Its gates are those of its sites, or its own with `own_gates`.
+        """
         gates = [str(gate) for gate in obj.site_gate_identifier_list] if own_gates else None
         return self._makers["RoutingLink"].row(
             obj, L_GATES=gates, L_PARTITIONID=self._nobody, L_SEQNUM=sequence(8, number)
         )
 
     def network(self, number: int) -> MqisRow:
-        """Make a row of ConnectedNetwork: the network of a site; a foreign network has its own protocol."""
+        """Make a row of ConnectedNetwork: the network of a site.
+
+        A foreign network has its own protocol.
+        """
         aces = [allow(EVERYONE, ConnectedNetworkAccess.GENERIC_READ)]
         admins = self._plan.sid(security.DOMAIN_ADMINS_RID)
         protocol, name = (IPX, "IPX") if number % 10 == 9 else (IP, "IP")

@@ -1,4 +1,4 @@
-"""Plan of a sample enterprise: its size and structure, computed from a few numbers."""
+"""Plan of a sample enterprise: size and structure from a few numbers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,7 +44,10 @@ class MachineRole(NamedTuple):
 
     @property
     def has_settings(self) -> bool:
-        """True if the machine has mSMQSettings objects in its sites ([MS-MQDSSM] 3.1.6.20.1)."""
+        """True if the machine has mSMQSettings objects in its sites.
+
+        See [MS-MQDSSM] 3.1.6.20.1.
+        """
         return self.routing or self.directory is not None or self.supporting
 
 
@@ -119,7 +122,10 @@ class EnterprisePlan:
 
     @cached_property
     def old_domain_sid(self) -> Sid:
-        """SID of a former domain of Windows NT; some accounts and descriptors still have it."""
+        """SID of a former Windows NT domain.
+
+        Some accounts and descriptors still have it.
+        """
         rng = self.rng("old domain")
         return Sid.of(5, 21, *(rng.between(2**20, 2**30) for _ in range(3)))
 
@@ -171,11 +177,17 @@ class EnterprisePlan:
         return site - 1 if self.is_foreign(site) else site
 
     def home_of(self, site: int) -> int:
-        """Return the other site of a foreign site's connector; for other sites, the site itself."""
+        """Return the site at the other end of a foreign site's connector.
+
+        For other sites it is the site itself.
+        """
         return 0 if self.is_foreign(site) else site
 
     def gate(self, site: int) -> int:
-        """Return the gate of a site: its routing server, or the connector of a foreign site."""
+        """Return the gate of a site.
+
+        It is the routing server, or the connector of a foreign site.
+        """
         return site
 
     # -- machines
@@ -197,7 +209,10 @@ class EnterprisePlan:
         return self.sites <= machine < self.machines and self.is_foreign(self.site_of(machine))
 
     def role(self, machine: int) -> MachineRole:
-        """Return the roles of a machine; the first machine is the primary enterprise controller."""
+        """Return the roles of a machine.
+
+        The first machine is the primary enterprise controller.
+        """
         if machine == 0:
             return MachineRole(
                 routing=True, directory=DirectoryServerType.PRIMARY_ENTERPRISE_CONTROLLER, server=True

@@ -87,7 +87,10 @@ class Queues:
         return name
 
     def _make_security(self, owner: int, form: int) -> bytes:
-        """Make a descriptor for queues of this machine; its few owners have many queues each."""
+        """Make a descriptor for queues of this machine.
+
+        Each of its few owners has many queues.
+        """
         plan = self._plan
         sid = plan.sid(security.DOMAIN_ADMINS_RID)
         if owner == 0 and plan.rng("old owner", self._machine).one_in(OLD_OWNERS_IN):

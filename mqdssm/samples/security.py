@@ -1,4 +1,7 @@
-"""Security descriptors of sample objects, with MSMQ's own access masks ([MS-MQMQ] 2.2.23 to 2.2.26)."""
+"""Security descriptors of sample objects, with MSMQ's access masks.
+
+See [MS-MQMQ] 2.2.23 to 2.2.26.
+"""
 
 from collections.abc import Iterable
 from typing import Final
@@ -19,14 +22,20 @@ def descriptor(owner: Sid | None, aces: Iterable[Ace] | None, group: Sid | None 
 
 
 def public_security(plan: EnterprisePlan, rights: type[EnterpriseAccess | SiteAccess]) -> bytes:
-    """Make the descriptor of an enterprise or a site: everyone may read, administrators have all rights."""
+    """Make the descriptor of an enterprise or a site.
+
+    Everyone may read, administrators have all rights.
+    """
     admins = plan.sid(DOMAIN_ADMINS_RID)
     aces = [allow(EVERYONE, rights.GENERIC_READ), allow(admins, rights.GENERIC_ALL)]
     return descriptor(admins, aces, plan.sid(DOMAIN_USERS_RID))
 
 
 def machine_security(plan: EnterprisePlan, machine: int) -> bytes:
-    """Make a machine's descriptor for an installation by an administrator ([MS-MQDSSM] 3.1.6.1.1.8)."""
+    """Make a machine's descriptor for an installation by an administrator.
+
+    See [MS-MQDSSM] 3.1.6.1.1.8.
+    """
     admins, machine_sid = plan.sid(DOMAIN_ADMINS_RID), plan.computer_sid(machine)
     aces = [
         allow(EVERYONE, MachineAccess.WORLD_RIGHTS),

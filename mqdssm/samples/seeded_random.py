@@ -1,4 +1,7 @@
-"""Seeded random choices: the same on every machine and with every version of Python."""
+"""Seeded random choices, reproducible on every machine.
+
+They are the same with every version of Python.
+"""
 
 import hashlib
 from collections.abc import Sequence

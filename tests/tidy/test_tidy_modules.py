@@ -16,7 +16,6 @@ REASONS = {
     "mqdssm/model/notice.py": "a light import: whoever sets a call-back needs no messages of the wire",
     "mqdssm/pipeline/frames/arrow.py": "Arrow types of columns, which themselves are loaded without pyarrow",
     "mqdssm/pipeline/without_pandas.py": "a light import: it comes before pyarrow, at every start",
-    "mqdssm/samples/security.py": "descriptors of elements, of queues and of planted defects",
     "mqdssm/samples/forms.py": "a light import: --help shows these values",
     "mqdssm/spark/registration.py": "packed as pyspark_mqdssm, which Spark imports by itself",
     "mqdssm/tables/enterprise.py": "a table of its own: one element, one module",

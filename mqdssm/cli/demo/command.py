@@ -1,5 +1,6 @@
-"""``mqdssm demo``: migrate, change, export and validate an enterprise in a private directory.
+"""``mqdssm demo``: the life of an enterprise in a private directory.
 
+The enterprise is migrated, changed, exported and validated.
 All of it runs on the local engine. Where Java is, export and validation run once more on Spark, and
 are compared.
 """
@@ -53,8 +54,9 @@ def demo(
         ),
     ] = None,
 ) -> int:
-    """Migrate a synthetic enterprise into a private OpenLDAP, export it, validate it, and write a report.
+    """Demonstrate migration, export, validation and report on a private server.
 
+    A synthetic enterprise is migrated into a private OpenLDAP.
     The MQIS tables of the enterprise contain planted defects. Exit code 1 if a defect is neither rejected nor
     found, or if something else is. Java and pyspark are not needed; if they are installed, Spark must give
     the same files and findings. The demo uses a temporary folder and no server of yours.
@@ -85,7 +87,10 @@ def _migrated(
     *,
     with_spark: bool,
 ) -> bool:
-    """Migrate, export and validate; return True if every planted defect is accounted for."""
+    """Migrate, export and validate the enterprise of the demonstration.
+
+    Returns True if every planted defect is accounted for.
+    """
     from mqdssm.cli.demo import migration as demo_migration
     from mqdssm.cli.demo import pipeline as demo_pipeline
 
@@ -158,7 +163,10 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 
 def _place_of_report(keep: Path | None) -> Path:
-    """Return the path of the report: in the kept folder, or in a new folder that stays."""
+    """Return the path of the report.
+
+    It is in the kept folder, or in a new folder that stays.
+    """
     folder = Path(tempfile.mkdtemp(prefix="mqdssm-demo-report-")) if keep is None else keep.absolute()
     return folder / REPORT
 

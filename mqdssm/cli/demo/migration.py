@@ -1,4 +1,4 @@
-"""Migration of ``mqdssm demo``: MQIS tables with planted defects, and their outcomes."""
+"""Migration of ``mqdssm demo``: MQIS tables with planted defects."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,7 @@
-"""Pipeline steps of ``mqdssm demo``: generate tables; export, validate and report, on both engines."""
+"""Pipeline steps of ``mqdssm demo``: tables, export, validation, report.
+
+Export and validation run on both engines.
+"""
 
 import contextlib
 from pathlib import Path
@@ -97,7 +100,7 @@ def validated(stage: DemoStage, folder: Path, report: Path) -> "Iterator[Validat
 
 
 def is_same_on_spark(stage: DemoStage, server: "OpenLdapServer", folder: Path, result: "Validation") -> bool:
-    """Export and validate again on Spark; return True if all files and findings are equal.
+    """Return True if Spark exports the same files and finds the same findings.
 
     Args:
         stage: where it is shown.

@@ -1,4 +1,4 @@
-"""Output of ``mqdssm demo``: its steps, the calls that are made, and their results."""
+"""Output of ``mqdssm demo``: its steps, calls and results."""
 
 import contextlib
 import time
@@ -18,7 +18,7 @@ INDENT_COLUMNS: Final = 5
 
 
 class DemoStage:
-    """Prints a demonstration step by step for people, or as one JSON document for programs.
+    """Prints the steps of a demonstration, as text or as one JSON document.
 
     Attributes:
         steps: what was shown, as JSON can hold it.
@@ -84,7 +84,7 @@ class DemoStage:
         self._styled(text, "")
 
     def end(self, report: Path | None) -> None:
-        """Print the JSON document, or the total time and the place of the report for people."""
+        """Print the JSON document, or the total time and the place of the report."""
         took = time.monotonic() - self._begun
         if self._output.is_json:
             where = {} if report is None else {"report": str(report)}

@@ -1,1 +1,4 @@
-"""``mqdssm discover`` and ``mqdssm discovery-server``: the search for directory servers."""
+"""``mqdssm discover`` and ``mqdssm discovery-server``.
+
+They find directory servers by broadcast ([MS-MQSD]).
+"""

@@ -57,8 +57,9 @@ def discover(
     enterprise: EnterpriseId = None,
     wait: Wait = 15.0,
 ) -> int:
-    r"""Find directory servers by broadcast (\[MS-MQSD]). Exit code 1 if no server answers.
+    r"""Find directory servers by broadcast (\[MS-MQSD]).
 
+    Exit code 1 if no server answers.
     The networks are asked one after the other. A server of this machine's own site sends no list: the list
     that the machine has is valid. An answer with a list has precedence.
     """

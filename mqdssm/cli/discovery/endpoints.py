@@ -38,7 +38,9 @@ def endpoint(option: str, text: str, default_port: int, *, any_port: bool = Fals
 
 
 def network(option: str, text: str) -> ipaddress.IPv4Network:
-    """Parse an IPv4 network, as ``10.0.0.0/24``; an address alone is a network of one.
+    """Parse an IPv4 network, as ``10.0.0.0/24``.
+
+    An address alone is a network of one.
 
     Raises:
         UsageProblem: it is something else.

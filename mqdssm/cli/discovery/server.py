@@ -1,4 +1,7 @@
-"""``mqdssm discovery-server``: answer clients that look for a directory server ([MS-MQSD] 3.2)."""
+"""``mqdssm discovery-server``: answer searches for a directory server.
+
+See [MS-MQSD] 3.2.
+"""
 
 import sys
 from typing import TYPE_CHECKING, Annotated, Final
@@ -73,8 +76,9 @@ def discovery_server(
     network: Networks = None,
     refresh: Refresh = 300.0,
 ) -> None:
-    r"""Answer machines that look for a directory server (\[MS-MQSD]), until SIGTERM or Ctrl-C.
+    r"""Answer machines that look for a directory server (\[MS-MQSD]).
 
+    The command runs until SIGTERM or Ctrl-C.
     Site, directory servers and connected networks come from the directory, which is watched. Only requests
     from the computer's own networks are answered. Do not make this port reachable from the Internet.
     """

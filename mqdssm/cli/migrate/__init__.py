@@ -1,1 +1,1 @@
-"""Commands that move objects into a directory: ``plan``, ``apply`` and ``migrate``."""
+"""Commands that move objects into a directory: plan, apply and migrate."""

@@ -116,8 +116,9 @@ def plan(
     engine: EngineOption = EngineName.AUTO,
     workers: WorkersOption = None,
 ) -> int:
-    r"""Compare MQIS tables with a directory, and write a plan of the migration. Changes nothing.
+    r"""Compare MQIS tables with a directory, and write a migration plan.
 
+    Nothing is changed.
     Exit code 1 if a row is rejected, or if the plan cannot be applied. Install 'mqdssm\[pipeline]'; for Spark
     and for a database 'mqdssm\[spark]' and Java 17.
     """
@@ -228,7 +229,7 @@ def tell_plan(run: CommandRun, plan: "MigrationPlan", folder: Path) -> None:
 
 
 def tell_left_out(run: CommandRun, not_carried: Iterable[tuple[str, str, int]], folder: Path) -> None:
-    """Print the first rows that a plan rejects, and all columns that no directory keeps.
+    """Print the first rejected rows of a plan, and the columns that are not kept.
 
     Args:
         run: of the command.

@@ -1,1 +1,1 @@
-"""Commands about single objects: ``create``, ``read``, ``list``, ``write``, ``delete`` and ``resolve``."""
+"""Commands about single objects: create, read, list, write, delete, resolve."""

@@ -1,4 +1,4 @@
-"""Types of objects and attributes on the command line: names, completion, values, filters, sorting."""
+"""Object types and attributes on the command line: names, values, filters."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -312,7 +312,9 @@ def _filter(kind: CommandType, name: str, operator: str, text: str) -> "Filter":
 
 
 def sort_of(kind: CommandType, text: str | None) -> tuple["SortKey", ...]:
-    """Parse a sort order, as ``Quota,-Label``: the first key is the most significant, a minus is descending.
+    """Parse a sort order, as ``Quota,-Label``.
+
+    The first key is the most significant, a minus is descending.
 
     Raises:
         UsageProblem: an empty name.

@@ -1,4 +1,7 @@
-"""``mqdssm create``, ``write`` and ``delete`` ([MS-MQDSSM] 3.1.6.1, 3.1.6.7, 3.1.6.2)."""
+"""``mqdssm create``, ``write`` and ``delete``.
+
+See [MS-MQDSSM] 3.1.6.1, 3.1.6.7 and 3.1.6.2.
+"""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
@@ -44,7 +47,10 @@ def create(run: CommandRun, *, kind: TypeArgument, values: Assignments = None) -
 
 
 def _fate_of_guid(obj: "DirectoryObject", wanted_guid: "UUID | None") -> str:
-    """Return a warning if the given GUID did not become the Identifier; empty if none is needed (M37)."""
+    """Return a warning if the given GUID did not become the Identifier.
+
+    Returns an empty text if no warning is needed (decision M37).
+    """
     new_guid = obj.identifier
     if obj.original_identifier == wanted_guid:
         return (
@@ -89,7 +95,7 @@ def split_keys(
 
 
 def identify(directory: "Directory", kind: CommandType, obj: "DirectoryObject") -> None:
-    """Set the Identifier of an enterprise that was not named, since there is only one."""
+    """Set the Identifier of an enterprise without a name: there is only one."""
     if kind is CommandType.ENTERPRISE and not obj.is_populated("Identifier"):
         obj.identifier = directory.read(kind.element, [], attributes=["Identifier"]).identifier
 

@@ -52,7 +52,10 @@ def pairs(obj: "DirectoryObject", table: "ElementTable") -> Iterator[tuple[str, 
 
 
 def json_of(obj: "DirectoryObject") -> str:
-    """Return the JSON form of an object, with its earlier GUID if it is known (decision M37)."""
+    """Return the JSON form of an object, with its earlier GUID if known.
+
+    See decision M37.
+    """
     text = obj.to_json(memory=False)
     if obj.original_identifier is None:
         return text
@@ -60,7 +63,7 @@ def json_of(obj: "DirectoryObject") -> str:
 
 
 def cells_with_original(obj: "DirectoryObject", rows: Sequence["Row"]) -> list[str]:
-    """Format the values of some attributes, followed by the earlier GUID of the object."""
+    """Format the values of some attributes and the earlier GUID of the object."""
     return [*cells(obj, rows), str(obj.original_identifier or "")]
 
 

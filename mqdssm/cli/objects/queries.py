@@ -1,4 +1,7 @@
-"""``mqdssm read``, ``list`` and ``resolve`` ([MS-MQDSSM] 3.1.6.3-3.1.6.6, 3.1.6.8, 3.1.6.9)."""
+"""``mqdssm read``, ``list`` and ``resolve``.
+
+See [MS-MQDSSM] 3.1.6.3 to 3.1.6.6, 3.1.6.8 and 3.1.6.9.
+"""
 
 import itertools
 import json
@@ -158,7 +161,10 @@ def distribution_list(
         str, typer.Argument(metavar="DL=GUID", help="Format name of the distribution list.")
     ],
 ) -> None:
-    """Show the format names of all queues in a distribution list, through nested lists."""
+    """Show the format names of all queues in a distribution list.
+
+    Nested lists are followed.
+    """
     from mqdssm.model.names import DistributionListFormatName, parse_format_name
 
     if not isinstance(parse_format_name(format_name), DistributionListFormatName):

@@ -104,8 +104,9 @@ def validate(
     engine: EngineOption = EngineName.AUTO,
     workers: WorkersOption = None,
 ) -> int:
-    r"""Check an export, a directory (--url) or MQIS tables (--mqis). Exit code 1 if there are errors.
+    r"""Check an export, a directory (--url) or MQIS tables (--mqis).
 
+    Exit code 1 if there are errors.
     Install 'mqdssm\[pipeline]', or 'mqdssm\[spark]' and Java 17 for Spark.
     """
     from mqdssm.pipeline.validate.nightly.run import NightlyFiles
@@ -143,7 +144,7 @@ def validate(
 
 
 def _checked_options(rules: Path | None, report: Path | None) -> "RuleFile":
-    """Check options before the validation, and return the rules with the changes of the rule file.
+    """Check options, and return the rules with the changes of the rule file.
 
     Without a file nothing is imported that only rules of users need.
     """
@@ -165,7 +166,9 @@ def _checked_options(rules: Path | None, report: Path | None) -> "RuleFile":
 def source_of(
     run: CommandRun, folder: Path | None, mqis: Path | None, mapping: Path | None, *, doing: str
 ) -> dict[str, Any]:
-    """Return the named source as arguments of `mqdssm.pipeline.validate.run.validation`.
+    """Return the arguments for the source of a validation.
+
+    They are those of `mqdssm.pipeline.validate.run.validation`.
 
     Args:
         run: the run of the command.
@@ -267,7 +270,10 @@ def _tables(run: CommandRun, summary: "ValidationSummary", outcome: "RunOutcome"
 
 
 def not_judged_lines(skipped: "Iterable[Skipped]") -> Iterator[str]:
-    """Yield a line for each reason why rules were not applied, with the rules' number and names."""
+    """Yield a line for each reason why rules were not applied.
+
+    The line has the number and the names of the rules.
+    """
     groups: dict[tuple[str, str], list[str]] = {}
     for rule in skipped:
         groups.setdefault((rule.scope, rule.reason), []).append(rule.id)

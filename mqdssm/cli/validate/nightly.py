@@ -1,4 +1,7 @@
-"""Options of ``mqdssm validate`` for repeated runs: baseline, history, metrics; and their output."""
+"""Options and output of ``mqdssm validate`` for repeated runs.
+
+They are baseline, history and metrics.
+"""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -81,7 +84,10 @@ def idle_of(files: "NightlyFiles") -> dict[str, object]:
 
 
 def lines_of(outcome: "RunOutcome", findings: "Iterable[Finding]") -> Iterator[str]:
-    """Yield findings as JSON, with their state if there are known or accepted findings."""
+    """Yield findings as JSON.
+
+    If there are known or accepted findings, each has its state.
+    """
     for judged_finding in outcome.judge.judged(findings):
         state = {} if outcome.judge.is_idle else _state(judged_finding)
         yield json.dumps(asdict(judged_finding.finding) | state, ensure_ascii=False)
@@ -115,7 +121,10 @@ def tell_outcome(run: CommandRun, outcome: "RunOutcome") -> None:
 def count_table(
     outcome: "RunOutcome", summary: "ValidationSummary"
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return columns and rows of the number of findings of each rule, by state if there are several."""
+    """Return a table of the number of findings of each rule.
+
+    The result is its columns and rows; there are columns by state if there are several states.
+    """
     from mqdssm.pipeline.validate.nightly.assessment import FindingState
 
     bad = [rule for rule in summary.rules if rule.count]

@@ -115,8 +115,9 @@ def watch(
     time_limit: Limit = 300.0,
     heartbeat: Heartbeat = None,
 ) -> None:
-    """Print creations, changes and deletions of objects by any program, as they happen, until Ctrl-C.
+    """Print creations, changes and deletions of objects as they happen.
 
+    Changes by any program are printed, until Ctrl-C.
     Objects that exist at the first start are not printed. With a state file the next start continues where
     this one ended, and prints the changes made in between. JSON output has one document in each line.
     """

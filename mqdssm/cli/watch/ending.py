@@ -40,7 +40,7 @@ class Ending:
         self._over.set()
 
     def listen(self, signals: socket.socket) -> None:
-        """Wait for a signal; exit the program if the command does not end within `GRACE_S` after it."""
+        """Wait for a signal, and exit the program `GRACE_S` after it at the latest."""
         with signals:
             while number := signals.recv(1):
                 if number[0] in _SIGNALS:

@@ -29,7 +29,10 @@ def _time_text(time: "datetime") -> str:
 
 
 def json_of(change: "ObjectChange") -> str:
-    """Format a change as one line of JSON; unknown values are left out, a missing value is null."""
+    """Format a change as one line of JSON.
+
+    Unknown values are left out; a missing value is null.
+    """
     document = {
         "id": change.id,
         "time": None if change.time is None else _time_text(change.time),

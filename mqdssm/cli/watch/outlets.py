@@ -1,4 +1,4 @@
-"""Delivery of changes: lines on the standard output, or a command that is run for each."""
+"""Delivery of changes: standard output, or a command for each change."""
 
 import contextlib
 import os
@@ -63,7 +63,9 @@ class LinePrinter:
 
 
 def _write(stream: TextIO, text: str) -> None:
-    """Write a text completely; an unbuffered stream would drop the rest after a signal.
+    """Write a text completely.
+
+    An unbuffered stream would drop the rest after a signal.
 
     Raises:
         OSError: it cannot be written.
@@ -81,7 +83,10 @@ def _write(stream: TextIO, text: str) -> None:
 
 
 class CommandRunner:
-    """Runs a command for each change; the change is delivered if the command ends with exit code 0."""
+    """Runs a command for each change.
+
+    A change is delivered if the command ends with exit code 0.
+    """
 
     def __init__(self, command: str, end: Ending, *, tries: int, limit_s: float) -> None:
         """Check the command without running it.
@@ -144,7 +149,10 @@ class CommandRunner:
         return None if code == 0 else f"{self._args[0]} ended with exit code {code}"
 
     def _wait(self, process: "subprocess.Popen[bytes]", line: bytes) -> bool:
-        """Pass input to a command and wait for its end; False if it took too long and was killed."""
+        """Pass input to a command and wait for its end.
+
+        Returns False if the command took too long and was killed.
+        """
         deadline = time.monotonic() + self._limit_s
         data: bytes | None = line
         while True:
