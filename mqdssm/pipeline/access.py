@@ -1,4 +1,7 @@
-"""Log-in of all processes of a job into the directory, as settings that hold no secret."""
+"""Log-in of all processes of a job into the directory.
+
+The settings hold no secret.
+"""
 
 import contextlib
 import os
@@ -30,7 +33,9 @@ _PASSWORDS: Final = ("password", "password_file", "password_variable")
 
 
 class PipelineLogIn(LogInArguments, total=False):
-    """Log-in options of a caller: those of `LogIn`, and a password. All may be left out.
+    """Log-in options of a caller: those of `LogIn`, and a password.
+
+    All may be left out.
 
     Attributes:
         password: of the user. Workers on this machine read it from the memory of this process (on Linux), or
@@ -46,8 +51,9 @@ class PipelineLogIn(LogInArguments, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryAccess(LogIn):
-    """LDAP servers and log-in settings, without a secret: safe to print and to pickle.
+    """LDAP servers and log-in settings, without a secret.
 
+    An object is safe to print and to pickle.
     The paths of files are those on the machine that reads. `LogIn` describes the options of the log-in.
 
     Attributes:
@@ -67,11 +73,16 @@ class DirectoryAccess(LogIn):
     check_msmq: bool = True
 
     def at(self, url: str) -> Self:
-        """Return a copy with one server alone: other servers may have an older or newer state."""
+        """Return a copy with one server alone.
+
+        Other servers may have an older or newer state.
+        """
         return replace(self, urls=(url,))
 
     def for_executors(self, on: SparkOptions) -> Self:
-        """Return the access for executors: on a cluster, with paths from their environment variables.
+        """Return the access for executors.
+
+        On a cluster its paths come from the environment variables of the executors.
 
         Raises:
             ConfigError: other machines could not read the password.
@@ -145,7 +156,9 @@ class DirectoryAccess(LogIn):
 def access_to(
     urls: str | Sequence[str], login: PipelineLogIn, on: SparkOptions = HERE, *, check_msmq: bool = True
 ) -> Iterator[DirectoryAccess]:
-    """Turn log-in options of a caller into the access that all processes of a job use.
+    """Turn log-in options of a caller into the access for a whole job.
+
+    All processes of the job use it.
 
     Args:
         urls: one or several LDAP servers, tried in turn.
@@ -177,7 +190,9 @@ def access_to(
 
 
 def variable_read(login: PipelineLogIn) -> PipelineLogIn:
-    """Replace the name of a password variable by its password, for workers without the variable.
+    """Replace the name of a password variable by its password.
+
+    Workers do not have the variable.
 
     Raises:
         ConfigError: the variable is not set.
@@ -197,7 +212,10 @@ def _whole(path: Paths | None) -> str | None:
 
 @contextlib.contextmanager
 def _private_file(password: str | None) -> Iterator[str | None]:
-    """Yield the path of a file with the password that only this user can read; None without a password."""
+    """Yield the path of a file with the password; None without a password.
+
+    Only this user can read the file.
+    """
     if password is None:
         yield None
         return

@@ -1,5 +1,6 @@
-"""DuckDB, for joins and sorts that may be larger than memory, and for nothing else.
+"""DuckDB, for joins and sorts that may be larger than memory.
 
+It is used for nothing else.
 `open_database` opens it. DuckDB sees the given files and its own folder alone. It loads no extension
 and opens no connection, and a query cannot change its settings.
 """
@@ -42,7 +43,7 @@ T = TypeVar("T")
 
 
 class DatabaseFailed(MqdssmError):  # noqa: N818  as WorkerFailed
-    """DuckDB could not run a query, for another reason than too little memory or disk."""
+    """DuckDB failed, for another reason than too little memory or disk."""
 
 
 @contextlib.contextmanager
@@ -131,7 +132,10 @@ class Database:
             yield batch
 
     def _wait(self, call: Callable[[], T]) -> T:
-        """Call a function in the thread; interrupt its query if a stop is requested or an exception comes."""
+        """Call a function in the thread, and wait for its end.
+
+        Its query is interrupted if a stop is requested or an exception comes.
+        """
         future: Future[T] = self._thread.submit(call)
         try:
             while True:
@@ -147,7 +151,10 @@ class Database:
             raise
 
     def _failure(self, error: "duckdb.Error") -> MqdssmError:
-        """Return the error that names the cause: a full disk, too little memory, or what DuckDB says."""
+        """Return the error that names the cause of a failure.
+
+        Causes are a full disk, too little memory, or DuckDB's own message.
+        """
         text = str(error)
         words = text.splitlines()[0]
         if any(mark in text for mark in _NO_SPACE):

@@ -1,4 +1,7 @@
-"""Documents that one run writes and a later run reads: JSON of pydantic models, replaced atomically."""
+"""Documents that one run writes and a later run reads.
+
+They are JSON of pydantic models, and replaced atomically.
+"""
 
 import contextlib
 import os
@@ -13,7 +16,10 @@ from mqdssm.errors import ConfigError
 
 
 class Document(BaseModel):
-    """Base of documents and their parts: immutable, without fields that the program does not know."""
+    """Base of documents and their parts.
+
+    They are immutable, and refuse fields that the program does not know.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -137,7 +137,10 @@ class JobEngine:
         _spark_engine().check()
 
     def or_spark(self) -> "JobEngine":
-        """Return Spark, for much work, if the user left the choice and it is installed; else this engine."""
+        """Return Spark if the user left the choice and it is installed.
+
+        Otherwise this engine is returned. Spark is for much work.
+        """
         if not self.is_free:
             return self
         spark = JobEngine(EngineKind.SPARK)
@@ -185,5 +188,8 @@ class JobEngine:
 
 
 def _spark_engine() -> SparkEngine:
-    """Import the Spark engine by its name: the layer `mqdssm.spark` is above the pipeline."""
+    """Import the Spark engine by its name.
+
+    The layer `mqdssm.spark` is above the pipeline.
+    """
     return cast("SparkEngine", importlib.import_module(SPARK_ENGINE))

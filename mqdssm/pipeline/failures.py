@@ -16,7 +16,10 @@ _MESSAGE: Final = re.compile(r"MqdssmSparkError: \[code=(\w+)\] ([^\r\n]*)")
 
 
 class MqdssmSparkError(errors.MqdssmError):
-    """Error of a Spark worker, as text: ``[code=<class of errors.py>] <one line of text>``."""
+    """Error of a Spark worker, as one line of text with its code.
+
+    Its form is ``[code=<class of errors.py>] <one line of text>``.
+    """
 
 
 class SparkFailed(errors.MqdssmError):

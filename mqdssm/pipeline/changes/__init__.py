@@ -1,5 +1,6 @@
-"""Changes of a directory as numbered rows, kept in a folder until their consumer has them.
+"""Changes of a directory as numbered rows, kept until they are consumed.
 
+The rows are kept in a folder.
 change_rows  columns and rows of changes
 change_log   folder of rows: append, read between two numbers, release
 recorder     thread that watches the directory and appends the changes

@@ -1,5 +1,6 @@
-"""Log of changes: a folder of numbered rows, kept until their consumer has them (decision M101).
+"""Log of changes: a folder of numbered rows, kept until consumed.
 
+See decision M101.
 changes.json   format, object type, columns and id of the log
 N-M.arrow      rows N to M; the newest file is kept, to recognise changes that are received again
 released       number of the last row that the consumer has
@@ -147,7 +148,9 @@ class ChangeLog:
             )
 
     def release(self, number: int) -> None:
-        """Note that the consumer has the rows up to a number, and delete files that have no others.
+        """Release the rows up to a number, which the consumer has.
+
+        Files without other rows are deleted.
 
         Raises:
             OSError: the number cannot be written, or files cannot be deleted.

@@ -48,8 +48,9 @@ def change_rows(
     changes: Sequence[ObjectChange],
     first: int,
 ) -> pa.RecordBatch:
-    """Return the rows of changes, with the current columns of their objects (decision M102).
+    """Return the rows of changes, with the current columns of their objects.
 
+    See decision M102.
     The columns of an object that does not exist any more, or that has no objectGUID, are NULL.
 
     Args:

@@ -1,4 +1,7 @@
-"""Recorder: thread that appends each change of a directory to a log, once (decision M101)."""
+"""Recorder: thread that appends each change of a directory to a log, once.
+
+See decision M101.
+"""
 
 import logging
 import threading
@@ -42,8 +45,9 @@ class Recorded:
 
 
 class Recorder:
-    """Recorder of changes between `start` and `stop`, which restores a lost connection.
+    """Recorder of changes between `start` and `stop`.
 
+    It restores a lost connection.
     A change is appended to the log, synced to the disk, and only then committed to the watch. If the program
     ends in between, the watch reports the change again with its old id, and it is not appended again.
     """
@@ -123,7 +127,10 @@ class Recorder:
                 self._news.notify_all()
 
     def _record(self) -> None:
-        """Watch and append changes until the stop, or until the watch cannot connect again."""
+        """Watch and append changes until the stop.
+
+        It ends earlier if the watch cannot connect again.
+        """
         recorded, pending = self._recorded, _Pending()
         kinds = () if recorded.frame.element is None else (recorded.frame.element,)
         with recorded.access.connect() as directory:
@@ -181,7 +188,9 @@ class _Pending:
     directory: Directory | None = None
 
     def reader(self) -> Directory:
-        """Return a session with the watched server, as other servers may have an older state.
+        """Return a session with the watched server.
+
+        Other servers may have an older state.
 
         Raises:
             DirectoryError: the server cannot be reached, or no server is watched.

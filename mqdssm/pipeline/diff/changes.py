@@ -1,5 +1,6 @@
-"""LDIF that makes the second side equal the first, for ``ldapmodify``: adds, changes, moves, deletes.
+"""LDIF for ``ldapmodify`` that makes the second side equal the first.
 
+It has adds, changes, moves and deletes.
 `mqdssm.events.entry_builder` makes the entries. Parents come before children, references to added objects
 after these objects, and deletes last. A difference that LDIF cannot express becomes a comment.
 
@@ -68,7 +69,10 @@ class Leftover:
                 yield name
 
     def emptied(self, dn: DN, type_name: str) -> Iterator[DN]:
-        """Yield the server object that is empty after its settings object was deleted, if any."""
+        """Yield the server object that is empty without its settings object, if any.
+
+        The settings object was deleted.
+        """
         self._gone.add(dn)
         if type_name != "settings" or self._directory is None or dn.parent in self._gone:
             return
@@ -157,7 +161,10 @@ class _Changes:
     # -- names that are taken by objects with other GUIDs
 
     def _find_occupants(self) -> None:
-        """Find extra objects of B that have the DN of a missing one; they are changed, not deleted."""
+        """Find extra objects of B that have the DN of a missing one.
+
+        They are changed, not deleted.
+        """
         dn_hashes = set()
         for difference in self._of(ObjectDifferenceKind.MISSING):
             with contextlib.suppress(MqdssmError, ValueError):
@@ -231,7 +238,10 @@ class _Changes:
             yield replacement(str(dn.parent), list(on_computer.items())).decode("ascii")
 
     def _left_out(self, type_name: str, new_entry: "MadeEntry", names: Collection[str]) -> Iterator[str]:
-        """Yield a comment for each attribute that lacks references to objects that B does not have."""
+        """Yield a comment for each attribute that lacks references.
+
+        References to objects that B does not have are left out.
+        """
         for name, guids in self._to.unknown(new_entry).items():
             if name in names:
                 unknown = ", ".join(map(str, guids))

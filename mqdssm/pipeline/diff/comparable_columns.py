@@ -1,5 +1,6 @@
-"""Types and columns that can be compared: those of both sides that no other column implies.
+"""Types and columns that can be compared.
 
+Both sides have them, and no other column implies them.
 Other columns are listed with a reason, so that they are not taken as equal.
 """
 
@@ -76,12 +77,18 @@ class Field:
 
     @property
     def ignores_case(self) -> bool:
-        """True if the case of letters is ignored, so that the join may convert values to lower case."""
+        """True if the case of letters is ignored.
+
+        The join may convert such values to lower case.
+        """
         return self.column.kind in {Kind.TEXT, Kind.DN}
 
     @property
     def is_place(self) -> bool:
-        """True if the column is the DN of the object, which is compared without the root of the tree."""
+        """True if the column is the DN of the object.
+
+        It is compared without the root of the tree.
+        """
         return self.row is not None and self.row.computed is Computed.FULL_PATH
 
 

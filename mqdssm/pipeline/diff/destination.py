@@ -1,4 +1,7 @@
-"""Entries of the first side's objects in the tree of the second: DNs, references and values."""
+"""Entries of the first side's objects in the tree of the second.
+
+Their DNs, references and values are converted.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -73,7 +76,7 @@ class Destination:
             yield from batch.to_pylist()
 
     def _expect(self) -> None:
-        """Add the future DNs of objects that are added or moved, so that references can name them."""
+        """Record the future DNs of added and moved objects, for references."""
         for type_name in ("site", "computer", "queue-manager"):
             for kind in (ObjectDifferenceKind.MISSING, ObjectDifferenceKind.DIFFERENT):
                 for difference in self._comparison.differences.of(type_name, kind):
@@ -161,13 +164,19 @@ class Destination:
         return dn
 
     def container(self, dn: DN) -> MadeEntry:
-        """Return the entry of a server object or of a site's container of them (decision M6)."""
+        """Return the entry of a server object, or of a site's container of them.
+
+        See decision M6.
+        """
         if len(dn) > 1 and dn.parent.name == "Servers":
             return self._maker.server(dn.parent.parent.name, dn.name)
         return self._maker.servers(dn.parent.name)
 
     def computer_keys(self, type_name: str, row: Mapping[str, Any]) -> "Values":
-        """Return the attributes of a queue manager that its computer holds; empty for other types."""
+        """Return the attributes of a queue manager that its computer holds.
+
+        The result is empty for other types.
+        """
         if type_name != "queue-manager":
             return {}
         obj = element_of(FRAME_TYPES[type_name], row)
@@ -178,7 +187,10 @@ class Destination:
         return {name: tuple(self._dns[guid].encode() for guid in guids) for name, guids in later.items()}
 
     def unknown(self, new_entry: MadeEntry) -> dict[str, tuple[UUID, ...]]:
-        """Return the references that an entry is written without: they are DNs, and B has no such objects."""
+        """Return the references that an entry is written without.
+
+        They are DNs of objects that B does not have.
+        """
         references = REFERENCES.get(new_entry.ldap_class, {})
         return {
             name: guids
@@ -199,7 +211,10 @@ class Destination:
         return DN(parsed.rdns[: len(parsed) - len(old)] + self._root.rdns)
 
     def attributes_of(self, type_name: str) -> Iterator[str]:
-        """Yield the LDAP attributes of a type that can be written, without those of the RDN."""
+        """Yield the LDAP attributes of a type that can be written.
+
+        The attributes of the RDN are not among them.
+        """
         frame = FRAME_TYPES[type_name]
         for name, of_table in frame.rows.items():
             is_stored = of_table.access & STORED if frame.element is not None else of_table.computed is None

@@ -1,5 +1,6 @@
-"""Comparison of objects column by column, by the matching rule of the attribute (decision M81).
+"""Comparison of objects column by column, by matching rules.
 
+The matching rule is that of the attribute (decision M81).
 Rows of both sides come sorted by key, those of A before those of B. Arrow compares whole columns first.
 Python compares only the values whose octets differ.
 
@@ -57,7 +58,9 @@ class ObjectDifferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """Properties of a side that affect the comparison of its values, pickled into every task.
+    """Properties of a side that affect the comparison of its values.
+
+    They are pickled into every task.
 
     Attributes:
         root: DN of the root of its tree; empty for MQIS tables.
@@ -76,7 +79,9 @@ Same = Callable[[Any, Any], bool]
 
 
 def sameness(field: Field, a: Ground, b: Ground) -> Same:
-    """Return the function that tells whether two values of a column are equal; None: no value.
+    """Return the function that compares two values of a column.
+
+    It returns True for equal values; None stands for no value.
 
     Args:
         field: the column.
@@ -297,7 +302,10 @@ def _last_group(keys: pa.Array) -> int:
 
 
 def _paired(rows: pa.RecordBatch) -> tuple[list[tuple[int, int]], list[tuple[int, bool]]]:
-    """Return pairs of rows of A and B to compare, and rows without a partner (True: of B)."""
+    """Return pairs of rows of A and B to compare, and rows without a partner.
+
+    A row without a partner has True if it is of B.
+    """
     keys, sides = rows.column(KEY).to_pylist(), rows.column(SIDE).to_pylist()
     pairs: list[tuple[int, int]] = []
     lonely: list[tuple[int, bool]] = []
@@ -319,8 +327,9 @@ def _paired(rows: pa.RecordBatch) -> tuple[list[tuple[int, int]], list[tuple[int
 def _matched(
     rows: pa.RecordBatch, start: int, end: int, sides: Sequence[int], *, by_key: bool
 ) -> tuple[list[tuple[int, int]], list[tuple[int, bool]]]:
-    """Pair several rows of one key: drop identical rows, then pair the others in the order of their texts.
+    """Pair several rows of one key.
 
+    Identical rows are dropped; the others are paired in the order of their texts.
     Rows without a key (`by_key` is False) make no pairs.
     """
     selected = rows.select([name for name in rows.schema.names if name not in {KEY, SIDE}])

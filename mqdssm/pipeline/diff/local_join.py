@@ -1,5 +1,6 @@
-"""Join by DuckDB in the workers of the local runner, one type of objects a worker, without Java.
+"""Join by DuckDB in the workers of the local runner, without Java.
 
+A worker joins one type of objects.
 A full outer join by key compares the canonical forms of values (`mqdssm.pipeline.diff.sql`). Objects that may
 differ, and those with a repeated key, are sorted and compared column by column. Memory has a limit; DuckDB
 spills to the folder of the job.
@@ -179,7 +180,10 @@ class SortWork:
 
 
 def _compare(database: Database, task: JoinTask, folder: Path) -> Path | None:
-    """Find and sort the differences of a type; return their file, or None without differences."""
+    """Find and sort the differences of a type.
+
+    Returns their file, or None without differences.
+    """
     for side in task.sides:
         database.run(f"create view {side.letter} as {_objects(task, side)}")
     database.run(_candidates(task))
@@ -206,7 +210,10 @@ def _objects(task: JoinTask, side: SideFiles) -> str:
 
 
 def _candidates(task: JoinTask) -> str:
-    """Return the query that makes the table ``wanted``, the keys of objects that may differ."""
+    """Return the query for the keys of objects that may differ.
+
+    It makes the table ``wanted``.
+    """
     a, b = (side.letter for side in task.sides)
     forms = []
     for side in task.sides:
@@ -230,7 +237,10 @@ def _candidates(task: JoinTask) -> str:
 
 
 def _rows(task: JoinTask) -> str:
-    """Return the query for the objects of both sides that may differ, in the order of their keys."""
+    """Return the query for the objects of both sides that may differ.
+
+    Its rows are in the order of their keys.
+    """
     parts = []
     for place, side in enumerate(task.sides):
         cells = [

@@ -1,5 +1,6 @@
-"""The two sides of a comparison, and the protocol of the join that finds which of their objects may differ.
+"""The two sides of a comparison, and the protocol of their join.
 
+The join finds objects that may differ.
 Each worker of a join imports this module, but none of those that open the sides.
 """
 
@@ -41,7 +42,10 @@ class Pair:
 
 
 class Join(Protocol):
-    """Protocol of a join, which finds the differences of two sides; each engine has one."""
+    """Protocol of a join, which finds the differences of two sides.
+
+    Each engine has one join.
+    """
 
     def find(self, compared: Sequence[ComparableType], pair: Pair, folder: Path) -> tuple[Path, ...]:
         """Find the objects that may differ, and compare them column by column.

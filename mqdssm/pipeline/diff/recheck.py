@@ -1,4 +1,7 @@
-"""Second reading of different objects of directories, which may have changed during the comparison."""
+"""Second reading of different objects of directories.
+
+They may have changed during the comparison.
+"""
 
 import contextlib
 import time
@@ -40,7 +43,9 @@ def rechecked(
     *,
     times: int,
 ) -> Differences:
-    """Read different objects again, up to `times` times, and return the differences that remain.
+    """Read different objects again, and return the differences that remain.
+
+    They are read up to `times` times.
 
     Args:
         join: sorts the remaining differences.
@@ -161,6 +166,9 @@ class _Look:
 
 
 def _identities(batch: pa.RecordBatch) -> Iterable[tuple[str | None, ...]]:
-    """Return the GUIDs of each row: the current one, and the original one if the type has it."""
+    """Return the GUIDs of each row.
+
+    They are the current one, and the original one if the type has it.
+    """
     names = [name for name in (IDENTIFIER, ORIGINAL_IDENTIFIER.name) if name in batch.schema.names]
     return zip(*(batch.column(name).to_pylist() for name in names), strict=True)

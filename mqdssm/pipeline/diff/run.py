@@ -92,7 +92,9 @@ def _pairs(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def referred(side: "Side", file: Path | None) -> Mapping[str, str]:
-    """Return the common GUIDs of referred objects, where they are not the GUIDs of this side.
+    """Return the common GUIDs of referred objects.
+
+    GUIDs that are the same on this side are left out.
 
     Args:
         side: of the objects.
@@ -145,7 +147,9 @@ class ComparisonRequest:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Result of a comparison. Its files exist as long as the context of `comparison` lasts.
+    """Result of a comparison.
+
+    Its files exist as long as the context of `comparison` lasts.
 
     Attributes:
         a: the first side.
@@ -252,7 +256,9 @@ def _join(runner: Runner, engine: JobEngine, sides: tuple[Side, Side]) -> Join:
 
 
 def check_tables(given_sides: Sequence[GivenSide], request: ComparisonRequest) -> None:
-    """Refuse options for MQIS tables without such tables, and secrets in the URL of a database.
+    """Refuse options for MQIS tables without tables, and secrets in a URL.
+
+    The URL is that of a database.
 
     Raises:
         ConfigError: such an option or secret was given.
@@ -269,7 +275,9 @@ def check_tables(given_sides: Sequence[GivenSide], request: ComparisonRequest) -
 def _reading(
     given_sides: Sequence[GivenSide], request: ComparisonRequest, engine: JobEngine
 ) -> SourceReading:
-    """Return the reading options; account names in the SID map are resolved in the directory.
+    """Return the reading options.
+
+    Account names in the SID map are resolved in the directory.
 
     Raises:
         ConfigError: the SID map cannot be used.

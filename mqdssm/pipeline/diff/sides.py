@@ -1,5 +1,6 @@
-"""Sides of a comparison: directory, export or MQIS tables as Parquet files of the same columns.
+"""Sides of a comparison as Parquet files of the same columns.
 
+A side is a directory, an export or MQIS tables.
 MQIS tables as a side of a comparison: files or a database, with names and codes by a mapping.
 
 The tables are read and SIDs replaced by the rules of a migration, so that a migration and a later comparison
@@ -48,7 +49,9 @@ DESCRIPTOR: Final = "Security"
 def tables_of(
     runner: Runner, source: str, mapping: Path | None, sids: SidMap, on: SparkOptions
 ) -> "Iterator[Mapping[str, Dataset]]":
-    """Convert MQIS tables into files of objects, which are removed at the end of the context.
+    """Convert MQIS tables into files of objects.
+
+    The files are removed at the end of the context.
 
     Args:
         runner: does the work; for a database that of Spark, with the JDBC driver.
@@ -187,7 +190,10 @@ class Side:
 
 
 def is_export(folder: Path) -> bool:
-    """Return True if a folder has a manifest, so that it is an export and not MQIS tables."""
+    """Return True if a folder has a manifest.
+
+    It is an export then, and not MQIS tables.
+    """
     return (folder / MANIFEST_NAME).is_file()
 
 
@@ -214,7 +220,9 @@ def opened(
     types: Collection[str] | None,
     reading: SourceReading,
 ) -> Iterator[Side]:
-    """Open a side as files; those of a directory or of MQIS tables are removed at the end.
+    """Open a side as files.
+
+    Files of a directory or of MQIS tables are removed at the end.
 
     Args:
         runner: does the work; for a database that of Spark.

@@ -1,5 +1,6 @@
-"""SQL of the join: keys of objects, and canonical forms of values, alike only for equal values.
+"""SQL of the join: keys of objects, and canonical forms of values.
 
+Canonical forms are alike only for equal values.
 DuckDB and Spark share one text; `SqlDialect` holds their differences. Only ASCII texts are converted to lower
 case: for other texts the two disagree, and ``i`` would equal ``İ``. Values that are equal by their matching
 rule but have different canonical forms are compared again column by column, so the result is right.
@@ -59,7 +60,9 @@ SPARK: Final = SqlDialect("`", "transform({items}, x -> {each})", "array()", "st
 
 
 def own_key(compared: ComparableType, column_names: Collection[str], dialect: SqlDialect) -> str:
-    """Return the expression for the identifier of an object before a GUID map is applied; NULL if none.
+    """Return the expression for an object's identifier before a GUID map.
+
+    It is NULL if the object has none.
 
     Args:
         compared: the type of the objects.
@@ -84,7 +87,9 @@ def key(
     *,
     has_map: bool,
 ) -> str:
-    """Return the expression for the key of an object, which is empty if nothing identifies the object.
+    """Return the expression for the key of an object.
+
+    The key is empty if nothing identifies the object.
 
     Args:
         compared: the type of the objects.
@@ -124,7 +129,9 @@ def below_root(dn: str, root: str | None, dialect: SqlDialect) -> str:
 
 
 def canonical(field: Field, letter: str, root: str | None, dialect: SqlDialect, *, respelt: bool) -> str:
-    """Return the expression for the canonical form of a value, which is alike only for equal values.
+    """Return the expression for the canonical form of a value.
+
+    Canonical forms are alike only for equal values.
 
     Args:
         field: the column.

@@ -1,5 +1,6 @@
-"""Writer of the files of an export: temporary name, SHA-256 while writing, rename at the end.
+"""Writer of the files of an export.
 
+A file has a temporary name and a running SHA-256 until it is renamed at the end.
 Objects of a directory as rows of export files, in all formats.
 
 Keys of the objects in the finished files of an export, and removal of objects from files.
@@ -181,7 +182,10 @@ class PartOptions:
         return has_hashes or not self.readable
 
     def name(self, series: int, number: int) -> str:
-        """Return the name of a file; sorted by name, files of LDIF have parents before children."""
+        """Return the name of a file.
+
+        In the order of names, files of LDIF have parents before children.
+        """
         parts = [f"{series:03d}"] if self.format == "ldif" else []
         return "-".join(["part", *parts, f"{self.item:03d}", f"{number:05d}"]) + f".{self.format}"
 
@@ -228,7 +232,10 @@ class ExportFile:
         self.objects += rows.objects
 
     def finish(self) -> ItemFinished:
-        """Close the file, rename it to its final name, and write its keys for a text format."""
+        """Close the file and rename it to its final name.
+
+        For a text format its keys are written.
+        """
         if self._options.format != PARQUET:
             self._write_keys()
         else:
@@ -240,7 +247,10 @@ class ExportFile:
         return ItemFinished(file=file, item=self._options.item, series=self._series, bytes=self._file.size)
 
     def _writer(self, first: "pa.RecordBatch | None") -> pq.ParquetWriter:
-        """Return a Parquet writer, with dictionaries for the columns that repeat in the first rows."""
+        """Return a Parquet writer.
+
+        Columns that repeat in the first rows get dictionaries.
+        """
         return pq.ParquetWriter(
             self._file,
             self._options.schema,
@@ -263,8 +273,9 @@ class ExportFile:
 
 
 def repeating(batch: pa.RecordBatch) -> list[str]:
-    """Return the Parquet paths of the columns whose values repeat, for dictionary encoding.
+    """Return the Parquet paths of the columns whose values repeat.
 
+    They get a dictionary encoding.
     A dictionary of values that are all different costs time and space. Lists and maps always get one.
     """
     return [
@@ -313,7 +324,10 @@ class ExportFiles:
                 yield part.finish()
 
     def finish(self, *, empty: bool) -> list[ItemFinished]:
-        """Finish the open files and return them; with `empty`, write a file without rows if there is none."""
+        """Finish the open files and return them.
+
+        With `empty`, a file without rows is written if there is none.
+        """
         if empty and not self._open and not self._next:
             self._open[0] = self._begin(0)
         return [self._open.pop(series).finish() for series in sorted(self._open)]
@@ -337,7 +351,10 @@ ExportedKeys = Mapping[int, set[tuple[str, str | None]]]
 
 
 def keys_in(folder: ExportFolder, plan: ExportPlan, item: ItemFinished) -> pa.Table:
-    """Return key and DN of each row of a file, in order, and its size in bytes for text files."""
+    """Return key and DN of each row of a file, in order.
+
+    For text files each row has its size in bytes, too.
+    """
     if plan.format != "parquet":
         return pq.read_table(folder.keys_path(item.file.path), schema=KEYS_SCHEMA)
     path = folder.path / item.file.path
@@ -362,7 +379,9 @@ def read_exported_keys(folder: ExportFolder, plan: ExportPlan, files: Iterable[I
 def rewritten(
     options: PartOptions, item: ItemFinished, plan: ExportPlan, number: int, gone: pa.Array
 ) -> ItemFinished:
-    """Write a copy of a file without some objects, under a new number; the old file stays.
+    """Write a copy of a file without some objects, under a new number.
+
+    The old file stays.
 
     Args:
         options: for the files of its work item.
@@ -481,7 +500,10 @@ def ldif_rows(
 
 
 def records(entry: RawEntry, profile: "Profile", dialect: Dialect) -> list[Record]:
-    """Return the LDIF records of an entry for a kind of server; empty if it cannot hold the entry."""
+    """Return the LDIF records of an entry for a kind of server.
+
+    The result is empty if such a server cannot hold the entry.
+    """
     from_ad = profile.translates_security
     if dialect is Dialect.AD:
         return to_ad(entry.dn, entry.attributes, as_stored if from_ad else into_ad())

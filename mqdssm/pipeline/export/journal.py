@@ -33,7 +33,9 @@ FILE_ROWS: Final = 100_000
 
 
 class ExportItem(Document):
-    """Work item: all objects of a type, or a range of them (`mqdssm.pipeline.frames.partitions`).
+    """Work item: all objects of a type, or a range of them.
+
+    See `mqdssm.pipeline.frames.partitions`.
 
     Attributes:
         key: attribute whose values divide the objects.
@@ -310,7 +312,10 @@ def prepare(folder: Path, *, resume: bool) -> bool:
 
 
 def progress_of(folder: Path) -> dict[str, int]:
-    """Return the number of objects that each work item has read, by ``<type>-<item>``."""
+    """Return the number of objects that each work item has read.
+
+    The keys are ``<type>-<item>``.
+    """
     counts: dict[str, int] = {}
     for path in folder.glob("*.json"):
         try:

@@ -1,5 +1,6 @@
-"""LDIF of several types as one directory: parents of the exported objects, and the order of loading.
+"""LDIF of several types as one directory: parents, and the loading order.
 
+The parents are those of the exported objects.
 A queue is below a queue manager, which is below a computer, which is below containers. An export of queues
 alone needs these parents to be loaded. So all ancestors that are of no exported type are written once, to
 files of their own.
@@ -101,7 +102,9 @@ def write_parents(directory: "Directory", folder: ExportFolder, plan: ExportPlan
 
 
 def missing_parents(dns: Callable[[], Iterable[str]], naming: "Naming") -> list[str]:
-    """Return the DNs of all ancestors of some objects that are not among these objects.
+    """Return the DNs of all ancestors of some objects.
+
+    The objects themselves are not among them.
 
     Args:
         dns: returns the DNs of the objects; called twice, so that they are not kept in memory.
@@ -134,7 +137,10 @@ def _dns(folder: ExportFolder, plan: ExportPlan) -> Iterator[str]:
 
 
 def _changed(directory: "Directory", dns: Sequence[str], marks: Marks) -> tuple[ChangedObject, ...]:
-    """Return the objects that changed, may have changed or were deleted since the marks."""
+    """Return the objects that may have changed since the marks.
+
+    They were changed or deleted, or their state is not known.
+    """
     session = directory.session
     now = Marks.read(session)
     if now.same_as(marks):

@@ -1,4 +1,4 @@
-"""Objects of each type, as an export reads them: columns, entries, keys and counts."""
+"""Objects of each type for an export: columns, entries, keys and counts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -110,15 +110,19 @@ def filters(directory: "Directory", keys: Sequence[str]) -> Iterator[LdapFilter]
 
 
 def key(type_name: str, guid: str | None, dn: str) -> str:
-    """Return the key of an object in its type: its objectGUID as text, or its DN if it has none.
+    """Return the key of an object in its type: its objectGUID as text.
 
+    Without an objectGUID it is the DN.
     For type ``ldap`` the key is the DN, as not every entry has an objectGUID.
     """
     return dn if guid is None or FRAME_TYPES[type_name].ldap_class is None else guid
 
 
 def key_of_batch(batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
-    """Return the key and the DN of each row; the DN is NULL if the type has no DN column."""
+    """Return the key and the DN of each row.
+
+    The DN is NULL if the type has no DN column.
+    """
     names = batch.schema.names
     if DN_COLUMN.name in names:
         return batch.column(DN_COLUMN.name), batch.column(DN_COLUMN.name)
@@ -178,7 +182,10 @@ def count(directory: "Directory", type_name: str, limit: int | None = None) -> i
 
 
 def are_fewer(directory: "Directory", type_names: Iterable[str], limit: int) -> bool:
-    """Return True if some types have fewer objects than a limit in all; counting ends at the limit."""
+    """Return True if some types have fewer objects than a limit in all.
+
+    Counting ends at the limit.
+    """
     total = 0
     for name in type_names:
         total += count(directory, name, limit - total)

@@ -1,5 +1,6 @@
-"""Second reading of objects that changed while an export ran, and the list of them for the manifest.
+"""Second reading of objects that changed while an export ran.
 
+The manifest lists these objects.
 A paged search may miss an object that is moved, or return it twice, and it returns the old state of an object
 that changes later. So if the position of the server has changed, the keys and stamps of all objects are read
 again. The columns about other objects are read again, too, since changes of these leave no stamp here
@@ -134,7 +135,7 @@ def _differing(
 
 
 def differences(exported: pa.Table, current: pa.Table) -> list[StaleObject]:
-    """Compare the objects in files with those in the directory, and return those that differ.
+    """Return the objects that differ between files and the directory.
 
     Args:
         exported: key and DN of each row.
@@ -159,7 +160,10 @@ def differences(exported: pa.Table, current: pa.Table) -> list[StaleObject]:
 
 
 def _counts(table: pa.Table) -> pa.Table:
-    """Count each pair of key and DN; a missing DN becomes empty, as NULL equals nothing in a join."""
+    """Count each pair of key and DN.
+
+    A missing DN becomes empty, as NULL equals nothing in a join.
+    """
     filled = pa.table({"key": table.column("key"), "dn": pc.fill_null(table.column("dn"), "")})
     counted = filled.group_by(["key", "dn"]).aggregate([([], "count_all")])
     return counted.rename_columns(["key", "dn", "count"])
@@ -203,7 +207,10 @@ def _replace(
     name: str,
     differing: Iterable[StaleObject],
 ) -> list[StaleObject]:
-    """Remove objects from the files of a type and read them again; return those that really changed."""
+    """Replace objects in the files of a type by their current state.
+
+    Returns those that really changed.
+    """
     stale_objects = list(differing)
     if not stale_objects:
         return []
@@ -223,7 +230,10 @@ def _replace(
 
 
 def _take_out(options: PartOptions, plan: ExportPlan, journal: ItemJournal, gone: pa.Array) -> None:
-    """Rewrite the files of a work item that hold any of the objects, without these objects."""
+    """Rewrite the files of a work item without some objects.
+
+    Only files that hold such objects are rewritten.
+    """
     folder = options.folder
     files = journal.read()
     for place, item in enumerate(files):
@@ -262,7 +272,9 @@ def _read_again(
 
 
 class _Noted:
-    """Changed objects of an export, kept on disk for the case that it is killed and resumed.
+    """Changed objects of an export, kept on disk.
+
+    They are needed if the export is killed and resumed.
 
     Args:
         work: the folder ``.export``.
@@ -312,8 +324,9 @@ _KNOWN: Final = TypeAdapter(list[tuple[str, ChangedObject]])
 
 
 def _merged(earlier: ChangedObject | None, now: ChangedObject) -> ChangedObject:
-    """Combine two changes of an object: of added and modified the earlier one counts, else the later.
+    """Combine two changes of an object.
 
+    Of added and modified the earlier one counts, else the later.
     An object that was removed from the files and not read again, as after a kill, only seems to be added.
     """
     if earlier is not None and {earlier.what, now.what} == {"added", "modified"}:
@@ -328,7 +341,10 @@ _TOLD: Final = pa.schema([("key", pa.string()), ("told", pa.binary())])
 
 
 def columns_told(type_name: str) -> tuple[str, ...]:
-    """Return the columns of a type that come from other objects: the computer, or referred objects."""
+    """Return the columns of a type that come from other objects.
+
+    These are the computer and referred objects.
+    """
     return tuple(name for name, row in FRAME_TYPES[type_name].rows.items() if _is_of_others(row))
 
 
@@ -339,7 +355,7 @@ def _is_of_others(row: Row) -> bool:
 def outdated_keys(
     directory: "Directory", folder: ExportFolder, plan: ExportPlan, name: str, files: Iterable[ItemFinished]
 ) -> pa.Array:
-    """Return the keys of the objects whose rows have outdated columns about other objects.
+    """Return the keys of rows with outdated columns about other objects.
 
     New objects are among them. The result is empty for LDIF, whose stored entries have no such columns.
 
@@ -389,7 +405,10 @@ def _exported_rows(
 
 
 def _told(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    """Return key and JSON of some columns of each row, with the decoding errors of these columns."""
+    """Return key and JSON of some columns of each row.
+
+    The decoding errors of these columns are included.
+    """
     keys, _ = key_of_batch(batch)
     reasons = [
         [reason for reason in all_of or () if reason.partition(":")[0] in names]

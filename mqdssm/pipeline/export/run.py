@@ -1,4 +1,7 @@
-"""Export of the objects of a directory: workers write the files, and a manifest lists them."""
+"""Export of the objects of a directory: files, and a manifest of them.
+
+Workers write the files.
+"""
 
 import contextlib
 import os
@@ -79,8 +82,9 @@ def export(
     on: SparkOptions = HERE,
     **login: Unpack[PipelineLogIn],
 ) -> Manifest:
-    """Export types of objects to ``DIR/<type>/part-*.<format>``, and write ``DIR/manifest.json`` last.
+    """Export types of objects as files, and write the manifest last.
 
+    The files are ``DIR/<type>/part-*.<format>`` and ``DIR/manifest.json``.
     Wrong settings are found before workers start: a folder that is not empty, Spark without Java, a server
     that refuses the log-in. Complete files of an interrupted export stay in the folder, and ``resume`` keeps
     them. An attribute that is not set is NULL if the specification gives no default.
@@ -202,7 +206,10 @@ class ExportRequest:
 
     @property
     def needs_msmq(self) -> bool:
-        """True if the directory must hold MSMQ objects: any type but ``ldap`` is exported."""
+        """True if the directory must hold MSMQ objects.
+
+        It need not if only ``ldap`` is exported.
+        """
         return any(FRAME_TYPES[name].ldap_class is not None for name in self.types)
 
     def plan(self, directory: "Directory", context: str | None) -> ExportPlan:
@@ -351,7 +358,10 @@ def _read(task: "ExportTask", engine: JobEngine, *, is_small: bool) -> None:
 def _watched(
     folder: ExportFolder, plan: ExportPlan, access: DirectoryAccess, watch: Watch | None
 ) -> Iterator[None]:
-    """Call `watch` with the progress every half second, and count the objects meanwhile."""
+    """Call `watch` with the progress every half second.
+
+    The objects are counted meanwhile.
+    """
     if watch is None:
         yield
         return

@@ -1,5 +1,6 @@
-"""Position of a server in its changes, so that an export can find those that came while it ran.
+"""Position of a server in its changes.
 
+By it an export finds the changes that came while it ran.
 LDAP has no snapshot over several operations. A domain controller counts its changes (highestCommittedUSN, and
 uSNChanged of each object, [MS-ADTS] 3.1.1.1.9). slapd stamps them (contextCSN of the root, entryCSN of each
 entry). If neither can be read, modification times are compared.
@@ -114,7 +115,10 @@ class Since:
         self.stamps = STAMPS[counter]
 
     def is_changed(self, stamps: Sequence[bytes | None]) -> bool | None:
-        """Return True if an object with these stamps was changed; None without a readable stamp."""
+        """Return True if an object with these stamps was changed.
+
+        Returns None without a readable stamp.
+        """
         value = next((stamp.decode(errors="replace") for stamp in stamps if stamp is not None), None)
         if value is None:
             return None
@@ -127,7 +131,10 @@ class Since:
 
 
 def _server_id(csn: str) -> str:
-    """Return the server id of a CSN such as ``20261121001513.617504Z#000000#000#000000``."""
+    """Return the server id of a CSN.
+
+    The form of a CSN is ``20261121001513.617504Z#000000#000#000000``.
+    """
     parts = csn.split("#")
     return parts[2] if len(parts) > 2 else ""  # time, count, server, modification
 

@@ -1,4 +1,4 @@
-"""Work of an export in a worker: read the objects of a work item and write their files."""
+"""Work of an export in a worker: read a work item and write its files."""
 
 import contextlib
 import socket
@@ -61,7 +61,9 @@ class ExportTask:
 
 @dataclass(frozen=True, slots=True)
 class ExportWork:
-    """Work items of an export as pieces of work for a runner (`mqdssm.pipeline.runner.Work`).
+    """Work items of an export as work for a runner.
+
+    They are a `mqdssm.pipeline.runner.Work`.
 
     Attributes:
         task: the export.
@@ -73,12 +75,18 @@ class ExportWork:
 
     @contextlib.contextmanager
     def open(self, stop: StopRequest) -> Iterator[Callable[[int], None]]:
-        """See `Work`. The first work item opens the connection, and fails if it cannot be opened."""
+        """Yield the function that does a work item; see `Work`.
+
+        The first work item opens the connection, and fails if it cannot be opened.
+        """
         with WorkerConnection(self.task.access) as connection:
             yield lambda number: self._export(number, stop, connection)
 
     def _export(self, number: int, stop: StopRequest, connection: "WorkerConnection") -> None:
-        """Do a work item; if it fails, write the stop file for the workers of other machines."""
+        """Do a work item.
+
+        If it fails, the stop file for the workers of other machines is written.
+        """
         task = self.task
         try:
             if task.witness is not None:
@@ -96,7 +104,9 @@ class ExportWork:
 
 
 class WorkerConnection:
-    """Connection of a worker, shared by its work items and opened again after a failure.
+    """Connection of a worker, shared by its work items.
+
+    It is opened again after a failure.
 
     Args:
         access: how to log in.
@@ -131,7 +141,10 @@ class WorkerConnection:
 
 
 def as_config_error(error: Exception, folder: Path) -> Exception:
-    """Return an `OSError` as a `ConfigError` that names the folder; other errors unchanged."""
+    """Return an `OSError` as a `ConfigError` that names the folder.
+
+    Other errors are returned unchanged.
+    """
     if isinstance(error, OSError):
         why = error.strerror or str(error)
         return ConfigError(f"the export to {folder} failed: {why}; when that is mended, go on with --resume")
@@ -174,7 +187,10 @@ def export_item(
 
 
 def _refuse_other(task: ExportTask, directory: "Directory") -> None:
-    """Refuse another domain controller, whose state may be older and whose USNs are its own."""
+    """Refuse another domain controller.
+
+    Its state may be older, and its USNs are its own.
+    """
     if task.controller:
         refuse_other(
             directory.session,
@@ -232,7 +248,10 @@ def _export(
 
 
 class _Progress:
-    """Reporter of the progress of a work item; it also stops the item if another one has failed."""
+    """Reporter of the progress of a work item.
+
+    It also stops the item if another one has failed.
+    """
 
     def __init__(self, folder: ExportFolder, name: str, rows: int) -> None:
         self._folder = folder

@@ -1,1 +1,4 @@
-"""Frames: objects of a directory as Arrow columns, derived from the mapping table."""
+"""Frames: objects of a directory as Arrow columns.
+
+The columns are derived from the mapping table.
+"""

@@ -27,7 +27,10 @@ _TYPES: Final = {
 
 
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
-    """Return the Arrow schema of some columns, exactly as Spark expects it from a data source."""
+    """Return the Arrow schema of some columns, for a Spark data source.
+
+    It is exactly the schema that Spark expects.
+    """
     return pa.schema([pa.field(column.name, arrow_type(column)) for column in columns])
 
 

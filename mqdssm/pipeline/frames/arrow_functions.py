@@ -1,4 +1,7 @@
-"""Functions of Spark SQL on Arrow arrays, for which Arrow has none with exactly the same meaning."""
+"""Functions of Spark SQL on Arrow arrays.
+
+Arrow has no functions with exactly their meaning.
+"""
 
 import re
 from collections.abc import Callable
@@ -21,8 +24,9 @@ _ALIKE: Final = re.compile(
 
 
 def checked_pattern(pattern: str) -> str | None:
-    r"""Return a regular expression for RE2 if it has the same meaning in Java, else None.
+    r"""Return a regular expression for RE2, if it has the same meaning in Java.
 
+    Returns None otherwise.
     ``\z`` is the only end that both know; sets may contain ``\xhh``, too.
     """
     plain = re.sub(r"\\x[0-9a-f]{2}", "-", pattern)
@@ -43,7 +47,10 @@ def decoded(datum: Any) -> Any:
 
 
 def of_distinct(function: Callable[[Any], Any], datum: Any) -> Any:
-    """Apply a function to single values; to a dictionary-encoded array once for each distinct value."""
+    """Apply a function to single values.
+
+    For a dictionary-encoded array it is called once for each distinct value.
+    """
     if isinstance(datum, pa.DictionaryArray):
         return function(datum.dictionary).take(datum.indices)
     return function(datum)
@@ -61,20 +68,29 @@ def is_in(datum: Any, values: pa.Array) -> Any:
 
 
 def contains(datum: Any, pattern: str) -> Any:
-    """Test as SQL's ``contains`` does; a column without some character of the pattern is not searched."""
+    """Test as SQL's ``contains`` does.
+
+    A column without some character of the pattern is not searched.
+    """
     if isinstance(datum, pa.StringArray) and _has_nowhere(datum, pattern):
         return _no(len(datum)) if not datum.null_count else pc.if_else(datum.is_valid(), False, _UNKNOWN)
     return pc.match_substring(datum, pattern)
 
 
 def _has_nowhere(values: pa.StringArray, pattern: str) -> bool:
-    """Return True if no value contains some character of a pattern: single characters are found fastest."""
+    """Return True if no value contains some character of a pattern.
+
+    Single characters are found fastest.
+    """
     octets = spread(values)[1].tobytes()
     return any(octets.find(sign) < 0 for sign in {bytes([octet]) for octet in pattern.encode()} - _COMMON)
 
 
 def spread(values: Any) -> "tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]":
-    """Return the start of each text or blob of an array, with the end of the last one, and all octets."""
+    """Return the start of each text or blob of an array, and all octets.
+
+    The end of the last one follows the starts.
+    """
     _, offsets, data = values.buffers()
     if not len(values):
         return np.zeros(1, np.int32), np.empty(0, np.uint8)
@@ -91,7 +107,10 @@ _UNKNOWN: Final = pa.scalar(None, pa.bool_())
 
 
 def lower(datum: Any) -> Any:
-    """Convert as SQL's ``lower`` does: with the full mappings of Unicode, from Python; Arrow has none."""
+    """Convert as SQL's ``lower`` does, with the full mappings of Unicode.
+
+    Python makes them, as Arrow has none.
+    """
     return _changed_case(datum, pc.ascii_lower, str.lower)
 
 
@@ -112,7 +131,10 @@ def _changed_case(datum: Any, of_ascii: Callable[[Any], Any], of_text: Callable[
 
 
 def utf16_octets(datum: Any) -> Any:
-    """Return the octets that a text takes in UTF-16: two a character, four beyond the first plane."""
+    """Return the octets that a text takes in UTF-16.
+
+    A character takes two, beyond the first plane four.
+    """
     if isinstance(datum, pa.Scalar):
         text = datum.as_py()
         return pa.scalar(None if text is None else len(text.encode("utf-16-be")), pa.int64())
@@ -125,14 +147,20 @@ def utf16_octets(datum: Any) -> Any:
 
 
 def part_of(datum: Any, delimiter: str, *, first: bool) -> Any:
-    """Return the text before the first delimiter, or behind the last one; without one the whole text."""
+    """Return the text before the first or behind the last delimiter.
+
+    Without a delimiter it is the whole text.
+    """
     values = _as_array(datum)
     pieces = pc.split_pattern(values, delimiter, max_splits=1, reverse=not first)
     return _as_found(_ends(pieces, first=first), datum)
 
 
 def without_first_rdn(datum: Any) -> Any:
-    """Return a DN without its first RDN (`FIRST_RDN`); the whole DN if it has no comma."""
+    """Return a DN without its first RDN (`FIRST_RDN`).
+
+    A DN without a comma is returned whole.
+    """
     values = _as_array(datum)
     pieces = pc.split_pattern(values, ",", max_splits=1)
     rest = _ends(pieces, first=False)
@@ -159,14 +187,20 @@ def _as_found(values: pa.Array, datum: Any) -> Any:
 
 
 def _ends(pieces: pa.Array, *, first: bool) -> pa.Array:
-    """Return the first or last piece of each row of a list; a row that is not NULL has at least one."""
+    """Return the first or last element of each row of a list.
+
+    A row that is not NULL has at least one.
+    """
     starts = pieces.offsets.slice(0, len(pieces)) if first else pc.subtract(pieces.offsets.slice(1), 1)
     valid = pc.is_valid(pieces)
     return pieces.values.take(pc.if_else(valid, starts, pa.scalar(None, pa.int32())))
 
 
 def any_of(datum: Any, test: Callable[[pa.Array], pa.Array]) -> Any:
-    """Test as SQL's ``exists`` does: true if an element passes, else NULL if one is unknown; NULL of NULL."""
+    """Test as SQL's ``exists`` does.
+
+    The result is true if an element passes, else NULL if one is unknown. It is NULL for NULL.
+    """
     values = _as_array(datum)
     parents = pc.list_parent_indices(values)
     results = test(pc.list_flatten(values))
@@ -189,7 +223,10 @@ def _no(rows: int) -> pa.Array:
 
 
 def display_function(kind: pa.DataType, chars_max: int) -> Callable[[Any], Any] | None:
-    """Return the function that makes values of a type text for messages; None if they are not shown."""
+    """Return the function that makes values of a type text for messages.
+
+    Returns None if such values are not shown.
+    """
     if kind == pa.string():
         return lambda datum: pc.utf8_slice_codeunits(datum, 0, chars_max)
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
@@ -202,14 +239,18 @@ def display_function(kind: pa.DataType, chars_max: int) -> Callable[[Any], Any] 
 
 
 def _time(datum: Any) -> Any:
-    """Format a time in whole seconds; with a finer unit Arrow would show the fraction."""
+    """Format a time in whole seconds.
+
+    With a finer unit Arrow would show the fraction.
+    """
     whole = pc.floor_temporal(datum, unit="second").cast(pa.timestamp("s", "UTC"))
     return pc.strftime(whole, "%Y-%m-%dT%H:%M:%SZ")
 
 
 def matches(values: pa.Array, keys: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Join two arrays: row numbers of both for each pair of equal values. NULL equals nothing.
+    """Join two arrays: return the row numbers of each pair of equal values.
 
+    NULL equals nothing.
     Arrow's own join starts threads and imports 0.3 s of modules.
     """
     distinct = pc.drop_null(pc.unique(keys))
@@ -231,13 +272,19 @@ def _codes(values: pa.Array, distinct: pa.Array) -> "npt.NDArray[np.int64]":
 
 
 def first_of_pairs(parents: pa.Array, values: pa.Array) -> pa.Array:
-    """Return, in order, the row numbers at which a pair of a number and a value occurs first."""
+    """Return, in order, the rows at which a pair occurs first.
+
+    A pair is a number and a value; rows are given by number.
+    """
     codes = pc.fill_null(values.dictionary_encode().indices, -1).to_numpy(zero_copy_only=False)
     pairs = parents.to_numpy(zero_copy_only=False).astype(np.int64) * (len(values) + 1) + codes
     return of_numbers(np.sort(np.unique(pairs, return_index=True)[1]))
 
 
 def of_numbers(numbers: "npt.NDArray[Any]") -> pa.Array:
-    """Convert numbers of numpy into a 64-bit array; Arrow's own conversion imports numpy's masked arrays."""
+    """Convert numbers of numpy into a 64-bit array.
+
+    Arrow's own conversion imports numpy's masked arrays.
+    """
     whole = np.ascontiguousarray(numbers, dtype=np.int64)
     return pa.Array.from_buffers(pa.int64(), len(whole), [None, pa.py_buffer(whole)])

@@ -1,5 +1,6 @@
-"""Record batches of the objects of a directory, made from the octets of LDAP for exports and the source.
+"""Record batches of the objects of a directory, made from LDAP octets.
 
+They serve exports and the Spark source.
 The result equals that of `Directory.search`, without a Python object for an element and hardly
 one for a value. Memory is bounded by one batch and one page.
 
@@ -70,7 +71,9 @@ class Base:
 
     @contextlib.contextmanager
     def perhaps_absent(self) -> Iterator[None]:
-        """Search below the base: without its entry there are no objects ([MS-MQDSSM] 3.1.6.4.x.2).
+        """Search below the base: without its entry there are no objects.
+
+        See [MS-MQDSSM] 3.1.6.4.x.2.
 
         Raises:
             ObjectNotFound: the user named the base. A mistyped base must not look like a directory
@@ -91,7 +94,9 @@ class Base:
 
 
 def bases_of(session: Session, frame: FrameType, chosen: str | DN | None = None) -> tuple[Base, ...]:
-    """Return the bases of the objects of a type ([MS-MQDSSM] 3.1.6.15): several only for raw entries.
+    """Return the bases of the objects of a type: several only for raw entries.
+
+    See [MS-MQDSSM] 3.1.6.15.
 
     Args:
         session: with the server.
@@ -192,8 +197,9 @@ def read_batches(
     rows_max: int = BATCH_ROWS,
     bytes_max: int = BATCH_BYTES_MAX,
 ) -> Iterator[pa.RecordBatch]:
-    """Read all objects of a type as record batches; closing the iterator ends the search.
+    """Read all objects of a type as record batches.
 
+    Closing the iterator ends the search.
     Only the LDAP attributes that the columns need are requested. One object cannot stop the others: a value
     that cannot be decoded is NULL, and column `Unreadable` names it and the reason. Without that column a
     warning is logged.
@@ -233,7 +239,9 @@ def read_batches(
 
 
 def _refuse_catalogs(session: Session) -> None:
-    """Refuse a global catalog: attributes that it lacks would look as if they were not set (M73).
+    """Refuse a global catalog.
+
+    Attributes that it lacks would look as if they were not set (M73).
 
     Raises:
         ConfigError: the session reads one, or the whole forest.
@@ -302,7 +310,10 @@ class BatchMaker:
 
     @property
     def takes_columns(self) -> bool:
-        """True if entries may come as columns: no multi-valued attribute, no referenced entries."""
+        """True if entries may come as columns.
+
+        They may not with a multi-valued attribute or referenced entries.
+        """
         return not (self.needs.multi or self.needs.referring)
 
     def batches(
@@ -320,7 +331,10 @@ class BatchMaker:
             yield self._batch(EntryBatch(entries.names, columns, self.needs, self._references))
 
     def batch(self, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
-        """Make the record batch of some entries: rows of `needs`, as `Session.rows` yields them."""
+        """Make the record batch of some entries.
+
+        They are rows of `needs`, as `Session.rows` yields them.
+        """
         names, *columns, brought = zip(*rows, strict=True)
         return self._batch(EntryBatch(names, columns, self.needs, self._references), brought)
 
@@ -357,7 +371,10 @@ class BatchMaker:
 
 
 def _technical_rows(profile: Profile) -> dict[Column, Row]:
-    """Return the rows of columns that no element has, as far as this kind of server stores their values."""
+    """Return the rows of columns that no element has.
+
+    Only values that this kind of server stores are included.
+    """
     makers = {}
     if profile.original_guid is not None:
         makers[ORIGINAL_IDENTIFIER] = RowMaker(read="3.1.6.19")(
@@ -379,7 +396,10 @@ class _Table:
 
 
 def _maker_for(column: Column, row: Row, needs: AttributePlan) -> ColumnMaker:
-    """Return the maker of a column, and add the attributes that it needs to the request."""
+    """Return the maker of a column.
+
+    The attributes that it needs are added to the request.
+    """
     maker, places = needs.add(row)
     if maker is None:
         return Copied(column, row, places[0], listed=row.multi or row.one_of_set)

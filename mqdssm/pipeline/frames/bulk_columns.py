@@ -100,14 +100,20 @@ class EntryBatch:
         return self._names if isinstance(self._names, pa.Array) else pa.array(self._names, pa.string())
 
     def values(self, place: int) -> Sequence[Any]:
-        """Return for each entry the value, the values, or None of the LDAP attribute with a number."""
+        """Return the values of the LDAP attribute with a number, for each entry.
+
+        An item is the value, the values, or None.
+        """
         values = self._values.get(place)
         if values is None:
             values = self._values[place] = _listed(self._columns[place])
         return values
 
     def octets(self, place: int) -> pa.Array:
-        """Return for each entry the value of the LDAP attribute with a number, as an array; NULL if none."""
+        """Return the values of the LDAP attribute with a number, as an array.
+
+        There is one for each entry; NULL if it has none.
+        """
         octets = self._octets.get(place)
         if octets is None:
             cells = self._columns[place]
@@ -173,7 +179,10 @@ class ColumnMaker(ABC):
         return pa.array(self.cells(batch, range(len(batch))), self.type)
 
     def cells(self, batch: EntryBatch, numbers: Iterable[int]) -> list[Any]:
-        """Return the cells of some entries; a value that cannot be decoded is None and recorded."""
+        """Return the cells of some entries.
+
+        A value that cannot be decoded is None and recorded.
+        """
         cells = []
         for number in numbers:
             cell, reasons = self.outcome(batch, number)
@@ -268,7 +277,10 @@ class ComputedColumn(ColumnMaker):
         return self._maker(self.row, batch.source(number))
 
     def outcome(self, batch: EntryBatch, number: int) -> Outcome:
-        """See ColumnMaker; the reasons include values that were left out of a list (decision M40)."""
+        """Return the cell of one entry, and the reasons; see `ColumnMaker`.
+
+        The reasons include values that were left out of a list (decision M40).
+        """
         source = batch.source(number)
         try:
             value = self._maker(self.row, source)
@@ -287,7 +299,10 @@ class Timed(ComputedColumn):
 
 
 class Remembered(ComputedColumn):
-    """A column that depends only on attributes of its entry: computed once for each different input."""
+    """Column that depends only on attributes of its entry.
+
+    It is computed once for each different input.
+    """
 
     def __init__(self, column: Column, row: Row, maker: ValueMaker, places: tuple[int, ...]) -> None:
         """See ComputedColumn."""
@@ -349,7 +364,10 @@ class DirectoryPath(ComputedColumn):
 
 
 class Pathname(ComputedColumn):
-    r"""Column ``computer\queue``; plain names are only put in lower case ([MS-MQDSSM] 3.1.6.11.2.1)."""
+    r"""Column ``computer\queue``: plain names are only put in lower case.
+
+    See [MS-MQDSSM] 3.1.6.11.2.1.
+    """
 
     def quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
@@ -365,13 +383,19 @@ class Pathname(ComputedColumn):
         return pc.replace_with_mask(array, pa.array(needs_thought), pa.array(cells, self.type))
 
     def _first(self, batch: EntryBatch, parts: pa.Array) -> pa.Array:
-        """Return the part before the backslash; NULL if the events' function has to decide."""
+        """Return the part before the backslash.
+
+        It is NULL if the events' function has to decide.
+        """
         del batch  # used by the subclass only
         return _part(parts, "computer")
 
 
 class QualifiedPathname(Pathname):
-    r"""Column ``dns-name\queue`` ([MS-MQDSSM] 3.1.6.11.2.2); a computer is read once for all its queues."""
+    r"""Column ``dns-name\queue``: a computer is read once for all its queues.
+
+    See [MS-MQDSSM] 3.1.6.11.2.2.
+    """
 
     def __init__(self, column: Column, row: Row, maker: ValueMaker, places: tuple[int, ...]) -> None:
         """See ComputedColumn."""
@@ -392,7 +416,10 @@ class QualifiedPathname(Pathname):
 
 
 def _queue_dns(batch: EntryBatch) -> pa.Array:
-    """Return the parts of plain DNs of queues, cut out once for all columns that need them."""
+    """Return the parts of plain DNs of queues.
+
+    They are cut out once for all columns that need them.
+    """
     queue_dns = batch.shared.get(_QUEUE_DN)
     if queue_dns is None:
         queue_dns = batch.shared[_QUEUE_DN] = pc.extract_regex(batch.names, _QUEUE_DN)
@@ -404,7 +431,10 @@ def _part(parts: pa.Array, name: str) -> pa.Array:
 
 
 def _host(references: References, computer_dn: str) -> str | None:
-    """Return the DNS name of a computer if it is plain ASCII; else None, and the events' function decides."""
+    """Return the DNS name of a computer if it is plain ASCII.
+
+    Returns None otherwise, and the events' function decides.
+    """
     computer = references.computer(computer_dn)
     raw = None if computer is None else computer.first("dNSHostName")
     if raw is None:

@@ -1,5 +1,6 @@
-"""Decoder of pages of entries into Arrow columns: all entries at once, without a Python object for a value.
+"""Decoder of pages of entries into Arrow columns.
 
+It decodes all entries at once, without a Python object for a value.
 The attributes of an entry stand one after the other, each as ``30 len 04 len NAME 31 len 04 len VALUE``. All
 entries of a page take the same step together: numpy reads the lengths and names of the first attribute of
 every entry, then those of the second, and records the positions of the values. Every tag and every length is
@@ -81,7 +82,10 @@ class EntryColumns:
         return EntryColumns(self.names[start:stop], columns, self.identity, size)
 
     def until(self, size: int) -> int:
-        """Return the number of first entries that reach a size in octets; all if they are smaller."""
+        """Return the number of first entries that reach a size in octets.
+
+        All are counted if they are smaller.
+        """
         if self.size < size:
             return len(self)
         return int(np.searchsorted(np.cumsum(self._octets()), size)) + 1
@@ -195,7 +199,10 @@ class EntryDecoder:
 
 
 def _column(data: pa.Buffer, begin: Numbers, stop: Numbers) -> pa.Array:
-    """Return the values between positions, in ascending order; NULL where the position is negative."""
+    """Return the values between positions.
+
+    Positions are in ascending order; where one is negative the value is NULL.
+    """
     is_present = begin >= 0
     count = int(np.count_nonzero(is_present))
     if not count:
@@ -294,7 +301,9 @@ class _Walk:
         self._expected[number] = self._octets[start : start + int(self._octets[start - 1])].tobytes()
 
     def _step(self, who: Numbers, at: Numbers) -> tuple[Numbers, Numbers]:
-        """Read one attribute of each entry; return the entries with further ones, and their positions.
+        """Read one attribute of each entry.
+
+        Returns the entries with further ones, and their positions.
 
         Args:
             who: numbers of entries.
@@ -321,7 +330,10 @@ class _Walk:
     def _assign(
         self, who: Numbers, right: Mask, names: tuple[Numbers, Numbers], values: tuple[Numbers, Numbers]
     ) -> None:
-        """Record values in their attributes' columns; clear `right` for entries that go to the reference."""
+        """Record values in their attributes' columns.
+
+        `right` is cleared for entries that go to the reference decoder.
+        """
         remaining = np.flatnonzero(right)
         for _ in range(_NAMES_MAX):
             if not len(remaining):
@@ -342,7 +354,10 @@ class _Walk:
         right[remaining] = False
 
     def _are(self, octets: bytes, at: Numbers, free: int = -1) -> Mask:
-        """Test positions for some octets; octet number `free`, one of the first eight, may have any value."""
+        """Test positions for some octets.
+
+        Octet number `free`, one of the first eight, may have any value.
+        """
         same = np.ones(len(at), np.bool_)
         for place in range(0, len(octets), _WORD):
             piece = octets[place : place + _WORD]
@@ -355,7 +370,10 @@ class _Walk:
         return same
 
     def _length(self, at: Numbers) -> tuple[Numbers, Numbers, Mask]:
-        """Read BER lengths at some positions: the lengths, the positions behind them, and which are valid."""
+        """Read BER lengths at some positions.
+
+        Returns the lengths, the positions behind them, and which are valid.
+        """
         first = self._octets[at]
         size, behind = first.astype(np.int64), at + 1
         right = first < _SHORT

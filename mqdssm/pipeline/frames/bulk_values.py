@@ -1,5 +1,6 @@
-"""Conversion of octets of LDAP values into values of columns, a whole batch at once.
+"""Conversion of octets of LDAP values into values of columns.
 
+A whole batch is converted at once.
 Each function takes an array of octets without NULL, and raises an error if some value may be invalid. The
 caller then converts value by value with the mapping table, which finds the invalid value and the reason.
 """
@@ -48,7 +49,10 @@ def octets(values: pa.Array) -> pa.Array:
 
 
 def _letters(values: pa.Array, size: int) -> "Letters | None":
-    """Return the octets of values of one size, a row for each value; None if a value has another size."""
+    """Return the octets of values of one size, a row for each value.
+
+    Returns None if a value has another size.
+    """
     _, offsets, data = values.buffers()
     bounds = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
     if (np.diff(bounds) != size).any():
@@ -77,7 +81,9 @@ def guids(values: pa.Array) -> pa.Array:
 
 
 def times(values: pa.Array) -> pa.Array:
-    """Convert GeneralizedTime in UTC, all in one form, into whole seconds: a fraction is cut off.
+    """Convert GeneralizedTime in UTC, all in one form, into whole seconds.
+
+    A fraction is cut off.
 
     Raises:
         MappingError: a value that is none, a day that is not, or forms that differ.
@@ -147,7 +153,9 @@ def integers(low: int, high: int, mask: int = -1) -> Convert:
 
 
 def distinct(load: Callable[[bytes], Any], arrow: pa.DataType) -> Convert:
-    """Return a conversion that calls a function of the mapping once for each different value.
+    """Return a conversion of distinct values.
+
+    It calls a function of the mapping once for each different value.
 
     Args:
         load: converts a value; its errors are not caught.
@@ -163,7 +171,10 @@ def distinct(load: Callable[[bytes], Any], arrow: pa.DataType) -> Convert:
 
 
 def with_gaps(values: pa.Array, convert: Convert, default: Any) -> pa.Array:
-    """Convert the existing values; the others become the default, or NULL if that is None."""
+    """Convert the existing values.
+
+    The others become the default, or NULL if that is None.
+    """
     if not values.null_count:
         return convert(values)
     array = convert(values.drop_null())

@@ -1,5 +1,6 @@
-"""Columns of the data frames of elements, derived from the mapping table: no attribute is named here.
+"""Columns of the data frames of elements, from the mapping table.
 
+No attribute is named in this module.
 A column has the specification's name of its attribute, and its type follows from the element's model:
 
 =====================  =========================  =================================================
@@ -117,7 +118,10 @@ class FrameType:
 
 
 def enum_name(value: Any) -> str:
-    """Return the specification's name of an enumeration value; an unknown number as text."""
+    """Return the specification's name of an enumeration value.
+
+    An unknown number is returned as text.
+    """
     return spec_name(value) if isinstance(value, Enum) else str(value)
 
 
@@ -163,7 +167,10 @@ def _column(row: Row) -> Column:
 
 
 def _frame(name: str, table: ElementTable | DependentObjectTable) -> FrameType:
-    """Return the frame of a table: its rows that can be read, then further contents of an entry."""
+    """Return the frame of a table.
+
+    It has the table's rows that can be read, then further contents of an entry.
+    """
     rows = [row for row in table.rows if Access.READ in row.access]
     if table.ldap_class in _STORED:
         rows.append(_STORED[table.ldap_class])
@@ -195,7 +202,9 @@ FRAME_TYPES: Final[Mapping[str, FrameType]] = types.MappingProxyType(
 
 
 def frame_type(name: str) -> FrameType:
-    """Find a type of frame by its name on the command line or the specification's name, in any case.
+    """Find a type of frame by its name, in any case.
+
+    The name is that of the command line or that of the specification.
 
     Raises:
         ValueError: there is no such type.
@@ -227,5 +236,8 @@ def element_of(frame: FrameType, row: Mapping[str, Any]) -> DirectoryObject:
 
 
 def _is_said(row: Row) -> bool:
-    """Return True if the creator of an object can set an attribute, False if only a server computes it."""
+    """Return True if the creator of an object can set an attribute.
+
+    Returns False if only a server computes it.
+    """
     return row.computed is None or bool(row.access & (Access.CREATE | Access.WRITE | Access.NAME))

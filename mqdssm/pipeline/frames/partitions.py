@@ -56,7 +56,9 @@ class SearchSlice:
         return all_of(*terms) if terms else None
 
     def refuse_other(self, session: Session) -> None:
-        """Refuse a server with other keys than the bounds: objects would be lost or read twice.
+        """Refuse a server with other keys than the bounds.
+
+        With it objects would be lost or read twice.
 
         Raises:
             GenericDirectoryError: the URL led to another one.
@@ -135,7 +137,10 @@ def slices(
 
 
 def _own_name(session: Session) -> bytes | None:
-    """Return a domain controller's name; None on other servers, whose replicas share their keys."""
+    """Return a domain controller's name; None on other servers.
+
+    The replicas of other servers share their keys.
+    """
     return session.get("", [_NAME_ATTRIBUTE]).first(_NAME_ATTRIBUTE)
 
 
@@ -166,7 +171,10 @@ class Sample:
             self._seen += 1
 
     def bounds(self, count: int) -> list[bytes]:
-        """Return the keys that divide the sample into parts of the same size: one less than parts."""
+        """Return the keys that divide the sample into parts of the same size.
+
+        There is one key less than parts.
+        """
         ordered = sorted(self._keys, key=lambda key: (len(key), key.lower()))
         places = [len(ordered) * part // count for part in range(1, count)]
         return list(dict.fromkeys(ordered[place] for place in places if 0 < place < len(ordered)))

@@ -185,7 +185,10 @@ class Inventory:
                 }
 
     def people(self) -> Iterator[Record]:
-        """Yield the accounts with rights, owners among them; accounts with the highest count come first."""
+        """Yield the accounts with rights, owners among them.
+
+        Accounts with the highest count come first.
+        """
         people = self._survey.people
         for sid in sorted(people, key=lambda person: (-max(people[person].values()), person)):
             yield {
@@ -240,7 +243,10 @@ class Inventory:
     # -- helpers
 
     def _key(self, name: str) -> "Callable[[pa.RecordBatch], pa.Array] | None":
-        """Return a function for the machine keys of a batch; None if the source has no such columns."""
+        """Return a function for the machine keys of a batch.
+
+        Returns None if the source has no such columns.
+        """
         if self._rule is None:
             return None
         types = self._sets[name].types
@@ -250,7 +256,10 @@ class Inventory:
     def _batches(
         self, name: str, columns: Sequence[str], key: "Callable[[pa.RecordBatch], pa.Array] | None"
     ) -> "Iterator[tuple[pa.RecordBatch, Any]]":
-        """Yield batches with the existing ones among some columns, and the keys of their rows."""
+        """Yield batches and the keys of their rows.
+
+        A batch has the columns that exist.
+        """
         target = self._sets.get(name)
         if target is None:
             return

@@ -1,4 +1,7 @@
-"""Page of an inventory: totals, charts, and as much of each list as a page can hold."""
+"""Page of an inventory: totals, charts and lists.
+
+A list has as many rows as a page can hold.
+"""
 
 import heapq
 import itertools
@@ -101,10 +104,10 @@ def _samples(inventory: Inventory, name: str) -> list[object]:
 
 
 def _first_machines(row: Record) -> tuple[bool, int, str]:
-    """Sort key of machines: machines with problems first, then those with most queues."""
+    """Sort key of machines: with problems first, then with most queues."""
     return not row["Problems"], -(row["Queues"] or 0), str(row["ComputerName"])
 
 
 def _first_queues(row: Record) -> tuple[bool, bool, str]:
-    """Sort key of queues: queues with problems first, then those with wrong descriptors."""
+    """Sort key of queues: with problems first, then with wrong descriptors."""
     return not row["Problems"], not row["RightsProblem"], str(row["Pathname"])

@@ -72,7 +72,10 @@ def _here(source: "ValidationSource", applied: list[Applied], now: datetime) -> 
 
 
 def place_rule(source: "ValidationSource") -> MissingReference | None:
-    """Return the rule by which queues find their queue manager; None if it cannot be applied."""
+    """Return the rule by which queues find their queue manager.
+
+    Returns None if the rule cannot be applied.
+    """
     applied, _ = applied_rules(source)
     for rule, _ in applied:
         if rule.id == PLACE_RULE and isinstance(rule, MissingReference):
@@ -81,7 +84,10 @@ def place_rule(source: "ValidationSource") -> MissingReference | None:
 
 
 def by_object(findings: list[Finding]) -> Mapping[tuple[str, str], tuple[str, ...]]:
-    """Return the rules that each object breaks, by type and DN, or by type and GUID if it has no DN."""
+    """Return the rules that each object breaks.
+
+    The keys are type and DN, or type and GUID if an object has no DN.
+    """
     rules: dict[tuple[str, str], tuple[str, ...]] = {}
     for finding in findings:
         key = (finding.type, finding.dn or finding.guid or "")

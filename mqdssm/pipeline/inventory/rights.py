@@ -1,5 +1,6 @@
-"""Rights that security descriptors grant, by MSMQ's access masks; results are cached by descriptor.
+"""Rights that security descriptors grant, by MSMQ's access masks.
 
+Results are cached by descriptor.
 Names of SIDs: of well-known SIDs, and of the accounts in the source.
 """
 
@@ -118,7 +119,10 @@ SOURCES: Final = (("computer", "Sid", "AccountName"), ("user", "SecurityIdentifi
 
 
 def names_of(sids: Collection[str], sets: "Mapping[str, Dataset]") -> dict[str, str]:
-    """Find the names of SIDs, as far as they are known; the accounts are read in batches."""
+    """Find the names of SIDs, as far as they are known.
+
+    The accounts are read in batches.
+    """
     names = {sid: name for sid in sids if (name := everywhere(sid))}
     return names | dict(_accounts(sids, sets))
 

@@ -1,4 +1,7 @@
-"""Files of an inventory, for programs and spreadsheets: complete, and written as it is read."""
+"""Files of an inventory, for programs and spreadsheets.
+
+They are complete, and written as the inventory is read.
+"""
 
 import dataclasses
 import json
@@ -58,8 +61,9 @@ def check_folder(folder: Path) -> None:
 
 
 def write_csv(inventory: Inventory, folder: Path) -> list[Path]:
-    """Write a CSV file for each kind of record, in UTF-8 with a byte order mark for spreadsheets.
+    """Write a CSV file for each kind of record.
 
+    It is in UTF-8 with a byte order mark for spreadsheets.
     Only this user can read the files, as the page of an inventory: they say who may do what.
 
     Returns:
@@ -88,7 +92,10 @@ def _csv_line(cells: Iterable[str]) -> str:
 
 
 def cell(value: Any) -> str:
-    """Return a value as a cell of a spreadsheet; texts that look like formulas get an apostrophe."""
+    """Return a value as a cell of a spreadsheet.
+
+    Texts that look like formulas get an apostrophe.
+    """
     if value is None:
         return ""
     if isinstance(value, list | tuple):
@@ -101,7 +108,10 @@ def cell(value: Any) -> str:
 
 
 def text_cell(text: str) -> str:
-    """Return a text in one line that no spreadsheet evaluates, with invisible characters escaped."""
+    """Return a text in one line that no spreadsheet evaluates.
+
+    Invisible characters are escaped.
+    """
     cell = visible(text)
     return f"'{cell}" if _FORMULA.match(text) else cell
 
