@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from mqdssm.drivers.authentication import SignaturePolicy
 from mqdssm.drivers.directory_server import DirectoryServer, start_directory_server
@@ -9,6 +10,7 @@ from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.engines.replication.operations import ChangesFound, ObjectOutcome, ObjectRead, ReadObject
 from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
@@ -153,3 +155,28 @@ class Enterprise:
                 server.stop()
         finally:
             self.network.close()
+
+
+def pec_with_site(enterprise: Enterprise) -> None:
+    """PEC of Site0, which knows a Site1 whose controller will be PSC1."""
+    pec = enterprise.server("PEC", Role.PEC, "Site0")
+    made = pec.create(
+        ObjectType.ENTERPRISE,
+        "Fabrikam",
+        PEC_PARTITION_ID,
+        guid_of("enterprise"),
+        ((Propid.E_NAME, "Fabrikam"), (Propid.E_PECNAME, "PEC")),
+    )
+    assert made.status == Hresult.MQ_OK
+    assert pec.create_site("Site0", "PEC").status == Hresult.MQ_OK
+    assert pec.create_machine("PEC", "Site0", Service.PEC).status == Hresult.MQ_OK
+    assert pec.create_site("Site1", "PSC1").status == Hresult.MQ_OK
+
+
+def with_controller(enterprise: Enterprise, **changes: Any) -> None:
+    """Add PSC1, the controller of Site1, with its own machine object."""
+    psc = enterprise.server("PSC1", Role.PSC, "Site1", **changes)
+    enterprise.wait_equal("PEC", "PSC1", partition_id=PEC_PARTITION_ID)
+    wait_until(lambda: "became the authority" in psc.driver.counts.seen())
+    assert psc.create_machine("PSC1", "Site1", Service.PSC).status == Hresult.MQ_OK
+    enterprise.wait_equal("PEC", "PSC1", partition_id=site_of("Site1"))

@@ -97,6 +97,10 @@ class TcpNetworks:
         self._hosts[machine_name.casefold()] = self._hosts[identifier] = network.address
         return manager
 
+    def address_of(self, machine_name: str) -> SocketAddress:
+        """Return the socket address of a machine."""
+        return self._hosts[machine_name.casefold()]
+
     def close(self) -> None:
         """Do nothing: each queue manager ends its own network."""
 

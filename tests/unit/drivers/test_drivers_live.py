@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from support.replication.live_servers import Enterprise, site_of
+from support.replication.live_servers import Enterprise, pec_with_site, site_of, with_controller
 from support.replication.queue_managers import guid_of, wait_until
 from support.replication.tcp_machines import TcpNetworks
 
@@ -25,30 +25,6 @@ def enterprise() -> Iterator[Enterprise]:
     made = Enterprise()
     yield made
     made.close()
-
-
-def pec_with_site(enterprise: Enterprise) -> None:
-    """PEC of Site0, which knows a Site1 whose controller will be PSC1."""
-    pec = enterprise.server("PEC", Role.PEC, "Site0")
-    made = pec.create(
-        ObjectType.ENTERPRISE,
-        "Fabrikam",
-        PEC_PARTITION_ID,
-        guid_of("enterprise"),
-        ((Propid.E_NAME, "Fabrikam"), (Propid.E_PECNAME, "PEC")),
-    )
-    assert made.status == Hresult.MQ_OK
-    assert pec.create_site("Site0", "PEC").status == Hresult.MQ_OK
-    assert pec.create_machine("PEC", "Site0", Service.PEC).status == Hresult.MQ_OK
-    assert pec.create_site("Site1", "PSC1").status == Hresult.MQ_OK
-
-
-def with_controller(enterprise: Enterprise, **changes) -> None:
-    psc = enterprise.server("PSC1", Role.PSC, "Site1", **changes)
-    enterprise.wait_equal("PEC", "PSC1", partition_id=PEC_PARTITION_ID)
-    wait_until(lambda: "became the authority" in psc.driver.counts.seen())
-    assert psc.create_machine("PSC1", "Site1", Service.PSC).status == Hresult.MQ_OK
-    enterprise.wait_equal("PEC", "PSC1", partition_id=site_of("Site1"))
 
 
 @pytest.mark.spec("MC-MQDSRP 2.1")
