@@ -1,5 +1,6 @@
-"""Entries as LDIF (RFC 2849), for ``ldapadd`` and ``slapadd``, or for ``ldifde`` of Active Directory.
+"""Entries as LDIF (RFC 2849).
 
+The LDIF is for ``ldapadd`` and ``slapadd``, or for ``ldifde`` of Active Directory.
 The line ``version: 1`` is left out: slapadd reads it as an attribute and fails (measured with 2.5.13;
 slapcat does not write it either). So files can be concatenated.
 """
@@ -108,7 +109,7 @@ def to_openldap(dn: str, attributes: Attributes, security: Security) -> list[Rec
 
 
 def known_to_openldap(dn: str, attributes: Attributes) -> Attributes | None:
-    """Return the attributes of an Active Directory object that the schema for OpenLDAP allows.
+    """Return the attributes of an AD object that the OpenLDAP schema allows.
 
     An object of an unknown class becomes an empty entry whose class fits its RDN, as a parent of the objects
     below; None if no class fits.
@@ -128,8 +129,9 @@ def known_to_openldap(dn: str, attributes: Attributes) -> Attributes | None:
 
 
 def to_ad(dn: str, attributes: Attributes, security: Security) -> list[Record]:
-    """Return the records of an entry for Active Directory, references to other objects last.
+    """Return the records of an entry for Active Directory.
 
+    References to other objects come last.
     Attributes that Active Directory sets itself are left out.
 
     Args:
@@ -156,7 +158,10 @@ def to_ad(dn: str, attributes: Attributes, security: Security) -> list[Record]:
 
 
 def class_of(attributes: Attributes) -> str:
-    """Return the most derived object class of an entry; servers order the values differently."""
+    """Return the most derived object class of an entry.
+
+    Servers order the values differently.
+    """
     names = next((values for name, values in attributes if name.lower() == _OBJECT_CLASS), [])
     class_names = [value.decode(errors="replace") for value in names]
     known_classes = [name for name in class_names if name.lower() in schema.CLASSES]
@@ -166,7 +171,10 @@ def class_of(attributes: Attributes) -> str:
 
 
 def into_ad() -> Security:
-    """Return the translation of security descriptors from MSMQ to Active Directory (decision M31)."""
+    """Return the translation of MSMQ security descriptors to Active Directory.
+
+    See decision M31.
+    """
     return ActiveDirectory().security_to_directory
 
 

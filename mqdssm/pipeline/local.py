@@ -1,5 +1,6 @@
-"""Local runner: small jobs in this process, others in worker processes. No Java, no pyspark.
+"""Local runner: small jobs in this process, others in worker processes.
 
+It needs neither Java nor pyspark.
 It starts processes itself: concurrent.futures loses all open pieces of work when one worker is killed, and
 multiprocessing runs the caller's script again in every worker.
 
@@ -120,7 +121,10 @@ class WorkerProcess:
         return number_in(message)[1]
 
     def release(self) -> None:
-        """Close the input of the process, so that it ends; kill a process that has no work yet."""
+        """Close the input of the process, so that it ends.
+
+        A process that has no work yet is killed.
+        """
         if not self._is_ready:
             self._process.kill()  # `prepare` may still wait for it to read: the work may not fit into a pipe
             return
@@ -143,7 +147,10 @@ class WorkerProcess:
                 file.close()
 
     def _why(self) -> str:
-        """Return the exit code or signal of the process, and the last line of its standard error."""
+        """Return the exit code or signal of the process, and its last error line.
+
+        That is the last line of its standard error.
+        """
         self.end(END_WAIT_S)
         code = self._process.returncode
         how = f"exit code {code}"
@@ -166,8 +173,9 @@ _Handler = Callable[[int, FrameType | None], Any]
 
 @contextlib.contextmanager
 def deferred(stop: StopRequest) -> Iterator[None]:
-    """Let a signal request a stop, and call its handler when the context ends (decision M110).
+    """Defer signals until the context ends; the first one requests a stop.
 
+    The handler of the signal is called at the end (decision M110).
     A second signal calls its handler at once. The first signal does so after `GRACE_S` seconds. A signal
     without a Python handler keeps its effect. Signals reach the main thread alone, so this does nothing in
     another thread.
@@ -204,7 +212,7 @@ class _Waiting:
                 signal.signal(number, self._on_signal)
 
     def end(self) -> None:
-        """Restore the handlers, and call the handler of the signal that was received first."""
+        """Restore the handlers, and call the handler of the first signal."""
         handlers = self._put_back()
         if self._first is not None and self._first in handlers:
             handlers[self._first](self._first, None)
@@ -222,7 +230,7 @@ class _Waiting:
             handlers[number](number, frame)
 
     def _insist(self, number: int) -> None:
-        """Send the signal again, so that it also interrupts a system call of the main thread."""
+        """Send the signal again, to interrupt a system call of the main thread."""
         main = threading.main_thread().ident
         if not self._handlers or main is None:
             return
@@ -232,7 +240,10 @@ class _Waiting:
             signal.raise_signal(number)
 
     def _put_back(self) -> dict[int, _Handler]:
-        """Restore the handlers and return them; an empty dictionary if that was done before."""
+        """Restore the handlers and return them.
+
+        The result is empty if that was done before.
+        """
         if self._timer is not None:
             self._timer.cancel()
         handlers, self._handlers = self._handlers, {}
@@ -272,7 +283,10 @@ class LocalRunner:
         return 1 if is_small else min(self.workers, count)
 
     def run(self, job: Job, *, on_done: OnDone | None = None, stop: StopRequest | None = None) -> list[Any]:
-        """See `Runner`. An error of an unknown class keeps its class if the job runs in this process."""
+        """Do the pieces of a job; see `Runner`.
+
+        An error of an unknown class keeps its class if the job runs in this process.
+        """
         stop = stop or StopRequest()
         callback = on_done or (lambda *_: None)
         if not job.names:
@@ -297,7 +311,9 @@ def _run_here(job: Job, on_done: OnDone, stop: StopRequest) -> list[Any]:
 
 
 class _Pool:
-    """Worker processes of one job, each with a thread here that gives it one piece after the other.
+    """Worker processes of one job.
+
+    A thread of this process gives each worker one piece after the other.
 
     Args:
         job: pieces to do.
@@ -334,7 +350,10 @@ class _Pool:
         return results.values()
 
     def _serve(self) -> None:
-        """Give waiting pieces to a worker, and to a new worker after a crash, until none waits."""
+        """Give waiting pieces to a worker, until none waits.
+
+        After a crash a new worker goes on.
+        """
         worker: WorkerProcess | None = None
         try:
             while (number := self._next()) is not None:
@@ -383,7 +402,10 @@ class _Pool:
         log.warning("a worker crashed at %s (%s): another one goes on", name, why)
 
     def _end(self) -> None:
-        """Ask all processes to end; kill them after `END_WAIT_S` or on a second interrupt."""
+        """Ask all processes to end.
+
+        They are killed after `END_WAIT_S` or on a second interrupt.
+        """
         with self._lock:
             self._is_ended = True
         deadline = time.monotonic() + END_WAIT_S
@@ -416,7 +438,9 @@ _ROOT: Final = Path("/")
 
 
 def default_workers(root: Path = _ROOT) -> int:
-    """Return the number of workers: one a core, fewer if memory is short, at least one.
+    """Return the number of workers: one a core, fewer if memory is short.
+
+    There is at least one.
 
     Args:
         root: of the file system; another folder in tests.
@@ -434,7 +458,10 @@ def _cores(root: Path) -> int:
 
 
 def _memory(root: Path) -> int:
-    """Return the free memory in bytes; if unknown, as much as one worker a core needs."""
+    """Return the free memory in bytes.
+
+    If it is unknown, the result is as much as one worker a core needs.
+    """
     limits = [WORKER_BYTES * (os.cpu_count() or 1)]
     for line in _text(root / "proc/meminfo").splitlines():
         name, _, rest = line.partition(":")

@@ -1,4 +1,7 @@
-"""``manifest.json``, the list of files of an export. A folder without it is not an export."""
+"""``manifest.json``, the list of files of an export.
+
+A folder without it is not an export.
+"""
 
 import contextlib
 import hashlib
@@ -45,7 +48,9 @@ class ExportedFile(Document):
 
 
 class ExportedType(Document):
-    """Files of one type; a type without objects has a file without rows, which shows its columns.
+    """Files of one type.
+
+    A type without objects has a file without rows, which shows its columns.
 
     Attributes:
         rows: number of objects in all files.
@@ -115,7 +120,7 @@ class Manifest(Document):
     versions: Mapping[str, str]
 
     def write(self, folder: Path, *, readable: bool = False) -> Path:
-        """Write the manifest atomically, as the last step of an export, and return its path.
+        """Write the manifest atomically, as the last step, and return its path.
 
         Args:
             folder: of the export.
@@ -174,7 +179,10 @@ def _why_no_export(folder: Path) -> str:
 
 
 def _problems_of(error: ValidationError) -> str:
-    """Return the problems of a manifest in one line: the place and the reason of each."""
+    """Return the problems of a manifest in one line.
+
+    Each has its place and its reason.
+    """
     problems = error.errors(include_url=False, include_input=False)
     return "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
 

@@ -1,4 +1,7 @@
-"""Protocol of runners, which do numbered pieces of work in this process, in others, or on Spark."""
+"""Protocol of runners, which do numbered pieces of work.
+
+They run in this process, in other processes, or on Spark.
+"""
 
 import contextlib
 import gc
@@ -27,11 +30,17 @@ class WorkerFailed(MqdssmError):  # noqa: N818  as SparkFailed
 
 
 class Stopped(MqdssmError):  # noqa: N818  no error of its own
-    """The work was stopped by a `StopRequest`. If another piece failed, its error is raised instead."""
+    """The work was stopped by a `StopRequest`.
+
+    If another piece failed, its error is raised instead.
+    """
 
 
 class StopRequest:
-    """Request to stop, which a piece of work checks at places where it can safely end."""
+    """Request to stop.
+
+    A piece of work checks it at places where it can safely end.
+    """
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -170,7 +179,10 @@ def in_background(target: Callable[[threading.Event], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def without_collector() -> Iterator[None]:
-    """Switch the cyclic garbage collector off: it costs much time, and pieces make no cycles."""
+    """Switch the cyclic garbage collector off.
+
+    It costs much time, and pieces make no cycles.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -260,7 +272,10 @@ class Results:
 
 
 def _portable(error: Exception) -> MqdssmError:
-    """Return an error that can be pickled, with class and attributes if it is an `MqdssmError`."""
+    """Return an error that can be pickled.
+
+    It has class and attributes if it is an `MqdssmError`.
+    """
     if not isinstance(error, MqdssmError):
         return WorkerFailed(f"a worker failed: {type(error).__name__}: {error}")
     with contextlib.suppress(Exception):

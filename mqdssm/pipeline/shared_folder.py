@@ -1,4 +1,7 @@
-"""Folders that all workers of a job see, on this machine or on all machines of a cluster."""
+"""Folders that all workers of a job see.
+
+The workers are on this machine or on all machines of a cluster.
+"""
 
 import contextlib
 import errno
@@ -73,7 +76,9 @@ def scratch(on: SparkOptions, prefix: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def temporary_folder(parent: Path | None, prefix: str) -> Iterator[Path]:
-    """Make a temporary folder, and remove it at the end, even if a late worker still writes to it.
+    """Make a temporary folder, and remove it at the end.
+
+    It is removed even if a late worker still writes to it.
 
     Args:
         parent: folder above it; None: the one for temporary files.

@@ -1,4 +1,7 @@
-"""Options of Spark, which are checked before Java starts: master, settings, shared folder."""
+"""Options of Spark: master, settings, shared folder.
+
+They are checked before Java starts.
+"""
 
 import re
 import sys
@@ -75,11 +78,17 @@ class SparkOptions:
         return master is not None and not LOCAL.fullmatch(master)
 
     def variable_of_executors(self, name: str) -> str | None:
-        """Return the value that `conf` gives an environment variable on executors; None if not set."""
+        """Return the value of an environment variable on executors.
+
+        It is the one that `conf` gives; None if not set.
+        """
         return self.conf.get(EXECUTOR_VARIABLE + name)
 
     def gives_secret(self, name: str) -> bool:
-        """Return True if executors get a variable from a Kubernetes secret, which Spark does not show."""
+        """Return True if executors get a variable from a Kubernetes secret.
+
+        Spark does not show such a secret.
+        """
         return any(key.endswith(f".executor.secretKeyRef.{name}") for key in self.conf)
 
 

@@ -144,7 +144,10 @@ def _plain(column: pa.Array, kind: pa.DataType) -> list[Any]:
 
 
 def _conversion(kind: pa.DataType) -> Convert | None:
-    """Return the function from a value of Arrow to a value of JSON; None: no conversion needed."""
+    """Return the function from a value of Arrow to a value of JSON.
+
+    Returns None if no conversion is needed.
+    """
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return _base64
     if pa.types.is_timestamp(kind):

@@ -1,5 +1,6 @@
-"""Worker process of the local runner: does pieces of work until its standard input ends.
+"""Worker process of the local runner.
 
+It does pieces of work until its standard input ends.
 The parent writes the work and then numbers; the worker answers each number. The input ends when the parent
 wants the worker to stop, and also when the parent is killed, so no other signal is needed.
 """
@@ -90,7 +91,10 @@ def main() -> None:
 
 
 class _Packed:
-    """Work that is unpickled for the first piece, so that an error in unpickling becomes an answer."""
+    """Work that is unpickled for the first piece.
+
+    An error in unpickling then becomes an answer.
+    """
 
     def __init__(self, packed: bytes) -> None:
         self._packed = packed
@@ -102,7 +106,10 @@ class _Packed:
 
 
 def _listen(file: BinaryIO, numbers: "queue.SimpleQueue[int | None]", stop: StopRequest) -> None:
-    """Read numbers until the input ends; then request a stop, and exit after `GRACE_S` seconds."""
+    """Read numbers until the input ends; then request a stop.
+
+    The process exits after `GRACE_S` seconds.
+    """
     while (message := receive(file)) is not None:
         numbers.put(number_in(message)[0])
     stop.set()

@@ -1,5 +1,6 @@
-"""Journal of the results of a plan's operations: an interrupted run resumes from it.
+"""Journal of a plan's operations, from which an interrupted run resumes.
 
+It holds the results of the operations.
 ``PLAN/journal`` has one file for each file of operations, and one for its references that are set last. Each
 holds a line of JSON for every operation with a result. An operation without a line may have been applied or
 not; applying it again does no harm.
@@ -122,7 +123,10 @@ class ApplyJournal:
 
     @contextmanager
     def writing(self) -> Iterator["JournalWriter"]:
-        """Open the journal to append lines; all of them are on disk when the context ends."""
+        """Open the journal to append lines.
+
+        All of them are on disk when the context ends.
+        """
         with self.path.open("a", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
             lines = JournalWriter(file)
             try:

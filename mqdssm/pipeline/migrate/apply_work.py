@@ -1,4 +1,4 @@
-"""Work of applying a plan: load the changes of one file of operations, and write their journal."""
+"""Work of applying a plan: one file of operations, and its journal."""
 
 import os
 from collections import Counter
@@ -44,7 +44,10 @@ class Absent(NamedTuple):
 
     @classmethod
     def of(cls, operation: PlanOperation, recorded: JournalLine) -> Self | None:
-        """Return the object of a refused operation; None if the target holds it nevertheless."""
+        """Return the object of a refused operation.
+
+        Returns None if the target holds the object nevertheless.
+        """
         if operation.action == PlanAction.DELETE or _is_there(operation, recorded):
             return None
         is_object = operation.role == EntryRole.OBJECT
@@ -53,7 +56,10 @@ class Absent(NamedTuple):
 
 
 def _is_there(operation: PlanOperation, recorded: JournalLine) -> bool:
-    """Return True if the refusal concerns values of the object, and no other object has its place."""
+    """Return True if the refusal concerns values of the object itself.
+
+    No other object has its place then.
+    """
     if operation.action != PlanAction.ADD:
         return recorded.effect is not Effect.MISSING
     if recorded.effect is not Effect.CONFLICT:
@@ -88,7 +94,10 @@ class Absences:
         )
 
     def reason(self, operation: PlanOperation) -> str:
-        """Return why an operation is refused; empty if it depends on nothing that is absent."""
+        """Return the reason why an operation is refused.
+
+        It is empty if the operation depends on nothing that is absent.
+        """
         if not self.by_dn or operation.action == PlanAction.DELETE:
             return ""
         dn = self._of_row(operation) or self._referred(operation) or self._above(operation)
@@ -152,7 +161,9 @@ class FileDone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyTask:
-    """Task for workers: apply one level of a plan, or the references that are set last.
+    """Task for workers: apply one level of a plan, or the last references.
+
+    References are last if they are set after all objects.
 
     Attributes:
         folder: of the plan.
@@ -175,7 +186,9 @@ class ApplyTask:
     errors_max: int | None
 
     def __call__(self, number: int, stop: StopRequest) -> FileDone:
-        """Apply one file; operations that are done according to its journal are not repeated.
+        """Apply one file of operations.
+
+        Operations that are done according to its journal are not repeated.
 
         Raises:
             Stopped: the stop was set: what was sent was answered and is in the journal.
@@ -247,7 +260,10 @@ class _File:
         return self._done
 
     def _is_enough(self) -> bool:
-        """Return True if no further change may begin: too many errors of all workers, or a stop."""
+        """Return True if no further change may begin.
+
+        There are too many errors of all workers, or a stop was requested.
+        """
         self._stopped = self._stopped or self._errors.are_too_many
         return self._stopped or self._stop.is_set
 
@@ -309,7 +325,10 @@ class _File:
         return None
 
     def _later(self, operation: PlanOperation, before: Mapping[int, JournalLine]) -> Item | None:
-        """Return the change that sets waiting references; None if none of them can be set."""
+        """Return the change that sets waiting references.
+
+        Returns None if none of them can be set.
+        """
         values, missing = self._task.places.values(operation.ldap_class, operation.later)
         self._missing[operation.row_id] = tuple(missing)
         for name, guids in missing.items():
@@ -339,7 +358,10 @@ class _File:
         self._record(operation, self._without(recorded), lines)
 
     def _without(self, recorded: JournalLine) -> JournalLine:
-        """Add references without target to the line of a done operation, so that they are retried."""
+        """Add references without target to the line of a done operation.
+
+        They are retried then.
+        """
         missing = self._missing.pop(recorded.row, ())
         return recorded._replace(attributes=missing) if missing and recorded.is_done else recorded
 
@@ -360,7 +382,10 @@ class _File:
 
 
 def _before_delete(operation: PlanOperation) -> Values:
-    """Return the values that an entry must have to be deleted; () for MSMQ attributes that it must lack."""
+    """Return the values that an entry must have to be deleted.
+
+    The value () stands for an MSMQ attribute that the entry must lack.
+    """
     allowed = schema.allowed_attributes(operation.ldap_class)
     names = {name.lower() for name in allowed} - _NEVER_COMPARED
     before = {name: raws for name, raws in operation.before.items() if name.lower() in names}
@@ -383,7 +408,9 @@ def _refused(operation: PlanOperation, recorded: JournalLine) -> TargetRefusal:
 
 
 class ErrorCount:
-    """Counter of the errors of all workers: the sizes of files, of which each worker appends to its own.
+    """Counter of the errors of all workers.
+
+    It adds up the sizes of files; each worker appends to its own file.
 
     Args:
         folder: of the plan.

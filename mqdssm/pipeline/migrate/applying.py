@@ -1,5 +1,6 @@
-"""Applying a plan: level by level, then the references that wait, then verification.
+"""Applying a plan: level by level, then references, then verification.
 
+References that wait for objects are set when all levels are done.
 The journal records what was done: an interrupted run resumes when the same plan is applied again. The undo
 file is on disk before the first change.
 
@@ -96,7 +97,10 @@ class ApplyOptions:
     verify: bool = True
 
     def window(self, workers: int) -> int:
-        """Return how many changes of one worker may be under way; a limit of errors is shared out."""
+        """Return how many changes of one worker may be under way.
+
+        A limit of errors is shared out among the workers.
+        """
         if self.max_errors is None:
             return WINDOW
         return min(WINDOW, max(WINDOW_MIN, self.max_errors // workers))
@@ -373,7 +377,10 @@ class Applying:
         return Absences.of(absence for file in self._done for absence in file.absent)
 
     def _set_references(self, places: ReferencedPlaces) -> ReferencedPlaces:
-        """Set the references that had to wait, and return the places of referenced objects."""
+        """Set the references that had to wait.
+
+        Returns the places of referenced objects.
+        """
         parts = self._parts_with_later()
         if parts:
             places = self._places()
@@ -440,13 +447,16 @@ class Applying:
         return report
 
     def _changing(self, lost: Iterable[LostRow]) -> set[tuple[str, int]]:
-        """Return the rows with a lost entry that was equal and with other operations in the plan."""
+        """Return the rows that lost an equal entry and have other operations.
+
+        The entry was equal when the plan was made; the operations are those of the plan.
+        """
         rows = {(lost_object.table, lost_object.row) for lost_object in lost if lost_object.was_equal}
         files = self.plan.changes if rows else ()
         return {row for file in files for row in _rows_of(self.folder / file.path) if row in rows}
 
     def _undo(self) -> int:
-        """Reduce the undo file to what was really done, and return the number of its records.
+        """Reduce the undo file to what was done, and count its records.
 
         An object that existed already counts as done: it did not exist when the plan was made.
         """

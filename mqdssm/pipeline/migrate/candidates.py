@@ -1,4 +1,4 @@
-"""Entries that a row would become: the object itself, and the entries that it needs.
+"""Entries that a row would become: the object, and the entries it needs.
 
 Obsolete settings objects of queue managers, deleted as Write Directory does (decision M42).
 
@@ -75,7 +75,10 @@ class Candidate:
 
 
 class RefusedRow(MappingError):  # noqa: N818  what it is called for people
-    """A row that cannot become an object, for a reason that is not in one of its cells."""
+    """Row that cannot become an object.
+
+    The reason is not in one of its cells.
+    """
 
 
 class Candidates:
@@ -141,7 +144,10 @@ class Candidates:
     # -- references
 
     def dns_of(self, guids: Sequence[UUID], ldap_class: str) -> dict[UUID, str]:
-        """Return present or future DNs of referenced objects; others than planned ones are looked up."""
+        """Return present or future DNs of referenced objects.
+
+        Objects that are not planned are looked up.
+        """
         dns = {guid: dn for guid in guids if (dn := self._dn_of(guid, ldap_class)) is not None}
         unknown = [guid for guid in guids if guid not in dns and (guid, ldap_class) not in self._dns]
         if unknown:
@@ -207,8 +213,9 @@ class Candidates:
         return replace(_own(element, new_entry, 3), dropped=_by_attribute_of_element(new_entry))
 
     def _between_sites_there(self, element: RoutingLink) -> RoutingLink:
-        """Return the link with the GUIDs that its sites have in the target: its name holds them.
+        """Return the link with the GUIDs that its sites have in the target.
 
+        The name of a link holds these GUIDs.
         If the target assigns GUIDs and a site is new, the link is unchanged: it gets its name later.
         """
         ends = {name: getattr(element, name) for name in ("site1_identifier", "site2_identifier")}
@@ -270,7 +277,10 @@ class Candidates:
             yield from self._settings(element, whole, sites)
 
     def _sites_of(self, element: QueueManager, served: Served | None) -> dict[UUID, str]:
-        """Return GUIDs and DNs of the sites of a queue manager: those of its row, else of its entry."""
+        """Return GUIDs and DNs of the sites of a queue manager.
+
+        They are those of its row, else of its entry.
+        """
         is_explicit = element.is_populated("SiteIdentifierList") or served is None
         sites = site_list(element) if is_explicit else served.sites if served else ()
         return self.dns_of(sites, SITE_CLASS) if sites else {}
@@ -311,7 +321,10 @@ class Candidates:
         return element.model_copy(update={"site_identifier_list": known_guids}), {"SiteIdentifierList": gone}
 
     def _with_sites_there(self, element: QueueManager) -> QueueManager:
-        """Return the queue manager with its sites' GUIDs in the target, unless a new site has none yet."""
+        """Return the queue manager with its sites' GUIDs in the target.
+
+        It is unchanged if a new site has none yet.
+        """
         guids = site_list(element)
         target_guids = self._guids_in_target(guids)
         if not guids or (target_guids.keys() != set(guids) and not self._target.keeps_guids):
@@ -321,7 +334,10 @@ class Candidates:
         )
 
     def _postponed(self, new_entry: MadeEntry) -> dict[str, tuple[UUID, ...]]:
-        """Postpone the references of a queue manager until all their targets exist, and return them."""
+        """Postpone the references of a queue manager until all targets exist.
+
+        Returns the postponed references.
+        """
         waiting = []
         for name, reference in REFERENCES[MANAGER_CLASS].items():
             if reference.form is ReferenceForm.GUID and self._target.keeps_guids:
@@ -391,7 +407,10 @@ def _by_attribute_of_element(new_entry: MadeEntry) -> dict[str, tuple[UUID, ...]
 
 
 def reason_of(error: Exception) -> str:
-    """Return the message of an error in one line; its class name if the error is unexpected."""
+    """Return the message of an error in one line.
+
+    It is the class name if the error is unexpected.
+    """
     text = error.message if isinstance(error, ObjectNotFound) else str(error)
     return " ".join(text.split()) if isinstance(error, MqdssmError | ValueError) else type(error).__name__
 
@@ -445,7 +464,10 @@ class ObsoleteSettings:
         }
 
     def _before(self, manager: Candidate) -> Iterator[DN]:
-        """Yield DNs of settings objects in the sites that the entry names, but for those still needed."""
+        """Yield DNs of obsolete settings objects in the sites of the entry.
+
+        Those that are still needed are left out.
+        """
         computer = manager.new_entry.dn.parent.name
         for guid in () if manager.served is None else manager.served.sites:
             site = self._sites.get(guid)
@@ -455,7 +477,10 @@ class ObsoleteSettings:
                     yield at
 
     def of(self, manager: Candidate) -> list[Entry]:
-        """Return the obsolete entries of a queue manager: settings objects, each before its server object."""
+        """Return the obsolete entries of a queue manager.
+
+        A settings object comes before its server object.
+        """
         if manager.served is None:
             return []
         owned = [] if manager.served.identifier is None else self._owned.get(manager.served.identifier, [])
@@ -467,7 +492,10 @@ class ObsoleteSettings:
         return [obsolete_entry for dn, entry in gone for obsolete_entry in (entry, *self._empty(dn.parent))]
 
     def _empty(self, server: DN) -> Iterator[Entry]:
-        """Yield the server object above a settings object, if this program made it and it is else empty."""
+        """Yield the server object above a settings object.
+
+        It is yielded if this program made it and it is otherwise empty.
+        """
         try:
             entry = self._session.get(server, EVERYTHING)
             if MADE_BY_US.encode() not in entry.all("description"):

@@ -1,4 +1,7 @@
-"""Planned deletions of objects that the target has and the source lacks; only if they are allowed."""
+"""Planned deletions of objects that the target has and the source lacks.
+
+Objects are deleted only if that is allowed.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,7 +52,10 @@ class Planned:
         return site if known_site is None or known_site.guid is None else known_site.guid
 
     def dns(self, type_name: str | None) -> frozenset[str]:
-        """Return the normalised DNs of the objects of a type that have rows, whatever their GUIDs."""
+        """Return the normalised DNs of the objects of a type that have rows.
+
+        Their GUIDs do not matter.
+        """
         dns: set[str] = set()
         for file in self.files:
             table = pq.read_table(
@@ -98,7 +104,10 @@ def plan_deletes(
 
 
 def _nameless(table: MqisTable, keys: pa.Table) -> int:
-    """Count the rows without a usable key. The GUID of a link does not suffice (decision M37)."""
+    """Count the rows without a usable key.
+
+    The GUID of a link does not suffice (decision M37).
+    """
     rows = zip(keys.column("guid").to_pylist(), keys.column("name").to_pylist(), strict=True)
     return sum(name is None and (guid is None or table is ROUTING_LINK) for guid, name in rows)
 
@@ -144,7 +153,10 @@ def _guids(session: "Session", entry: Entry) -> set[UUID]:
 
 
 def _name(session: "Session", table: MqisTable, entry: Entry) -> str | None:
-    """Return the name that `rows.key_of` gives the same object, in the form that the target compares."""
+    """Return the name that `rows.key_of` gives an object.
+
+    It has the form that the target compares.
+    """
     key = session.profile.name_key
     if table is MACHINE:
         return key(compute.computer_name(entry.dn))

@@ -1,4 +1,7 @@
-"""LDIF of a plan's operations, in the order of loading: for ``slapadd`` or ``ldifde``."""
+"""LDIF of a plan's operations, for ``slapadd`` or ``ldifde``.
+
+The operations are in the order of loading.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -108,7 +111,10 @@ class _Writer:
             self._put(level, record.data)
 
     def _later(self, operation: PlanOperation) -> tuple[Values, Mapping[str, Sequence[str]]]:
-        """Return the values of waiting references, and the GUIDs of those that cannot be written yet."""
+        """Return the values of waiting references that can be written.
+
+        GUIDs of those that cannot be written yet are returned, too.
+        """
         references = REFERENCES.get(operation.ldap_class, {})
         unknown = {
             name: guids

@@ -1,5 +1,6 @@
-"""Files that a task of planning writes: operations, equal objects, rejects, conflicts, values left out.
+"""Files of a planning task: operations, rejects, conflicts and others.
 
+The others are equal objects and values left out.
 Results of all tasks of a planning, added up for the plan.
 """
 
@@ -197,7 +198,10 @@ def _words(reasons: Sequence[Reason]) -> str:
 
 
 def put_together(folder: Path) -> None:
-    """Merge the files of tasks: one file of rejects for each table, one file of all conflicts."""
+    """Merge the files of tasks.
+
+    There is one file of rejects for each table, and one file of all conflicts.
+    """
     work = folder / WORK_NAME
     groups: dict[Path, list[Path]] = {}
     for path in sorted((work / REJECTS_NAME).glob("*.jsonl")):
@@ -213,7 +217,10 @@ def put_together(folder: Path) -> None:
 
 
 def display_values(attribute: str, values: Sequence[bytes]) -> list[str]:
-    """Return values for people: as text if printable, descriptors in SDDL, else in hexadecimal."""
+    """Return values for people: text, SDDL or hexadecimal.
+
+    Printable values are text, descriptors are in SDDL.
+    """
     return [_shown(attribute, value) for value in values]
 
 

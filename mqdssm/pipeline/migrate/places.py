@@ -1,4 +1,7 @@
-"""DNs and GUIDs of referenced objects in the target, by which references are rewritten (decision M37)."""
+"""DNs and GUIDs of referenced objects in the target.
+
+References are rewritten by them (decision M37).
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,7 +49,9 @@ class ObjectPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReferencedPlaces:
-    """Sites and queue managers that other objects refer to, by their GUIDs in the source.
+    """Sites and queue managers that other objects refer to.
+
+    They are found by their GUIDs in the source.
 
     Attributes:
         by_guid: GUID in the source -> place in the target.
@@ -80,7 +85,10 @@ class ReferencedPlaces:
         return values, missing
 
     def name_of(self, ldap_class: str, dn: str) -> str:
-        """Return the DN of a new object; the name of a routing link gets the present GUIDs of its sites."""
+        """Return the DN of a new object.
+
+        The name of a routing link gets the present GUIDs of its sites.
+        """
         if ldap_class != LINK_CLASS or not self.by_guid:
             return dn
         name = DN.parse(dn)
@@ -93,7 +101,9 @@ class ReferencedPlaces:
 
 
 def referred_to(folder: Path, parts: Iterable[str]) -> dict[UUID, str]:
-    """Return the sites and queue managers of a plan, but for deleted ones: GUID in the source -> DN.
+    """Return the referenced sites and queue managers of a plan.
+
+    The result is GUID in the source -> DN, without deleted objects.
 
     Args:
         folder: of the plan.
@@ -155,8 +165,9 @@ def _referred_rows(folder: Path, parts: Iterable[str]) -> Iterator[_ReferredRow]
 def there_alone(
     session: "Session", folder: Path, parts: Iterable[str], planned: Collection[UUID]
 ) -> dict[UUID, str]:
-    """Return the DNs of objects that waiting references name and the plan does not make, by GUID.
+    """Return the DNs, by GUID, of referenced objects that only the target has.
 
+    Waiting references name these objects, and the plan does not make them.
     The target had these objects before, or the plan skipped them.
 
     Args:
@@ -186,7 +197,9 @@ def there_alone(
 
 
 def look_up(session: "Session", dns: Mapping[UUID, str]) -> ReferencedPlaces:
-    """Look up the DNs and GUIDs that objects have now, without those that do not exist (yet).
+    """Look up the present DNs and GUIDs of objects.
+
+    Objects that do not exist (yet) are left out.
 
     Raises:
         DirectoryError: the look-up failed.

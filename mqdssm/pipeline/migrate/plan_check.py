@@ -1,5 +1,6 @@
-"""Checks of a plan before it is applied: its files, its counts, and the places of its entries.
+"""Checks of a plan before it is applied: files, counts and places.
 
+The places are those of its entries.
 A plan is a folder that others may have altered. People approved what ``plan.json`` says, so the files must
 match it exactly. A plan may change only MSMQ objects and the entries that belong to them.
 """
@@ -68,7 +69,9 @@ def check_files(folder: Path, files: Iterable[PlanFile]) -> None:
 
 
 def check_operations(plan: MigrationPlan, folder: Path, allow_deletes: int | None = None) -> None:
-    """Check that the files hold the operations that ``plan.json`` counts, and that these concern only MSMQ.
+    """Check that the files hold the operations of ``plan.json``.
+
+    Their numbers must be equal, and they must concern only MSMQ.
 
     Args:
         plan: the plan.

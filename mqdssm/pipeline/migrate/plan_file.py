@@ -47,7 +47,10 @@ class PlanFile(Document):
 
 
 class Level(Document):
-    """Operations that do not depend on each other; levels are applied in the order of their numbers."""
+    """Operations that do not depend on each other.
+
+    Levels are applied in the order of their numbers.
+    """
 
     number: int
     name: str
@@ -242,7 +245,7 @@ class PlanAction(StrEnum):
 
 
 class EntryRole(StrEnum):
-    """Role of an entry for the object of a row: the object itself, or a related entry."""
+    """Role of an entry: the object of a row, or a related entry."""
 
     OBJECT = "object"
     COMPUTER = "computer"
@@ -357,7 +360,10 @@ class OperationsFile:
 
 
 def deletion(type_name: str, entry: Entry, ldap_class: str, role: str) -> PlanOperation:
-    """Return the operation that deletes an entry, which was read with all its attributes."""
+    """Return the operation that deletes an entry.
+
+    The entry was read with all its attributes.
+    """
     return PlanOperation(
         type=type_name,
         role=role,

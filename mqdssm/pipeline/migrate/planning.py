@@ -1,5 +1,6 @@
-"""Planning a migration: decide what would happen to every row, and write it to a folder.
+"""Planning a migration: decide what would happen to every row.
 
+The decisions are written to a folder.
 Jobs of planning: a runner distributes the work; workers read and write files themselves.
 """
 
@@ -133,7 +134,9 @@ class MigrationSource:
         return source_engine(kind, on, workers, has_database=self.files is None)
 
     def left_out(self, tables: Sequence[SourceTable]) -> Iterator[str]:
-        """Yield notes about parts of the source that MQIS does not know; they are not read.
+        """Yield notes about parts of the source that MQIS does not have.
+
+        They are not read.
 
         Args:
             tables: of it.
@@ -336,7 +339,10 @@ class Planning:
         return lookups
 
     def _sites(self, lookups: SharedLookups) -> SharedLookups:
-        """Decide about the sites in this process, before other rows refer to them; sites are few."""
+        """Decide about the sites in this process.
+
+        They come before other rows, which refer to them; sites are few.
+        """
         planner = RowPlanner(self.session, lookups, self._row_options)
         parts = staged_parts(self.folder, SITE)
         self._summary.add([planner.decide(part, self._number(part)) for part in parts])
@@ -405,7 +411,9 @@ class Planning:
 
 
 def prepared(to: Path) -> Path:
-    """Create the folder of a plan, or empty that of an interrupted planning; return its absolute path.
+    """Create the folder of a plan; return its absolute path.
+
+    The folder of an interrupted planning is emptied.
 
     Raises:
         ConfigError: it holds something else.
@@ -474,7 +482,10 @@ def _directory_session(access: DirectoryAccess) -> "Iterator[Session]":
 
 
 def _offline_session(root: str, profile: str) -> "AbstractContextManager[Session]":
-    """Return a session to an offline target (`mqdssm.pipeline.migrate.target`), in a worker."""
+    """Return a session to an offline target, in a worker.
+
+    See `mqdssm.pipeline.migrate.target`.
+    """
     return nullcontext(offline_session(root, profile))
 
 

@@ -1,4 +1,7 @@
-"""Progress of a migration: the driver counts from time to time what workers have written."""
+"""Progress of a migration: what workers have written.
+
+The driver counts it from time to time.
+"""
 
 import contextlib
 import threading
@@ -39,7 +42,9 @@ def tell(watch: Watch | None, activity: str) -> None:
 
 @contextlib.contextmanager
 def counted(watch: Watch | None, activity: str, total: int | None, count: Count) -> Iterator[None]:
-    """Report the progress of an activity from another thread, again and again while the context lasts.
+    """Report the progress of an activity from another thread.
+
+    It is reported again and again while the context lasts.
 
     Args:
         watch: is told; None: nobody looks, and nothing is counted.

@@ -192,8 +192,9 @@ class MigrationReport(Document):
 
 
 def write_refused(folder: Path, refused: Sequence[TargetRefusal]) -> None:
-    """Write the refused operations to the folder of rejects, each with its row of the source.
+    """Write the refused operations to the folder of rejects.
 
+    Each has its row of the source.
     A file of an earlier run is replaced, or removed if nothing was refused.
     """
     path = folder / REJECTS_NAME / REFUSED_NAME
@@ -220,7 +221,9 @@ def tables_of(
     remaining: Collection[tuple[str, int]],
     changing: Collection[tuple[str, int]] = (),
 ) -> dict[str, TableReport]:
-    """Count the rows of each table by result: the counts of the plan, less what went wrong.
+    """Count the rows of each table by result.
+
+    They are the counts of the plan, less the failures.
 
     Args:
         plan: what was to be done.
@@ -258,7 +261,10 @@ def tables_of(
 
 
 def _rows(entries: Iterable[TargetRefusal | LostRow]) -> dict[str, set[int]]:
-    """Return the numbers of the rows that entries belong to, by table; deletions belong to no row."""
+    """Return the numbers of the rows that entries belong to, by table.
+
+    Deletions belong to no row.
+    """
     rows_by_table: dict[str, set[int]] = {}
     for entry in entries:
         if entry.row:
@@ -306,7 +312,10 @@ def rejects(folder: Path) -> Iterator[Reject]:
 
 
 def left_out(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the GUID of the object and the name of the column for each value not carried over."""
+    """Yield GUID and column of each value that is not carried over.
+
+    The GUID is that of the object; the column is given by name.
+    """
     for path in sorted((folder / NOT_CARRIED_NAME).glob("*/*.parquet")):
         read = pq.read_table(path, columns=["guid", "column"])
         yield from zip(read["guid"].to_pylist(), read["column"].to_pylist(), strict=True)

@@ -1,4 +1,7 @@
-"""Decisions about rows: each row is compared with the target's entry, many rows at a time."""
+"""Decisions about rows: each is compared with the target's entry.
+
+Many rows are compared at a time.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -69,7 +72,10 @@ class RowPlanOptions:
 
 
 def planning_progress(folder: Path) -> WorkerProgress:
-    """Return the progress of workers: the numbers of rows that they have decided about."""
+    """Return the progress of workers.
+
+    It is the numbers of rows that they have decided about.
+    """
     return WorkerProgress(folder / WORK_NAME / TOLD_NAME)
 
 
@@ -236,7 +242,10 @@ class RowPlanner:
         obsolete: ObsoleteSettings,
         writer: OutcomeWriter,
     ) -> None:
-        """Write the operations for a row, or its conflicts: for its own entry, then for related entries."""
+        """Write the operations for a row, or its conflicts.
+
+        Its own entry comes first, then related entries.
+        """
         matches = [target_entries.of(candidate) for candidate in prepared_row.candidates]
         main_match = matches[0]
         if main_match.problem is not None:
@@ -272,7 +281,10 @@ class RowPlanner:
     def _gone(
         self, prepared_row: _Prepared, obsolete: ObsoleteSettings, writer: OutcomeWriter
     ) -> Iterator[tuple[int, PlanOperation]]:
-        """Yield deletions of obsolete settings objects of a queue manager, as Write Directory makes them."""
+        """Yield deletions of obsolete settings objects of a queue manager.
+
+        They are those that Write Directory makes.
+        """
         manager = prepared_row.candidates[0]
         for entry in obsolete.of(manager):
             ldap_class, role, level = SETTINGS_CLASS, EntryRole.SETTINGS, CHILDREN
@@ -286,7 +298,10 @@ class RowPlanner:
     def _other(
         self, prepared_row: _Prepared, problem: str, entry: Entry | None, writer: OutcomeWriter
     ) -> None:
-        """Write a row whose GUID another object has: a reject for ``update``, else a conflict."""
+        """Write a row whose GUID another object has.
+
+        It is a reject for ``update``, else a conflict.
+        """
         if self._options.on_conflict == "update":
             writer.reject(prepared_row.row, prepared_row.guid, [Reason("", problem)])
             return
@@ -357,7 +372,10 @@ class RowPlanner:
         )
 
     def _dropped(self, table: MqisTable, prepared_row: _Prepared) -> dict[str, str]:
-        """Return GUIDs that are not carried over, by column: of absent objects, and the enterprise's own."""
+        """Return GUIDs that are not carried over, by column.
+
+        They are those of absent objects, and the enterprise's own.
+        """
         texts = {}
         for adm, guids in prepared_row.candidates[0].dropped.items():
             columns = table.holding(adm)
@@ -453,7 +471,10 @@ def _verdict(candidate: Candidate, at: _At, *, hides_sacls: bool) -> _Verdict:
 
 
 def _row_action(verdicts: Sequence[_Verdict], *, has_deletions: bool) -> PlanAction:
-    """Return the action by which a row counts: that of its own entry, or a change of related entries."""
+    """Return the action by which a row counts.
+
+    It is that of its own entry, or a change of related entries.
+    """
     if verdicts[0].action == PlanAction.ADD:
         return PlanAction.ADD
     is_equal = not has_deletions and all(verdict.action == PlanAction.EQUAL for verdict in verdicts)
@@ -467,7 +488,10 @@ def _without_values(candidate: Candidate) -> Candidate:
 
 
 def _point_settings_at(candidates: Sequence[Candidate], manager: Entry | None) -> None:
-    """Let settings objects refer to the GUID that the queue manager has in the target, if it exists."""
+    """Let settings objects refer to the queue manager's GUID in the target.
+
+    They are unchanged if the queue manager does not exist there.
+    """
     raw = None if manager is None else manager.first(GUID_ATTRIBUTE)
     if raw is None or candidates[0].new_entry.ldap_class != MANAGER_CLASS:
         return

@@ -1,4 +1,7 @@
-"""Rows of MQIS as elements of the abstract model, with reasons for refusal and values left out."""
+"""Rows of MQIS as elements of the abstract model.
+
+They come with reasons for refusal and with values left out.
+"""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -90,7 +93,10 @@ class RowKey:
 
 
 def computer_name(cell: str) -> str:
-    r"""Return the plain name of a computer: NT 4 wrote ``\\SERVER``, and padded names with blanks."""
+    r"""Return the plain name of a computer.
+
+    NT 4 wrote ``\\SERVER``, and padded names with blanks.
+    """
     return cell.strip().removeprefix(NT4_PREFIX)
 
 
@@ -228,7 +234,10 @@ def _carried(name: str, *, keeps_create_time: bool) -> frozenset[str]:
 
 
 def _add_roles(values: dict[str, Any], service: int) -> None:
-    """Set roles that have no own property, by the bits of PROPID_QM_SERVICE ([MS-MQDS] 3.1.4.21.8)."""
+    """Set roles that have no own property, by the bits of PROPID_QM_SERVICE.
+
+    See [MS-MQDS] 3.1.4.21.8.
+    """
     for name in ("RoutingServer", "RemoteAccessServer", "DirectoryServer"):
         values.setdefault(name, bool(service & compute.SERVICE_BITS[name]))
     server_type = compute.directory_server_type(directory_server=values["DirectoryServer"], service=service)
@@ -247,7 +256,10 @@ def _service_of(values: Mapping[str, Any]) -> int:
 
 
 def _add_gates(values: dict[str, Any], gates: Mapping[UUID, tuple[UUID, ...]]) -> None:
-    """Give a link without gates the gates of its two sites, where MSMQ 1.0 keeps them."""
+    """Give a link without gates the gates of its two sites.
+
+    MSMQ 1.0 keeps them in the sites.
+    """
     if values.get(GATES):  # an empty list names none
         return
     ends = [values.get(name) for name in ("Site1Identifier", "Site2Identifier")]
@@ -283,7 +295,10 @@ def _column(table: MqisTable, adm: str, cells: Mapping[str, str]) -> str:
 
 
 def key_of(table: MqisTable, cells: Mapping[str, str]) -> RowKey:
-    """Return the key of a row, without unreadable parts: the row will be refused for these."""
+    """Return the key of a row, without unreadable parts.
+
+    The row will be refused for these.
+    """
     guid = _try(table.column(table.key), cells)
     maker = _NAMES.get(table.name)
     name, computer = (None, None) if maker is None else maker(cells)
@@ -351,7 +366,10 @@ def _queue(cells: Mapping[str, str]) -> Named:
 
 
 def queue_key(computer: str, cn: str) -> str:
-    """Return the name that `key_of` gives a row of Queue, from its computer and the cn of its entry."""
+    """Return the name that `key_of` gives a row of Queue.
+
+    It is made from its computer and the cn of its entry.
+    """
     return f"{fold_case(computer)}\\{fold_case(cn)}"
 
 

@@ -1,4 +1,7 @@
-"""Look-ups that all workers share: made once from the source's keys and the target."""
+"""Look-ups that all workers share.
+
+They are made once from the source's keys and the target.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -95,7 +98,9 @@ class SharedLookups:
 def duplicates_in(
     folder: Path, name_key: Callable[[str], str], sids: SidMap | None = None
 ) -> dict[RowId, str]:
-    """Return the rows that share a GUID, or a name within their table; all of them are refused.
+    """Return the rows that share a GUID, or a name within their table.
+
+    All of them are refused.
 
     Args:
         folder: of the plan, with the staged source.
@@ -132,7 +137,10 @@ def _told(problems: dict[RowId, str], words: str, rows: Sequence[RowId]) -> None
 
 
 def _of_one_new_sid(folder: Path, sids: SidMap) -> Iterator[list[RowId]]:
-    """Yield groups of rows of User that have one SID after mapping, even if one had it before."""
+    """Yield groups of rows of User that have one SID after mapping.
+
+    One of them may have had that SID before.
+    """
     table = MQIS_TABLES["User"]
     keys = keys_in(folder, [table], ["name"])
     rows: dict[str, list[RowId]] = {}
@@ -182,7 +190,10 @@ def served_in(folder: Path) -> frozenset[UUID]:
 
 
 def computers_named(folder: Path, name_key: Callable[[str], str]) -> dict[str, str]:
-    """Return the computers that machines and queues name: key of the name -> name as first written."""
+    """Return the computers that machines and queues name.
+
+    The result is key of the name -> name as first written.
+    """
     names: dict[str, str] = {}
     for table in (MACHINE, MQIS_TABLES["Queue"]):
         for name in pc.unique(keys_in(folder, [table], ["computer"]).column("computer")).to_pylist():

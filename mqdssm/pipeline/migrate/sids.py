@@ -65,7 +65,9 @@ class SidMap:
 
 
 def load_sid_map(path: Path) -> SidMap:
-    """Read a map of SIDs: TOML with tables ``sids`` and ``domains``, or CSV lines of old and new SID.
+    """Read a map of SIDs from TOML or CSV.
+
+    TOML has tables ``sids`` and ``domains``; a line of CSV has old and new SID.
 
     Raises:
         ConfigError: it cannot be read or used; naming the line or entry.
@@ -169,7 +171,9 @@ class SidRewriter:
         return new.text
 
     def descriptor(self, image: bytes, where: str) -> bytes:
-        """Return a security descriptor with new SIDs; its octets are unchanged if no SID is.
+        """Return a security descriptor with new SIDs.
+
+        Its octets are unchanged if no SID is.
 
         Raises:
             DecodeError: it is none.

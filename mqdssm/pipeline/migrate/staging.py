@@ -1,5 +1,6 @@
-"""Staged rows of the source, kept in the plan in one form for all kinds of sources.
+"""Staged rows of the source, kept in the plan.
 
+They have one form for all kinds of sources.
 They are in ``PLAN/.source/<Table>/part-NNNNN-NNNNN.parquet``. Later steps read these files, never the source
 again, which may have changed since.
 """
@@ -144,7 +145,10 @@ def begin(folder: Path) -> None:
 
 
 def staged_parts(folder: Path, table: MqisTable) -> tuple[StagedPart, ...]:
-    """Return the staged files of a table, in order; none if the source lacks the table."""
+    """Return the staged files of a table, in order.
+
+    There are none if the source lacks the table.
+    """
     parts = []
     first = 1
     for number, path in enumerate(sorted(_folder(folder, table).glob("part-*.parquet"))):
@@ -185,7 +189,10 @@ def rows_at(folder: Path, table: MqisTable, numbers: Collection[int]) -> Iterato
 
 
 def keys_in(folder: Path, tables: Sequence[MqisTable], columns: Sequence[str]) -> pa.Table:
-    """Return some columns of all rows of some tables, with ``table`` and ``number`` of each row."""
+    """Return some columns of all rows of some tables.
+
+    Each row has its ``table`` and ``number``.
+    """
     key_tables = []
     for table in tables:
         for part in staged_parts(folder, table):

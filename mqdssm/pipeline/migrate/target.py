@@ -1,5 +1,6 @@
-"""Target of a plan: look-ups for its objects, many at a time, and a stand-in for an empty directory.
+"""Target of a plan: look-ups for its objects, many at a time.
 
+It also has a stand-in for an empty directory.
 Look-ups that precede the decisions about rows: in the source's keys and in the target.
 """
 
@@ -63,7 +64,10 @@ class TargetView:
     def by_guid(
         self, guids: Iterable[UUID], ldap_class: str, attributes: Sequence[str]
     ) -> dict[UUID, list[Entry]]:
-        """Return the objects of a class by GUID: their own, or their original one (decision M37)."""
+        """Return the objects of a class by their own or original GUID.
+
+        See decision M37.
+        """
         entries: dict[UUID, list[Entry]] = {}
         if ldap_class in self._empty:
             return entries
@@ -139,7 +143,10 @@ def _has_one(session: "Session", base: DN, search_filter: LdapFilter) -> bool:
 def _find_accounts(
     session: "Session", keys: Iterable[str], filter_of: Callable[[str], LdapFilter], attributes: Sequence[str]
 ) -> Iterator[Entry]:
-    """Yield the entries of the domains that a filter finds for any of some keys, many keys at a time."""
+    """Yield the entries of the domains that a filter finds for some keys.
+
+    Many keys are looked up at a time.
+    """
     for batch in split_into_batches(dict.fromkeys(keys), BATCH_TERMS):
         search_filter = any_of(*map(filter_of, batch))
         for base in session.naming.bases_for(configuration=False):
@@ -233,7 +240,9 @@ def domain_sid(session: "Session") -> Sid | None:
 
 
 def new_sids(session: "Session", names: Iterable[str]) -> dict[str, str]:
-    """Return SIDs for new computers, computed from their names; none if the server assigns SIDs.
+    """Return SIDs for new computers, computed from their names.
+
+    The result is empty if the server assigns SIDs.
 
     Args:
         session: to the target.
@@ -338,7 +347,9 @@ def offline_session(root: str, profile: str = DEFAULT_PROFILE) -> "Session":
 
 
 def resolved(session: "Session", sids: SidMap) -> SidMap:
-    """Return a map of SIDs with names of accounts replaced by their SIDs in the target.
+    """Return a map of SIDs in which account names are replaced by SIDs.
+
+    The SIDs are those of the accounts in the target.
 
     Raises:
         ConfigError: accounts that it does not have.
@@ -370,7 +381,10 @@ def gather(session: "Session", folder: Path, sids: SidMap, *, create_computers: 
 
 
 def _computers(session: "Session", folder: Path, machines: dict[UUID, str]) -> dict[str, Computer]:
-    """Return the computers that exist and those that will be made, by the key of the name."""
+    """Return the computers that exist and those that will be made.
+
+    The keys are those of the names.
+    """
     computers = computers_there(session, computers_named(folder, session.profile.name_key))
     named = {session.profile.name_key(name): name for name in machines.values()}
     lacking = {key: name for key, name in named.items() if key not in computers}

@@ -1,5 +1,6 @@
-"""File ``undo.ldif``: LDIF that restores the directory to its state before a plan was applied.
+"""File ``undo.ldif``, which undoes the changes of a plan.
 
+Its LDIF restores the directory to its state before the plan was applied.
 The file is on disk before the first change. When the plan has been applied, the file is reduced to what was
 really done; a full copy is kept in case the plan is applied again. Each record is below a comment with the
 row_id of its operation. Load it with ``ldapmodify -c``, which continues if an object was never made.
@@ -37,7 +38,10 @@ _HEAD: Final = (
 
 
 def _replace(path: Path, pieces: Iterable[bytes]) -> None:
-    """Replace an undo file, for its owner alone, and wait until it and its name are on disk."""
+    """Replace an undo file, and wait until it and its name are on disk.
+
+    Only its owner can read it.
+    """
     write_whole(path, pieces, mode=0o600)
     sync_folder(path.parent)
 

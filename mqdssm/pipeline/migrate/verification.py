@@ -1,4 +1,7 @@
-"""Verification of an applied plan: each operation is compared with its entry in the target."""
+"""Verification of an applied plan.
+
+Each operation is compared with its entry in the target.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -130,7 +133,10 @@ def _is_applied(operation: PlanOperation, journal: Mapping[int, JournalLine]) ->
 def _untold(
     batch: Iterable[PlanOperation], journal: Mapping[int, JournalLine], later: Mapping[int, JournalLine]
 ) -> Iterator[LostRow]:
-    """Yield a loss for each operation without a result in a journal: its row is counted nowhere else."""
+    """Yield a loss for each operation without a result in a journal.
+
+    Its row is counted nowhere else.
+    """
     for operation in batch:
         recorded = journal.get(operation.row_id)
         if operation.action != PlanAction.EQUAL and recorded is None:
@@ -173,7 +179,10 @@ class _Context:
             self._guids |= {(guid, ldap_class): guid in existing_dns for guid in class_guids}
 
     def problem(self, item: _Expected) -> str:
-        """Return which parent or reference of an object is wrong, in words; empty if none is."""
+        """Return which parent or reference of an object is wrong, in words.
+
+        The text is empty if none is wrong.
+        """
         for above, parent in self._planned_above(item.dn):
             existing_guid = self._references.identifier_of(str(above), parent.ldap_class)
             if existing_guid is None or parent.guid not in {None, existing_guid}:
@@ -223,7 +232,10 @@ def _verify(context: _Context, expected: Sequence[_Expected], verification: File
 def _lost(
     expected_row: _Expected, entry: Entry | None, context: _Context, *, hides_sacls: bool
 ) -> LostRow | None:
-    """Compare an entry with what is expected; return the loss, or None if there is none."""
+    """Compare an entry with what is expected.
+
+    Returns the loss, or None if there is none.
+    """
     operation = expected_row.operation
     differs: dict[str, dict[str, list[str]]] = {}
     if operation.action == PlanAction.DELETE:

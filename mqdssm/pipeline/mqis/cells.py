@@ -1,5 +1,6 @@
-"""Conversion of values of files and databases into cells in text form (`mqdssm.tables.mqis`).
+"""Conversion of file and database values into cells in text form.
 
+See `mqdssm.tables.mqis`.
 No value is judged here. A value without a text form stays similar; the step that judges cells refuses it.
 """
 
@@ -78,7 +79,10 @@ def bcp_maker(column: MqisColumn, *, guid_bytes: str = "windows") -> CellMaker:
 
 
 def text_maker(column: MqisColumn) -> CellMaker:
-    """Return a function that converts JSON values into cells: lists and numbers as text."""
+    """Return a function that converts JSON values into cells.
+
+    Lists and numbers become text.
+    """
     whole = column.variant in {Variant.CLSIDS, Variant.LPWSTRS}
 
     def cell(value: Any) -> str | None:

@@ -90,7 +90,10 @@ def not_read(folder: Path, names: Mapping[str, MqisTable]) -> list[Path]:
 
 
 def _table_of(path: Path, names: Mapping[str, MqisTable]) -> MqisTable | None:
-    """Return the table that a file or folder holds, by its name; None if it holds none."""
+    """Return the table that a file or folder holds, by its name.
+
+    Returns None if it holds none.
+    """
     stem, _, ending = path.name.partition(".")
     if (ending and ending.lower() not in FORMS) or (path.is_file() and not ending):
         return None
@@ -98,7 +101,9 @@ def _table_of(path: Path, names: Mapping[str, MqisTable]) -> MqisTable | None:
 
 
 def _refuse_misspelt(paths: Sequence[Path], missing: Mapping[str, MqisTable]) -> None:
-    """Refuse files and folders that are probably misspelt tables, whose rows would be lost.
+    """Refuse files and folders that are probably misspelt tables.
+
+    Their rows would be lost.
 
     Raises:
         ConfigError: a name is similar to that of a missing table.

@@ -1,4 +1,7 @@
-"""Reader of MQIS tables in files, used by workers: Parquet, CSV or JSON Lines, row by row as cells."""
+"""Reader of MQIS tables in files: Parquet, CSV or JSON Lines.
+
+Workers use it; it reads row by row as cells.
+"""
 
 import csv
 import io
@@ -109,7 +112,9 @@ class SourceTable:
 
 
 def find_files(folder: Path, mapping: SourceMapping) -> dict[str, TableFiles]:
-    """Return the files of the tables in a folder, by the names that the mapping gives them.
+    """Return the files of the tables in a folder.
+
+    Their names are those that the mapping gives them.
 
     Raises:
         ConfigError: as `find_named`, with the names that are expected.
@@ -118,7 +123,9 @@ def find_files(folder: Path, mapping: SourceMapping) -> dict[str, TableFiles]:
 
 
 def left_out(folder: Path | None, tables: Sequence[SourceTable], mapping: SourceMapping) -> Iterator[str]:
-    """Describe, for people, the files and columns of a source that MQIS does not have and that are not read.
+    """Describe the files and columns of a source that are not read.
+
+    MQIS does not have them. The text is for people.
 
     Args:
         folder: of files; None: the tables are those of a database.
@@ -173,7 +180,10 @@ def source_table(files: TableFiles, mapping: SourceMapping) -> SourceTable:
 
 
 def _as_one(parts: Iterable[SourceFile], label: str) -> Iterator[SourceFile]:
-    """Name the parts of a copied table after the table, and number their rows through all parts."""
+    """Name the parts of a copied table after the table.
+
+    Their rows are numbered through all parts.
+    """
     before: dict[Path, int] = {}
     rows = 0
     for part in parts:
@@ -238,7 +248,10 @@ def _json_names(file: Path, encoding: str) -> tuple[str, ...]:
 
 
 def _parts(files: TableFiles, file: Path, columns: Mapping[str, str]) -> Iterator[SourceFile]:
-    """Divide a Parquet file between row groups; text cannot be divided before it is read."""
+    """Divide a Parquet file between row groups.
+
+    Text cannot be divided before it is read.
+    """
     name = files.table.name
     if files.form != "parquet":
         yield SourceFile(name, file, files.form, columns, label=file.name)
@@ -331,7 +344,10 @@ def _parquet_rows(part: SourceFile, makers: Makers) -> Iterator[SourceRow]:
 
 
 def _in_seconds(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Convert times to seconds since 1970: Python has no year 0, and one such value would stop the read."""
+    """Convert times to seconds since 1970.
+
+    Python has no year 0, and one such value would stop the read.
+    """
     arrays = []
     for column in batch.columns:
         if pa.types.is_timestamp(column.type):
@@ -348,7 +364,10 @@ def _in_seconds(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _csv_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[SourceRow]:
-    """Read rows of CSV: an empty field is NULL, two quotes are an empty text ([RFC4180])."""
+    """Read rows of CSV: an empty field is NULL.
+
+    Two quotes are an empty text ([RFC4180]).
+    """
     first = 0 if part.bcp else 1  # its row 1 may be the header
     broken: dict[int, str] = {}
 
@@ -440,7 +459,10 @@ def _json_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[Sour
 
 
 def _object(line: bytes, encoding: str) -> dict[str, Any] | str:
-    """Return the object of a line of JSON, or a message about the error; "" for an empty line."""
+    """Return the object of a line of JSON, or a message about the error.
+
+    The message is "" for an empty line.
+    """
     try:
         text = line.decode(encoding, "strict").removeprefix("\ufeff").strip()
         value = json.loads(text) if text else None

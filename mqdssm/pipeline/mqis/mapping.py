@@ -1,4 +1,7 @@
-"""Mapping file (TOML): names of a source for the tables and columns of MQIS, and the form of its values."""
+"""Mapping file (TOML): a source's names for tables and columns of MQIS.
+
+It also gives the form of the source's values.
+"""
 
 import codecs
 import os
@@ -209,7 +212,9 @@ def load_mapping(path: Path) -> SourceMapping:
 
 
 def refuse_secret(url: str) -> None:
-    """Refuse a JDBC URL that holds a password, since the list of processes, plans and logs would show it.
+    """Refuse a JDBC URL that holds a password.
+
+    The list of processes, plans and logs would show it.
 
     Raises:
         ConfigError: it does.
@@ -265,7 +270,9 @@ def is_jdbc(source: str) -> bool:
 
 
 def spark_settings(mapping: SourceMapping) -> dict[str, str]:
-    """Return the Spark settings that name the JAR files of the JDBC driver; empty without any.
+    """Return the Spark settings that name the JAR files of the JDBC driver.
+
+    They are empty without JAR files.
 
     Raises:
         ConfigError: one is not there.
@@ -277,5 +284,8 @@ def spark_settings(mapping: SourceMapping) -> dict[str, str]:
 
 
 def shown_url(url: str) -> str:
-    """Return a URL without the part after the name of the database, for messages and the plan."""
+    """Return a URL up to the name of the database.
+
+    It is shown in messages and in the plan.
+    """
     return re.split(r"[?;]", url, maxsplit=1)[0]

@@ -1,4 +1,7 @@
-"""Text files of tables: their encoding, from a byte order mark or a mapping, and their octets."""
+"""Text files of tables: their encoding and their octets.
+
+The encoding comes from a byte order mark or a mapping.
+"""
 
 import codecs
 import contextlib
@@ -79,7 +82,10 @@ def _check(path: Path, head: bytes, encoding: str) -> None:
 
 
 def _wide(head: bytes) -> str:
-    """Return the UTF-16 encoding of octets, "" if they are none: every second octet of ASCII text is 0."""
+    """Return the name of the UTF-16 encoding of octets.
+
+    It is "" if they are not in UTF-16. In ASCII text as UTF-16 every second octet is 0.
+    """
     low, high = head[0::2].count(0), head[1::2].count(0)
     if not head or 4 * max(low, high) < len(head):
         return ""
@@ -87,7 +93,10 @@ def _wide(head: bytes) -> str:
 
 
 class _AsUtf8(io.RawIOBase):
-    """A file in UTF-16 read as octets of UTF-8; half of a surrogate pair is kept, as invalid UTF-8."""
+    """A file in UTF-16 read as octets of UTF-8.
+
+    Half of a surrogate pair is kept, as invalid UTF-8.
+    """
 
     def __init__(self, file: BinaryIO, encoding: str) -> None:
         self._file = file

@@ -1,4 +1,7 @@
-"""Reports for people: one HTML file each, for a browser without a network, and for printing."""
+"""Reports for people: one HTML file each.
+
+They are for a browser without a network, and for printing.
+"""
 
 from mqdssm.pipeline.report.page import check_page
 from mqdssm.pipeline.report.validation import write_report

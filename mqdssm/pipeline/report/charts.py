@@ -182,7 +182,10 @@ class Development:
 
 
 def development_of(outcome: RunOutcome) -> Development | None:
-    """Compare a run with earlier ones; None if it has no history, baseline or suppressions."""
+    """Compare a run with earlier ones.
+
+    Returns None if it has no history, baseline or suppressions.
+    """
     if outcome.judge.is_idle and not outcome.lines:
         return None
     changes, lines = outcome.changes, outcome.lines[-RUNS_MAX:]

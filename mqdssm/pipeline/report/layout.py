@@ -1,5 +1,6 @@
-"""Layout of a graph in a picture: nodes do not overlap, and joined nodes are near each other.
+"""Layout of a graph in a picture.
 
+Nodes do not overlap, and joined nodes are near each other.
 Each connected part is laid out by stress majorization: distances in the picture follow distances in the
 graph. Then nodes are pushed apart until no label covers another. Then the parts are put into rows. Equal
 graphs give equal pictures.
@@ -66,7 +67,10 @@ def placed(widths: Sequence[float], edges: Iterable[tuple[int, int]]) -> Placeme
 
 
 def _laid_out(part: Sequence[int], near: Sequence[set[int]]) -> "Points":
-    """Lay out a part by stress majorization (Gansner, Koren, North 2004), from points on a circle."""
+    """Lay out a part by stress majorization, from points on a circle.
+
+    See Gansner, Koren, North 2004.
+    """
     count = len(part)
     if count == 1:
         return np.zeros((1, 2))
@@ -85,7 +89,10 @@ def _laid_out(part: Sequence[int], near: Sequence[set[int]]) -> "Points":
 
 
 def _flat(points: "Points") -> "Points":
-    """Turn the points so that their picture is wider than high, as screens and labels are."""
+    """Turn the points so that their picture is wider than high.
+
+    Screens and labels are wider than high, too.
+    """
     centred = points - points.mean(axis=0)
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
     signs = np.where(axes[np.arange(2), np.abs(axes).argmax(axis=1)] < 0, -1.0, 1.0)
@@ -94,7 +101,10 @@ def _flat(points: "Points") -> "Points":
 
 
 def _distances(part: Sequence[int], near: Sequence[set[int]]) -> "Points":
-    """Return the shortest distances between nodes; a link is longer if its ends have more links."""
+    """Return the shortest distances between nodes.
+
+    A link is longer if its ends have more links.
+    """
     index = {node: number for number, node in enumerate(part)}
     lengths = np.full((len(part), len(part)), np.inf)
     np.fill_diagonal(lengths, 0)
@@ -108,7 +118,10 @@ def _distances(part: Sequence[int], near: Sequence[set[int]]) -> "Points":
 
 
 def _apart(points: "Points", widths: "Points") -> "Points":
-    """Push nodes apart along the shorter way, until none covers another (at most `PUSHES` times)."""
+    """Push nodes apart along the shorter way, until none covers another.
+
+    They are pushed at most `PUSHES` times.
+    """
     points = points.copy()
     room = (widths[:, None] + widths[None]) / 2
     # two nodes at one place go apart by their order: else both would stay

@@ -1,5 +1,6 @@
-"""HTML pages that are one file each: they load nothing, and values of a directory are never markup.
+"""HTML pages that are one file each and load nothing.
 
+Values of a directory are never markup.
 The policy in a page's head (CSP) allows only the page's own style and script, by their hashes. Even markup
 that escaping missed could neither run nor report that the page was opened.
 """
@@ -70,7 +71,10 @@ def rendered(template: str, **values: Any) -> str:
 
 
 def shown(value: object, limit: int = CELL_CHARS_MAX) -> str:
-    """Return a value as a page shows it: shortened, with invisible characters escaped."""
+    """Return a value as a page shows it.
+
+    It is shortened, and its invisible characters are escaped.
+    """
     text = "" if value is None else str(value)
     if len(text) > limit:
         text = text[: limit - 1] + "…"

@@ -43,7 +43,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A link in the picture: a path, and the place of its cost, if there is room for it."""
+    """Link in the picture: a path, and the place of its cost.
+
+    There is no place if there is no room for it.
+    """
 
     path: str
     x: float
@@ -143,7 +146,10 @@ def picture_of(topology: Topology, sites_max: int = SITES_MAX) -> Picture | None
 
 
 def chosen_sites(topology: Topology, sites_max: int) -> list[int]:
-    """Choose the sites to draw: all, or if too many, the worst with findings and their neighbours."""
+    """Choose the sites to draw.
+
+    They are all, or if too many, the worst with findings and their neighbours.
+    """
     count = len(topology.sites)
     if count <= sites_max:
         return list(range(count))
@@ -172,7 +178,10 @@ def _short(name: str) -> str:
 
 
 def _radius(site: SiteNode) -> float:
-    """Return the radius of a site's mark, which grows with the logarithm of its machines."""
+    """Return the radius of a site's mark.
+
+    It grows with the logarithm of the site's machines.
+    """
     low, high = RADIUS
     return round(min(high, low + 2 * math.log10(1 + site.machines)), 1)
 

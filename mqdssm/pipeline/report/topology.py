@@ -36,7 +36,10 @@ class FindingTally:
 
 
 def tally(batches: "Iterable[pa.RecordBatch]") -> FindingTally:
-    """Count findings, a batch at a time; memory grows with the sites, links and machines that have some."""
+    """Count findings, a batch at a time.
+
+    Memory grows with the sites, links and machines that have findings.
+    """
     import pyarrow as pa
 
     types: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -195,7 +198,10 @@ def _links(
 def _machines(
     target: "Dataset | None", problem_counts: Mapping[str, Counts]
 ) -> tuple[Counter[object], dict[object, Counts]]:
-    """Count the queue managers of each site, and the findings about them, a batch at a time."""
+    """Count the queue managers of each site, and the findings about them.
+
+    They are read a batch at a time.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -107,7 +107,10 @@ def write_report(
 
 
 def anchor(name: str) -> str:
-    """Return a rule's id as part of an anchor, escaped: users' own rules may have any id."""
+    """Return a rule's id as part of an anchor, escaped.
+
+    Users' own rules may have any id.
+    """
     return "".join(
         character
         if character.isascii() and character.isalnum()
@@ -149,7 +152,10 @@ def _types(
 
 
 def _sites(topology: Topology) -> tuple[list[SiteLine], int]:
-    """Return the sites with findings, the worst first, and the number of those left out."""
+    """Return the sites with findings, the worst first.
+
+    The number of those left out is returned, too.
+    """
     lines = []
     for site, links in zip(topology.sites, topology.about_links(), strict=True):
         everything = added(site.own, links, site.of_machines)

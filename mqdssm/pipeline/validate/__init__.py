@@ -1,1 +1,4 @@
-"""Validation: rules over an export, a directory or MQIS tables, and their findings."""
+"""Validation: rules over a source, and their findings.
+
+A source is an export, a directory or MQIS tables.
+"""

@@ -1,4 +1,7 @@
-"""Objects to validate: for each type the Parquet files, their columns and the number of rows."""
+"""Objects to validate: Parquet files of each type.
+
+Their columns and the number of rows are known.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Files of findings, written in sorted parts and merged. Memory is bounded for any number of findings."""
+"""Files of findings, written in sorted parts and merged.
+
+Memory is bounded for any number of findings.
+"""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -89,7 +92,10 @@ def _merge_some(paths: Sequence[Path], folder: Path) -> Path:
 
 
 def _merged(paths: Sequence[Path]) -> Iterator[pa.Table]:
-    """Merge sorted files: rows up to the first end of a batch are complete, and are yielded each time."""
+    """Merge sorted files.
+
+    Rows up to the first end of a batch are complete, and are yielded each time.
+    """
     with ExitStack() as opened:
         parts = [_Part(opened.enter_context(pq.ParquetFile(path))) for path in paths]
         while parts := [part for part in parts if part.is_filled()]:
@@ -110,7 +116,10 @@ class _Part:
         self._rows: pa.Table = SCHEMA.empty_table()
 
     def is_filled(self) -> bool:
-        """Read the next batch if the last one is used up; return False at the end of the file."""
+        """Read the next batch if the last one is used up.
+
+        Returns False at the end of the file.
+        """
         while not self._rows.num_rows:
             batch = next(self._batches, None)
             if batch is None:

@@ -101,7 +101,10 @@ class ValidationSummary:
 
     @property
     def not_judged(self) -> tuple[Skipped, ...]:
-        """Rules that were not applied, or only in part: without findings, defects are still possible."""
+        """Rules that were not applied, or only in part.
+
+        Without findings by them, defects are still possible.
+        """
         in_part = (Skipped(rule.id, rule.left_out, rule.types) for rule in self.rules if rule.left_out)
         return (*self.skipped, *in_part)
 

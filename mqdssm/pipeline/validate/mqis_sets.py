@@ -1,5 +1,6 @@
-"""Conversion of MQIS tables into files of the abstract model's objects, with the columns of an export.
+"""Conversion of MQIS tables into files of objects, as in an export.
 
+The objects are those of the abstract model; the columns are an export's.
 A runner's workers read the tables, a file each, by the rules of a migration. Columns without a counterpart
 in MQIS are missing, above all FullPath: there is no tree. A cell that cannot be read is NULL, and listed in
 the column Unreadable as ``Attribute: reason``.
@@ -82,7 +83,10 @@ def mqis_sets(
 
 
 def _gates(sites: SourceTable | None, mapping: SourceMapping) -> GatesOfSites | None:
-    """Return GUID of a site -> gates, of the last site with that GUID as in a plan; None without a column."""
+    """Return the gates of sites by GUID; None without a column.
+
+    If sites share a GUID, the last one counts, as in a plan.
+    """
     if sites is None or SITE_GATES not in sites.columns:
         return None
     key = sites.table.column(sites.table.key)
@@ -115,7 +119,10 @@ class SetTask:
     rewrite: Rewrite | None = None
 
     def __call__(self, number: int, stop: StopRequest) -> Path:
-        """Read one file, and return the path of the file written. A stop ends this between two rows."""
+        """Read one file, and return the path of the file written.
+
+        A stop ends this between two rows.
+        """
         file = self.files[number]
         maker = ObjectMaker(MQIS_TABLES[file.table], set(file.columns.values()), self.gates)
         path = self.folder / f"{file.table}-{number:05d}.parquet"
@@ -160,7 +167,10 @@ class ObjectMaker:
         self.schema: Final = pa.schema(fields)
 
     def _columns_of(self, table: MqisTable) -> tuple[Column, ...]:
-        """Return the columns of the objects; `_holders` gets the cells from which each column is made."""
+        """Return the columns of the objects.
+
+        `_holders` gets the cells from which each column is made.
+        """
         columns = FRAME_TYPES[table.type_name or ""].columns
         self._holders: dict[str, list[MqisColumn]] = {}
         for column in columns:
@@ -228,7 +238,10 @@ def _expected(column: MqisColumn) -> str:
 
 
 def _add_roles(record: dict[str, Any], bits: int | None) -> None:
-    """Add the roles in the bits of PROPID_QM_SERVICE, except those with a property ([MS-MQDS] 3.1.4.21.8)."""
+    """Add the roles in the bits of PROPID_QM_SERVICE.
+
+    Roles with a property of their own are left out ([MS-MQDS] 3.1.4.21.8).
+    """
     for name in ROLES:
         if record.get(name) is None and bits is not None:
             record[name] = bool(bits & int(SERVICE_BITS[name]))

@@ -1,5 +1,6 @@
-"""Validation: applies rules to an export, a directory or MQIS tables, and yields the findings.
+"""Validation: applies rules to a source, and yields the findings.
 
+A source is an export, a directory or MQIS tables.
 Assignment of rules: those that workers apply with Arrow, and those that Spark applies with SQL.
 """
 
@@ -80,7 +81,9 @@ class SqlRunner(Protocol):
         """
 
     def check_workers(self, on: SparkOptions, files: Sequence[Path] = ()) -> None:
-        """Check that workers have the packages and see files; see `mqdssm.spark.cluster.probe`.
+        """Check that workers have the packages and see files.
+
+        See `mqdssm.spark.cluster.probe`.
 
         Raises:
             ConfigError: something is missing.
@@ -327,7 +330,10 @@ def choose(
 
 
 def draw(applied: Sequence[Applied], source: "ValidationSource") -> Iterator[Finding]:
-    """Yield the findings of drawings over small types; each drawing runs once for all of its rules."""
+    """Yield the findings of drawings over small types.
+
+    Each drawing runs once for all of its rules.
+    """
     rules = {rule.id: rule for rule, _ in applied if isinstance(rule, GraphRule)}
     for name in dict.fromkeys(rule.drawing for rule in rules.values()):
         reads = _all_reads(rule.reads for rule in rules.values() if rule.drawing == name)

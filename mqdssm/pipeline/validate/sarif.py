@@ -72,7 +72,10 @@ def sarif(
 
 
 def _state(judged_finding: JudgedFinding, judge: FindingAssessor | None) -> dict[str, Any]:
-    """Return properties of a result: its state by a baseline, and the reason of its suppression."""
+    """Return properties of a result: its state, and its suppression.
+
+    The state comes from a baseline; a suppression has a reason.
+    """
     state: dict[str, Any] = {}
     if judge is not None and judge.baseline.created is not None:
         state["baselineState"] = "new" if judged_finding.state is FindingState.NEW else "unchanged"
@@ -99,7 +102,10 @@ def _driver(summary: ValidationSummary) -> dict[str, Any]:
 
 
 def _message(text: str) -> dict[str, Any]:
-    """Return a message for text, with doubled braces: single ones mark placeholders (SARIF 3.11.5)."""
+    """Return a message for text, with doubled braces.
+
+    Single braces mark placeholders (SARIF 3.11.5).
+    """
     return {"text": text.replace("{", "{{").replace("}", "}}")}
 
 

@@ -1,5 +1,6 @@
-"""Application of rules to batches of objects with Arrow, in workers that read the files themselves.
+"""Application of rules to batches of objects with Arrow.
 
+It runs in workers that read the files themselves.
 All rules of a type are applied to a batch while it is in memory. A test computes the mask of bad rows for the
 whole batch at once; only rows with findings are processed singly.
 
@@ -113,7 +114,10 @@ def tests_of(
 
 
 def columns_of(rules: Sequence[Rule], target: Dataset) -> tuple[str, ...]:
-    """Return the columns that the rules of a type need, and those that identify an object."""
+    """Return the columns that the rules of a type need.
+
+    Those that identify an object are among them.
+    """
     names = {"Identifier", "FullPath", UNREADABLE}.union(*(rule.columns() for rule in rules))
     return tuple(name for name, _ in target.columns if name in names)
 
@@ -122,7 +126,10 @@ def columns_of(rules: Sequence[Rule], target: Dataset) -> tuple[str, ...]:
 
 
 def findings(rule: Rule, batch: ObjectBatch, messages: pa.Array, *, attribute: str = "") -> Findings:
-    """Make findings about all objects of a batch, except those whose attribute could not be decoded."""
+    """Make findings about all objects of a batch.
+
+    Objects whose attribute could not be decoded are left out.
+    """
     if not attribute and UNREADABLE in batch.columns:
         lost = unreadable(batch.columns[UNREADABLE], rule.attribute)
         if lost is not None:
@@ -144,7 +151,10 @@ def findings(rule: Rule, batch: ObjectBatch, messages: pa.Array, *, attribute: s
 
 
 def unreadable(column: Any, attribute: str) -> pa.Array | None:
-    """Return a mask of the objects whose attribute could not be decoded; None if all values could."""
+    """Return a mask of the objects whose attribute could not be decoded.
+
+    Returns None if all values could.
+    """
     if column.null_count == len(column):
         return None
     return pc.fill_null(any_of(column, lambda flat: pc.starts_with(flat, f"{attribute}:")), False)
@@ -341,7 +351,10 @@ def _verdicts(examiner: str, name: str, values: tuple[Any, ...], now: datetime) 
 
 
 def _undecodable(rules: Sequence[Rule], name: str) -> Test:
-    """Make a test that reports each undecodable value by the one rule for its attribute."""
+    """Make a test that reports undecodable values.
+
+    Each value is reported by the one rule for its attribute.
+    """
     special = {rule.attribute: rule for rule in rules if rule.decodes}
     general = {rule.id: rule for rule in rules if isinstance(rule, Undecodable) and not rule.decodes}
     dangling, other = general.get("reference-dangling"), general.get("attribute-unreadable")
@@ -373,7 +386,10 @@ def _undecodable(rules: Sequence[Rule], name: str) -> Test:
 
 
 def _decoded_by_rules(name: str) -> frozenset[str]:
-    """Return the attributes of a type that have a rule of their own, even one that is switched off."""
+    """Return the attributes of a type that have a rule of their own.
+
+    A rule that is switched off counts, too.
+    """
     from mqdssm.pipeline.validate.rules import RULES
 
     return frozenset(rule.attribute for rule in RULES if rule.decodes and name in rule.types)
@@ -431,8 +447,9 @@ def _counts(rule: Repeated, sets: Mapping[str, Dataset]) -> pa.Table:
 
 
 def surely_different(chunks: Sequence[pa.Array]) -> bool:
-    """Return True if all values are certainly different; only values of one length, as GUIDs, are compared.
+    """Return True if all values are certainly different.
 
+    Only values of one length, as GUIDs, are compared.
     Equal values give equal numbers, so if all numbers differ, all values do. To sort a million numbers
     takes an eighth of the time of counting as many texts. For values of several lengths the result is False.
     """
@@ -445,7 +462,10 @@ def surely_different(chunks: Sequence[pa.Array]) -> bool:
 
 
 def _as_numbers(values: pa.Array) -> "npt.NDArray[np.uint64] | None":
-    """Return a 64-bit number for each value, if all have one length in whole words; they have no NULL."""
+    """Return a 64-bit number for each value.
+
+    All values must have one length in whole words; they have no NULL.
+    """
     if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
         return None
     count = len(values)
@@ -464,7 +484,10 @@ def _as_numbers(values: pa.Array) -> "npt.NDArray[np.uint64] | None":
 
 
 def _shared_by_others(rule: Repeated, sets: Mapping[str, Dataset], counts: pa.Table) -> pa.Array | None:
-    """Return a mask of the values that objects of other types share, too; None if the rule needs none."""
+    """Return a mask of the values that objects of other types share, too.
+
+    Returns None if the rule needs none.
+    """
     if not rule.unless_all or rule.unless_all not in sets:
         return None
     value_set = counts["value"].combine_chunks()
@@ -487,7 +510,10 @@ def _once(parents: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
 def _keyed(
     rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str], *, whole: bool
 ) -> Iterator[tuple[str, pa.Array, ObjectBatch]]:
-    """Read the values of objects, a row for each; `whole`: with the columns that identify the object."""
+    """Read the values of objects, a row for each.
+
+    `whole` adds the columns that identify the object.
+    """
     for name, dataset in sets.items():
         key = translate(rule.key, dataset.types)
         column_names = sorted(

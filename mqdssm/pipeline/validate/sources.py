@@ -1,4 +1,7 @@
-"""Sources of a validation: an export, a directory (it is exported first), or MQIS tables."""
+"""Sources of a validation: an export, a directory, or MQIS tables.
+
+A directory is exported first.
+"""
 
 import contextlib
 import logging
@@ -153,7 +156,9 @@ def directory_source(
 
 
 def schema_drift(session: "Session") -> Iterator[Finding]:
-    """Compare the server's schema with the required one: yield serious differences as findings.
+    """Compare the server's schema with the required one.
+
+    Serious differences are yielded as findings.
 
     Raises:
         ConfigError: the server does not show its schema.

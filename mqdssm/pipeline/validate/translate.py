@@ -1,5 +1,6 @@
-"""Translation of Spark SQL conditions of rules into operations on Arrow arrays, for workers.
+"""Translation of rules' Spark SQL conditions into Arrow operations.
 
+Workers apply these operations to arrays.
 Only expressions with exactly the same meaning in both are translated, with types known beforehand; others are
 `Untranslatable` and stay with Spark. A property test compares both forms.
 """
@@ -69,7 +70,9 @@ def translate(text: str, types: Types) -> TranslatedExpression:
 
 
 def condition(text: str, types: Types) -> Callable[[Columns, int], pa.Array]:
-    """Translate a condition into a function whose result is true or false for every row, NULL being false.
+    """Translate a condition into a function with true or false for every row.
+
+    NULL counts as false.
 
     Raises:
         Untranslatable: as `translate`; also for an expression that is no condition.
@@ -149,7 +152,10 @@ def _column(tree: Tree, types: Types) -> TranslatedExpression:
 
 
 def _stored(tree: Tree, types: Types) -> TranslatedExpression:
-    """Translate a column without decoding a dictionary, for functions that are faster on dictionaries."""
+    """Translate a column without decoding a dictionary.
+
+    Some functions are faster on dictionaries.
+    """
     expression = _made(tree, types)
     if tree[0] == "column":
         (name,) = expression.columns
@@ -238,7 +244,10 @@ def _and(tree: Tree, types: Types) -> TranslatedExpression:
 def _where_open(
     left: TranslatedExpression, right: TranslatedExpression, both: Callable[..., Any], *, is_open_while: bool
 ) -> TranslatedExpression:
-    """Combine two conditions; compute the right one only for rows that the left one does not decide."""
+    """Combine two conditions.
+
+    The right one is computed only for rows that the left one does not decide.
+    """
 
     def evaluate(columns: Columns) -> "pa.Array | pa.Scalar":
         first = left.evaluate(columns)

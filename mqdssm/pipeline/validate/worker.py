@@ -1,5 +1,6 @@
-"""Shares of a validation for workers: each reads files itself, and writes files of findings.
+"""Shares of a validation for workers.
 
+Each worker reads files itself, and writes files of findings.
 A runner only schedules: rows of objects and findings do not pass through its pipes or the JVM, which makes
 this twice as fast as SQL.
 """
@@ -225,5 +226,8 @@ def _tests(rules: tuple[Rule, ...], target: Dataset, sets: _Sets, now: datetime)
 
 
 def _is_simple(rule: Judged) -> bool:
-    """Return True if the rule examines every value that is set: the column's dictionary is then enough."""
+    """Return True if the rule examines every value that is set.
+
+    The column's dictionary is then enough.
+    """
     return len(rule.looks_at) == 1 and rule.where == f"length({rule.looks_at[0]}) > 0"

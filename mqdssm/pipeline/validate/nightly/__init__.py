@@ -1,4 +1,5 @@
-"""Nightly validation: known findings, suppressions, thresholds, history and metrics of runs.
+"""Nightly validation: repeated runs, and what changed between them.
 
+It has known findings, suppressions, thresholds, history and metrics.
 All modules work on saved findings, of any engine.
 """

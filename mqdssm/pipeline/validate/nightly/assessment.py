@@ -129,7 +129,10 @@ class StateCounts:
 
     @classmethod
     def of_summary(cls, summary: "ValidationSummary") -> "StateCounts":
-        """Take the counts of a summary without baseline and suppressions: every finding is new."""
+        """Take the counts of a summary without baseline and suppressions.
+
+        Every finding is new.
+        """
         bad = [rule for rule in summary.rules if rule.count]
         return cls(
             {RuleState(rule.id, rule.severity, FindingState.NEW): rule.count for rule in bad},
@@ -139,7 +142,10 @@ class StateCounts:
     def count_of(
         self, state: FindingState, *, severity: Severity | None = None, rule: str | None = None
     ) -> int:
-        """Return the number of findings of a state, of one severity or rule if it is given."""
+        """Return the number of findings of a state.
+
+        Only those of one severity or rule are counted if it is given.
+        """
         return sum(
             count
             for rule_state, count in self.counts.items()

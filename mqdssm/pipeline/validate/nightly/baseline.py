@@ -137,7 +137,9 @@ class Baseline:
         write_atomically(path, chain((json.dumps(head) + "\n",), lines))
 
     def write_if_changed(self, path: Path) -> None:
-        """Write the file, unless it has the same findings: then it stays as it is, with its moment.
+        """Write the file, unless it has the same findings.
+
+        If it has them it stays as it is, with its moment.
 
         Raises:
             ConfigError: it cannot be written.
@@ -205,7 +207,10 @@ def _known(line: Any) -> KnownFinding:
 
 
 def difference(now: Baseline, then: Baseline) -> Iterator[KnownFinding]:
-    """Yield the findings of `now` that `then` does not have, with the number of additional ones."""
+    """Yield the findings of `now` that `then` does not have.
+
+    The number of additional ones is yielded, too.
+    """
     for key in sorted(now.findings):
         finding = now.findings[key]
         before = then.findings.get(key)

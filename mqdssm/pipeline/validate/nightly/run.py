@@ -1,4 +1,7 @@
-"""One run of a validation with a baseline, suppressions, thresholds, a history and metrics."""
+"""One run of a nightly validation.
+
+It has a baseline, suppressions, thresholds, a history and metrics.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Validation rules, as declarations: the defect is a condition in Spark SQL, not a program."""
+"""Validation rules, as declarations.
+
+The defect is a condition in Spark SQL, not a program.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""Rules for the values of each attribute, generated from the mapping table, and for the server's schema."""
+"""Rules for the values of each attribute and for the server's schema.
+
+They are generated from the mapping table.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -174,7 +177,10 @@ def _enumeration(name: str, row: Row) -> Wrong:
 
 
 def _length(name: str, row: Row) -> Iterator[Rule]:
-    """Limit a text in UTF-16 code units, as Active Directory does; a character has one or two."""
+    """Limit a text in UTF-16 code units, as Active Directory does.
+
+    A character has one or two.
+    """
     upper = schema.attribute(row.ldap[0]).upper if row.ldap else None
     if upper is not None:
         yield _wrong(

@@ -1,5 +1,6 @@
-"""Examiners of values that need a program: descriptors, certificates, keys, cut queue names.
+"""Examiners of values that need a program.
 
+The values are descriptors, certificates, keys and cut queue names.
 An examiner gets the values of some columns of one object, and yields the rules that they break. Values repeat
 in thousands of objects: the caller caches the results, so that each distinct value is examined once.
 """
@@ -103,7 +104,10 @@ def descriptor(case: Case) -> Iterator[Verdict]:
 
 
 def _is_canonical(aces: Sequence[Ace]) -> bool:
-    """Return True if own denials precede own grants, and inherited entries (in any order) come last."""
+    """Return True if the entries of an ACL are in canonical order.
+
+    Own denials precede own grants; inherited entries (in any order) come last.
+    """
     explicit_aces = [ace for ace in aces if not ace.inherited]
     if list(aces[: len(explicit_aces)]) != explicit_aces:
         return False
@@ -139,7 +143,10 @@ def _too_free(name: str, aces: Sequence[Ace]) -> Iterator[Verdict]:
 
 
 def wide_group(sid: Sid) -> str | None:
-    """Return the name of a group of which nearly every user is a member; None for another group."""
+    """Return the name of a group of which nearly every user is a member.
+
+    Returns None for another group.
+    """
     domain, _, last = sid.text.rpartition("-")
     if domain.startswith(_DOMAIN):
         return _DOMAIN_GROUPS.get(last)
@@ -147,7 +154,10 @@ def wide_group(sid: Sid) -> str | None:
 
 
 def granted(sid: Sid, aces: Sequence[Ace], kind: AccessKind) -> int:
-    """Return the rights that a DACL grants to one SID itself, in the order of its entries."""
+    """Return the rights that a DACL grants to one SID itself.
+
+    They are in the order of its entries.
+    """
     allowed = denied = 0
     for ace in aces:
         if ace.sid != sid or ace.flags & AceFlags.INHERIT_ONLY:
@@ -166,7 +176,10 @@ def kind_of(name: str) -> AccessKind:
 
 
 def stored_descriptor(case: Case) -> Iterator[Verdict]:
-    """Find untranslated MSMQ masks in a descriptor stored in Active Directory (decision M31)."""
+    """Find untranslated MSMQ masks in a descriptor in Active Directory.
+
+    See decision M31.
+    """
     try:
         descriptor = SecurityDescriptor.from_bytes(case.values[0])
     except ValueError:
@@ -226,7 +239,10 @@ def digests(case: Case) -> Iterator[Verdict]:
 
 
 def public_keys(case: Case) -> Iterator[Verdict]:
-    """Examine a list of public keys; the list for signing may contain certificates instead."""
+    """Examine a list of public keys.
+
+    The list for signing may contain certificates instead.
+    """
     image = case.values[0]
     try:
         PublicKeys.from_bytes(image)

@@ -62,7 +62,9 @@ _LITERALS: Final = frozenset({TokenType.STRING, TokenType.RAW_STRING, TokenType.
 
 
 def checked_sql(text: str) -> str:
-    """Return an expression that Spark may evaluate: parsed, checked and written again.
+    """Return an expression that Spark may evaluate.
+
+    The expression was parsed, checked and written again.
 
     Args:
         text: Spark SQL expression of a user.
@@ -94,7 +96,10 @@ def _tokens(text: str) -> list[Token]:
 
 
 def _check_quotes(text: str) -> None:
-    """Refuse a doubled quote: it is a quote for Spark, but the end of a text for sqlglot."""
+    """Refuse a doubled quote.
+
+    It is a quote for Spark, but the end of a text for sqlglot.
+    """
     for token, following in itertools.pairwise(_tokens(text)):
         are_literals = token.token_type in _LITERALS and following.token_type in _LITERALS
         if are_literals and token.end + 1 == following.start:
@@ -111,7 +116,10 @@ def _check_calls(written: str) -> None:
 
 
 def _check_call(before: Token, *, is_qualified: bool) -> None:
-    """Refuse a call of anything that is not allowed; `before` is the token before the parenthesis."""
+    """Refuse a call of anything that is not allowed.
+
+    `before` is the token before the parenthesis.
+    """
     name = before.text.lower()
     is_word = before.token_type is TokenType.IDENTIFIER or name.replace("_", "").isalnum()
     if before.token_type in _LITERALS or before.token_type is TokenType.NUMBER:

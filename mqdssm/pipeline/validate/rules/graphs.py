@@ -65,7 +65,10 @@ def enterprise(tables: "Tables") -> Iterator[GraphFinding]:
 
 
 def sites(tables: "Tables") -> Iterator[GraphFinding]:
-    """Find sites that no path of links reaches, and sites whose systems do not match them."""
+    """Find unreachable sites, and sites whose systems do not match them.
+
+    A site is unreachable if no path of links reaches it.
+    """
     rows = {row["Identifier"]: row for row in tables["site"].to_pylist()}
     native, foreign = _members(tables["queue-manager"])
     links = _ends(tables["routing-link"])
@@ -263,7 +266,10 @@ def _settings_object(row: Row, server: Row | None, owners: frozenset[str]) -> It
 
 
 def _differs(row: Row, server: Row, name: str) -> bool:
-    """Return True if two values differ; an unset flag is False, an unset number 0 (their defaults)."""
+    """Return True if two values differ.
+
+    An unset flag is False, an unset number 0 (their defaults).
+    """
     return (row[name] or False) != (server[name] or False)
 
 
@@ -288,13 +294,19 @@ def _known(guids: Iterable[str | None], managers: "pa.Table") -> frozenset[str]:
 
 
 def _place(dn: str | None, site_of: Mapping[str, str]) -> _Place | None:
-    """Return the place in CN=MSMQ Settings,CN=<computer>,CN=Servers,CN=<site>,... ([MS-MQDSSM] 2.2.1)."""
+    """Return the place of a settings object, from its DN ([MS-MQDSSM] 2.2.1).
+
+    The DN is CN=MSMQ Settings,CN=<computer>,CN=Servers,CN=<site>,...
+    """
     site = site_of.get(_name(dn, 3))
     return _Place(site, _name(dn, 1)) if site else None
 
 
 def _name(dn: str | None, above: int) -> str:
-    """Return a name in a DN in lower case: 0 is the object's own; empty if there is none."""
+    """Return a name in a DN in lower case; empty if there is none.
+
+    With 0 it is the object's own name.
+    """
     try:
         place = DN.parse(dn or "")
         for _ in range(above):
@@ -342,7 +354,10 @@ def routing_servers(tables: "Tables") -> Iterator[GraphFinding]:
 
 
 def computers(tables: "Tables") -> Iterator[GraphFinding]:
-    """Find computers with a queue manager, but without a DNS name or service principal name."""
+    """Find computers with a queue manager that lack a name.
+
+    The name is a DNS name or a service principal name.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -9,8 +9,9 @@ _NULL: Final = "00000000-0000-0000-0000-000000000000"
 
 
 def _tagged(tag: str) -> str:
-    r"""Return a condition for a mark behind a line feed in the object's own name, not in one above it.
+    r"""Return a condition for a mark behind a line feed in the object's name.
 
+    A mark in a name above the object's own does not count.
     Active Directory writes the line feed as ``\0A``, slapd unchanged.
     """
     marks = (f"'\\\\0A{tag}:'", f"'\\n{tag}:'")

@@ -1,4 +1,7 @@
-"""Rules about the topology: sites, routing links, the enterprise and settings objects."""
+"""Rules about the topology: sites, links, enterprise and settings.
+
+Links are routing links; settings are settings objects.
+"""
 
 from typing import Final
 

@@ -265,7 +265,9 @@ class MissingReference(Rule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unequal(MissingReference):
-    """An object that does not agree with the object to which it refers; a missing target is no finding.
+    """Rule: an object must agree with the object to which it refers.
+
+    A missing target is no finding.
 
     Attributes:
         condition: Spark SQL condition over the row and the target's columns, as ``other.RoutingServer``.
@@ -290,7 +292,9 @@ class Unequal(MissingReference):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged(Rule):
-    """A value that needs a program; the functions are in `mqdssm.pipeline.validate.rules.examiners`.
+    """Rule about a value that needs a program.
+
+    The functions are in `mqdssm.pipeline.validate.rules.examiners`.
 
     Attributes:
         examiner: name of the function; it serves all rules that name it.
@@ -312,7 +316,9 @@ class Judged(Rule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphRule(Rule):
-    """A defect found only by looking at all objects of small types together; see `graphs`.
+    """Rule about a defect that shows only in all objects of small types.
+
+    See `graphs`.
 
     Attributes:
         drawing: name of the function that checks them.
@@ -369,7 +375,10 @@ class RuleFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift(Rule):
-    """Rule about differences between the server's schema and the required one; only for a directory."""
+    """Rule about differences between the server's schema and the required one.
+
+    It applies only to a directory.
+    """
 
     kind: ClassVar[str] = "directory"
 

@@ -1,5 +1,6 @@
-"""Expressions of rules as trees, which a translator can read without an SQL parser.
+"""Expressions of rules as trees.
 
+A translator can read them without an SQL parser.
 sqlglot parses users' rules, at 0.3 s of processor time. The trees of built-in rules are kept in
 ``trees.json``.
 
@@ -56,7 +57,9 @@ def parse(text: str) -> "Expression":
 
 
 def columns_in(text: str) -> frozenset[str]:
-    """Return the columns that an expression uses; those of another object as ``other.Name``.
+    """Return the columns that an expression uses.
+
+    Columns of another object are returned as ``other.Name``.
 
     Raises:
         ValueError: the expression cannot be parsed.
