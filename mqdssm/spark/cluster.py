@@ -1,4 +1,4 @@
-"""Spark clusters: the package for executors, and checks of their modules and files."""
+"""Spark clusters: package for executors, and checks of modules and files."""
 
 import contextlib
 import importlib
@@ -73,7 +73,9 @@ REGISTRATION: Final = "pyspark_mqdssm/__init__.py"
 
 
 def package_zip(folder: Path) -> Path:
-    """Write the package mqdssm into a zip file for executors: pure Python, without the modules for tests.
+    """Write the package mqdssm into a zip file for executors.
+
+    It is pure Python, without the modules for tests.
 
     Args:
         folder: for the file.
@@ -94,7 +96,9 @@ def package_zip(folder: Path) -> Path:
 
 
 def refuse_speculation(spark: "SparkSession") -> None:
-    """Refuse a session with speculative execution: the copy of a task would wait for the files of the other.
+    """Refuse a session with speculative execution.
+
+    The copy of a task would wait for the files of the other.
 
     Raises:
         ConfigError: it is such a session.
@@ -104,7 +108,7 @@ def refuse_speculation(spark: "SparkSession") -> None:
 
 
 def probe(spark: "SparkSession", on: SparkOptions, files: Sequence[Path] = ()) -> None:
-    """Check that a cluster gives executors, and that these have the packages and see the files.
+    """Check that a cluster gives executors, with the packages and the files.
 
     Does nothing if workers run on this machine.
 
@@ -170,7 +174,10 @@ def problem_here(witnesses: Sequence[WitnessFile]) -> str | None:
 
 @contextlib.contextmanager
 def _patience(spark: "SparkSession") -> Iterator[threading.Event]:
-    """Cancel the jobs inside if none of their tasks starts in time, and set the event."""
+    """Cancel the jobs inside if none of their tasks starts in time.
+
+    The event is set then.
+    """
     context: Any = spark.sparkContext
     tracker = context.statusTracker()
     gave_up = threading.Event()

@@ -1,5 +1,6 @@
-"""The join of two sides by Spark: finds objects that may differ, by hashes of their canonical forms.
+"""The join of two sides by Spark: it finds objects that may differ.
 
+It compares hashes of their canonical forms.
 Spark makes one text of each object, in which values that are certainly equal have the same form
 (`mqdssm.pipeline.diff.sql`), and hashes it. The hashes of objects with one key are combined: two rows, one of
 each side, whose hashes cancel out, are equal. So only a key and two numbers of each object are shuffled, and
@@ -68,7 +69,10 @@ class SparkJoin:
         return sorted_files(self._spark, paths, SCHEMA, ORDER, target)
 
     def _candidates(self, compared: Sequence[ComparableType], pair: Pair, folder: Path) -> dict[str, Path]:
-        """Find the keys of all objects that may differ; types without any are not in the result."""
+        """Find the keys of all objects that may differ.
+
+        Types without any are not in the result.
+        """
         from pyspark.sql import functions as F  # noqa: N812  what everybody calls it
 
         seeds = [secrets.randbits(_SEED_BITS) for _ in range(2)]
@@ -136,7 +140,10 @@ class SparkJoin:
 
 
 def _canonical(compared: ComparableType, side: "Side", *, respelt: bool) -> "list[Column]":
-    """Return the columns of an object in a canonical form: only equal values have the same form."""
+    """Return the columns of an object in a canonical form.
+
+    Only equal values have the same form.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     root = None if side.root is None else str(side.root)

@@ -1,5 +1,6 @@
-"""The Java process of Spark, started by this package, so that an interrupted start leaves no process behind.
+"""The Java process of Spark, started by this package.
 
+An interrupted start leaves no process behind.
 PySpark starts Java through two shells and another Java that only makes a command line. After an interrupt
 all of these remain until they notice it. Here Java is started in a process group of its own, which is ended
 and waited for. PySpark connects to it as it connects to the Java of ``spark-submit``.
@@ -69,7 +70,9 @@ class JavaEndedError(ConfigError):
 
 @contextlib.contextmanager
 def java_started(conf: Mapping[str, str], log: Path) -> Iterator[None]:
-    """Start Java for the session that is made inside, unless PySpark has one, and end it with this program.
+    """Start Java for the session that is made inside, unless PySpark has one.
+
+    Java ends with this program.
 
     Args:
         conf: settings of Spark, among them those that Java itself starts with.
@@ -121,7 +124,9 @@ def is_java_gone() -> bool:
 
 
 def forget_java() -> str:
-    """Reset PySpark after Java has ended, so that its next session starts another one.
+    """Reset PySpark after Java has ended.
+
+    Its next session starts another Java.
 
     Returns:
         The way Java ended, in words.
@@ -138,7 +143,10 @@ def forget_java() -> str:
 
 
 def how_it_ended(code: int | None) -> str:
-    """Describe the exit code of a Java that ended unexpectedly; a negative code is the number of a signal."""
+    """Describe the exit code of a Java that ended unexpectedly.
+
+    A negative code is the number of a signal.
+    """
     if code == _OUT_OF_MEMORY:
         return "its Java had no memory left; setting spark.driver.memory, as 4g, gives it more"
     if code == -signal.SIGKILL:
@@ -147,7 +155,10 @@ def how_it_ended(code: int | None) -> str:
 
 
 def _forget() -> None:
-    """Reset PySpark as `SparkSession.stop` does, and its gateway, without a call to Java."""
+    """Reset PySpark and its gateway without a call to Java.
+
+    `SparkSession.stop` resets PySpark in the same way.
+    """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -162,8 +173,9 @@ def _forget() -> None:
 
 
 def _close(gateway: "JavaGateway") -> None:
-    """Close the connections of a gateway, also those on which threads wait for calls from Java.
+    """Close the connections of a gateway.
 
+    Those on which threads wait for calls from Java are closed, too.
     Py4J closes the file of a connection first, which waits for the thread that reads it: a program whose
     streaming query called `foreachBatch` would never end.
     """
@@ -184,7 +196,10 @@ def stop(session: "SparkSession") -> None:
 
 
 def silence() -> None:
-    """Keep PySpark and Py4J from printing tracebacks after Java has ended: an error is raised in any case."""
+    """Keep PySpark and Py4J from printing tracebacks after Java has ended.
+
+    An error is raised in any case.
+    """
     from pyspark import SparkContext
 
     logging.getLogger().addFilter(_is_not_of_py4j)
@@ -195,7 +210,10 @@ def silence() -> None:
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Return False for records of Py4J in the root logger: it logs commands that Java did not answer."""
+    """Return False for records of Py4J in the root logger.
+
+    It logs commands that Java did not answer.
+    """
     if "py4j" not in Path(record.pathname).parts:
         return True
     log.debug("%s", record.getMessage())
@@ -203,8 +221,9 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 def command_line(conf: Mapping[str, str]) -> list[str]:
-    """Return Spark's settings as arguments for its start, which everybody on the machine can read.
+    """Return Spark's settings as arguments for its start.
 
+    Everybody on the machine can read them.
     A session gets all settings again when it is made: those of Hadoop and the secrets only then.
     """
     public = {
@@ -232,7 +251,10 @@ def _launch(conf: Mapping[str, str], port_file: Path, log: Path) -> subprocess.P
 
 
 def _told(process: subprocess.Popen[bytes], port_file: Path, log: Path) -> tuple[int, str]:
-    """Wait for the file with port and secret of Java's gateway: port, length and secret, big-endian."""
+    """Wait for the file with port and secret of Java's gateway.
+
+    It has port, length and secret, big-endian.
+    """
     while not port_file.is_file():
         if process.poll() is not None and not port_file.is_file():
             raise JavaEndedError(_reason(log, process.returncode))
@@ -255,7 +277,10 @@ def without_class(line: str) -> str:
 
 
 def cause_of(error: Exception) -> str | None:
-    """Return Java's messages for an error of PySpark, the root cause first; None for another error."""
+    """Return Java's messages for an error of PySpark, the root cause first.
+
+    Returns None for another error.
+    """
     from py4j.protocol import Py4JError, Py4JJavaError
 
     if not isinstance(error, Py4JJavaError):
@@ -280,7 +305,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _leave_all() -> None:
-    """End Java with the program; a session that was not stopped must not call Java any more."""
+    """End Java with the program.
+
+    A session that was not stopped must not call Java any more.
+    """
     if _STARTED:
         _forget()
         _leave(_STARTED.pop())
@@ -307,7 +335,10 @@ if sys.platform != "win32":
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Delay signals that end programs: else a child that is being started would remain unknown."""
+    """Delay signals that end programs.
+
+    Otherwise a child that is being started would remain unknown.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield  # signals arrive in the main thread only
         return
@@ -328,7 +359,10 @@ def _uninterrupted() -> Iterator[None]:
 
 @contextlib.contextmanager
 def environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables for children that start inside, and restore the old values."""
+    """Set environment variables for children that start inside.
+
+    The old values are restored at the end.
+    """
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

@@ -1,5 +1,6 @@
-"""Tables in a database, copied by Spark over JDBC to Parquet files, which are then read like other files.
+"""Tables in a database, copied by Spark over JDBC to Parquet files.
 
+The copies are then read like other files.
 They are read once. A parallel read, or a read of several tables, is not consistent at one moment: stop the
 programs that write to them, or read from a snapshot, if that matters.
 """
@@ -92,7 +93,9 @@ class _Reader:
             self._options["password"] = password
 
     def names(self) -> dict[str, str]:
-        """Return MQIS table -> its name in SQL: by the mapping, else all tables that are found.
+        """Return the map of MQIS tables to their names in SQL.
+
+        The names are those of the mapping, else those of all tables that are found.
 
         Raises:
             ConfigError: a name is invalid or is ambiguous; no table is found; the database cannot
@@ -121,7 +124,10 @@ class _Reader:
         return table_names
 
     def _there(self) -> dict[str, list[str]]:
-        """Return the quoted tables and views of the database by lower-case name (``User`` is a keyword)."""
+        """Return the quoted tables and views of the database.
+
+        The keys are lower-case names. Names are quoted since ``User`` is a keyword.
+        """
         mark = "`" if self._kind in {"mysql", "mariadb"} else '"'
         query = "(select table_schema, table_name from information_schema.tables) mqdssm_names"
         existing_tables: dict[str, list[str]] = {}
@@ -155,7 +161,10 @@ class _Reader:
 
     @contextlib.contextmanager
     def _told(self, label: str) -> Iterator[None]:
-        """Convert errors of Spark and Java into errors of this package, without the password."""
+        """Convert errors of Spark and Java into errors of this package.
+
+        They do not hold the password.
+        """
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
@@ -186,7 +195,9 @@ class _Reader:
 
 
 def unreached(text: str, message: str) -> str | None:
-    """Return the reason why a database cannot be reached, and advice; None if something else went wrong.
+    """Return the reason why a database cannot be reached, and advice.
+
+    Returns None if something else went wrong.
 
     Args:
         text: all messages of Java.
@@ -201,7 +212,10 @@ def unreached(text: str, message: str) -> str | None:
 
 
 def _text(error: BaseException) -> str:
-    """Return Java's messages: Spark's own message only says that the connection failed."""
+    """Return Java's messages.
+
+    Spark's own message only says that the connection failed.
+    """
     text = ""
     seen: BaseException | None = error
     while seen is not None:
@@ -211,7 +225,10 @@ def _text(error: BaseException) -> str:
 
 
 def _words(error: BaseException, password: str | None) -> str:
-    """Return the message of a Java error in one line, without the password: that of the last cause."""
+    """Return the message of a Java error in one line, without the password.
+
+    It is the message of the last cause.
+    """
     lines = (line.strip() for line in _text(error).splitlines())
     message_lines = [
         line for line in lines if line and not line.startswith(("at ", "... ", "JVM stacktrace"))

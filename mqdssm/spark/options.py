@@ -1,5 +1,6 @@
-"""Options of the data source ``mqdssm``, parsed and checked; none of them is a secret.
+"""Options of the data source ``mqdssm``, parsed and checked.
 
+None of them is a secret.
 Spark pickles the options into every task and may print them in event logs and its web pages, so a password
 is never an option: it is read from a file or an environment variable where the search runs.
 
@@ -51,7 +52,9 @@ _SECRET: Final = re.compile(r"(?i)pass|pw|secret|token")
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """Checked options of one data frame. Holds no secret, so printing and pickling it is harmless.
+    """Checked options of one data frame.
+
+    They hold no secret, so printing and pickling them is harmless.
 
     Attributes:
         object: type of frame, as ``queue`` or ``ldap``.
@@ -142,7 +145,10 @@ class StreamOptions:
 
     @staticmethod
     def is_meant(options: Mapping[str, str]) -> bool:
-        """Return True if these are options of a stream: Spark does not say so when it asks for the schema."""
+        """Return True if these are options of a stream.
+
+        Spark does not say so when it asks for the schema.
+        """
         return any(name.lower() in STREAM_NAMES for name in options)
 
     @classmethod
@@ -269,7 +275,10 @@ def _names(option_values: Mapping[str, str], name: str) -> list[str]:
 
 
 def _attributes(option_values: Mapping[str, str], frame: FrameType) -> tuple[str, ...]:
-    """Return the LDAP attributes for raw entries; other frames request the attributes of their columns."""
+    """Return the LDAP attributes for raw entries.
+
+    Other frames request the attributes of their columns.
+    """
     names = _names(option_values, "attributes")
     if names and frame.ldap_class is not None:
         raise ConfigError("option attributes is for object ldap: use columns")

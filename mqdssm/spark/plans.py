@@ -1,4 +1,7 @@
-"""Validation rules as Spark plans: users' rules, and built-in rules that Arrow cannot evaluate."""
+"""Validation rules as Spark plans.
+
+They are users' rules, and built-in rules that Arrow cannot evaluate.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
@@ -81,7 +84,10 @@ def _wrong(name: str, frame: "DataFrame", rules: Sequence[Wrong], dns: Mapping[s
 
 
 def _decoded(frame: "DataFrame", rule: Rule) -> str:
-    """Return a condition that excludes undecodable values: they are reported as such, not for being NULL."""
+    """Return a condition that excludes undecodable values.
+
+    They are reported as such, not for being NULL.
+    """
     if UNREADABLE not in frame.columns:
         return ""
     mark = literal(f"{rule.attribute}:")
@@ -125,7 +131,10 @@ def _repeated(frames: Frames, rule: Repeated, types: Sequence[str], dns: Mapping
 
 
 def _value(frame: "DataFrame", key: str, *, distinct: bool = False) -> str:
-    """Return an expression with one row for each element of an array; `distinct`: each value only once."""
+    """Return an expression with one row for each element of an array.
+
+    With `distinct` it has each value only once.
+    """
     kind = frame.selectExpr(key).schema[0].dataType.simpleString()
     if not kind.startswith("array"):
         return key
@@ -180,7 +189,10 @@ def union_of(frames: "Iterable[DataFrame]") -> "DataFrame":
 
 
 def read_frame(spark: "SparkSession", objects: Dataset) -> "DataFrame":
-    """Return the objects of one type as a data frame, without a Spark job that reads the files' schema."""
+    """Return the objects of one type as a data frame.
+
+    No Spark job reads the schema of the files.
+    """
     from pyspark.sql.pandas.types import from_arrow_schema
 
     schema = from_arrow_schema(pa.schema(objects.columns))

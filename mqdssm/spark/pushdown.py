@@ -1,5 +1,6 @@
-"""Translation of Spark's filters into an LDAP filter that finds all matching objects, and few others.
+"""Translation of Spark's filters into an LDAP filter.
 
+The LDAP filter finds all matching objects, and few others.
 Spark checks again every row that it gets: the LDAP filter only saves rows. So it may find too many objects,
 but never too few. Filters of Spark that are translated:
 
@@ -138,7 +139,10 @@ class Matching:
 
 
 def _names(definition: str) -> list[str]:
-    """Return the names in a definition, in lower case, without parsing all of it: a server has thousands."""
+    """Return the names in a definition, in lower case.
+
+    Not all of it is parsed: a server has thousands.
+    """
     _, _, behind = definition.partition(" NAME ")
     text = behind.lstrip()
     if text.startswith("("):
@@ -187,7 +191,10 @@ _COMPARISONS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def term_of(offered: Any) -> Term | None:
-    """Convert a filter of Spark (`pyspark.sql.datasource.Filter`) into a term; None if it is never sent."""
+    """Convert a filter of Spark into a term.
+
+    It is a `pyspark.sql.datasource.Filter`. Returns None if it is never sent.
+    """
     kind = type(offered).__name__
     path: Sequence[str] = getattr(offered, "attribute", ())
     if len(path) != 1:
@@ -207,7 +214,10 @@ def term_of(offered: Any) -> Term | None:
 
 
 def attributes_of(term: Term, frame: FrameType, profile: Profile) -> tuple[str, ...]:
-    """Return the LDAP attributes that decide a term; none if it cannot be sent to a server."""
+    """Return the LDAP attributes that decide a term.
+
+    The result is empty if the term cannot be sent to a server.
+    """
     row = frame.rows.get(term.column)
     if row is None or row.multi or row.holder is Holder.COMPUTER or row.computed is not None:
         return ()
@@ -218,7 +228,9 @@ def attributes_of(term: Term, frame: FrameType, profile: Profile) -> tuple[str, 
 
 
 def to_ldap(term: Term, frame: FrameType, profile: Profile, matching: Matching) -> LdapFilter | None:
-    """Return the LDAP filter that finds all objects for which a term is true; None if there is none.
+    """Return the LDAP filter that finds all objects for which a term is true.
+
+    Returns None if there is no such filter.
 
     Args:
         term: the condition.
@@ -272,7 +284,10 @@ def _holds(term: Term, cell: Any) -> bool:
 
 
 def _test(term: Term, row: Row, attribute: str, matching: Matching, *, large: bool) -> LdapFilter:
-    """Return the filter for one attribute; `large`: its integers may exceed 2^31 - 1 (decision M11)."""
+    """Return the filter for one attribute.
+
+    `large` says that its integers may exceed 2^31 - 1 (decision M11).
+    """
     if term.test == "present":
         return Present(attribute)
     if term.test == "prefix" and row.kind is Kind.TEXT:
@@ -310,7 +325,10 @@ def _raw(row: Row, value: Any) -> bytes | None:
 
 
 def _prefix(text: str, attribute: str, matching: Matching) -> LdapFilter:
-    """Return a filter for values that begin with a text, whatever the server's normalisation ([RFC4518])."""
+    """Return a filter for values that begin with a text.
+
+    It finds them whatever the server's normalisation ([RFC4518]).
+    """
     letters = next((n for n, letter in enumerate(text) if not " " <= letter <= "~"), len(text))
     # a combining character after the last letter would make it another letter
     safe = text[: max(letters - 1, 0)].rstrip(" ")
@@ -364,7 +382,10 @@ def _number_intervals(term: Term) -> list[Interval]:
 
 
 def _second_intervals(term: Term) -> list[Interval]:
-    """Return intervals of seconds since 1970: cells are whole seconds, stored times may have a fraction."""
+    """Return intervals of seconds since 1970.
+
+    Cells are whole seconds, stored times may have a fraction.
+    """
     values: Sequence[Any] = term.value if term.test == "in" else (term.value,)
     if any(not isinstance(value, datetime) or value.tzinfo is None for value in values):
         raise _NeverAskedError
@@ -410,8 +431,9 @@ def _signed(attribute: str, interval: Interval) -> LdapFilter | None:
 
 
 def _unsigned(attribute: str, interval: Interval, *, large: bool) -> LdapFilter | None:
-    """Make the filter for unsigned numbers, stored as signed; other programs may store them unsigned (M11).
+    """Make the filter for unsigned numbers, which are stored as signed.
 
+    Other programs may store them unsigned (M11).
     A domain controller stores none above 2^31 - 1: there such a bound would wrap and find everything.
     """
     inside = _within(interval, 0, UINT32_MAX)

@@ -1,5 +1,6 @@
-"""The runner on Spark, which only schedules: tasks get numbers, and results pass the JVM unchanged.
+"""The runner on Spark, which only schedules.
 
+Tasks get numbers, and results pass the JVM unchanged.
 Every Python worker of Spark imports this module. Validation rules that Spark evaluates are imported on use.
 """
 
@@ -68,7 +69,7 @@ _FAILURE: Final = ".failure"
 
 
 class SparkRunner:
-    """Runner of pieces of work on Spark's workers; see `mqdssm.pipeline.runner.Runner`.
+    """Runner on Spark's workers; see `mqdssm.pipeline.runner.Runner`.
 
     Each piece is a task; the pieces of a small job share as many tasks as there are cores.
 
@@ -236,7 +237,10 @@ class StopFile(StopRequest):
         self.write()
 
     def set_failed(self, number: int, answer: bytes) -> None:
-        """See `StopRequest`. The answer is written to a file before the stop reaches other workers."""
+        """Record a failed piece, and request the stop; see `StopRequest`.
+
+        The answer is written to a file before the stop reaches other workers.
+        """
         if self._path is not None:
             with contextlib.suppress(OSError):
                 new_path = self._path.with_name(f"{uuid.uuid4()}.new")
@@ -245,7 +249,10 @@ class StopFile(StopRequest):
         self.set()
 
     def failures(self) -> list[tuple[int, bytes]]:
-        """Return numbers and answers of the pieces that failed, in the order of the numbers."""
+        """Return numbers and answers of the pieces that failed.
+
+        They are in the order of the numbers.
+        """
         if self._path is None:
             return []
         paths = self._path.parent.glob(f"*{_FAILURE}")
@@ -272,7 +279,9 @@ class StopFile(StopRequest):
 
 
 def _values(results: Results, stop_path: str | None) -> list[Any]:
-    """Return the results of all pieces, or raise the error of a piece that was not answered.
+    """Return the results of all pieces.
+
+    If a piece was not answered, its error is raised.
 
     Raises:
         MqdssmError: a piece failed, and its worker was lost; other workers stopped their pieces.
@@ -288,7 +297,9 @@ def _values(results: Results, stop_path: str | None) -> list[Any]:
 
 @contextlib.contextmanager
 def stop_file(master: str, shared: Path | None) -> Iterator[str | None]:
-    """Yield the path of a stop file that all workers see; None on a cluster without a shared folder.
+    """Yield the path of a stop file that all workers see.
+
+    It is None on a cluster without a shared folder.
 
     Raises:
         ConfigError: the folder cannot be used.

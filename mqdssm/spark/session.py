@@ -146,7 +146,9 @@ def check_spark() -> None:
 
 
 def check_packages() -> None:
-    """Check that the packages of the pipeline are installed, which is enough if Spark is not started.
+    """Check that the packages of the pipeline are installed.
+
+    That is enough if Spark is not started.
 
     Raises:
         ConfigError: what is missing and how to install it.
@@ -193,7 +195,10 @@ def _joined(active: "SparkSession", conf: Mapping[str, str], on: SparkOptions) -
 
 @cache
 def _folder() -> Path:
-    """Return the folder for the log and Spark's spilled data: one for a process, whose first JVM stays."""
+    """Return the folder for the log and Spark's spilled data.
+
+    A process has one folder, since its first JVM stays.
+    """
     folder = Path(tempfile.mkdtemp(prefix="mqdssm-spark-"))
     atexit.register(_remove, folder)
     return folder
@@ -227,7 +232,10 @@ def _configuration(
 
 
 def _driver_memory() -> str:
-    """Return a quarter of the machine's memory within bounds; the minimum if it is unknown (Windows)."""
+    """Return the memory of the driver: a quarter of the machine's.
+
+    It stays within bounds, and is the minimum if the memory is unknown (Windows).
+    """
     mebibytes = 0
     if sys.platform != "win32":
         mebibytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
@@ -282,7 +290,10 @@ def _inherited(conf: Mapping[str, str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _errors_to(log: Path) -> Iterator[None]:
-    """Redirect the standard error of children started inside to a file; restore that of this process."""
+    """Redirect the standard error of children started inside to a file.
+
+    The standard error of this process is restored.
+    """
     sys.stderr.flush()
     saved_fd = os.dup(2)
     try:

@@ -1,5 +1,6 @@
-"""The Spark data source ``mqdssm``: objects of one type as a data frame, read from a directory.
+"""The Spark data source ``mqdssm``: a directory's objects as a data frame.
 
+A data frame has the objects of one type.
     spark.dataSource.register(MqdssmDataSource)
     spark.read.format("mqdssm").options(url=..., object="queue", user=..., credentialsfile=...).load()
 
@@ -50,13 +51,19 @@ class MqdssmDataSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        """Return the columns of the element, or those in option ``columns``; a stream has more."""
+        """Return the columns of the element, or those in option ``columns``.
+
+        A stream has more.
+        """
         if StreamOptions.is_meant(self.options):
             return self._stream().schema
         return spark_schema(self._checked().columns)
 
     def streamReader(self, schema: StructType) -> "MqdssmStreamReader":  # noqa: N802  Spark's name
-        """Make the reader of changes; `mqdssm.spark.options.StreamOptions` has its options."""
+        """Make the reader of changes.
+
+        `mqdssm.spark.options.StreamOptions` has its options.
+        """
         reader = self._stream()
         if schema != reader.schema:
             raise pack(ConfigError("a stream of changes has its own schema: leave it out, and use columns"))
@@ -100,7 +107,10 @@ class MqdssmDataSource(DataSource):
 
 
 class MqdssmReader(DataSourceReader):
-    """Reader of one type. Holds options, never a connection or a secret: it is pickled into every task."""
+    """Reader of one type, which is pickled into every task.
+
+    It holds options, never a connection or a secret.
+    """
 
     def __init__(self, options: SourceOptions, columns: Sequence[Column]) -> None:
         self._options = options
@@ -108,7 +118,9 @@ class MqdssmReader(DataSourceReader):
         self._terms: tuple[Term, ...] = ()
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return one search, or several that find each object once; only these need a scan of the directory.
+        """Return one search, or several that find each object once.
+
+        Only several searches need a scan of the directory.
 
         Raises:
             MqdssmSparkError: any error of this package, in the form that reaches the driver.
@@ -169,14 +181,18 @@ class MqdssmReader(DataSourceReader):
 
 
 class FilteringReader(MqdssmReader):
-    """Reader that takes Spark's filters, for a data frame that is used once (decision W21).
+    """Reader that takes Spark's filters (decision W21).
 
+    It is for a data frame that is used once.
     Spark up to 4.3 keeps one planned reader for a data frame. Another use of that frame, in the same query or
     a later one, would read with the filters of this use, and this reader cannot notice.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
-        """Keep the filters that can be sent to a server; Spark checks all filters itself as well."""
+        """Keep the filters that can be sent to a server.
+
+        Spark checks all filters itself as well.
+        """
         self._terms = tuple(term for term in map(term_of, filters) if term is not None)
         return filters
 
@@ -218,7 +234,10 @@ def read(
 
 
 def register(spark: "SparkSession") -> None:
-    """Register the format in a session; an installed wheel does it by `mqdssm.spark.registration`."""
+    """Register the format in a session.
+
+    An installed wheel does it by `mqdssm.spark.registration`.
+    """
     from pyspark.errors import AnalysisException
     from pyspark.sql import SparkSession
 

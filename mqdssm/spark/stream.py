@@ -1,5 +1,6 @@
-"""``spark.readStream.format("mqdssm")``: changes of a directory, each exactly once with Spark's checkpoint.
+"""``spark.readStream.format("mqdssm")``: changes of a directory.
 
+With Spark's checkpoint each change comes exactly once.
 A thin layer over `mqdssm.pipeline.changes`: a thread in the process that plans the batches watches the
 directory and numbers the changes in a folder. An offset is such a number, so a batch that is read again has
 the same rows. The partitions carry the rows to the tasks: executors need neither folder nor directory.
@@ -31,7 +32,10 @@ Offset = dict[str, Any]
 
 
 class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reader of the changes of one type. It holds only options when Spark pickles it into tasks."""
+    """Reader of the changes of one type.
+
+    It holds only options when Spark pickles it into tasks.
+    """
 
     def __init__(self, options: StreamOptions) -> None:
         self._options = options
@@ -92,7 +96,9 @@ class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._last = log.end
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """Return the changes between two offsets, which are always the same for the same offsets.
+        """Return the changes between two offsets.
+
+        They are always the same for the same offsets.
 
         Raises:
             MqdssmSparkError: the changes have been removed.

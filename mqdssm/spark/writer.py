@@ -1,5 +1,6 @@
-"""The writer of the data source ``mqdssm``: a thin layer over `mqdssm.spark.writing`.
+"""The writer of the data source ``mqdssm``.
 
+It is a thin layer over `mqdssm.spark.writing`.
 df.write.format("mqdssm").mode("append").options(url=..., object="queue", ...).save()
 """
 
@@ -41,7 +42,9 @@ class TaskMessage(WriterCommitMessage):
 
 
 class MqdssmWriter(DataSourceArrowWriter):
-    """Writer of one data frame. Holds options, never a connection or a secret: it is pickled into every task.
+    """Writer of one data frame, which is pickled into every task.
+
+    It holds options, never a connection or a secret.
 
     Args:
         options: of ``df.write``.

@@ -1,4 +1,7 @@
-"""Outcomes of rows: one Parquet file for each attempt of a task, and a manifest of the files that count."""
+"""Outcomes of rows: Parquet files, and a manifest of those that count.
+
+There is one file for each attempt of a task.
+"""
 
 import contextlib
 import os
@@ -115,7 +118,9 @@ class SettledRow:
 
 
 class Outcomes:
-    """Collector of the outcomes of one attempt of a task; without a folder it only counts.
+    """Collector of the outcomes of one attempt of a task.
+
+    Without a folder it only counts.
 
     Args:
         folder: of this write within the journal; None: there is no journal.
@@ -172,7 +177,10 @@ class Outcomes:
         attributes: Mapping[str, Sequence[bytes]] | None = None,
         references: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """Defer an entry, or the references of an existing one, until the end of all tasks."""
+        """Defer an entry, or the references of an existing one.
+
+        They wait until the end of all tasks.
+        """
         self._waiting.append(
             {
                 "partition": self._partition,
@@ -231,7 +239,9 @@ class Outcomes:
 
 
 class WriteManifest(Document):
-    """``manifest.json`` of one write: the files of its folder with the outcomes of rows.
+    """``manifest.json`` of one write: its files with the outcomes of rows.
+
+    The files are in the folder of the write.
 
     Attributes:
         object: type of the rows.

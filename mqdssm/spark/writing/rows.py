@@ -1,5 +1,6 @@
-"""Conversion of rows into changes of a directory: entries by the adapter's rules, compared with stored ones.
+"""Conversion of rows into changes of a directory.
 
+Entries follow the adapter's rules, and are compared with stored ones.
 An object is its own entry and, for queue managers, further objects (mSMQSettings, the keys of the computer),
 which are written after the entry itself is correct.
 """
@@ -214,7 +215,10 @@ class ChangeMaker:
         existing_entry: "Entry | None",
         guid: str | None,
     ) -> Made:
-        """Make the change of an object that is never created, only modified: an account, the enterprise."""
+        """Make the change of an object that is never created, only modified.
+
+        It is an account or the enterprise.
+        """
         dn = str(candidate.new_entry.dn)
         if existing_entry is None:
             return SettledRow(number, Effect.MISSING, dn, guid, "there is no such object")
@@ -255,14 +259,20 @@ def _item(
 
 
 def _beside(number: int, candidate: Candidate) -> Item:
-    """Make the change of an object beside the entry; existing containers may have any form."""
+    """Make the change of an object beside the entry.
+
+    Existing containers may have any form.
+    """
     if candidate.is_there:
         return _item(number, Action.MODIFY, candidate, candidate.new_entry.values)
     return _item(number, Action.ADD, candidate, candidate.new_entry.attributes())
 
 
 def _computer_name(element: DirectoryObject) -> str:
-    """Return the name of an element's computer in lower case; empty for other elements."""
+    """Return the name of an element's computer in lower case.
+
+    The name is empty for other elements.
+    """
     if isinstance(element, Queue):
         return (element.pathname or "").partition("\\")[0].lower()
     if isinstance(element, QueueManager):

@@ -117,13 +117,19 @@ class _Work:
         self._load(changes)
 
     def leave(self, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
-        """Record rows as not tried: too many have failed, and Spark would run the task again in vain."""
+        """Record rows as not tried, since too many have failed.
+
+        Otherwise Spark would run the task again in vain.
+        """
         for number, row in rows:
             text = "too many rows failed (option maxerrors)"
             self._outcomes.add(SettledRow(number, NOT_TRIED, guid=row.get("Identifier"), text=text))
 
     def try_again(self) -> None:
-        """Write entries whose parents came after them, repeatedly while there is progress."""
+        """Write entries whose parents came after them.
+
+        They are tried repeatedly while there is progress.
+        """
         while self._orphans:
             orphans, self._orphans = self._orphans, []
             self._load({row_change.item.row: row_change for row_change in orphans})
@@ -133,7 +139,10 @@ class _Work:
             self._left(orphan)
 
     def _left(self, change: RowChange) -> None:
-        """Handle an entry whose parent is not among this task's rows: another task may create it."""
+        """Handle an entry whose parent is not among this task's rows.
+
+        Another task may create the parent.
+        """
         item = change.item
         if self._outcomes.keeps:
             self._outcomes.wait(item.row, dn=item.dn, ldap_class="", attributes=item.attributes)
@@ -158,7 +167,10 @@ class _Work:
         self._beside(finished)
 
     def _beside(self, finished: Sequence[tuple[RowChange, Outcome]]) -> None:
-        """Write the objects beside entries: copies of these, so that stored ones are overwritten."""
+        """Write the objects beside entries.
+
+        They are copies of these, so that stored ones are overwritten.
+        """
         items = [item for row_change, _ in finished for item in row_change.beside]
         problems: dict[int, str] = {}
         load = LoadOptions(update=True, max_rate=self._options.max_rate)
@@ -241,7 +253,10 @@ class Write:
             raise MqdssmError(self._words(tally))
 
     def abort(self, written: Sequence[WrittenRows | None]) -> None:
-        """Finish a write after a task has failed: rows that others wrote stay, and are listed."""
+        """Finish a write after a task has failed.
+
+        Rows that others wrote stay, and are listed.
+        """
         tally = EffectTally()
         names = []
         for written_rows in written:
@@ -331,7 +346,10 @@ class _AtLast:
                 self._outcomes.add(replace(settled, effect=Effect.REJECTED, text=text))
 
     def _resolved(self, row: Mapping[str, Any]) -> tuple[dict[str, tuple[bytes, ...]], list[str]]:
-        """Return the references of an object in stored form, and the GUIDs that do not exist."""
+        """Return the references of an object in stored form.
+
+        The GUIDs that do not exist are returned, too.
+        """
         references = REFERENCES[row["class"]]
         values: dict[str, tuple[bytes, ...]] = {}
         lost: list[str] = []
