@@ -1,4 +1,7 @@
-"""The one hierarchy of errors: a message says what happened, to which object, and what to do."""
+"""The one hierarchy of errors.
+
+A message says what happened, to which object, and what to do.
+"""
 
 import importlib.util
 from collections.abc import Iterator, Mapping
@@ -14,7 +17,9 @@ class MqdssmError(Exception):
 
 
 class DecodeError(MqdssmError, ValueError):
-    """Bytes that are not what their specification says: truncated, too long, inconsistent.
+    """Bytes that do not follow their specification.
+
+    They are truncated, too long or inconsistent.
 
     Attributes:
         section: where the structure is specified, as ``[MS-DTYP] 2.4.6``.
@@ -34,11 +39,14 @@ class DecodeError(MqdssmError, ValueError):
 
 
 class MappingError(MqdssmError, ValueError):
-    """A value that its LDAP syntax cannot carry, or that no abstract value stands for."""
+    """Value that its LDAP syntax cannot carry.
+
+    The error is also raised for a value that no abstract value stands for.
+    """
 
 
 class ConfigError(MqdssmError):
-    """Settings that contradict each other, a missing program, or a file that cannot be used."""
+    """Contradictory settings, a missing program, or a file that is unusable."""
 
 
 EXTRAS: Final[Mapping[str, str]] = MappingProxyType(
@@ -100,7 +108,10 @@ class SourceNotConnected(ConfigError):  # noqa: N818  as DirectoryNotConnected
 
 
 class TransportError(MqdssmError):
-    """A message that its own queue manager did not take: it is closed, full, or has no key to sign with."""
+    """Message that its own queue manager did not accept.
+
+    The queue manager is closed or full, or has no key to sign with.
+    """
 
 
 class DirectoryError(MqdssmError):
@@ -179,7 +190,10 @@ class AttributeNotFound(DirectoryError):  # noqa: N818  the specification's name
 
 
 class EndOfData(ObjectNotFound):
-    """A search has no (further) object ([MS-MQDSSM] 3.1.6.5): what a read that searched answers, too."""
+    """End of a search: it has no (further) object ([MS-MQDSSM] 3.1.6.5).
+
+    A read that searches answers with it, too.
+    """
 
     default_result = DirectoryOperationResult.END_OF_DATA
 
@@ -201,7 +215,10 @@ def why_no_folder(error: OSError) -> str:
 
 @contextmanager
 def folder_errors(trouble: str) -> Iterator[None]:
-    """Raise ConfigError for an error of the system with a folder: what cannot be done, why, and advice."""
+    """Raise ConfigError for an error of the system with a folder.
+
+    The message says what cannot be done, why, and what to do.
+    """
     try:
         yield
     except OSError as error:

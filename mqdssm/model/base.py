@@ -1,4 +1,7 @@
-"""Base class of all elements of the abstract model ([MS-MQDMPR] 3.1.1, decision M45)."""
+"""Base class of all elements of the abstract model.
+
+See [MS-MQDMPR] 3.1.1 and decision M45.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
@@ -27,7 +30,7 @@ def adm(name: str, default: object = None) -> Any:
 
 
 class DirectoryObject(BaseModel):
-    """Base of all elements: an object of the directory and the set of its populated attributes.
+    """Base of all elements: an object and the set of its populated attributes.
 
     An attribute that was never set reads as the default of the specification and is *not populated*: it is
     never written. An assignment of any value populates it. An object that was read from a directory
@@ -73,12 +76,17 @@ class DirectoryObject(BaseModel):
 
     @classmethod
     def adm_names(cls) -> tuple[str, ...]:
-        """Return the specification's names of all attributes, in the order of [MS-MQDSSM] 3.1.6.20."""
+        """Return the specification's names of all attributes, in its order.
+
+        The order is that of [MS-MQDSSM] 3.1.6.20.
+        """
         return tuple(cls._fields_by_adm)
 
     @classmethod
     def field_name(cls, adm: str) -> str:
-        """Return the field of an attribute of the specification: ``"Label"`` gives ``"label"``.
+        """Return the field of an attribute of the specification.
+
+        ``"Label"`` gives ``"label"``.
 
         Raises:
             ValueError: there is no such attribute; the message names the likely one.
@@ -118,7 +126,10 @@ class DirectoryObject(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown(cls, data: Any) -> Any:
-        """Refuse an unknown attribute, and name the likely one; pydantic's own message would not."""
+        """Refuse an unknown attribute, and name the likely one.
+
+        pydantic's own message would not name it.
+        """
         if isinstance(data, dict):
             for name in data:
                 if name not in cls._fields_by_adm and name not in cls._adm_by_field:
@@ -127,7 +138,9 @@ class DirectoryObject(BaseModel):
 
     @classmethod
     def from_directory(cls, values: dict[str, Any], original_identifier: UUID | None = None) -> Self:
-        """Make an element from values that a directory holds, without validation: every object can be read.
+        """Make an element from values that a directory holds, without validation.
+
+        Every object can be read therefore.
 
         Args:
             values: field name -> value, already of the field's type; exactly these are populated.
@@ -198,7 +211,7 @@ class DirectoryObject(BaseModel):
 
     @property
     def original_identifier(self) -> UUID | None:
-        """GUID of the object in its former directory, if this one could not keep it (M37).
+        """GUID of the object in its former directory, if it was not kept (M37).
 
         `identifier` is the GUID in this directory; a look-up by Identifier finds the object by both.
         """
@@ -206,7 +219,10 @@ class DirectoryObject(BaseModel):
 
     @property
     def assigned(self) -> frozenset[str]:
-        """Attributes that a write without a list sends: assigned or unset since the read, else all set."""
+        """Attributes that a write without a list sends.
+
+        They are those assigned or unset since the read, else all set.
+        """
         if not self._was_read:
             return self.populated
         names = self._adm_by_field
@@ -223,7 +239,9 @@ class DirectoryObject(BaseModel):
         self._unset(self.field_name(adm))
 
     def forget(self, adm: str) -> None:
-        """Make an attribute unpopulated, as if it had not been read: a write leaves it alone.
+        """Make an attribute unpopulated, as if it had not been read.
+
+        A write leaves it alone.
 
         Raises:
             ValueError: there is no such attribute.
@@ -233,7 +251,9 @@ class DirectoryObject(BaseModel):
         self._assigned -= {field}
 
     def mark_written(self, remaining: Iterable[str] = ()) -> None:
-        """Record that the directory holds the values of this object: no attribute counts as assigned.
+        """Record that the directory holds the values of this object.
+
+        No attribute counts as assigned any more.
 
         Args:
             remaining: the specification's names of unsent attributes: a later write has to send them.

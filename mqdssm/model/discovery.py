@@ -1,5 +1,6 @@
-"""Topology packets of clients and directory servers over UDP or IPX ([MS-MQSD] 2.2).
+"""Topology packets of clients and directory servers over UDP or IPX.
 
+See [MS-MQSD] 2.2.
 Fields have the specification's names in Python's spelling; counts and sizes are computed from the fields.
 The binary layout is in `mqdssm.wire.mqsd`.
 """
@@ -33,8 +34,9 @@ class PacketType(IntEnum):
 
 
 class DirectoryServiceServer(str):
-    """Entry of DirectoryServiceServerArray: two flags and a name, as ``10nt4pec`` ([MS-MQSD] 2.2.3).
+    """Entry of DirectoryServiceServerArray: two flags and a name.
 
+    An example is ``10nt4pec`` ([MS-MQSD] 2.2.3).
     An entry is a `str`: it compares, sorts and prints as its text.
 
     Raises:
@@ -107,7 +109,9 @@ class TopologyClientRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyServerReply:
-    """Networks of a directory server; for clients of other sites, the directory servers ([MS-MQSD] 2.2.3).
+    """Networks of a directory server, in reply to a client ([MS-MQSD] 2.2.3).
+
+    Clients of other sites get the directory servers, too.
 
     Attributes:
         correlation_id: `request_id` of the request.
@@ -146,7 +150,10 @@ class TopologyServerReply:
 
     @property
     def is_own_site(self) -> bool:
-        """True if the server is of the client's own site: DirectoryServiceServerSize is 0."""
+        """True if the server is of the client's own site.
+
+        DirectoryServiceServerSize is 0 then.
+        """
         return self.directory_service_servers is None
 
     @property
@@ -160,7 +167,9 @@ TopologyPacket: TypeAlias = TopologyClientRequest | TopologyServerReply
 
 
 def ipx_mask(networks: int) -> int:
-    """Return the ConnectedNetworkMask for a number of networks over IPX: the lowest bits ([MS-MQSD] 3.2.5.1).
+    """Return the ConnectedNetworkMask for a number of networks over IPX.
+
+    It has the lowest bits set ([MS-MQSD] 3.2.5.1).
 
     Raises:
         ValueError: not 1 to 32.
@@ -171,7 +180,9 @@ def ipx_mask(networks: int) -> int:
 
 
 def check_netbios_name(name: str) -> str:
-    """Return the NetBIOS name of a computer, as lists of servers have it ([MS-MQSD] 3.1.7.1).
+    """Return the NetBIOS name of a computer, as lists of servers have it.
+
+    See [MS-MQSD] 3.1.7.1.
 
     Raises:
         ValueError: it cannot be one.

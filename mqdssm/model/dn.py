@@ -1,4 +1,7 @@
-"""Distinguished names: RFC 4514 text, comparison through one normalising function (M3, M36)."""
+"""Distinguished names: RFC 4514 text, and their comparison.
+
+One function normalises names for all comparisons (M3, M36).
+"""
 
 import re
 import unicodedata
@@ -51,8 +54,9 @@ _CASED: Final = frozenset({"Lu", "Lt"})
 
 
 class DN:
-    """A distinguished name (RFC 4514); immutable, hashable, equal when :attr:`normalized` is equal.
+    """A distinguished name (RFC 4514), immutable and hashable.
 
+    Two names are equal when :attr:`normalized` is equal.
     ``DN()`` is the root, whose text is empty. Make others with :meth:`parse`, :meth:`of` and
     :meth:`child`.
     """
@@ -72,7 +76,9 @@ class DN:
 
     @classmethod
     def parse(cls, text: str) -> "DN":
-        """Read a DN: RFC 4514, and RFC 2253's blanks around ``,`` and ``=``, quotes and ``OID.``.
+        """Read a DN in the forms of RFC 4514 and RFC 2253.
+
+        RFC 2253 has blanks around ``,`` and ``=``, quotes and ``OID.``.
 
         Raises:
             ValueError: no distinguished name; the message has the position and the reason.
@@ -94,7 +100,10 @@ class DN:
 
     @classmethod
     def _from_canonical(cls, text: str) -> "DN":
-        """Make a DN from text that is known to be canonical; it is split when its parts are needed."""
+        """Make a DN from text that is known to be canonical.
+
+        The text is split when its parts are needed.
+        """
         dn = cls.__new__(cls)
         _set(dn, "_above", None)
         _set(dn, "_text", text)
@@ -164,7 +173,10 @@ class DN:
         return self._normalized  # type: ignore[return-value]  # set above
 
     def is_below(self, other: "DN") -> bool:
-        """Return True if this object lies below the other one, at any depth; it does not lie below itself."""
+        """Return True if this object lies below the other one, at any depth.
+
+        It does not lie below itself.
+        """
         if not other:
             return bool(self)
         return self.normalized.endswith("," + other.normalized)
@@ -211,7 +223,9 @@ _set = object.__setattr__
 
 @lru_cache(maxsize=_CACHED_DNS)
 def normalize(text: str) -> str:
-    """Return ``DN.parse(text).normalized``; the last DNs and their parents are cached.
+    """Return ``DN.parse(text).normalized``.
+
+    The last DNs and their parents are cached.
 
     Raises:
         ValueError: no distinguished name.
@@ -243,7 +257,10 @@ def first_values(text: str, count: int) -> tuple[str, ...]:
 
 
 def escape_value(value: str) -> str:
-    """Escape an attribute value for a DN (RFC 4514 2.4); ``=`` is escaped too, since servers differ."""
+    """Escape an attribute value for a DN (RFC 4514 2.4).
+
+    ``=`` is escaped too, since servers differ.
+    """
     text = _BETTER_ESCAPED.sub(_escaped, value)
     if text[:1] in {" ", "#"}:
         text = "\\" + text
@@ -273,8 +290,9 @@ def _normalized_pair(name: str, value: str) -> str:
 
 
 def fold_case(value: str) -> str:
-    """Return a text in the form that LDAP compares (caseIgnoreMatch, [RFC4517] 4.2.11).
+    """Return a text in the form that LDAP compares (caseIgnoreMatch).
 
+    See [RFC4517] 4.2.11.
     Letter case, runs of blanks and blanks at the ends do not count.
     """
     lower = value.lower() if value.isascii() else _UNICODE.normalize("NFKC", "".join(map(_lower, value)))
@@ -289,8 +307,9 @@ def _normalized_value(value: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _lower(character: str) -> str:
-    """Return the simple lower case of a letter; a full case fold would make ß the same as ss.
+    """Return the simple lower case of a letter.
 
+    A full case fold would make ß the same as ss.
     A server may hold straße beside strasse: one key for both would lead to the wrong object (M64).
     """
     lower = character.lower() if _UNICODE.category(character) in _CASED else character

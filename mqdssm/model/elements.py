@@ -1,5 +1,6 @@
-"""The elements of the abstract model that a directory holds ([MS-MQDSSM] 3.1.1.1, 3.1.1.4, 3.1.6.20).
+"""The elements of the abstract model that a directory holds.
 
+See [MS-MQDSSM] 3.1.1.1, 3.1.1.4 and 3.1.6.20.
 Every attribute of the tables in 3.1.6.20, in their order. Defaults are the ones that 3.1.6.11 and the notes
 <10> to <17> of its appendix give to an attribute that a directory does not hold; None stands where the
 specification has no default. Names are those of [MS-MQDMPR] 3.1.1 (M27).
@@ -50,7 +51,7 @@ INTER_SITE_INTERVAL_DEFAULT_S: Final = 10
 
 
 class QueueManager(DirectoryObject):
-    """A queue manager: its mSMQConfiguration object, and some attributes of its computer.
+    """A queue manager: its mSMQConfiguration, and attributes of its computer.
 
     [MS-MQDSSM] 3.1.6.20.1, 3.1.6.11.1; [MS-MQDMPR] 3.1.1.1. Times are seconds since 1970 UTC, quotas
     kilobytes, keys MQDSPUBLICKEYS images (MQUSERSIGNCERTS where the directory holds that).
@@ -183,8 +184,9 @@ class User(DirectoryObject):
 
 
 class ConnectedNetwork(DirectoryObject):
-    """A connected network; every event of [MS-MQDSSM] returns GenericError for it (M44).
+    """A connected network, which no event supports (M44).
 
+    Every event of [MS-MQDSSM] returns GenericError for it.
     [MS-MQDMPR] 3.1.1.9.
     """
 

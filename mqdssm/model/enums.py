@@ -1,10 +1,16 @@
-"""Enumerations of the abstract data model with their numbers ([MS-MQMQ] 2.3, [MS-MQDSSM] 3.1.6) or names."""
+"""Enumerations of the abstract data model, with their numbers or names.
+
+See [MS-MQMQ] 2.3 and [MS-MQDSSM] 3.1.6.
+"""
 
 from enum import Enum, IntEnum
 
 
 class PrivacyLevel(IntEnum):
-    """Messages that a queue accepts, by encryption of the body ([MS-MQDSSM] 3.1.6.1.2.4)."""
+    """Messages that a queue accepts, by encryption of the body.
+
+    See [MS-MQDSSM] 3.1.6.1.2.4.
+    """
 
     NONE = 0
     OPTIONAL = 1
@@ -16,7 +22,10 @@ class PrivacyLevel(IntEnum):
 
 
 class OperatingSystemType(IntEnum):
-    """Operating system of a queue manager ([MS-MQDSSM] 3.1.6.1.1.4; spellings: decision M25)."""
+    """Operating system of a queue manager ([MS-MQDSSM] 3.1.6.1.1.4).
+
+    Decision M25 has the spellings.
+    """
 
     OTHER = 0x000
     FOREIGN = 0x100
@@ -36,7 +45,10 @@ class OperatingSystemType(IntEnum):
 
 
 class DirectoryServerType(IntEnum):
-    """Role of a directory server; the number is its bit in mSMQServiceType ([MS-MQDSSM] 3.1.6.1.1.5)."""
+    """Role of a directory server ([MS-MQDSSM] 3.1.6.1.1.5).
+
+    The number is its bit in mSMQServiceType.
+    """
 
     STANDALONE = 0
     BACKUP_SITE_CONTROLLER = 2

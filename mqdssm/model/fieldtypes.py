@@ -1,5 +1,6 @@
-"""Types of the attributes of the abstract model: the values that each accepts, and its JSON form.
+"""Types of the attributes of the abstract model.
 
+A type says which values it accepts, and has their JSON form.
 A refused value raises a ValueError that names the problem and the limit; a field puts the name of its
 attribute before that. Types are not guessed: a number is no truth value, and bytes are no text.
 """
@@ -60,12 +61,18 @@ _Given = TypeVar("_Given")
 
 
 def attribute_name(field: str) -> str:
-    """Return the specification's name of a field: ``"base_priority"`` gives ``"BasePriority"``."""
+    """Return the specification's name of a field.
+
+    ``"base_priority"`` gives ``"BasePriority"``.
+    """
     return "".join("LDAP" if part == "ldap" else part.capitalize() for part in field.split("_"))
 
 
 def _problem(words: str) -> ValueError:
-    """Return the error for a refused value; wrong types have the same kind of error as wrong values."""
+    """Return the error for a refused value.
+
+    Wrong types have the same kind of error as wrong values.
+    """
     return ValueError(words)
 
 
@@ -75,19 +82,28 @@ def make_refusal(problem: str) -> PydanticCustomError:
 
 
 def describe_problems(error: ValidationError) -> str:
-    """Return the problems of a validation error in one line, without pydantic's own words."""
+    """Return the problems of a validation error in one line.
+
+    The line has none of pydantic's own words.
+    """
     return "; ".join(problem["msg"] for problem in error.errors(include_url=False, include_input=False))
 
 
 @lru_cache(maxsize=64, typed=True)  # typed: members of different enumerations are equal as numbers
 def spec_name(member: Enum) -> str:
-    """Return the specification's name of an enumeration's member, as ``WinServer`` for ``WIN_SERVER``."""
+    """Return the specification's name of an enumeration's member.
+
+    ``WIN_SERVER`` gives ``WinServer``.
+    """
     aliases = [name for name, same in type(member).__members__.items() if same is member]
     return aliases[1] if len(aliases) > 1 else member.name.title()
 
 
 def text(units_max: int | None = None, *, units_min: int = 0) -> Callable[[Any], str]:
-    """Make a validator of texts; the limits are for their length in UTF-16 code units."""
+    """Make a validator of texts.
+
+    The limits are for their length in UTF-16 code units.
+    """
 
     def check(value: Any) -> str:
         if not isinstance(value, str):
@@ -107,7 +123,10 @@ def text(units_max: int | None = None, *, units_min: int = 0) -> Callable[[Any],
 
 
 def integer(lowest: int, highest: int) -> Callable[[Any], int]:
-    """Make a validator of whole numbers, or their decimal or 0x text, within the limits."""
+    """Make a validator of whole numbers within the limits.
+
+    It also accepts their decimal or 0x text.
+    """
 
     def check(value: Any) -> int:
         if isinstance(value, str) and _INTEGER.fullmatch(value):
@@ -122,7 +141,10 @@ def integer(lowest: int, highest: int) -> Callable[[Any], int]:
 
 
 def blob(bytes_max: int | None = None) -> Callable[[Any], bytes]:
-    """Make a validator of byte strings: bytes, base64 text, or an object with ``__bytes__``."""
+    """Make a validator of byte strings.
+
+    It accepts bytes, base64 text, or an object with ``__bytes__``.
+    """
 
     def check(value: Any) -> bytes:
         data = _bytes_of(value)
@@ -134,7 +156,10 @@ def blob(bytes_max: int | None = None) -> Callable[[Any], bytes]:
 
 
 def member_of(enumeration: type[_E]) -> Callable[[Any], _E]:
-    """Make a validator of an enumeration's members, their numbers, or any of their names (M25)."""
+    """Make a validator of an enumeration's members.
+
+    It also accepts their numbers, and any of their names (M25).
+    """
     by_name = {_normalize_name(name): member for name, member in enumeration.__members__.items()}
     if enumeration is OperatingSystemType:
         by_name["windows95"] = by_name["win95"]
@@ -183,7 +208,10 @@ def guid(value: Any) -> uuid.UUID:
 
 
 def seconds(value: Any) -> int:
-    """Validate a time: seconds since 1970-01-01T00:00Z, or a datetime with a time zone."""
+    """Validate a time: seconds since 1970, or a datetime with a time zone.
+
+    The seconds count from 1970-01-01T00:00Z.
+    """
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise _problem("is a datetime without a time zone")
@@ -192,7 +220,10 @@ def seconds(value: Any) -> int:
 
 
 def security_identifier(value: Any) -> str:
-    """Validate a SID in its text form ([MS-DTYP] 2.4.2.1), or an object whose text is a SID."""
+    """Validate a SID in its text form ([MS-DTYP] 2.4.2.1).
+
+    An object whose text is a SID is accepted, too.
+    """
     words = str(value)
     match = _SID.fullmatch(words)
     if match is None:
@@ -221,7 +252,10 @@ def path_name(value: Any) -> str:
 
 
 def qualified_path_name(value: Any) -> str:
-    """Validate a path name with a DNS name; it is empty where the computer has no DNS name."""
+    """Validate a path name with a DNS name.
+
+    It is empty where the computer has no DNS name.
+    """
     return "" if value == "" else path_name(value)
 
 
@@ -234,7 +268,10 @@ def multicast_address(value: Any) -> str:
 
 
 def digest(value: Any) -> bytes:
-    """Validate an MD5 digest: 16 bytes, a GUID of these bytes, or their hexadecimal digits."""
+    """Validate an MD5 digest.
+
+    It is 16 bytes, a GUID of these bytes, or their hexadecimal digits.
+    """
     if isinstance(value, uuid.UUID):
         return value.bytes_le
     if isinstance(value, str) and _DIGEST_HEX.fullmatch(value):
@@ -337,7 +374,7 @@ Identity = Annotated[uuid.UUID, _checked_by(guid), PlainSerializer(str, when_use
 if TYPE_CHECKING:
 
     class Attribute(Generic[_Read, _Given]):
-        """A field for type checkers: the type that it returns, and the type that it accepts."""
+        """Field for type checkers: the type it returns, and the type it accepts."""
 
         @overload
         def __get__(self, element: None, owner: Any) -> Self: ...

@@ -1,4 +1,7 @@
-"""Attribute-filter expressions and sort orders ([MS-MQDMPR] 3.1.7.1.20-21, [MS-MQDSSM] 3.1.6.4)."""
+"""Attribute-filter expressions and sort orders.
+
+See [MS-MQDMPR] 3.1.7.1.20-21 and [MS-MQDSSM] 3.1.6.4.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
@@ -9,7 +12,9 @@ OPERATORS: Final[frozenset[str]] = frozenset(get_args(Operator))
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """One attribute-filter expression; several in a list must all hold ([MS-MQDMPR] 3.1.7.1.20).
+    """One attribute-filter expression ([MS-MQDMPR] 3.1.7.1.20).
+
+    Several expressions in a list must all hold.
 
     Attributes:
         attribute: the specification's name of the attribute, as ``"Label"``.

@@ -1,5 +1,6 @@
-"""Status codes, HRESULT ([MS-MQMQ] 2.4, [MS-DTYP] 2.2.18), that directory events return.
+"""Status codes, HRESULT, that directory events return.
 
+See [MS-MQMQ] 2.4 and [MS-DTYP] 2.2.18.
 Bit 31 set means failure; facility 0x0E is MSMQ's.
 """
 
@@ -10,7 +11,10 @@ _FAILURE: Final = 0x8000_0000
 
 
 class Hresult(IntEnum):
-    """A status code by its name ([MS-MQMQ] 2.4); numbers without a name stay plain numbers."""
+    """A status code by its name ([MS-MQMQ] 2.4).
+
+    Numbers without a name stay plain numbers.
+    """
 
     MQ_OK = 0x0000_0000  # [MS-MQDS] 3.1.4
     MQ_INFORMATION_PROPERTY = 0x400E_0001
@@ -173,12 +177,18 @@ class Hresult(IntEnum):
 
 
 def is_failure(status: int) -> bool:
-    """Return True if a status code, an unsigned 32-bit number, means failure ([MS-DTYP] 2.2.18)."""
+    """Return True if a status code means failure ([MS-DTYP] 2.2.18).
+
+    The code is an unsigned 32-bit number.
+    """
     return bool(status & _FAILURE)
 
 
 def name_of(status: int) -> str:
-    """Return the text of a status code for messages: its name, else its number in hexadecimal digits."""
+    """Return the text of a status code for messages.
+
+    It is the name, else the number in hexadecimal digits.
+    """
     try:
         return Hresult(status).name
     except ValueError:

@@ -1,4 +1,7 @@
-"""Memory of an object in its JSON: the attributes assigned or unset since it was read (M45)."""
+"""Memory of an object in its JSON: attributes changed since it was read.
+
+They were assigned or unset (M45).
+"""
 
 import json
 from collections.abc import Iterable

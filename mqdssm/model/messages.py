@@ -1,5 +1,6 @@
-"""Messages of directory replication: directory changes and eight kinds of messages ([MC-MQDSRP] 2.2.3-2.2.6).
+"""Messages of directory replication ([MC-MQDSRP] 2.2.3-2.2.6).
 
+They are directory changes and eight kinds of messages.
 Fields have the specification's names in Python's spelling; counts, flags and offsets are computed from the
 fields. The fields of headers are fields of their messages. The binary layout is in `mqdssm.wire.mqdsrp`.
 """
@@ -53,20 +54,29 @@ class CompleteSync0(IntEnum):
 
 
 class Scope(IntEnum):
-    """Visibility of a change: PROPID_D_SCOPE and SyncRequestMessage.Scope ([MC-MQDSRP] 2.2.6.4)."""
+    """Visibility of a change ([MC-MQDSRP] 2.2.6.4).
+
+    It is PROPID_D_SCOPE and SyncRequestMessage.Scope.
+    """
 
     SITE = 0
     ENTERPRISE = 1
 
 
 def deletion_properties(object_type: ObjectType, scope: Scope) -> Properties:
-    """Return the properties of a deletion ([MC-MQDSRP] 3.2.7.3, [MS-MQCN] 3.3.5.2; decision R20)."""
+    """Return the properties of a deletion (decision R20).
+
+    See [MC-MQDSRP] 3.2.7.3 and [MS-MQCN] 3.3.5.2.
+    """
     return ((Propid.D_SCOPE, int(scope)), (Propid.D_OBJTYPE, int(object_type)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSeqNumbers:
-    """PARTITION_SEQ_NUMBERS: last and purged sequence number of a partition ([MC-MQDSRP] 2.2.3)."""
+    """Last and purged sequence number of a partition ([MC-MQDSRP] 2.2.3).
+
+    The structure is PARTITION_SEQ_NUMBERS.
+    """
 
     partition_id: Guid
     last_seq_number: SequenceNumber
@@ -136,7 +146,10 @@ class SeqNumberHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseReplicationHeader:
-    """First fields of every message, with its kind in `operation` ([MC-MQDSRP] 2.2.5.1)."""
+    """First fields of every message ([MC-MQDSRP] 2.2.5.1).
+
+    The field `operation` has the kind of the message.
+    """
 
     site_id: Guid
     operation: Operation
@@ -157,7 +170,9 @@ class ReplicationMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRequestMessage(ReplicationMessage):
-    """Request of a change to the object authority ([MC-MQDSRP] 2.2.6.2; header: 2.2.5.2).
+    """Request of a change to the object authority ([MC-MQDSRP] 2.2.6.2).
+
+    Its header is in 2.2.5.2.
 
     Attributes:
         partition_id: the partition of the object.
@@ -195,7 +210,9 @@ class ChangeReplyMessage(ReplicationMessage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncRequestMessage(ReplicationMessage):
-    """Request for the changes of a partition between two sequence numbers ([MC-MQDSRP] 2.2.6.4).
+    """Request for the changes of a partition between two sequence numbers.
+
+    See [MC-MQDSRP] 2.2.6.4.
 
     Attributes:
         partition_id: the partition.
@@ -220,7 +237,9 @@ class SyncRequestMessage(ReplicationMessage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncReplyMessage(ReplicationMessage):
-    """Reply to a synchronization request: the changes ([MC-MQDSRP] 2.2.6.5; header: 2.2.5.3).
+    """Reply to a synchronization request: the changes ([MC-MQDSRP] 2.2.6.5).
+
+    Its header is in 2.2.5.3.
 
     Attributes:
         partition_id: the partition.
@@ -292,7 +311,9 @@ class AlreadyPurgedMessage(ReplicationMessage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePropagationMessage(ReplicationMessage):
-    """Changes, from the object authority to its neighbours or from a PSC to its BSCs ([MC-MQDSRP] 2.2.6.9).
+    """Changes of an object authority or a PSC ([MC-MQDSRP] 2.2.6.9).
+
+    An object authority sends them to its neighbours, a PSC to its BSCs.
 
     Attributes:
         flush: the receiver must not flush the changes to its BSCs.

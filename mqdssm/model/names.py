@@ -49,7 +49,9 @@ class PathKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PathName:
-    r"""Computer and name of a queue: ``computer\queue`` and related forms ([MS-MQMQ] 2.1.1).
+    r"""Computer and name of a queue ([MS-MQMQ] 2.1.1).
+
+    The form is ``computer\queue``, or a related one.
 
     Attributes:
         computer: name of the computer, as given.
@@ -98,7 +100,9 @@ class PathName:
 
     @classmethod
     def parse_stored(cls, text: str) -> Self:
-        """Read a path name that a directory holds, from any version of MSMQ; a ``;`` is part of the name.
+        """Read a path name that a directory holds, from any version of MSMQ.
+
+        A ``;`` is part of the name.
 
         Raises:
             ValueError: there is no backslash between two names.
@@ -133,7 +137,9 @@ class DirectProtocol(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DirectFormatName:
-    r"""Name of a queue by its address: ``DIRECT=OS:web01\PRIVATE$\orders`` ([MS-MQMQ] 2.1.2).
+    r"""Name of a queue by its address ([MS-MQMQ] 2.1.2).
+
+    An example is ``DIRECT=OS:web01\PRIVATE$\orders``.
 
     Attributes:
         protocol: the protocol to the computer.
@@ -184,8 +190,9 @@ class PublicFormatName:
 
 @dataclass(frozen=True, slots=True)
 class PrivateFormatName:
-    r"""Name of a private queue by its queue manager's Identifier and its number ([MS-MQMQ] 2.1.4).
+    r"""Name of a private queue by queue manager and number ([MS-MQMQ] 2.1.4).
 
+    The queue manager is given by its Identifier.
     ``PRIVATE=<guid>\<number in hexadecimal>``, with ``;JOURNAL`` for its journal.
 
     Raises:
@@ -206,7 +213,9 @@ class PrivateFormatName:
 
 @dataclass(frozen=True, slots=True)
 class DistributionListFormatName:
-    """Name of a group of queues by its objectGUID, ``DL=<guid>[@domain]`` ([MS-MQMQ] 2.1.5).
+    """Name of a group of queues by its objectGUID ([MS-MQMQ] 2.1.5).
+
+    Its form is ``DL=<guid>[@domain]``.
 
     Raises:
         ValueError: a domain that is not 1 to 255 visible ASCII characters, or that contains a comma.
@@ -227,7 +236,10 @@ class DistributionListFormatName:
 
 @dataclass(frozen=True, slots=True)
 class MachineFormatName:
-    """Name of a computer's own queues by its queue manager's Identifier ([MS-MQMQ] 2.1.6); read only."""
+    """Name of a computer's own queues ([MS-MQMQ] 2.1.6); read only.
+
+    It has the Identifier of the queue manager.
+    """
 
     guid: uuid.UUID
 
@@ -237,7 +249,10 @@ class MachineFormatName:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorFormatName:
-    """Name of the connector queue of a foreign system, ``CONNECTOR=<guid>`` ([MS-MQMQ] 2.1.6)."""
+    """Name of the connector queue of a foreign system ([MS-MQMQ] 2.1.6).
+
+    Its form is ``CONNECTOR=<guid>``.
+    """
 
     guid: uuid.UUID
 

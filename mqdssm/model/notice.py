@@ -1,4 +1,7 @@
-"""A change of the directory for change notification: the arguments of Send Change Notification."""
+"""A change of the directory for change notification.
+
+It has the arguments of Send Change Notification.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,5 +1,6 @@
-"""Change Notification Messages: they notify a queue manager that its objects changed ([MS-MQCN] 2.2).
+"""Change Notification Messages, which report changes of objects.
 
+They are sent to the queue manager of the objects ([MS-MQCN] 2.2).
 A directory service sends version 1, a sequence of updates with the new values. A queue manager sends
 version 2, one event that names an object; the receiver reads the object from the directory. Fields have the
 specification's names in Python's spelling; counts and flags are computed from the fields. The binary layout
@@ -32,7 +33,10 @@ class NotificationVersion(IntEnum):
 
 
 class NotificationCommand(IntEnum):
-    """Change of the object of an update, NotificationUpdate.Command ([MS-MQCN] 2.2.6)."""
+    """Change of the object of an update ([MS-MQCN] 2.2.6).
+
+    It is NotificationUpdate.Command.
+    """
 
     CREATE = 0x00
     UPDATE = 0x01
@@ -100,7 +104,9 @@ class NotificationUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationUpdates:
-    """Change Notification Message, version 1, of a directory service ([MS-MQCN] 2.2.4).
+    """Change Notification Message, version 1, of a directory service.
+
+    See [MS-MQCN] 2.2.4.
 
     Attributes:
         updates: the updates in their order, at most 255.
@@ -137,7 +143,9 @@ class NotificationBody:
 
 
 def check_domain_controller(name: str) -> str:
-    """Return the name of a directory server, DirectoryServiceServer, if it is valid ([MS-MQCN] 2.2.5).
+    """Return the name of a directory server, if it is valid.
+
+    It is the field DirectoryServiceServer ([MS-MQCN] 2.2.5).
 
     Raises:
         ValueError: an invalid name.

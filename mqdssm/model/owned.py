@@ -1,5 +1,6 @@
-"""A queue manager's own state for change notification ([MS-MQCN] 3.2.1), and its changes.
+"""A queue manager's own state for change notification, and its changes.
 
+See [MS-MQCN] 3.2.1.
 The values are frozen: a change replaces a value, so that an event can hold the old and the new one.
 """
 
@@ -40,7 +41,10 @@ QUEUE_MANAGER_ATTRIBUTES: Final = ("QueueManagerQuota", "JournalQuota", "Securit
 
 @lru_cache(maxsize=PLACES_REMEMBERED)
 def _place(pathname: str) -> tuple[str, str | None]:
-    """Return the comparison key of a path name, and the computer if the queue is public."""
+    """Return the comparison key of a path name.
+
+    If the queue is public, the computer is returned, too.
+    """
     path = PathName.parse_stored(pathname)
     return path.key, path.computer.casefold() if path.kind is PathKind.PUBLIC else None
 
@@ -115,7 +119,9 @@ class OwnedQueue:
         return _place(self.pathname)[0]
 
     def is_of(self, computer_name: str) -> bool:
-        """Return True if this is a public queue of a computer, by its path name (decision C17).
+        """Return True if this is a public queue of a computer (decision C17).
+
+        The computer is that of its path name.
 
         Raises:
             ValueError: it is no path name.
@@ -125,7 +131,9 @@ class OwnedQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedQueueManager:
-    """State of the local queue manager that notifications change ([MS-MQDMPR] 3.1.1.1, [MS-MQCN] 3.2.5).
+    """State of the local queue manager that notifications change.
+
+    See [MS-MQDMPR] 3.1.1.1 and [MS-MQCN] 3.2.5.
 
     Attributes:
         identifier: its GUID.

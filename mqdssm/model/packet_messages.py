@@ -1,5 +1,6 @@
-r"""Messages of queue managers from and to packets ([MS-MQDMPR] 3.1.7.1.30-3.1.7.1.32).
+r"""Messages of queue managers from and to packets.
 
+See [MS-MQDMPR] 3.1.7.1.30-3.1.7.1.32.
 `packet_of` makes the packet that carries a message, `message_of` the message that a packet carries. A packet
 may hold more than a `Message`: a transaction, encryption, SOAP, extension data; then `message_of` names it.
 """
@@ -102,7 +103,10 @@ _HASH_ALGORITHMS: Final = {int(algorithm): algorithm for algorithm in HashAlgori
 
 
 def _check_supported(packet: UserPacket) -> None:
-    """Refuse a packet that carries more than a message can hold, by the name of the part."""
+    """Refuse a packet that carries more than a message can hold.
+
+    The error names the part.
+    """
     security = packet.security or SecurityHeader()
     has_unknown_hash = bool(security.signature) and packet.hash_algorithm not in _HASH_ALGORITHMS
     for is_there, part, message_class in (
@@ -120,7 +124,9 @@ def _check_supported(packet: UserPacket) -> None:
 
 
 def format_name_of(packet: UserPacket, queue: PacketQueue) -> FormatName | None:
-    """Return the format name of a queue of a packet ([MS-MQMQ] 2.2.19.2); None: no queue.
+    """Return the format name of a queue of a packet ([MS-MQMQ] 2.2.19.2).
+
+    Returns None if there is no queue.
 
     Raises:
         UnsupportedPacketError: a direct name that is none, or a private queue on a host without a GUID.
@@ -144,7 +150,10 @@ def format_name_of(packet: UserPacket, queue: PacketQueue) -> FormatName | None:
 
 
 def _host_of(packet: UserPacket, form: QueueForm) -> Guid:
-    """Return the queue manager of a private queue that a packet names by its number alone."""
+    """Return the queue manager of a private queue of a packet.
+
+    The packet names the queue by its number alone.
+    """
     if form is QueueForm.PRIVATE_ON_SOURCE:
         return packet.source_queue_manager
     if form is QueueForm.PRIVATE_ON_DESTINATION:
@@ -164,7 +173,9 @@ def packet_of(
     session: SessionHeader | None = None,
     certificate: bytes = b"",
 ) -> UserPacket:
-    """Return the packet that carries a message; `message_of` makes an equal message of it.
+    """Return the packet that carries a message.
+
+    `message_of` makes an equal message of it.
 
     Args:
         message: with its identifier, destination and signature; the authentication level is not sent.
@@ -216,7 +227,10 @@ def packet_of(
 
 
 def _security_of(message: Message, certificate: bytes) -> SecurityHeader | None:
-    """Return the SecurityHeader of a message with a sender or a signature ([MS-MQDMPR] 3.1.7.1.30)."""
+    """Return the SecurityHeader of a message with a sender or a signature.
+
+    See [MS-MQDMPR] 3.1.7.1.30.
+    """
     if message.sender_type is SenderIdentifierType.NONE and not (message.signature or certificate):
         return None
     return SecurityHeader(

@@ -1,5 +1,6 @@
-"""Packets of the binary protocol between queue managers ([MS-MQQB] 2.2, [MS-MQMQ] 2.2.19, 2.2.20).
+"""Packets of the binary protocol between queue managers.
 
+See [MS-MQQB] 2.2 and [MS-MQMQ] 2.2.19 and 2.2.20.
 Fields have the specification's names in Python's spelling. Sizes, counts and the flags that announce a header
 are computed from the fields; reserved bits are ignored when received and 0 when sent. The binary layout is in
 `mqdssm.wire.mqqb`; `mqdssm.model.packet_messages` makes messages of packets.
@@ -42,7 +43,9 @@ RC4: Final = 0x6801
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ping:
-    """Question if a queue manager would accept a session, or the reply ([MS-MQQB] 2.2.7).
+    """Ping for a session between queue managers, or its reply.
+
+    It asks if a queue manager would accept a session ([MS-MQQB] 2.2.7).
 
     Attributes:
         queue_manager: QMGuid, the queue manager that made this packet.
@@ -153,7 +156,10 @@ class QueueForm(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateQueueName:
-    """PrivateQueueFormatName: a private queue by host and number ([MS-MQMQ] 2.2.18.1.7.2)."""
+    """PrivateQueueFormatName: a private queue by host and number.
+
+    See [MS-MQMQ] 2.2.18.1.7.2.
+    """
 
     queue_manager: Guid
     number: int
@@ -287,8 +293,9 @@ class MultiQueueFormatHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserPacket:
-    """A message of an application or a queue manager, UserMessage packet ([MS-MQMQ] 2.2.20).
+    """Message of an application or a queue manager ([MS-MQMQ] 2.2.20).
 
+    It is the packet UserMessage.
     The fields of the required headers are fields of the packet; each optional header is an object or None.
 
     Attributes:
@@ -392,7 +399,9 @@ Packet: TypeAlias = EstablishConnection | ConnectionParameters | SessionAck | Us
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderAck:
-    """Body of an OrderAck packet: transactional messages were received ([MS-MQQB] 2.2.4.1).
+    """Body of an OrderAck packet ([MS-MQQB] 2.2.4.1).
+
+    It says that transactional messages were received.
 
     Attributes:
         sequence_id: TxSequenceID of the messages.
@@ -407,7 +416,9 @@ class OrderAck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalAck:
-    """Body of a FinalAck packet: a transactional message was taken or rejected ([MS-MQQB] 2.2.5.1).
+    """Body of a FinalAck packet ([MS-MQQB] 2.2.5.1).
+
+    It says that a transactional message was taken or rejected.
 
     Attributes:
         sequence_id: TxSequenceID of the message.
@@ -458,7 +469,10 @@ def kind_of(packet: Packet) -> PacketKind:
 
 
 def _is_to_order_queue(packet: UserPacket) -> bool:
-    """Return True for label, size, flags and queue of an OrderAck or a FinalAck ([MS-MQQB] 3.1.5.1.1)."""
+    """Return True if a packet has the form of an OrderAck or a FinalAck.
+
+    Label, size, flags and queue are tested ([MS-MQQB] 3.1.5.1.1).
+    """
     has_base_flags = packet.priority or packet.is_traced or packet.debug or packet.session
     if has_base_flags or packet.label != ORDER_ACK_LABEL or packet.message_size != ORDER_ACK_BYTES:
         return False

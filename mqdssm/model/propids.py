@@ -1,5 +1,6 @@
-"""The properties of directory objects, PROPID ([MS-MQMQ] 2.3): numbers, names, variant types.
+"""Properties of directory objects, PROPID: numbers, names, variant types.
 
+See [MS-MQMQ] 2.3.
 :class:`Propid` holds the properties of directory objects. Two separate enumerations hold those of local
 management, which use small numbers again. The mapping table (`mqdssm.tables`) connects properties with
 attributes of the abstract model.
@@ -52,7 +53,10 @@ GUIDS: Final = frozenset({Variant.CLSID, Variant.CLSIDS})
 
 
 class ObjectType(IntEnum):
-    """Types of directory objects, MQDS_QUEUE and so on ([MS-MQDS] 2.2.8, [MC-MQDSRP] 3.1.1.4)."""
+    """Types of directory objects, as MQDS_QUEUE.
+
+    See [MS-MQDS] 2.2.8 and [MC-MQDSRP] 3.1.1.4.
+    """
 
     QUEUE = 1
     MACHINE = 2
@@ -75,13 +79,17 @@ _TYPES: Final[Mapping[int, ObjectType]] = {int(object_type): object_type for obj
 
 
 def object_type_of(number: int) -> ObjectType | None:
-    """Return the object type of a property number ([MC-MQDSRP] 3.1.1.4); None: unknown."""
+    """Return the object type of a property number ([MC-MQDSRP] 3.1.1.4).
+
+    Returns None for an unknown number.
+    """
     return _TYPES.get((number - _PRIVATE if number > _PRIVATE else number) // 100)
 
 
 class Propid(IntEnum):
-    """Property of directory objects: its number, with `variant` and `section` ([MS-MQMQ] 2.3).
+    """Property of directory objects: its number, with `variant` and `section`.
 
+    See [MS-MQMQ] 2.3.
     ``Propid(103)`` and ``Propid["Q_PATHNAME"]`` find a property; :func:`propid` takes any spelling of a name.
     """
 
@@ -273,7 +281,10 @@ class Propid(IntEnum):
 
     @property
     def object_type(self) -> ObjectType | None:
-        """Type of the objects that have the property; None if only Active Directory has them."""
+        """Type of the objects that have the property.
+
+        It is None if only Active Directory has them.
+        """
         return object_type_of(self)
 
 

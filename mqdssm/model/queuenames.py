@@ -1,5 +1,6 @@
-r"""Queue names, and the ``cn`` and ``mSMQQueueNameExt`` that store them in a directory (decision M7).
+r"""Queue names, and their ``cn`` and ``mSMQQueueNameExt`` (decision M7).
 
+A directory stores a queue name in these two attributes.
 One pair of functions serves every event: :func:`rdn_of` writes, :func:`name_of` reads. Lengths are counted in
 UTF-16 code units, as in Windows and the ranges of Active Directory's schema. No value is escaped for a DN:
 :mod:`mqdssm.model.dn` does that.
@@ -31,7 +32,10 @@ _NEVER_STORED: Final = {"\0": "NUL", "\\": "a backslash", ";": "a semicolon"}
 
 
 def _crc_table(polynomial: int) -> tuple[int, ...]:
-    """Return the 256 entries of [MS-MQDSSM] 2.2.5, generated so that no digit can be mistyped (M1)."""
+    """Return the 256 entries of the table in [MS-MQDSSM] 2.2.5.
+
+    They are generated so that no digit can be mistyped (M1).
+    """
     table = []
     for index in range(256):
         value = index
@@ -50,8 +54,9 @@ def units_of(text: str) -> int:
 
 
 def lower_each(text: str) -> str:
-    """Convert a text to lower case by single characters: the number of UTF-16 units stays the same.
+    """Convert a text to lower case by single characters.
 
+    The number of UTF-16 units stays the same.
     ``str.lower`` depends on the context (a final sigma) and may lengthen the text (U+0130). Both would change
     the hash and the cut of a name, which count single units.
     """
@@ -67,7 +72,9 @@ def _lower_unit(character: str) -> str:
 
 
 def hash_string(name: str) -> str:
-    """Return the eight hexadecimal digits that distinguish long names of one head ([MS-MQDSSM] 2.2.5, M1).
+    """Return the eight hexadecimal digits that distinguish long names.
+
+    The names have the same head ([MS-MQDSSM] 2.2.5, M1).
 
     Args:
         name: the queue name; its UTF-16 code units are lower-cased and hashed, high byte first.
@@ -94,8 +101,9 @@ class QueueRdn(NamedTuple):
 
 
 def rdn_of(name: str) -> QueueRdn:
-    """Return the ``cn`` and ``mSMQQueueNameExt`` of a queue name ([MS-MQDSSM] 3.1.6.1.2.5, M7).
+    """Return the ``cn`` and ``mSMQQueueNameExt`` of a queue name.
 
+    See [MS-MQDSSM] 3.1.6.1.2.5 and decision M7.
     The form is that of Windows where it is legal, else the raw one. The name is not checked, except for being
     empty: :func:`check_new_name` and :func:`check_stored_name` check it.
 
@@ -106,7 +114,9 @@ def rdn_of(name: str) -> QueueRdn:
 
 
 def rdn_candidates(name: str) -> tuple[QueueRdn, ...]:
-    """Return the forms in which a queue may be stored: first that of :func:`rdn_of`, then the raw one.
+    """Return the forms in which a queue may be stored.
+
+    The first is that of :func:`rdn_of`, then comes the raw one.
 
     Raises:
         ValueError: an empty name.
@@ -121,7 +131,9 @@ def rdn_candidates(name: str) -> tuple[QueueRdn, ...]:
 
 
 def name_of(cn: str, extension: str | None) -> str:
-    """Return the queue name that ``cn`` and ``mSMQQueueNameExt`` store ([MS-MQDSSM] 3.1.6.11.2.1, M7).
+    """Return the queue name that ``cn`` and ``mSMQQueueNameExt`` store.
+
+    See [MS-MQDSSM] 3.1.6.11.2.1 and decision M7.
 
     Args:
         cn: the value of the queue's first RDN, not escaped.
@@ -176,7 +188,10 @@ def check_stored_name(name: str) -> None:
 
 
 def _head_length(widths: Iterable[int]) -> int | None:
-    """Return the number of characters that fill HEAD_UNITS units; None if one crosses the cut."""
+    """Return the number of characters that fill HEAD_UNITS units.
+
+    Returns None if a character crosses the cut.
+    """
     total = 0
     for count, width in enumerate(widths):
         if total >= HEAD_UNITS:
@@ -186,7 +201,10 @@ def _head_length(widths: Iterable[int]) -> int | None:
 
 
 def _windows_form(name: str) -> QueueRdn | None:
-    """Return the form that Windows stores, with its backslashes; None where it is not legal (M7)."""
+    """Return the form that Windows stores, with its backslashes.
+
+    Returns None where that form is not legal (M7).
+    """
     widths = [(c in _BACKSLASHED) + 1 + (c > "\uffff") for c in name]
     if sum(widths) <= WHOLE_NAME_UNITS_MAX:
         return QueueRdn(name, None)
@@ -209,5 +227,8 @@ def _raw_form(name: str) -> QueueRdn:
 
 
 def _backslashed(name: str) -> str:
-    """Put a backslash before each special character of a name ([MS-MQDSSM] 3.1.6.1.2.5 step 3)."""
+    """Put a backslash before each special character of a name.
+
+    See [MS-MQDSSM] 3.1.6.1.2.5 step 3.
+    """
     return "".join("\\" + c if c in _BACKSLASHED else c for c in name)

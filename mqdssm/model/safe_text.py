@@ -1,5 +1,6 @@
-"""Texts that are safe to print: invisible characters are escaped, secrets are removed.
+"""Texts that are safe to print.
 
+Invisible characters are escaped, secrets are removed.
 Escapes are for directory text in lines, JSON and CSV: no control of terminals, no early end of a line.
 Patterns cannot find every secret. They find values of settings with the name of a secret, user information in
 addresses, and tokens of HTTP headers. Where a password is known, its exact text is removed too.
@@ -13,19 +14,27 @@ _CONTROLS: Final = {"\r": "\\r", "\n": "\\n", "\t": "\\t"}
 
 
 def visible(text: str) -> str:
-    """Return a text in one line, with escapes for invisible characters (controls, C1, bidi)."""
+    """Return a text in one line, with escapes for invisible characters.
+
+    These are controls, C1 and bidi.
+    """
     if text.isprintable():
         return text
     return "".join(character if character.isprintable() else _escape(character) for character in text)
 
 
 def visible_lines(text: str) -> str:
-    """Return a text whose line feeds end lines, with escapes for all other invisible characters."""
+    """Return a text of lines, with escapes for invisible characters.
+
+    Line feeds end lines and are not escaped.
+    """
     return "\n".join(map(visible, text.split("\n")))
 
 
 def printable_json(text: str) -> str:
-    r"""Return a JSON text with ``\u`` escapes for invisible characters; its value does not change.
+    r"""Return a JSON text with ``\u`` escapes for invisible characters.
+
+    Its value does not change.
 
     Args:
         text: JSON as `json.dumps` writes it: no string holds a bare ASCII control character.
@@ -81,13 +90,17 @@ _BEARER: Final = re.compile(r"(?i)(\bbearer\s+)[\w.~+/=\-]{12,}")
 
 
 def is_secret_setting(name: str) -> bool:
-    """Return True if a setting holds a secret, by its name, as ``spark.hadoop.fs.s3a.secret.key``."""
+    """Return True if a setting holds a secret, by its name.
+
+    An example is ``spark.hadoop.fs.s3a.secret.key``.
+    """
     return _SECRET_SETTING.fullmatch(name) is not None
 
 
 def redact(text: str) -> str:
-    """Remove secrets from a text that people read: an error message or a line of a log.
+    """Remove secrets from a text that people read.
 
+    The text is an error message or a line of a log.
     ``password=x`` is removed; ``password: x`` is not, since sentences have that form.
     """
     for pattern in (_USER_INFO, _ORACLE):
@@ -98,5 +111,8 @@ def redact(text: str) -> str:
 
 
 def redact_strictly(text: str) -> str:
-    """Remove secrets from a text that leaves the organisation, ``password: x`` included."""
+    """Remove secrets from a text that leaves the organisation.
+
+    ``password: x`` is removed, too.
+    """
     return _COLON.sub(rf"\1{REMOVED}", redact(text))

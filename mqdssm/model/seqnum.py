@@ -10,8 +10,9 @@ _DIGITS: Final = re.compile(r"[0-9]{1,20}", re.ASCII)
 
 
 class SequenceNumber(int):
-    """Sequence number, SEQUENCE_NUMBER ([MC-MQDSRP] 2.2.2): eight bytes, big-endian (decision R1).
+    """Sequence number, SEQUENCE_NUMBER: eight bytes, big-endian.
 
+    See [MC-MQDSRP] 2.2.2 and decision R1.
     An unsigned 64-bit number, also in comparisons; `str` gives decimal digits, `bytes` the big-endian bytes.
     `next`, `plus` and `minus` stay between `MIN` and `MAX` instead of wrapping (decisions R2, R22). `+` and
     `-` are those of `int`, and return an `int`.
@@ -57,12 +58,18 @@ class SequenceNumber(int):
         return self.plus(1)
 
     def plus(self, count: int) -> Self:
-        """Return the number `count` (not negative) higher, at most `MAX`: the specification's Addition."""
+        """Return the number `count` (not negative) higher, at most `MAX`.
+
+        This is the specification's Addition.
+        """
         number = int.__add__(self, count)
         return type(self)(min(number, _LAST))
 
     def minus(self, count: int) -> Self:
-        """Return the number `count` (not negative) lower, at least `MIN`: a window's lower end (R2)."""
+        """Return the number `count` (not negative) lower, at least `MIN`.
+
+        It is a window's lower end (R2).
+        """
         number = int.__sub__(self, count)
         return type(self)(max(number, 0))
 

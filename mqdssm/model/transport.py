@@ -1,5 +1,6 @@
-r"""Messages of queue managers ([MS-MQDMPR] 3.1.1.12), and the queues of our protocols.
+r"""Messages of queue managers, and the queues of our protocols.
 
+See [MS-MQDMPR] 3.1.1.12.
 Attributes have the specification's names in Python's spelling, and its defaults. Attributes that none of our
 protocols sets or reads (transactions, tracing, encryption, dead-letter queues) are left out.
 """
@@ -33,7 +34,10 @@ NOTIFICATION_QUEUE_NUMBER: Final = 3
 
 
 class MessageClass(IntEnum):
-    """Message.Class, by its number on the wire ([MS-MQMQ] 2.2.18.1.6); applications may use other numbers."""
+    """Message.Class, by its number on the wire ([MS-MQMQ] 2.2.18.1.6).
+
+    Applications may use other numbers.
+    """
 
     NORMAL = 0x0000
     REPORT = 0x0001
@@ -61,13 +65,19 @@ class MessageClass(IntEnum):
 
 
 def is_nack(message_class: int) -> bool:
-    """Return True for a Nack class, NackBadDestQueue to NackReceiveTimeoutAtSender ([MC-MQDSRP] 3.1.5.1)."""
+    """Return True for a Nack class ([MC-MQDSRP] 3.1.5.1).
+
+    They are NackBadDestQueue to NackReceiveTimeoutAtSender.
+    """
     first, last = MessageClass.NACK_BAD_DEST_QUEUE, MessageClass.NACK_RECEIVE_TIMEOUT_AT_SENDER
     return first <= message_class <= last
 
 
 def is_acknowledgement(message_class: int) -> bool:
-    """Return True for a class of acknowledgement; queue managers make them, unsigned ([MS-MQQB] 3.1.7.15)."""
+    """Return True for a class of acknowledgement ([MS-MQQB] 3.1.7.15).
+
+    Queue managers make acknowledgements, unsigned.
+    """
     negative = MessageClass.NACK_BAD_DEST_QUEUE <= message_class <= MessageClass.NACK_RECEIVE_REJECTED
     return negative or message_class in _ASKED_FOR
 
@@ -86,7 +96,10 @@ class Acknowledgements(IntFlag):
 
 
 class DeliveryGuarantee(IntEnum):
-    """Message.DeliveryGuarantee: Express messages do not survive a restart ([MS-MQMQ] 2.2.19.2)."""
+    """Message.DeliveryGuarantee ([MS-MQMQ] 2.2.19.2).
+
+    Express messages do not survive a restart.
+    """
 
     EXPRESS = 0
     RECOVERABLE = 1
@@ -119,7 +132,10 @@ class HashAlgorithm(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class MessageId:
-    """OBJECTID: a message by its sending queue manager and its number there ([MS-MQMQ] 2.2.8)."""
+    """Identifier of a message, OBJECTID ([MS-MQMQ] 2.2.8).
+
+    It is the sending queue manager and its number of the message.
+    """
 
     source: Guid = NULL_GUID
     number: int = 0
@@ -224,7 +240,10 @@ _ASKED_FOR: Final = {
 
 
 def _deadline(sent_at: int, seconds: int) -> float | None:
-    """Return the end of a period ([MS-MQQB] 3.1.7.1), one second late: `sent_at` is rounded down."""
+    """Return the end of a period ([MS-MQQB] 3.1.7.1), one second late.
+
+    The reason is that `sent_at` is rounded down.
+    """
     return None if seconds == INFINITE else float(sent_at + seconds + 1)
 
 
@@ -233,8 +252,9 @@ def _units(text: str) -> int:
 
 
 def acknowledgement(message: Message, message_class: MessageClass) -> Message | None:
-    """Make the acknowledgement that a message requests ([MS-MQQB] 3.1.7.15); None: not requested.
+    """Make the acknowledgement that a message requests ([MS-MQQB] 3.1.7.15).
 
+    Returns None if none is requested.
     A negative one carries the body; none is signed. Classes from NackQueueDeleted on concern the
     receipt, lower ones the arrival in the queue ([MS-MQMQ] 2.2.18.1.6).
     """
@@ -257,7 +277,9 @@ def acknowledgement(message: Message, message_class: MessageClass) -> Message | 
 
 
 def replication_queue(machine_name: str) -> DirectFormatName:
-    r"""Return REPLICATION_QUEUE_DIRECT: ``DIRECT=OS:<machine>\private$\mqis_queue$`` ([MC-MQDSRP] 1.9).
+    r"""Return the replication queue of a machine by its address.
+
+    REPLICATION_QUEUE_DIRECT is ``DIRECT=OS:<machine>\private$\mqis_queue$`` ([MC-MQDSRP] 1.9).
 
     Raises:
         ValueError: an invalid machine name.
@@ -266,7 +288,10 @@ def replication_queue(machine_name: str) -> DirectFormatName:
 
 
 def own_replication_queue(queue_manager: Guid) -> PrivateFormatName:
-    r"""Return REPLICATION_QUEUE_PRIVATE: ``PRIVATE=<queue manager>\1`` ([MC-MQDSRP] 1.9)."""
+    r"""Return the replication queue of a queue manager by its GUID.
+
+    REPLICATION_QUEUE_PRIVATE is ``PRIVATE=<queue manager>\1`` ([MC-MQDSRP] 1.9).
+    """
     return PrivateFormatName(queue_manager.uuid, REPLICATION_QUEUE_NUMBER)
 
 

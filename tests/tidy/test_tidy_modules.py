@@ -12,7 +12,6 @@ REASONS = {
     "mqdssm/engines/replication/jobs.py": "generators that all handlers yield from; state imports them, too",
     "mqdssm/engines/actions.py": "events and actions that all engines share; each of them imports it",
     "mqdssm/model/filters.py": "public words of every look-up; users import nothing else for them",
-    "mqdssm/model/memory.py": "needed by base and fieldtypes, of which one imports the other",
     "mqdssm/model/notice.py": "a light import: whoever sets a call-back needs no messages of the wire",
     "mqdssm/pipeline/frames/arrow.py": "Arrow types of columns, which themselves are loaded without pyarrow",
     "mqdssm/pipeline/without_pandas.py": "a light import: it comes before pyarrow, at every start",
