@@ -1,5 +1,6 @@
-"""Mapping of the abstract model's attributes to the directory, as rows of one table, the source of all else.
+"""Mapping of the abstract model to the directory, as rows of one table.
 
+Everything else is derived from the table.
 ``table_of(Queue).row("Label")`` describes the storage of Queue.Label; ``schema`` holds the classes and
 attributes of the directory; ``compute`` and ``places`` hold the pure parts of [MS-MQDSSM] 2.2.1 and 3.1.6.
 """

@@ -1,5 +1,6 @@
-"""Translation of MSMQ's access rights to rights of Active Directory, and back (decision M31).
+"""Translation between access rights of MSMQ and of Active Directory.
 
+See decision M31.
 The lower bits of an access mask have different meanings in Active Directory and in MSMQ: 0x20 is MSMQ's *get
 properties* and Active Directory's *write property*. So a descriptor is translated when it is written. Reading
 and writing properties, creating, deleting and the rights on the descriptor itself have bits of Active
@@ -204,8 +205,9 @@ def to_directory(descriptor: SecurityDescriptor, kind: AccessKind) -> SecurityDe
 
 
 def from_directory(descriptor: SecurityDescriptor, kind: AccessKind) -> SecurityDescriptor:
-    """Translate a descriptor of Active Directory to MSMQ's masks, without inherited entries.
+    """Translate a descriptor of Active Directory to MSMQ's masks.
 
+    Inherited entries are left out.
     Inherited entries are not the object's own, and are never written back. Masks that a program stored
     without translation are read with MSMQ's meaning.
     """
@@ -226,7 +228,10 @@ def is_raw(ace: Ace, kind: AccessKind) -> bool:
 def _rebuild(
     descriptor: SecurityDescriptor, translate: Callable[[Iterable[Ace]], list[Ace]]
 ) -> SecurityDescriptor:
-    """Return a copy of the descriptor with translated lists; an absent list stays absent, a NULL one NULL."""
+    """Return a copy of the descriptor with translated lists.
+
+    An absent list stays absent, a NULL one NULL.
+    """
     return SecurityDescriptor.build(
         owner=descriptor.owner,
         group=descriptor.group,
@@ -244,7 +249,10 @@ def _aces_to_directory(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
 
 
 def ace_to_directory(ace: Ace, kind: AccessKind) -> list[Ace]:
-    """Translate an entry of MSMQ into entries of Active Directory; none if it has no meaning there."""
+    """Translate an entry of MSMQ into entries of Active Directory.
+
+    There are none if it has no meaning there.
+    """
     object_form = _OBJECT_OF.get(ace.type)
     if object_form is None or ace.sid is None or ace.data:
         return [ace]  # not a plain entry: not MSMQ's, or conditional
@@ -272,8 +280,9 @@ def ace_to_directory(ace: Ace, kind: AccessKind) -> list[Ace]:
 
 
 def _aces_from_directory(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
-    """Translate entries of Active Directory, and join entries that come from one entry of MSMQ.
+    """Translate entries of Active Directory, and join related ones.
 
+    Related entries come from one entry of MSMQ.
     Entries for the same SID are joined unless an entry of the other type is between them: the order of
     entries of one type does not matter, the order of deny and allow entries does.
     """
@@ -302,8 +311,9 @@ def _aces_from_directory(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
 
 
 def ace_from_directory(ace: Ace, kind: AccessKind) -> Ace | None:
-    """Translate an entry of Active Directory to MSMQ's masks; None if it has no meaning in MSMQ.
+    """Translate an entry of Active Directory to MSMQ's masks.
 
+    Returns None if it has no meaning in MSMQ.
     An entry without MSMQ's rights is returned unchanged.
     """
     if ace.sid is None or ace.data:
@@ -340,7 +350,10 @@ def _plain_from_directory(ace: Ace, kind: AccessKind) -> int:
 
 
 def flags_of_parts(descriptor: SecurityDescriptor) -> int:
-    """Return the flags of the parts of a descriptor to write ([MS-ADTS] 3.1.1.3.4.1.11)."""
+    """Return the flags of the parts of a descriptor to write.
+
+    See [MS-ADTS] 3.1.1.3.4.1.11.
+    """
     flags = 1 if descriptor.owner is not None else 0
     flags |= 2 if descriptor.group is not None else 0
     flags |= 4 if descriptor.control & DescriptorControl.DACL_PRESENT else 0

@@ -1,5 +1,6 @@
-"""Attribute syntaxes of Active Directory and their equivalents in an LDAP server's schema.
+"""Attribute syntaxes of Active Directory and their LDAP equivalents.
 
+The equivalents are those in an LDAP server's schema.
 The pair (attributeSyntax, oMSyntax) names a syntax in [MS-ADTS] 3.1.1.2.2.2; the other columns name
 the RFC 4517 syntax and matching rules for the same values on OpenLDAP.
 """

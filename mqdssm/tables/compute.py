@@ -1,4 +1,7 @@
-"""Pure computations of [MS-MQDSSM]: bits, names and paths that no single attribute holds."""
+"""Pure computations of [MS-MQDSSM]: bits, names and paths.
+
+No single attribute holds them.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -52,7 +55,9 @@ def service_type(
     directory_server: bool | None,
     directory_server_type: DirectoryServerType | None,
 ) -> int:
-    """Compute mSMQServiceType of a queue manager ([MS-MQDSSM] 3.1.6.1.1.5, 3.1.6.7.1.5).
+    """Compute mSMQServiceType of a queue manager.
+
+    See [MS-MQDSSM] 3.1.6.1.1.5 and 3.1.6.7.1.5.
 
     Args:
         routing_server: QueueManager.RoutingServer; here and below, None if not populated.
@@ -71,7 +76,10 @@ def service_type(
 
 
 def remote_access_server(service: int) -> bool:
-    """Return QueueManager.RemoteAccessServer from a mSMQServiceType ([MS-MQDSSM] 3.1.6.11.1)."""
+    """Return QueueManager.RemoteAccessServer from a mSMQServiceType.
+
+    See [MS-MQDSSM] 3.1.6.11.1.
+    """
     return bool(service & ServiceBits.REMOTE_ACCESS_SERVER)
 
 
@@ -94,7 +102,9 @@ def directory_server_type(*, directory_server: bool, service: int) -> DirectoryS
 
 
 def computer_name(queue_manager: str) -> str:
-    """Return QueueManager.ComputerName, the second value of the DN ([MS-MQDSSM] 3.1.6.11.1.1).
+    """Return QueueManager.ComputerName, the second value of the DN.
+
+    See [MS-MQDSSM] 3.1.6.11.1.1.
 
     Args:
         queue_manager: DN of an mSMQConfiguration.
@@ -128,7 +138,9 @@ def queue_place(queue: str) -> QueuePlace:
 
 
 def pathname(computer: str, cn: str, extension: str | None) -> str:
-    r"""Return Queue.Pathname, ``computer\queue`` in lower case ([MS-MQDSSM] 3.1.6.11.2.1, decision M7).
+    r"""Return Queue.Pathname, ``computer\queue`` in lower case.
+
+    See [MS-MQDSSM] 3.1.6.11.2.1 and decision M7.
 
     Args:
         computer: name of the computer, from the DN.
@@ -162,12 +174,17 @@ def clustered(service_principal_names: Iterable[str]) -> bool:
 
 
 def directory_path(dn: str) -> str:
-    """Return Queue.DirectoryPath: ``LDAP://`` and the DN, without a third slash (decision M15)."""
+    """Return Queue.DirectoryPath: ``LDAP://`` and the DN.
+
+    It has no third slash (decision M15).
+    """
     return f"LDAP://{dn}"
 
 
 def dn_of_directory_path(path: str) -> DN:
-    """Return the DN in a DirectoryPath: ``LDAP://DN``, ``LDAP:///DN`` or ``LDAP://server/DN`` (decision M15).
+    """Return the DN in a DirectoryPath (decision M15).
+
+    The forms are ``LDAP://DN``, ``LDAP:///DN`` and ``LDAP://server/DN``.
 
     Raises:
         ValueError: another form, or no DN in it.
@@ -179,7 +196,9 @@ def dn_of_directory_path(path: str) -> DN:
 
 
 def link_name(site1: UUID, site2: UUID) -> str:
-    """Return the RDN value of a routing link: both GUIDs as 32 hexadecimal digits ([MS-MQDSSM] 3.1.6.1.4.2).
+    """Return the RDN value of a routing link ([MS-MQDSSM] 3.1.6.1.4.2).
+
+    It has both GUIDs as 32 hexadecimal digits.
 
     Args:
         site1: RoutingLink.Site1Identifier.

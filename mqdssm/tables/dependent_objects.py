@@ -1,5 +1,6 @@
-"""Rows of objects that are no elements of the abstract model, but belong to its queue managers.
+"""Rows of objects that belong to queue managers.
 
+They are no elements of the abstract model.
 These are the mSMQSettings, which repeat a queue manager's roles in each site, and the computers of queue
 managers. The rows only describe how the objects are shown; nothing is created or written by them.
 
@@ -50,7 +51,9 @@ for _copied in COPIED:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DependentObjectTable:
-    """Rows for reading one kind of dependent objects ([MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.11.1).
+    """Rows for reading one kind of dependent objects.
+
+    See [MS-MQDSSM] 3.1.6.1.1.3 and 3.1.6.11.1.
 
     Attributes:
         name: name of the kind in messages.

@@ -1,4 +1,7 @@
-"""Rows of one element with their look-ups; the rows are checked against schema and model."""
+"""Rows of one element with their look-ups.
+
+The rows are checked against schema and model.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -44,7 +47,10 @@ class ElementTable:
 
     @property
     def unsupported(self) -> frozenset[str]:
-        """Attributes that the specification answers with GenericError when they are read or written."""
+        """Attributes that no event supports.
+
+        The specification answers with GenericError when they are read or written.
+        """
         return self.element.unsupported_names
 
     def row(self, adm: str) -> Row:
@@ -73,7 +79,9 @@ class ElementTable:
         return tuple(row.adm for row in self.rows if access in row.access)
 
     def ldap_pairs(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
-        """Create LDAP Attribute List ([MS-MQDSSM] 3.1.6.10): attributes paired with those of the own entry.
+        """Create LDAP Attribute List ([MS-MQDSSM] 3.1.6.10).
+
+        Attributes are paired with those of the own entry.
 
         Args:
             names: ADM names; those without an attribute in the entry are ignored, as specified.
@@ -87,11 +95,17 @@ class ElementTable:
         )
 
     def ldap_attributes(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the LDAP attributes of the own entry from which some attributes are read, each once."""
+        """Return the LDAP attributes from which some attributes are read.
+
+        They are those of the own entry, each once.
+        """
         return tuple(dict.fromkeys(ldap for _, ldap in self.ldap_pairs(names)))
 
     def computer_attributes(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the LDAP attributes of the computer from which some attributes are read, each once."""
+        """Return the computer's LDAP attributes from which attributes are read.
+
+        Each is returned once.
+        """
         requested = frozenset(names)
         return tuple(
             dict.fromkeys(

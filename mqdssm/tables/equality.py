@@ -1,5 +1,6 @@
-"""Equality of LDAP values by each attribute's matching rule, not by their octets (decision M81).
+"""Equality of LDAP values by each attribute's matching rule.
 
+Values are not compared by their octets (decision M81).
 Servers may change the form of values: letter case of names, inherited entries in descriptors, integers
 unsigned or signed. Values of attributes that the schema does not have are compared as octets.
 """
@@ -28,7 +29,9 @@ _DENIES: Final = frozenset({AceType.ACCESS_DENIED, AceType.ACCESS_DENIED_OBJECT}
 
 
 def key_of(attribute: str, raw: bytes) -> Hashable:
-    """Return the comparison key of a value: equal exactly for values that match ([RFC4517] 4.2).
+    """Return the comparison key of a value.
+
+    Keys are equal exactly for values that match ([RFC4517] 4.2).
 
     Args:
         attribute: its LDAP name, in any case.
@@ -45,12 +48,18 @@ def key_of(attribute: str, raw: bytes) -> Hashable:
 
 
 def keys_of(attribute: str, values: Iterable[bytes]) -> frozenset[Hashable]:
-    """Return the comparison keys of an attribute's values, as a set: LDAP values have no order."""
+    """Return the comparison keys of an attribute's values, as a set.
+
+    LDAP values have no order.
+    """
     return frozenset([key_of(attribute, raw) for raw in values])
 
 
 def are_equal(attribute: str, left_values: Collection[bytes], right_values: Collection[bytes]) -> bool:
-    """Return True if two lists of values of an attribute are the same set, by its matching rule."""
+    """Return True if two lists of values of an attribute are the same set.
+
+    Values are compared by its matching rule.
+    """
     if len(left_values) == len(right_values) == 1:  # the usual case, and usually the same octets
         (a,), (b,) = left_values, right_values
         return a == b or key_of(attribute, a) == key_of(attribute, b)
@@ -60,8 +69,9 @@ def are_equal(attribute: str, left_values: Collection[bytes], right_values: Coll
 def has_expected_values(
     attribute: str, expected: Collection[bytes], stored: Collection[bytes], *, hides_sacls: bool = False
 ) -> bool:
-    """Return True if an object holds the given values, like `are_equal`; a server may complete a descriptor.
+    """Return True if an object holds the given values, like `are_equal`.
 
+    A server may complete a descriptor.
     Active Directory adds the owner and the group if they were left out.
 
     Args:
@@ -103,7 +113,9 @@ def has_expected_values(
 def find_differences(
     expected: Values, stored: Values, ldap_class: str | None = None, *, hides_sacls: bool = False
 ) -> tuple[str, ...]:
-    """Return the names of the attributes whose values in an object are not the wanted ones.
+    """Return the attributes whose values in an object are not the wanted ones.
+
+    They are given by name.
 
     Args:
         expected: attribute -> values; no values: the attribute must be absent. Other attributes are ignored.
@@ -183,7 +195,10 @@ def _time_key(raw: bytes) -> Hashable:
 
 @lru_cache(maxsize=KEYS_REMEMBERED)
 def _descriptor_key(raw: bytes) -> Hashable:
-    """Return the comparison key of a descriptor: owner, group and own entries; layout does not count."""
+    """Return the comparison key of a descriptor.
+
+    It has owner, group and own entries; layout does not count.
+    """
     descriptor = SecurityDescriptor.from_bytes(raw)
     return descriptor.owner, descriptor.group, _dacl_key(descriptor), _sacl_key(descriptor)
 
@@ -209,7 +224,10 @@ def _sacl_key(descriptor: SecurityDescriptor) -> Hashable:
 
 
 def _acl_key(acl: Acl | None) -> Hashable:
-    """Return the key of a list's own entries; order counts only if a deny entry is behind an allow entry."""
+    """Return the key of a list's own entries.
+
+    Order counts only if a deny entry is behind an allow entry.
+    """
     if acl is None:
         return None  # a NULL DACL grants everything: never equal to an empty one
     explicit_aces = [ace for ace in acl.aces if not ace.inherited]

@@ -90,7 +90,9 @@ _TOO_BIG: Final = "too big"  # only this entry does not fit
 
 
 def is_full(code: int | None, text: str) -> bool:
-    """Return True if a server refuses a write because its database is full (`MQ_ERROR_DS_IS_FULL`).
+    """Return True if a server refuses a write because its database is full.
+
+    The error is `MQ_ERROR_DS_IS_FULL`.
 
     Args:
         code: the resultCode of a write.
@@ -114,5 +116,8 @@ def result_of(code: int) -> DirectoryOperationResult:
 
 
 def name_of(code: int) -> str:
-    """Return the name of an LDAP result code, as ``noSuchObject``; ``result 12345`` for unknown ones."""
+    """Return the name of an LDAP result code, as ``noSuchObject``.
+
+    An unknown code is returned as ``result 12345``.
+    """
     return NAMES.get(code, f"result {code}")

@@ -1,5 +1,6 @@
-"""The schema as text: OpenLDAP's ``.schema`` and ``cn=config`` forms, the root DSE and a base tree.
+"""The schema as text, for OpenLDAP, with the root DSE and a base tree.
 
+OpenLDAP has the forms ``.schema`` and ``cn=config``.
 The functions return text; the caller writes the files. The server needs only core.schema before. Debian's
 msuser.schema defines the same names without matching rules and cannot be loaded beside it.
 
@@ -62,7 +63,10 @@ def _write_head(definition: AttributeType | ObjectClass) -> str:
 
 
 def class_definition(cls: ObjectClass) -> str:
-    """Return the definition of an object class (RFC 4512 4.1.1); attributes that AD fills in are MAY."""
+    """Return the definition of an object class (RFC 4512 4.1.1).
+
+    Attributes that AD fills in are MAY.
+    """
     parts = [f"{_write_head(cls)} SUP {cls.superior} {cls.kind}"]
     for word, names in (("MUST", cls.must), ("MAY", (*cls.filled_in, *cls.may))):
         if names:
@@ -108,7 +112,10 @@ REPLICATION: Final = SchemaPart(
 
 
 def openldap_schema_text(part: SchemaPart = MSMQ) -> str:
-    """Return a part of the schema in the form of slapd.conf (``include …/msmq.schema``)."""
+    """Return a part of the schema in the form of slapd.conf.
+
+    It is used by ``include …/msmq.schema``.
+    """
     lines = [f"# {_MADE_BY}", *(f"# {line}" for line in part.about)]
     for keyword, definitions in (
         ("attributetype", map(attribute_definition, part.attributes)),
@@ -121,7 +128,10 @@ def openldap_schema_text(part: SchemaPart = MSMQ) -> str:
 
 
 def openldap_config_ldif(part: SchemaPart = MSMQ) -> str:
-    """Return a part of the schema as an entry of ``cn=schema,cn=config`` (``ldapadd``, ``slapadd -n0``)."""
+    """Return a part of the schema as an entry of ``cn=schema,cn=config``.
+
+    It is for ``ldapadd`` and ``slapadd -n0``.
+    """
     dn = f"cn={part.name},cn=schema,cn=config"
     pairs = [("dn", dn), ("objectClass", "olcSchemaConfig"), ("cn", part.name)]
     pairs += [("olcAttributeTypes", attribute_definition(a)) for a in part.attributes]
@@ -131,7 +141,9 @@ def openldap_config_ldif(part: SchemaPart = MSMQ) -> str:
 
 
 def root_dse_ldif(root: str) -> str:
-    """Return LDIF for ``rootDSE FILE`` (olcRootDSE), which adds the naming contexts to the server's root DSE.
+    """Return LDIF for ``rootDSE FILE`` (olcRootDSE).
+
+    It adds the naming contexts to the server's root DSE.
 
     Args:
         root: the DN of the root domain, as ``DC=example,DC=com``.
@@ -160,8 +172,9 @@ def entry_ldif(pairs: Iterable[tuple[str, str | bytes]]) -> str:
 
 
 def base_tree_entries(root: str) -> list[list[tuple[str, str | bytes]]]:
-    """Return the entries that all events require ([MS-MQDSSM] 2.2.1, decision M44) as pairs, parents first.
+    """Return the entries that all events require, as pairs, parents first.
 
+    See [MS-MQDSSM] 2.2.1 and decision M44.
     CN=MsmqServices is the last. It has the version of MSMQ 3.0 and a security descriptor, as on Windows
     (decision M41).
 
@@ -194,7 +207,10 @@ def base_tree_entries(root: str) -> list[list[tuple[str, str | bytes]]]:
 
 
 def _make_enterprise_descriptor() -> bytes:
-    """Make the descriptor of CN=MsmqServices: everyone may read, administrators have all rights."""
+    """Make the descriptor of CN=MsmqServices.
+
+    Everyone may read, administrators have all rights.
+    """
     admins = BUILTIN_ADMINISTRATORS
     aces = [allow(EVERYONE, EnterpriseAccess.GENERIC_READ), allow(admins, EnterpriseAccess.GENERIC_ALL)]
     return bytes(SecurityDescriptor.build(owner=admins, group=admins, dacl=aces))
@@ -206,7 +222,10 @@ def base_tree_sample() -> str:
 
 
 def _make_entry(dn: DN, cls: str, root: DN) -> list[tuple[str, str | bytes]]:
-    """Make an entry with its first RDN and an objectGUID that is the same in every run."""
+    """Make an entry with its first RDN and an objectGUID.
+
+    The objectGUID is the same in every run.
+    """
     return [
         ("dn", str(dn)),
         ("objectClass", "top"),
@@ -227,7 +246,9 @@ def comment(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def checked_description(name: str) -> str:
-    """Return the description of an attribute if it is valid; LDIF holds it without escapes.
+    """Return the description of an attribute if it is valid.
+
+    LDIF holds it without escapes.
 
     Raises:
         MappingError: it is invalid (RFC 4512 2.5), and could inject lines of LDIF.
@@ -254,7 +275,10 @@ def fold(name: str, value: str | bytes) -> list[str]:
 
 
 def _wrap(text: str) -> Iterable[str]:
-    """Break a definition at blanks outside quotes; continuation lines begin with blanks."""
+    """Break a definition at blanks outside quotes.
+
+    Continuation lines begin with blanks.
+    """
     line = ""
     for word in _WORD.findall(text):
         if line and len(line) + 1 + len(word) > LDIF_LINE_BYTES_MAX:

@@ -125,7 +125,10 @@ _CODES: Final[Mapping[Propid, Mapping[int, Any]]] = {
 
 
 def _make_column(propid: Propid, rows: Iterable[Row]) -> MqisColumn:
-    """Make a column; its row has the property's PROPID, or the attribute of `_ATTRIBUTES`."""
+    """Make a column.
+
+    Its row has the property's PROPID, or the attribute of `_ATTRIBUTES`.
+    """
     adm = _ATTRIBUTES.get(propid)
     row = next((row for row in rows if (row.adm == adm if adm else row.propid == propid)), None)
     is_boolean = row is not None and row.kind == "boolean"

@@ -1,4 +1,7 @@
-"""Conversion of text cells of MQIS tables to values of the abstract model; refusals have a reason."""
+"""Conversion of text cells of MQIS tables to abstract values.
+
+Refusals have a reason.
+"""
 
 import json
 import re
@@ -17,7 +20,10 @@ _GUID: Final = re.compile(r"(\{)?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f
 
 
 class CellError(ValueError):
-    """A cell without a valid value of its column ([MS-MQMQ] 2.3); the text gives the reason."""
+    """Cell without a valid value of its column ([MS-MQMQ] 2.3).
+
+    The text gives the reason.
+    """
 
 
 def value_of(column: MqisColumn, cell: str) -> Any:
@@ -50,8 +56,9 @@ def value_of(column: MqisColumn, cell: str) -> Any:
 
 
 def read_value(column: MqisColumn, cell: str) -> Any:
-    """Return the value in a cell ([MS-MQMQ] 2.3), also a number that no directory accepts.
+    """Return the value in a cell ([MS-MQMQ] 2.3).
 
+    A number that no directory accepts is returned, too.
     A number that does not fit its variant, and an unknown number of an enumeration (as text), are returned
     for the validation rules about them. `value_of` refuses both.
 
@@ -73,7 +80,9 @@ def read_value(column: MqisColumn, cell: str) -> Any:
 
 
 def convert_cell(column: MqisColumn, cell: str) -> Any:
-    """Convert a cell by its variant ([MS-MQMQ] 2.2.12): a number, text, octets, a GUID, or a tuple.
+    """Convert a cell by its variant ([MS-MQMQ] 2.2.12).
+
+    The result is a number, text, octets, a GUID, or a tuple.
 
     Raises:
         CellError: no valid value.

@@ -1,5 +1,6 @@
-"""Properties of Change Notification Messages ([MS-MQCN] 3.1.1.2, 3.1.1.3, 3.3.5.2).
+"""Properties of Change Notification Messages.
 
+See [MS-MQCN] 3.1.1.2, 3.1.1.3 and 3.3.5.2.
 Each property of the protocol has one row: its attribute of the abstract model, and its use by sender and
 receiver. Both sides use only these rows.
 """

@@ -1,5 +1,6 @@
-"""Sequence numbers in the directory: attributes of a numbered entry, and searches for ranges of numbers.
+"""Sequence numbers in the directory, and searches for their ranges.
 
+The numbers are attributes of a numbered entry.
 The search "all objects of partition P with numbers from N to M" must cost in proportion to its answer
 ([MC-MQDSRP] 3.2.7.8). A search by an index of integers takes seconds. So entries carry a bucket, which is
 indexed for equality: an octet string of the partition and the number without its last byte. A range is an OR
@@ -60,7 +61,10 @@ class Numbering:
 
 
 def values_in(entry: Mapping[str, Sequence[bytes]], name: str) -> Sequence[bytes]:
-    """Return the values of an attribute in an entry with names as in the schema, or in lower case."""
+    """Return the values of an attribute in an entry.
+
+    Its names are as in the schema, or in lower case.
+    """
     return entry.get(name) or entry.get(name.lower(), ())
 
 
@@ -102,7 +106,10 @@ def number_of(value: bytes) -> SequenceNumber:
 
 
 def bucket_of(partition: Guid, number: int) -> bytes:
-    """Return the bucket of a number: the partition, and the number without its lowest 8 bits, big-endian."""
+    """Return the bucket of a number.
+
+    It is the partition, and the number without its lowest 8 bits, big-endian.
+    """
     return partition + (number >> BUCKET_BITS).to_bytes(8, "big")
 
 
@@ -143,8 +150,9 @@ def split_range(partition: Guid, first: int, last: int) -> Iterator[NumberSlice]
 
 
 def ceiling_above(number: int) -> int:
-    """Return the ceiling to write before a number is used: a multiple of the step, at least the number.
+    """Return the ceiling to write before a number is used.
 
+    It is a multiple of the step, at least the number.
     After a crash the highest used number is above ``ceiling - CEILING_STEP``, at most the ceiling.
     """
     return min(-(-number // CEILING_STEP) * CEILING_STEP, NUMBER_MAX)

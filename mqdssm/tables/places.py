@@ -1,5 +1,6 @@
-"""Places of objects: distinguished names of [MS-MQDSSM] 2.2.1 and search bases of 3.1.6.15.
+"""Places of objects: distinguished names and search bases.
 
+See [MS-MQDSSM] 2.2.1 and 3.1.6.15.
 All names are below one root, the rootDomainNamingContext; canonical form without blanks (decision M3).
 Computers may be elsewhere (decision M16): then their real DN replaces that of :func:`computer_dn`.
 """
@@ -43,7 +44,10 @@ def computers_dn(root: DN) -> DN:
 
 
 def users_dn(root: DN) -> DN:
-    """Return the DN of CN=Users, the default container of users, groups and queue aliases."""
+    """Return the DN of CN=Users.
+
+    It is the default container of users, groups and queue aliases.
+    """
     return root.child("CN", "Users")
 
 
@@ -89,12 +93,18 @@ def site_dn(root: DN, name: str) -> DN:
 
 
 def servers_dn(root: DN, site: str) -> DN:
-    """Return the DN of CN=Servers of a site, the parent of its server objects (decision M6)."""
+    """Return the DN of CN=Servers of a site.
+
+    It is the parent of the site's server objects (decision M6).
+    """
     return site_dn(root, site).child("CN", "Servers")
 
 
 def server_dn(root: DN, site: str, computer: str) -> DN:
-    """Return the DN of a computer's server object in a site, the parent of its settings (decision M6)."""
+    """Return the DN of a computer's server object in a site.
+
+    It is the parent of the computer's settings (decision M6).
+    """
     return servers_dn(root, site).child("CN", computer)
 
 
@@ -114,27 +124,41 @@ def services_dn(root: DN, configuration: DN | None = None) -> DN:
 
 
 def enterprise_dn(root: DN, configuration: DN | None = None) -> DN:
-    """Return the DN of CN=MsmqServices ([MS-MQDSSM] 2.2.1, 2.2.3); arguments as for `services_dn`."""
+    """Return the DN of CN=MsmqServices ([MS-MQDSSM] 2.2.1, 2.2.3).
+
+    Arguments are as for `services_dn`.
+    """
     return services_dn(root, configuration).child("CN", ENTERPRISE_NAME)
 
 
 def replication_dn(root: DN, configuration: DN | None = None) -> DN:
-    """Return the DN of CN=MQIS, a replica's state ([MC-MQDSRP] 3.1.1.2); arguments as for `services_dn`."""
+    """Return the DN of CN=MQIS, a replica's state ([MC-MQDSRP] 3.1.1.2).
+
+    Arguments are as for `services_dn`.
+    """
     return enterprise_dn(root, configuration).child("CN", "MQIS")
 
 
 def replication_server_dn(root: DN, configuration: DN | None = None) -> DN:
-    """Return the DN of the entry that names a directory's replica; arguments as for `services_dn`."""
+    """Return the DN of the entry that names a directory's replica.
+
+    Arguments are as for `services_dn`.
+    """
     return replication_dn(root, configuration).child("CN", "Server")
 
 
 def link_dn(root: DN, name: str) -> DN:
-    """Return the DN of a routing link ([MS-MQDSSM] 2.2.1); ``compute.link_name`` makes the name."""
+    """Return the DN of a routing link ([MS-MQDSSM] 2.2.1).
+
+    ``compute.link_name`` makes the name.
+    """
     return enterprise_dn(root).child("CN", name)
 
 
 def search_base(ldap_class: str, root: DN, configuration: DN | None = None) -> DN:
-    """Return the base of a search for objects of a class ([MS-MQDSSM] 3.1.6.15, decision M8).
+    """Return the base of a search for objects of a class.
+
+    See [MS-MQDSSM] 3.1.6.15 and decision M8.
 
     Args:
         ldap_class: the class, in the schema's spelling.
@@ -154,12 +178,17 @@ def search_base(ldap_class: str, root: DN, configuration: DN | None = None) -> D
 
 
 def is_in_configuration(ldap_class: str) -> bool:
-    """Return True if objects of a class are below the configuration naming context, not in a domain."""
+    """Return True if objects of a class are in the configuration.
+
+    They are below the configuration naming context, not in a domain.
+    """
     return bool(_BASES.get(ldap_class))
 
 
 def is_in_usual_place(ldap_class: str, dn: str) -> bool:
-    """Return True if a DN alone shows that an object has a class, by 2.2.1 and Active Directory's schema.
+    """Return True if a DN alone shows that an object has a class.
+
+    The places are those of 2.2.1 and Active Directory's schema.
 
     Args:
         ldap_class: ``site`` or ``mSMQConfiguration``; references to other classes do not occur.

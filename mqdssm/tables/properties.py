@@ -1,5 +1,6 @@
-"""Properties of directory objects as LDAP entries: the mapping of the replication store.
+"""Properties of directory objects as LDAP entries.
 
+This is the mapping of the replication store.
 Every PROPID of a type has a row: the adapter's own attribute where [MS-MQDSSM] has one, an auxiliary
 attribute of ours (`mqdssm.tables.schema_mqis`) for additional properties of MQIS. Stored values come back
 bit for bit, and the adapter reads the same entries. `mqdssm.tables.mqis` maps properties to attributes
@@ -82,7 +83,10 @@ class PropertyTable:
 
     @property
     def name(self) -> Propid | None:
-        """The property with the object's path name; None for types that are named only by GUID."""
+        """The property with the object's path name.
+
+        It is None for types that are named only by GUID.
+        """
         return next((row.propid for row in self.rows if row.role is PropertyRole.NAME), None)
 
     @property
@@ -92,7 +96,10 @@ class PropertyTable:
 
     @property
     def looked_up(self) -> tuple[Propid, ...]:
-        """LookupPropID: the properties for a synchronization ([MC-MQDSRP] 3.2.7.8), number and GUID first."""
+        """LookupPropID: properties for a synchronization, number and GUID first.
+
+        See [MC-MQDSRP] 3.2.7.8.
+        """
         number = next(row.propid for row in self.rows if row.role is PropertyRole.SEQNUM)
         changed = (propid for propid in CHANGED[self.object_type] if propid not in RESERVED)
         return (number, self.identity, *changed)
@@ -128,7 +135,10 @@ def _find_problems(table: PropertyTable) -> Iterator[str]:
 
 
 def _find_allowed_attributes(classes: Iterable[str]) -> frozenset[str]:
-    """Return the attributes that entries of some classes can have, our own and others."""
+    """Return the attributes that entries of some classes can have.
+
+    They are our own and others.
+    """
     by_name = {cls.name: cls for cls in schema_mqis.CLASSES}
     allowed: set[str] = set()
     waiting = list(classes)
@@ -191,7 +201,10 @@ def _make_row(column: mqis.MqisColumn, used_names: set[str], *, is_identity: boo
 
 
 def _is_plain(row: Row) -> bool:
-    """Return True if the entry holds the attribute's value unconverted, and accepts writes of it."""
+    """Return True if the entry holds the attribute's value unconverted.
+
+    It also accepts writes of the value.
+    """
     return row.computed is None and row.holder is Holder.OWN and row.ldap != ("whenChanged",)
 
 
@@ -211,8 +224,9 @@ PROPERTY_TABLES: Final[Mapping[ObjectType, PropertyTable]] = {
 
 
 def entry_of(object_type: ObjectType, properties: Pairs, numbers: Numbering | None = None) -> dict[str, Raws]:
-    """Return the attributes of a new entry, without objectClass and those in the DN (``cn``).
+    """Return the attributes of a new entry.
 
+    objectClass and attributes in the DN (``cn``) are left out.
     The caller adds the DNs of other objects: see `references_of`.
 
     Args:
@@ -243,7 +257,9 @@ def entry_of(object_type: ObjectType, properties: Pairs, numbers: Numbering | No
 def changes_of(
     object_type: ObjectType, entry: Entry, properties: Pairs, numbers: Numbering | None = None
 ) -> dict[str, Raws]:
-    """Return the attributes that an update replaces in an entry, all in one operation (decision R15).
+    """Return the attributes that an update replaces in an entry.
+
+    All are replaced in one operation (decision R15).
 
     Args:
         object_type: type of the object.
@@ -274,7 +290,10 @@ def changes_of(
 
 
 def _store_properties(table: PropertyTable, properties: Pairs) -> tuple[dict[str, Raws], dict[Propid, bytes]]:
-    """Return the attributes of some properties, and the octets of those that need ``mqisExact``."""
+    """Return the attributes of some properties, and octets for ``mqisExact``.
+
+    The octets are those of the properties that need them.
+    """
     attributes: dict[str, Raws] = {}
     exact: dict[Propid, bytes] = {}
     for propid, value in dict(properties).items():
@@ -294,7 +313,9 @@ def _store_properties(table: PropertyTable, properties: Pairs) -> tuple[dict[str
 def readable_of(
     object_type: ObjectType, entry: Entry, propids: Iterable[Propid] | None = None
 ) -> tuple[dict[Propid, PropertyValue], list[str]]:
-    """Return the properties of an entry, and the problems of its invalid values (decision R67).
+    """Return the properties of an entry, and the problems of invalid values.
+
+    See decision R67.
 
     Returns:
         The valid properties, and the problems of the others.
@@ -326,8 +347,9 @@ def attributes_of(object_type: ObjectType, propids: Iterable[Propid]) -> tuple[s
 def references_of(
     object_type: ObjectType, properties: Pairs
 ) -> tuple[tuple[PropertyReference, tuple[Guid, ...]], ...]:
-    """Return the objects that some properties refer to; the adapter needs their DNs beside the GUIDs.
+    """Return the objects that some properties refer to.
 
+    The adapter needs their DNs beside the GUIDs.
     The caller looks them up and adds ``reference.ldap`` to the entry, each DN once. Missing objects are left
     out; if the reference is required, a DN without an entry is added (M40).
     """
@@ -358,7 +380,10 @@ def _exact_values(exact: Mapping[Propid, bytes]) -> Raws:
 
 
 def _exact_of(entry: Entry) -> tuple[dict[Propid, bytes], list[str]]:
-    """Return the octets that an entry keeps of properties, and the problems of invalid values."""
+    """Return the octets that an entry keeps of properties.
+
+    The problems of invalid values are returned, too.
+    """
     exact: dict[Propid, bytes] = {}
     problems: list[str] = []
     for raw in values_in(entry, EXACT):

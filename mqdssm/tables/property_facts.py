@@ -1,5 +1,6 @@
-"""Facts about the properties of MQIS beyond the mapping table and the abstract model.
+"""Facts about the properties of MQIS beyond the mapping table.
 
+The abstract model does not have them either.
 These are the classes of the objects of each type, the replicated properties, and the LDAP attributes of
 properties for which [MS-MQDSSM] has none.
 """
@@ -144,7 +145,9 @@ A replica must not stop at a link whose authority did not give its cost ([MS-MQD
 
 
 def queue_rdn(path_name: str) -> QueueRdn | None:
-    r"""Return the ``cn`` and extension of a queue; None if the directory cannot hold its name.
+    r"""Return the ``cn`` and extension of a queue.
+
+    Returns None if the directory cannot hold its name.
 
     Args:
         path_name: PROPID_Q_PATHNAME, ``computer\queue``.

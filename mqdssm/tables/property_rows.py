@@ -1,5 +1,6 @@
-"""Storage of one property in an entry of the replication store: carriers and rows.
+"""Storage of one property in an entry: carriers and rows.
 
+The entry is one of the replication store.
 A carrier converts the property's value into values of one LDAP attribute and back. Some
 values would not come back bit for bit: a boolean of 7, an empty text, a list in its order. For these the
 entry also keeps the octets of the value, in ``mqisExact`` (decision R27).
@@ -52,7 +53,9 @@ class Carrier:
 
 
 def pack_value(propid: Propid, value: PropertyValue) -> bytes:
-    """Return the octets of a value ([MS-MQCN] 2.2.3) for ``mqisExact``; they are never empty.
+    """Return the octets of a value ([MS-MQCN] 2.2.3) for ``mqisExact``.
+
+    They are never empty.
 
     Raises:
         MappingError: the value does not fit the property's variant.
@@ -142,7 +145,9 @@ UNSIGNED: Final = Carrier(
 
 
 def carrier_of(variant: Variant, row: Row, codes: Mapping[int, Any] | None, *, first: bool) -> Carrier | None:
-    """Return the carrier of a property for a row of the mapping table; None: the attribute cannot keep it.
+    """Return the carrier of a property for a row of the mapping table.
+
+    Returns None if the attribute cannot keep the property.
 
     Args:
         variant: variant of the property.
@@ -177,7 +182,10 @@ def _of_number(row: Row) -> Carrier:
 
 
 def _of_flags(row: Row, codes: Mapping[int, Any]) -> Carrier:
-    """Make the carrier of a boolean; a number without a meaning is False ([MS-MQDS] 3.1.4.21.8)."""
+    """Make the carrier of a boolean.
+
+    A number without a meaning is False ([MS-MQDS] 3.1.4.21.8).
+    """
     numbers = {bool(flag): number for number, flag in sorted(codes.items(), reverse=True)}
 
     def dump(value: int) -> Raws:
@@ -191,7 +199,10 @@ def _of_flags(row: Row, codes: Mapping[int, Any]) -> Carrier:
 
 
 def _of_codes(row: Row, codes: Mapping[int, Any]) -> Carrier:
-    """Make the carrier of an enumeration; a number without a meaning would make the object unreadable."""
+    """Make the carrier of an enumeration.
+
+    A number without a meaning would make the object unreadable.
+    """
 
     def dump(value: int) -> Raws:
         return (b"%d" % value,) if value in codes else ()
@@ -267,11 +278,16 @@ class PropertyRow:
 
     @property
     def is_numbering(self) -> bool:
-        """True if the numbering of the change determines the value, not a given value ([MS-MQDS] 3.1.6.3)."""
+        """True if the numbering of the change determines the value.
+
+        A given value is not used ([MS-MQDS] 3.1.6.3).
+        """
         return self.role is PropertyRole.PARTITION or self.role is PropertyRole.SEQNUM
 
     def stored_form(self, value: PropertyValue) -> tuple[Raws, bytes | None]:
-        """Return the stored form of a value: the attribute's values, and the octets if these do not suffice.
+        """Return the stored form of a value: attribute values, and octets.
+
+        There are octets if the attribute's values do not suffice.
 
         Raises:
             MappingError: the value does not fit the property's variant.

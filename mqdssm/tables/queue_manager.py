@@ -1,4 +1,7 @@
-"""Rows of QueueManager ([MS-MQDSSM] 3.1.6.20.1), kept in mSMQConfiguration entries and their computers."""
+"""Rows of QueueManager ([MS-MQDSSM] 3.1.6.20.1).
+
+They are kept in mSMQConfiguration entries and their computers.
+"""
 
 from typing import Final
 

@@ -1,5 +1,6 @@
-"""Attributes that refer to other objects, with the class of these objects and the form of the reference.
+"""Attributes that refer to other objects.
 
+Each has the class of these objects and the form of the reference.
 [MS-MQDSSM] 3.1.6.20 has references by GUID; a directory stores most of them as distinguished names.
 """
 
@@ -62,7 +63,10 @@ class AttributeReference(NamedTuple):
 def references_in(
     ldap_class: str, values: Mapping[str, Sequence[bytes]]
 ) -> Iterator[tuple[AttributeReference, "str | UUID"]]:
-    """Yield the references among the values of an entry, each with its DN or objectGUID."""
+    """Yield the references among the values of an entry.
+
+    Each has its DN or objectGUID.
+    """
     for name, reference in REFERENCES.get(ldap_class, {}).items():
         for raw in values.get(name, ()):
             target = reference.target(raw)

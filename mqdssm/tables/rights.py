@@ -1,5 +1,6 @@
-"""Rights that each event needs on Active Directory ([MS-MQDSSM] 5.1), one row for each right.
+"""Rights that each event needs on Active Directory ([MS-MQDSSM] 5.1).
 
+There is one row for each right.
 Masks are Active Directory's ([MS-ADTS] 5.1.3.2). If 5.1 requires more than a domain controller compares, the
 row has both: a GENERIC right has several bits, of which one decides. Deleting needs one of two
 rights, not both ([MS-ADTS] 3.1.1.5.5.3); 5.1.1 has RIGHT_DS_CREATE_CHILD for one of them.
@@ -137,7 +138,10 @@ def _access_needs(element: str, ldap_class: str, section: str, *, security: bool
 
 
 def _settings_needs(event: Event, new: str, old: str) -> tuple[Need, ...]:
-    """Return the rights on settings objects of a queue manager that an event creates or deletes."""
+    """Return the rights on settings objects of a queue manager.
+
+    An event creates or deletes these settings objects.
+    """
     qm, s = "QueueManager", "5.1.1"
     creations = (
         Need(qm, event, Where.SERVER, "server", CREATE_CHILD, s, "mSMQSettings", new),
@@ -191,7 +195,9 @@ def needs_of(element: str, event: Event) -> tuple[Need, ...]:
 
 
 def class_at(dn: str) -> str:
-    """Return the class of the MSMQ object that belongs at a DN ([MS-MQDSSM] 2.2.1), empty if none does.
+    """Return the class of the MSMQ object that belongs at a DN.
+
+    It is empty if no MSMQ object belongs there ([MS-MQDSSM] 2.2.1).
 
     Args:
         dn: any text; an invalid DN has no class.

@@ -34,7 +34,7 @@ class Access(IntFlag):
 
 
 class Missing(Enum):
-    """Meaning of an LDAP attribute that the entry does not have ([MS-MQDSSM] 3.1.6.11)."""
+    """Meaning of an LDAP attribute that is absent ([MS-MQDSSM] 3.1.6.11)."""
 
     ERROR = "error"
     """The object cannot be read: GenericError."""
@@ -54,7 +54,10 @@ class Holder(Enum):
 
 
 class Computed(StrEnum):
-    """Computation of an abstract value that is not simply copied; ``compute`` has the pure parts."""
+    """Computation of an abstract value that is not simply copied.
+
+    ``compute`` has the pure parts.
+    """
 
     COMPUTER_NAME = "computer name of the DN"
     FULL_PATH = "DN of the entry"
@@ -128,11 +131,16 @@ class Row:
 
     @property
     def in_catalog(self) -> bool:
-        """True if global catalogs of Active Directory hold all LDAP attributes of the row (decision M73)."""
+        """True if global catalogs hold all LDAP attributes of the row.
+
+        They are the global catalogs of Active Directory (decision M73).
+        """
         return all(map(schema.is_in_catalog, (*self.ldap, *self.computer_ldap)))
 
     def decode(self, values: Sequence[bytes]) -> Any:
-        """Convert the values of an LDAP attribute to the abstract value, for rows that are not computed.
+        """Convert the values of an LDAP attribute to the abstract value.
+
+        It is for rows that are not computed.
 
         Args:
             values: the attribute's values as the server sent them, at least one.
@@ -159,7 +167,9 @@ class Row:
         return distinct.pop()
 
     def encode(self, value: Any) -> tuple[bytes, ...]:
-        """Convert an abstract value to the values to send, for rows that are not computed.
+        """Convert an abstract value to the values to send.
+
+        It is for rows that are not computed.
 
         Returns:
             The LDAP values; none for an empty text, octet string or list, which LDAP cannot store (M38).
@@ -189,13 +199,18 @@ _MEASURED: Final = frozenset((Kind.TEXT, Kind.BYTES, Kind.GUID))
 
 
 def _length(raw: bytes, kind: Kind) -> int:
-    """Return the length that ranges of Active Directory's schema limit: UTF-16 units of text, else bytes."""
+    """Return the length that ranges of Active Directory's schema limit.
+
+    It is in UTF-16 units of text, else in bytes.
+    """
     return len(raw.decode().encode("utf-16-le")) // 2 if kind is Kind.TEXT else len(raw)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowMaker:
-    """Maker of the rows of one element, from columns that a reader can compare with the specification.
+    """Maker of the rows of one element.
+
+    A reader can compare its columns with the specification.
 
     Attributes:
         read: sections about reading the attributes of the element.
@@ -268,7 +283,10 @@ class RowMaker:
 
 
 def snake_case(adm: str) -> str:
-    """Return the model's name of an attribute: ``Site1Identifier`` gives ``site1_identifier``."""
+    """Return the model's name of an attribute.
+
+    ``Site1Identifier`` gives ``site1_identifier``.
+    """
     return _WORD_BOUNDARY.sub("_", adm).lower()
 
 

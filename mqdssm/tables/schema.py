@@ -1,5 +1,6 @@
-"""The directory schema: look-ups of attribute types and classes, which are checked at import.
+"""The directory schema: look-ups of attribute types and classes.
 
+They are checked at import.
 [MS-MQDSSM] 2.2.1, 2.2.2, 2.2.4 and 2.4 name the classes and attributes; ``ldif/`` and the documentation
 are generated from here.
 """
@@ -54,7 +55,10 @@ def attribute(name: str) -> AttributeType:
 
 
 def is_in_catalog(name: str) -> bool:
-    """Return True if Active Directory's global catalogs hold an attribute; False for unknown ones."""
+    """Return True if Active Directory's global catalogs hold an attribute.
+
+    Returns False for an unknown attribute.
+    """
     definition = ATTRIBUTES.get(name.lower())
     return definition is not None and definition.catalog
 
@@ -72,7 +76,10 @@ def object_class(name: str) -> ObjectClass:
 
 
 def superiors(name: str) -> tuple[ObjectClass, ...]:
-    """Return the class and all its superior classes, the most specific first, without top."""
+    """Return the class and all its superior classes, without top.
+
+    The most specific class is first.
+    """
     chain: list[ObjectClass] = []
     while name.lower() != "top":
         chain.append(object_class(name))
@@ -81,17 +88,25 @@ def superiors(name: str) -> tuple[ObjectClass, ...]:
 
 
 def allowed_attributes(name: str) -> frozenset[str]:
-    """Return the names of the attributes that objects of a class can have, own and inherited."""
+    """Return the attributes that objects of a class can have, by name.
+
+    They are own and inherited ones.
+    """
     return frozenset(a for c in superiors(name) for a in (*c.must, *c.filled_in, *c.may))
 
 
 def required_attributes(name: str) -> frozenset[str]:
-    """Return the names of the attributes that the creator of an object of a class must give."""
+    """Return the attributes that the creator of an object must give, by name.
+
+    They depend on the class of the object.
+    """
     return frozenset(a for c in superiors(name) for a in c.must)
 
 
 def prove(attributes: Sequence[AttributeType], classes: Sequence[ObjectClass]) -> None:
-    """Check definitions against each other; done at import: a wrong definition must not reach a server.
+    """Check definitions against each other, at import.
+
+    A wrong definition must not reach a server.
 
     Raises:
         ValueError: an OID or a name twice, or a class with undefined names.

@@ -1,5 +1,6 @@
-"""Attribute types of the schema: [MS-MQDSSM] 2.2.2, 2.2.4 and 2.4, and other attributes of their classes.
+"""Attribute types of the schema, [MS-MQDSSM] 2.2.2, 2.2.4 and 2.4.
 
+Other attributes of their classes are here, too.
 OIDs, syntaxes and ranges are those of Microsoft's schema ([MS-ADA1] to [MS-ADA3]); the attributes of the
 root DSE have no published OID and get our own ones (decision M3's canonical names need them there).
 """

@@ -1,5 +1,6 @@
-"""Object classes of the schema: [MS-MQDSSM] 2.2.1 and the classes of the tree around them.
+"""Object classes of the schema, [MS-MQDSSM] 2.2.1.
 
+The classes of the tree around them are here, too.
 MUST, MAY and possible superiors are those of Microsoft's schema ([MS-ADSC]), cut down to the attributes
 of ``schema_attributes``. Attributes that Active Directory requires but fills in itself are in ``filled_in``;
 they are optional on other servers.
@@ -62,7 +63,10 @@ def _define(
     superior: str = TOP,
     ad_superior: str = "top",
 ) -> ObjectClass:
-    """Make one of Microsoft's classes; names are separated by blanks, the first of `must` is the RDN's."""
+    """Make one of Microsoft's classes.
+
+    Names are separated by blanks, the first of `must` is the RDN's.
+    """
     return ObjectClass(
         name=name,
         oid=f"{MICROSOFT_ARC}.{number}",

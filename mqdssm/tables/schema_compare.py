@@ -47,7 +47,9 @@ class SchemaDifference:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A definition published by a server (RFC 4512 4.1.1 and 4.1.2), with the parts that are compared.
+    """A definition published by a server (RFC 4512 4.1.1 and 4.1.2).
+
+    It has the parts that are compared.
 
     Attributes:
         oid: the object identifier.
@@ -92,7 +94,10 @@ _KEYWORDS: Final = frozenset((*_ATTRIBUTE_KEYWORDS, *_FLAG_KEYWORDS, *_CLASS_KEY
 
 
 def needed_attributes() -> Mapping[str, frozenset[str]]:
-    """Return the LDAP attributes of each class that elements, aliases and settings need."""
+    """Return the LDAP attributes of each class that the adapter needs.
+
+    Elements, aliases and settings need them.
+    """
     needed: dict[str, set[str]] = {
         SETTINGS_CLASS: {copied.settings for copied in COPIED},
         schema.ALIAS_CLASS: {schema.ALIAS_FORMAT_NAME},
@@ -137,8 +142,9 @@ def compare(
 def compare_replication(
     attribute_types: Iterable[str], object_classes: Iterable[str]
 ) -> list[SchemaDifference]:
-    """Compare a server's schema with the additional needs of the replication store (`schema_mqis`).
+    """Compare a server's schema with the needs of the replication store.
 
+    Only its additional needs are compared (`schema_mqis`).
     Arguments and errors as in `compare`.
 
     Returns:
@@ -209,7 +215,10 @@ def _find_definition_problems(
 
 
 def _syntax(description: Description, server: Mapping[str, Description]) -> str | None:
-    """Return the OID of an attribute's syntax, own or inherited; None: no definition has one."""
+    """Return the OID of an attribute's syntax, own or inherited.
+
+    Returns None if no definition has one.
+    """
     seen: set[str] = set()
     current: Description | None = description
     while current is not None and current.oid not in seen:
@@ -287,7 +296,10 @@ def _compare_memberships(
 
 
 def _find_listed_attributes(name: str, server: Mapping[str, Description], *words: str) -> frozenset[str]:
-    """Return the attributes in MUST or MAY of a server's class and its superiors, in lower case."""
+    """Return the attributes in MUST or MAY of a server's class, in lower case.
+
+    Those of its superiors are included.
+    """
     allowed: set[str] = set()
     seen: set[str] = set()
     waiting = [name.lower()]

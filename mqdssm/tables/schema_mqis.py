@@ -1,5 +1,6 @@
-"""Our own classes and attributes: properties of MQIS objects that [MS-MQDSSM] does not have.
+"""Our own classes and attributes for properties of MQIS objects.
 
+[MS-MQDSSM] does not have these properties.
 The replication store needs them ([MC-MQDSRP] 3.1.1). Each type of object has an auxiliary class, which stands
 beside the object's structural class. So an object and its sequence number change in one LDAP operation
 (decision R15). The state of the protocol has structural classes. All OIDs are below `OWN_ARC`: attributes at

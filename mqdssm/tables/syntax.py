@@ -41,7 +41,10 @@ _FRACTION_DIGITS_MAX: Final = 18
 
 
 class Kind(StrEnum):
-    """Type of an abstract value in Python; documentation and Spark columns are derived from it."""
+    """Type of an abstract value in Python.
+
+    Documentation and Spark columns are derived from it.
+    """
 
     BOOLEAN = "boolean"
     INTEGER = "integer"
