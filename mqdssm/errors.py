@@ -114,6 +114,22 @@ class TransportError(MqdssmError):
     """
 
 
+class NotDelivered(TransportError):  # noqa: N818  as ObjectNotFound
+    """A message that was not delivered, or not acknowledged, in the time that its sender waited."""
+
+
+class MessageRejected(TransportError):  # noqa: N818  as ObjectNotFound
+    """A message that was refused, by a negative acknowledgement or by its own queue manager.
+
+    Attributes:
+        message_class: class of the negative acknowledgement ([MS-MQMQ] 2.2.18.1.6); None if there is none.
+    """
+
+    def __init__(self, message: str, *, message_class: int | None = None) -> None:
+        super().__init__(message)
+        self.message_class = message_class
+
+
 class DirectoryError(MqdssmError):
     """A directory operation that did not succeed.
 

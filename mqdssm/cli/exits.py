@@ -98,6 +98,8 @@ _CODES: Final[tuple[tuple[type[BaseException], ExitCode], ...]] = (  # the first
     (UsageProblem, ExitCode.USAGE),
     (errors.DirectoryNotConnected, ExitCode.NOT_CONNECTED),
     (errors.SourceNotConnected, ExitCode.NOT_CONNECTED),
+    (errors.NotDelivered, ExitCode.NOT_CONNECTED),
+    (errors.MessageRejected, ExitCode.FINDINGS),
     (errors.ObjectNotFound, ExitCode.NOT_FOUND),
     (errors.AttributeNotFound, ExitCode.NOT_FOUND),
     (errors.ObjectAlreadyExists, ExitCode.EXISTS),

@@ -44,6 +44,8 @@ MODULES: Final = {
     "decode": "mqdssm.cli.decode",
     "discover": "mqdssm.cli.discovery.client",
     "discovery-server": "mqdssm.cli.discovery.server",
+    "send": "mqdssm.cli.messages.send",
+    "receive": "mqdssm.cli.messages.receive",
     "support-bundle": "mqdssm.cli.support_bundle",
 }
 """Command -> module, in the order of the help text. It defines ``app``, or the name behind the colon."""

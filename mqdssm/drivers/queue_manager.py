@@ -47,11 +47,14 @@ class QueueManagerSettings:
         insecure_nacks: whether NackBadDestQueue and NackBadSignature are sent, which [MC-MQDSRP] needs
             (SendInsecureNacks, [MS-MQQB] 3.1.7.15).
         addresses: names and IP addresses by which direct format names may call this machine, beside its name.
+        any_direct_name: True to accept every direct format name that arrives: this machine may have addresses
+            that it does not know. Not for queues that want signatures (decision T46).
     """
 
     outgoing: OutgoingLimits = LIMITS
     insecure_nacks: bool = True
     addresses: frozenset[Address] = frozenset()
+    any_direct_name: bool = False
 
 
 DEFAULTS: Final = QueueManagerSettings()
@@ -67,6 +70,19 @@ class DeliveryState(Enum):
     """The carrier has the message, and calls `LocalQueueManager.confirm` or `take_back`."""
     REFUSED = "refused"
     """The destination cannot be reached, or it or the carrier is full: the message waits."""
+
+
+class DeliveryObserver(Protocol):
+    """Observer of one message that is sent; its methods must not wait, and may be called from any thread."""
+
+    def on_accepted(self, identifier: MessageId) -> None:
+        """Note the identifier of the message; called before anything else."""
+
+    def on_confirmed(self) -> None:
+        """Note that the queue manager of the destination has the message."""
+
+    def on_given_up(self, message_class: MessageClass | None) -> None:
+        """Note that the message was not sent: the class of the acknowledgement that says why, if any."""
 
 
 class MessageCarrier(Protocol):
@@ -130,6 +146,7 @@ class LocalQueueManager:
         self._awake = False
         self._refused = False
         self._numbers = numbers
+        self._observers: Final[dict[MessageId, DeliveryObserver]] = {}
         self._inboxes: Final[dict[int, LocalInbox]] = {}
         self._arriving: Final[deque[Message]] = deque()
         self._outgoing: Final = Outgoing(settings.outgoing, self.counts)
@@ -182,9 +199,17 @@ class LocalQueueManager:
             inbox.close()
             inbox.empty(MessageClass.NACK_QUEUE_DELETED)
 
-    def send(self, message: Message, destination: FormatName) -> MessageId:
-        """Accept a message for a queue (see `Transport.send`)."""
-        address = _address(destination)
+    def send(
+        self, message: Message, destination: FormatName, *, observer: DeliveryObserver | None = None
+    ) -> MessageId:
+        """Accept a message for a queue (see `Transport.send`).
+
+        Args:
+            message: the message.
+            destination: format name of a private queue.
+            observer: is told what becomes of the message, until it is confirmed or given up.
+        """
+        address = address_of(destination)
         with self._lock:
             identifier = MessageId(self._identifier, next(self._numbers))
         complete = replace(
@@ -194,7 +219,13 @@ class LocalQueueManager:
             if self._signer is None:
                 raise TransportError(f"queue manager {self._machine_name} has no key to sign with")
             complete = self._signer.sign(complete)
+        if observer is not None:
+            observer.on_accepted(identifier)
+            with self._lock:
+                self._observers[identifier] = observer
         if not self._post(address, complete):
+            with self._lock:
+                self._observers.pop(identifier, None)
             raise TransportError(f"too many messages wait at {self._machine_name}, or it is closed")
         return identifier
 
@@ -204,9 +235,14 @@ class LocalQueueManager:
         A message in flight may arrive yet: it is purged when the carrier gives it back.
         """
         with self._lock:
-            gone = self._outgoing.purge(_address(destination))
+            gone = self._outgoing.purge(address_of(destination))
         for message in gone:
-            self.acknowledge(message, MessageClass.NACK_PURGED)
+            self._give_up(message, MessageClass.NACK_PURGED)
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until no message waits for another machine; return False if some do after `timeout_s`."""
+        with self._lock:
+            return self._lock.wait_for(lambda: self._closed or not self._outgoing.addresses, timeout_s)
 
     def close(self) -> None:
         """Stop the queue manager; waiting messages are lost.
@@ -235,11 +271,22 @@ class LocalQueueManager:
 
     def confirm(self, messages: Iterable[QueuedMessage]) -> None:
         """Remove messages that were in flight: their destination has them."""
+        confirmed = list(messages)
         with self._lock:
-            for queued in messages:
+            for queued in confirmed:
                 self._outgoing.release(queued)
             self._awake = True
             self._notify()
+        for queued in confirmed:
+            self._report_confirmed(queued.message)
+
+    def give_up(self, queued: QueuedMessage) -> None:
+        """Remove a message that was in flight and can never be sent."""
+        with self._lock:
+            self._outgoing.release(queued)
+            observer = self._observers.pop(queued.message.identifier, None)
+        if observer is not None:
+            observer.on_given_up(None)
 
     def take_back(self, messages: Iterable[QueuedMessage]) -> None:
         """Queue messages that were in flight again, in their old places."""
@@ -267,7 +314,7 @@ class LocalQueueManager:
             destination=target,
         )
         with contextlib.suppress(ValueError):  # a queue that cannot be reached from here
-            self._post(_address(target), sent)
+            self._post(address_of(target), sent)
 
     def _notify(self) -> None:
         """Notify the thread or the `on_work` call-back; the lock is held."""
@@ -338,6 +385,7 @@ class LocalQueueManager:
             blocked |= self._send_to(address)
             with self._lock:
                 deadlines.append(self._outgoing.settle(address))
+                self._lock.notify_all()  # `flush` may wait for this
         waits = [max(0.0, due - now) for due in deadlines if due is not None]
         return min([*waits, RETRY_S] if blocked else waits, default=None)
 
@@ -347,13 +395,14 @@ class LocalQueueManager:
             with self._lock:
                 late, item = self._outgoing.take(address, self._clock())
             for message in late:
-                self.acknowledge(message, MessageClass.NACK_REACH_QUEUE_TIMEOUT)
+                self._give_up(message, MessageClass.NACK_REACH_QUEUE_TIMEOUT)
             if item is None:
                 return False
             match self._carrier.deliver(self, item):
                 case DeliveryState.DELIVERED:
                     with self._lock:
                         self._outgoing.release(item)
+                    self._report_confirmed(item.message)
                 case DeliveryState.REFUSED:
                     self._put_back(item)
                     return True
@@ -362,13 +411,21 @@ class LocalQueueManager:
         with self._lock:
             is_purged = not self._outgoing.put_back(queued)
         if is_purged:
-            self.acknowledge(queued.message, MessageClass.NACK_PURGED)
+            self._give_up(queued.message, MessageClass.NACK_PURGED)
 
-    def _is_here(self, name: FormatName) -> bool:
-        try:
-            return self.has_address(_address(name))
-        except ValueError:
-            return False
+    def _give_up(self, message: Message, message_class: MessageClass) -> None:
+        """Report that a message was not sent to its observer and its administration queue."""
+        with self._lock:
+            observer = self._observers.pop(message.identifier, None)
+        if observer is not None:
+            observer.on_given_up(message_class)
+        self.acknowledge(message, message_class)
+
+    def _report_confirmed(self, message: Message) -> None:
+        with self._lock:
+            observer = self._observers.pop(message.identifier, None)
+        if observer is not None:
+            observer.on_confirmed()
 
     def _take_in(self, message: Message) -> None:
         """Receive a message from the network ([MS-MQQB] 3.1.5.8)."""
@@ -414,20 +471,26 @@ class LocalQueueManager:
 
         A message that was signed for another machine may be a recorded one: it is not accepted.
         """
-        if name is None or not self._is_here(name):
+        if name is None:
+            return None
+        try:
+            is_here = self.has_address(address_of(name))
+        except ValueError:
             return None
         with self._lock:
             inboxes = list(self._inboxes.values())
         for inbox in inboxes:
+            is_direct = self._settings.any_direct_name and not inbox.queue.authenticated
             match name:
-                case PrivateFormatName(number=number) if number == inbox.queue.number:
+                case PrivateFormatName(number=number) if is_here and number == inbox.queue.number:
                     return inbox
-                case DirectFormatName(queue=queue) if queue.casefold() == inbox.queue.name.casefold():
-                    return inbox
+                case DirectFormatName(queue=queue) if is_here or is_direct:
+                    if queue.casefold() == inbox.queue.name.casefold():
+                        return inbox
         return None
 
 
-def _address(name: FormatName) -> Address:
+def address_of(name: FormatName) -> Address:
     """Return the machine that a format name leads to.
 
     Raises:

@@ -337,7 +337,7 @@ class NeighborSession(SessionDriver):
         except ValueError as error:
             self._context.counts.add("dropped: message that does not fit into a packet")
             log.warning("a message to %s cannot be sent: %s", queued.address, error)
-            manager.confirm((queued,))
+            manager.give_up(queued)
             return
         self._in_flight[queued.number] = queued
         self._packets[queued.number] = packet, data

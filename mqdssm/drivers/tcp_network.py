@@ -27,7 +27,7 @@ from mqdssm.drivers.session_connection import PendingBytes, SessionConnection
 from mqdssm.drivers.session_driver import AcceptedSession, NeighborSession, SessionContext, SessionDriver
 from mqdssm.drivers.threads import EventCounts, WorkerThread
 from mqdssm.engines.session.settings import SessionSettings
-from mqdssm.errors import TransportError
+from mqdssm.errors import ConfigError, TransportError
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.transport import is_acknowledgement
 
@@ -78,7 +78,7 @@ class TcpNetwork:
     """Network of one local queue manager (`mqdssm.drivers.queue_manager.MessageCarrier`).
 
     Args:
-        listen: IP address and port to listen on; port 0: any.
+        listen: IP address and port to listen on, port 0: any; None: messages are only sent.
         numbers: file of the message numbers.
         resolver: finds other machines.
         settings: limits and times.
@@ -90,7 +90,7 @@ class TcpNetwork:
 
     def __init__(
         self,
-        listen: SocketAddress,
+        listen: SocketAddress | None,
         numbers: Path,
         resolver: NameResolver,
         *,
@@ -114,9 +114,9 @@ class TcpNetwork:
 
     @property
     def address(self) -> SocketAddress:
-        """IP address and port that the queue manager listens on."""
+        """IP address and port that the queue manager listens on; port 0 if it does not listen."""
         if self._server is None or not self._server.sockets:
-            return self._listen
+            return self._listen or SocketAddress("", 0)
         host, port, *_ = self._server.sockets[0].getsockname()
         return SocketAddress(host, port)
 
@@ -137,7 +137,11 @@ class TcpNetwork:
         """
         if self._numbers is not None:
             raise ValueError("a carrier over TCP has one queue manager: make another carrier")
-        self._numbers = MessageNumbers(self._numbers_file)
+        try:
+            self._numbers = MessageNumbers(self._numbers_file)
+        except ConfigError:
+            self._loop.close()
+            raise
         queue_manager = LocalQueueManager(
             self,
             machine_name,
@@ -160,10 +164,11 @@ class TcpNetwork:
         self._thread.start()
         try:
             asyncio.run_coroutine_threadsafe(self._start(), self._loop).result()
-        except OSError as error:
+        except (OSError, OverflowError) as error:  # a port above 65535 is an OverflowError
             self.remove(queue_manager)
-            host, port = self._listen
-            raise TransportError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+            host, port = self.address
+            reason = getattr(error, "strerror", None) or error
+            raise TransportError(f"cannot listen on {host}:{port}: {reason}") from error
         queue_manager.start()
         return queue_manager
 
@@ -216,8 +221,9 @@ class TcpNetwork:
     # --- event loop
 
     async def _start(self) -> None:
-        host, port = self._listen
-        self._server = await self._loop.create_server(self._accept, host, port)
+        if self._listen is not None:
+            host, port = self._listen
+            self._server = await self._loop.create_server(self._accept, host, port)
         self._loop.call_later(_SWEEP_S, self._sweep)
         self._loop.set_exception_handler(self._count_defect)
 

@@ -140,6 +140,9 @@ class MessageId:
     source: Guid = NULL_GUID
     number: int = 0
 
+    def __str__(self) -> str:
+        return f"{self.source}\\{self.number}"
+
 
 NO_MESSAGE: Final = MessageId()
 

@@ -257,6 +257,13 @@ def test_an_acknowledgement_follows_after_half_the_ack_wait_time():
     assert SessionTimer.ACK_SEND not in bench.due, "decision T33"
 
 
+def test_acknowledgements_that_are_sent_sooner():
+    bench = open_acceptor(ack_send_max_s=0.2)
+    bench.message()
+    assert acks(bench.wait(0.1)) == []
+    assert acks(bench.wait(0.2)) == [header(1)], "decision T47"
+
+
 @pytest.mark.spec("MS-MQQB 3.1.6.4")
 def test_an_acknowledgement_tells_what_we_have_sent():
     bench = open_acceptor(window_size=5)

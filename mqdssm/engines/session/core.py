@@ -116,6 +116,11 @@ class SessionCore:
         delay_s = min(settings.retry_connect_s * (1 << doublings), settings.retry_connect_max_s)
         return delay_s * (1 + RETRY_JITTER * self.chance())
 
+    @property
+    def ack_send_s(self) -> float:
+        """Time of the Session Ack Send Timer ([MS-MQQB] 3.1.2.5; decision T47)."""
+        return min(self.ack_wait_s / 2, self.settings.ack_send_max_s)
+
     def drop(self, summary: str) -> None:
         """Ignore an event."""
         self.actions.append(Dropped(what=summary))

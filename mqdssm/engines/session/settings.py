@@ -1,5 +1,6 @@
 """Settings of sessions: identity, window, and the times of [MS-MQQB] 3.1.2 with their defaults."""
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -52,6 +53,7 @@ class SessionSettings:
         retry_connect_s: Session Retry Connect Timer, after the first failure.
         retry_connect_max_s: its limit after more failures.
         ack_wait_s: AckWaitTimeout of sessions that we initiate.
+        ack_send_max_s: limit of the Session Ack Send Timer, beside half of AckWaitTimeout (decision T47).
         unstored_max: recoverable messages that arrived and are not stored; one more closes the session.
     """
 
@@ -63,6 +65,7 @@ class SessionSettings:
     retry_connect_s: float = RETRY_CONNECT_S
     retry_connect_max_s: float = RETRY_CONNECT_MAX_S
     ack_wait_s: float = ACK_WAIT_S
+    ack_send_max_s: float = math.inf
     unstored_max: int = 1024
 
     def __post_init__(self) -> None:
@@ -76,7 +79,7 @@ class SessionSettings:
                 raise ValueError(f"{name} is {getattr(self, name)}: 1 to {highest} are allowed")
         if self.ack_wait_ms not in ACK_WAIT_RANGE_MS:
             raise ValueError(f"ack_wait_s is {self.ack_wait_s}: 20 to 120 are allowed")
-        for name in ("initialization_s", "cleanup_s", "retry_connect_s"):
+        for name in ("initialization_s", "cleanup_s", "retry_connect_s", "ack_send_max_s"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} is {getattr(self, name)}: it has to be positive")
         if self.retry_connect_max_s < self.retry_connect_s:

@@ -63,7 +63,7 @@ def _process(session: SessionCore, header: SessionHeader) -> None:
         _start_ack_wait(session)
     else:
         session.stop(SessionTimer.ACK_WAIT)
-    _acknowledge_soon(session, session.ack_wait_s / 2)  # the window may be smaller than before
+    _acknowledge_soon(session, session.ack_send_s)  # the window may be smaller than before
 
 
 def on_message(session: SessionCore, event: do.MessageReceived) -> None:
@@ -78,13 +78,13 @@ def on_message(session: SessionCore, event: do.MessageReceived) -> None:
     if event.session_header is not None:
         _process(session, event.session_header)
     if session.state is SessionState.OPEN:
-        _acknowledge_soon(session, session.ack_wait_s / 2)
+        _acknowledge_soon(session, session.ack_send_s)
 
 
 def on_stored(session: SessionCore, event: do.MessageStored) -> None:
     """Acknowledge a recoverable message that is stored ([MS-MQQB] 3.1.5.8.7)."""
     if session.received.store(event.token):
-        _acknowledge_soon(session, min(session.recoverable_ack_s, session.ack_wait_s / 2))  # decision T27
+        _acknowledge_soon(session, min(session.recoverable_ack_s, session.ack_send_s))  # decision T27
 
 
 def _half_window(session: SessionCore) -> int:

@@ -3,16 +3,20 @@
 from itertools import count
 
 import pytest
-from support.replication.queue_managers import Clock, guid_of, nack, wait_until
+from support.replication.queue_managers import Clock, guid_of, nack, received, wait_until
 
+from mqdssm.drivers.authentication import Verifier
+from mqdssm.drivers.keyring import PinnedKeys
 from mqdssm.drivers.outgoing import OutgoingLimits, QueuedMessage
 from mqdssm.drivers.queue_manager import DeliveryState, LocalQueueManager, QueueManagerSettings
-from mqdssm.drivers.transport import NOTIFICATION
+from mqdssm.drivers.transport import NOTIFICATION, REPLICATION
 from mqdssm.errors import TransportError
+from mqdssm.model.names import DirectFormatName, DirectProtocol, PathKind
 from mqdssm.model.transport import (
     Acknowledgements,
     Message,
     MessageClass,
+    MessageId,
     notification_queue,
     replication_queue,
 )
@@ -127,3 +131,71 @@ def test_what_is_given_back_too_late_expires(left, carrier, clock):
     assert own.receive(0.05) is None, "it may have arrived"
     left.take_back(carrier.land())
     assert nack(own) is MessageClass.NACK_REACH_QUEUE_TIMEOUT
+
+
+def test_direct_names_with_other_addresses(carrier, clock):
+    settings = QueueManagerSettings(any_direct_name=True)
+    verifier = Verifier(PinnedKeys({}), clock.now)
+    manager = LocalQueueManager(
+        carrier,
+        "LEFT",
+        guid_of("LEFT"),
+        numbers=count(1),
+        clock=clock,
+        settings=settings,
+        verifier=verifier,
+        on_work=lambda: None,
+    )
+    signed, free = manager.open(REPLICATION), manager.open(NOTIFICATION)
+    for destination in (replication_queue("ALIAS"), other_notification_queue("ALIAS")):
+        manager.offer([Message(body=b"x", destination=destination, sent_at=int(clock.now))])
+        manager.turn()
+    assert received(free).body == b"x"
+    assert signed.receive(0) is None
+    assert manager.counts.seen() == {"refused: NACK_BAD_DEST_QUEUE": 1}, "decision T46"
+    manager.close()
+
+
+def other_notification_queue(machine: str) -> DirectFormatName:
+    return DirectFormatName(DirectProtocol.OS, machine, NOTIFICATION.name, PathKind.PRIVATE)
+
+
+class Observer:
+    """An observer that notes its calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[object] = []
+
+    def on_accepted(self, identifier: MessageId) -> None:
+        self.calls.append(identifier.number)
+
+    def on_confirmed(self) -> None:
+        self.calls.append("confirmed")
+
+    def on_given_up(self, message_class: MessageClass | None) -> None:
+        self.calls.append(message_class)
+
+
+def test_observers_are_told_once_what_becomes_of_a_message(left, carrier, clock):
+    first, second, third, local = (Observer() for _ in range(4))
+    left.open(NOTIFICATION)
+    left.send(message(b"own"), notification_queue(guid_of("LEFT")), observer=local)
+    left.send(message(b"a"), RIGHT, observer=first)
+    left.send(message(b"b"), RIGHT, observer=second)
+    flies(carrier, b"a", b"b")
+    left.send(message(b"c", time_to_reach_queue_s=1), RIGHT, observer=third)
+    assert not left.flush(0)
+    landed = carrier.land()
+    left.confirm(landed[:1])
+    left.give_up(landed[1])
+    clock.now += 10
+    left.wake()
+    assert left.flush(5)
+    observers = (local, first, second, third)
+    assert all(isinstance(observer.calls[0], int) for observer in observers)
+    assert [observer.calls[1:] for observer in observers] == [
+        ["confirmed"],
+        ["confirmed"],
+        [None],
+        [MessageClass.NACK_REACH_QUEUE_TIMEOUT],
+    ]

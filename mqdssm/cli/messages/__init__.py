@@ -1,0 +1,1 @@
+"""``mqdssm send`` and ``mqdssm receive``: messages of programs."""

@@ -1,0 +1,107 @@
+"""``mqdssm receive``: print the messages that arrive in a private queue."""
+
+import base64
+import json
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from mqdssm.cli.discovery.endpoints import endpoint
+from mqdssm.cli.messages.send import LISTEN, Port
+from mqdssm.cli.run import CommandRun, command_app
+from mqdssm.cli.watch.ending import ending
+from mqdssm.model.packets import SESSION_PORT
+
+if TYPE_CHECKING:
+    from mqdssm.model.transport import Message
+
+SHOWN_CHARS_MAX: Final = 60
+"""Maximum characters of a body in the output for people; JSON has all of it."""
+_FLUSH_S: Final = 1.5  # shorter than the time after which `ending` ends the program
+
+QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue, without private$.")]
+Listen = Annotated[str, typer.Option("--listen", metavar="ADDRESS:PORT", help="Address to listen on.")]
+Count = Annotated[int | None, typer.Option("--count", min=1, metavar="N", help="End after so many messages.")]
+
+
+def receive(
+    run: CommandRun,
+    *,
+    queue: QueueName,
+    listen: Listen = LISTEN,
+    count: Count = None,
+    port: Port = SESSION_PORT,
+) -> None:
+    r"""Print the messages that arrive in a private queue of this command (\[MS-MQQB]), until Ctrl-C.
+
+    The queue exists while the command runs. Other machines send to DIRECT=TCP:<address>\\private$\\QUEUE.
+    JSON output has one document in each line, with the body in base64.
+    """
+    from mqdssm.messaging import QueueManager
+
+    address = endpoint("--listen", listen, SESSION_PORT, any_port=True)
+    manager = QueueManager(listen=address, port=port)
+    with ending() as end, manager:
+        private_queue = manager.open(queue)
+        end.stops(private_queue.close)
+        host, listening_port = manager.listens_on or address
+        run.output.note(f"listening on {host}:{listening_port}: Ctrl-C ends it")
+        for number, message in enumerate(private_queue, 1):
+            _print(run, message)
+            if number == count:
+                break
+        manager.close(_FLUSH_S)
+
+
+def _print(run: CommandRun, message: "Message") -> None:
+    if run.output.is_json:
+        run.output.json_line(json.dumps(_document(message), ensure_ascii=False))
+    else:
+        run.output.line(_text(message))
+    sys.stdout.flush()
+
+
+def _document(message: "Message") -> dict[str, Any]:
+    from mqdssm.model.transport import NO_MESSAGE
+
+    return {
+        "id": str(message.identifier),
+        "source": str(message.identifier.source),
+        "class": _class_name(message.message_class),
+        "label": message.label,
+        "priority": message.priority,
+        "sent": _time(message),
+        "body": base64.b64encode(message.body).decode("ascii"),
+        "body_type": message.body_type,
+        "correlation": None if message.correlation == NO_MESSAGE else str(message.correlation),
+    }
+
+
+def _text(message: "Message") -> str:
+    """Return a message as one line for people."""
+    text = message.body[:SHOWN_CHARS_MAX].decode("utf-8", "replace")
+    octets = f"{len(message.body)} bytes"
+    return f"{_time(message)}  {message.identifier}  {message.label!r}  {octets}  {text}"
+
+
+def _class_name(message_class: int) -> str:
+    from mqdssm.model.transport import MessageClass
+
+    names = {int(kind): kind.name for kind in MessageClass}
+    return names.get(message_class, f"{message_class:#06x}")
+
+
+def _time(message: "Message") -> str:
+    return datetime.fromtimestamp(message.sent_at, UTC).isoformat()
+
+
+app = command_app(
+    receive,
+    connects=False,
+    examples=(
+        "mqdssm receive orders",
+        "mqdssm receive orders --listen 10.0.0.5:1801 --count 1 -o json",
+    ),
+)

@@ -1,0 +1,308 @@
+r"""Queue manager of a program: it sends messages to private queues, and has private queues of its own."""
+
+import socket
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from ipaddress import ip_address
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+from types import MappingProxyType, TracebackType
+from typing import Final, Self
+from uuid import uuid4
+from weakref import WeakValueDictionary
+
+from mqdssm.drivers.name_resolution import MachineDirectory, NameResolver, SocketAddress
+from mqdssm.drivers.outgoing import Address
+from mqdssm.drivers.queue_manager import LocalQueueManager, QueueManagerSettings, address_of
+from mqdssm.drivers.tcp_network import TcpNetwork, TcpSettings
+from mqdssm.drivers.threads import WorkerThread
+from mqdssm.drivers.transport import Inbox, LocalQueue
+from mqdssm.engines.session.settings import SessionSettings
+from mqdssm.errors import TransportError, folder_errors
+from mqdssm.messaging.message_delivery import REQUESTED, Acknowledge, MessageDelivery
+from mqdssm.messaging.private_queue import PrivateQueue
+from mqdssm.model.guid import NULL_GUID, Guid
+from mqdssm.model.names import DirectFormatName, DirectProtocol, FormatName, PathKind, parse_format_name
+from mqdssm.model.packets import SESSION_PORT
+from mqdssm.model.transport import (
+    DEFAULT_PRIORITY,
+    INFINITE,
+    NO_MESSAGE,
+    TIME_TO_REACH_QUEUE_S,
+    Acknowledgements,
+    Message,
+    MessageId,
+    is_acknowledgement,
+)
+
+EVERYWHERE: Final = SocketAddress("0.0.0.0", SESSION_PORT)  # noqa: S104  queue managers accept connections
+"""Default address to listen on."""
+ACK_SEND_S: Final = 0.2
+"""Seconds after which a session acknowledges express messages: senders wait for it (decision T47)."""
+MESSAGING: Final = TcpSettings(
+    sessions=SessionSettings(identifier=NULL_GUID, ack_send_max_s=ACK_SEND_S),
+    queue_manager=QueueManagerSettings(any_direct_name=True),
+)
+"""Default limits and times."""
+FLUSH_S: Final = 5.0
+"""Seconds for which a closing queue manager goes on to send what waits."""
+_FIRST_NUMBER: Final = 8  # lower numbers of private queues belong to MSMQ itself
+_ACKNOWLEDGEMENTS: Final = LocalQueue(name="mqdssm_acknowledgements$", number=7)
+_NOBODY: Final = ("0.0.0.0", "::", "")  # noqa: S104  addresses that nobody can send to
+
+
+class QueueManager:
+    """Queue manager of this program, as a context manager or an asynchronous one.
+
+    It is the peer of any queue manager of MSMQ that has a TCP port. No directory is needed for direct format
+    names. Use it from any thread.
+
+    Args:
+        folder: its identity and the numbers of its messages; only one queue manager at a time can use it.
+            None: a new identity, which ends with the program.
+        machine_name: QueueManager.ComputerName; None: the name of this computer.
+        listen: IP address and port to listen on; None: nothing can arrive, acknowledgements neither.
+        address: name or IP address by which other machines reach this one; None: the IP address that is used
+            on the way to them.
+        hosts: addresses of machines, by name, IP address or QueueManager.Identifier.
+        directory: names of machines; None: `hosts` and DNS alone.
+        port: TCP port of machines that `hosts` does not have.
+        settings: limits and times.
+    """
+
+    def __init__(
+        self,
+        folder: Path | str | None = None,
+        *,
+        machine_name: str | None = None,
+        listen: tuple[str, int] | None = EVERYWHERE,
+        address: str | None = None,
+        hosts: Mapping[str, tuple[str, int]] = MappingProxyType({}),
+        directory: MachineDirectory | None = None,
+        port: int = SESSION_PORT,
+        settings: TcpSettings = MESSAGING,
+    ) -> None:
+        self._folder = None if folder is None else Path(folder)
+        self._machine_name = machine_name or socket.gethostname().partition(".")[0]
+        self._listen = None if listen is None else SocketAddress(*listen)
+        self._address, self._settings = address, settings
+        addresses = {_host_key(host): SocketAddress(*place) for host, place in hosts.items()}
+        self._resolver: Final = NameResolver(addresses, directory, port=port)
+        self._closing: Final = ExitStack()
+        self._manager: LocalQueueManager | None = None
+        self._network: TcpNetwork | None = None
+        self._lock: Final = Lock()
+        self._sent: Final[WeakValueDictionary[MessageId, MessageDelivery]] = WeakValueDictionary()
+        self._numbers: Final[dict[str, int]] = {}
+
+    # --- its life
+
+    def start(self) -> Self:
+        """Start the queue manager; ``with`` does it.
+
+        Raises:
+            ConfigError: the folder cannot be used, or another queue manager uses it.
+            TransportError: the address cannot be listened on.
+        """
+        if self._folder is None:
+            folder = Path(self._closing.enter_context(TemporaryDirectory(prefix="mqdssm-")))
+        else:
+            folder = self._folder
+            with folder_errors(f"the folder {folder} of the queue manager cannot be made"):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        network = TcpNetwork(self._listen, folder / "numbers.json", self._resolver, settings=self._settings)
+        try:
+            manager = network.add(self._machine_name, Guid.of(uuid4()))
+        except BaseException:
+            self._closing.close()
+            raise
+        self._manager, self._network = manager, network
+        inbox = manager.open(_ACKNOWLEDGEMENTS)
+        receiver = WorkerThread(lambda: self._read_acknowledgements(inbox), "acknowledgements")
+        receiver.start()
+        self._closing.callback(receiver.join)
+        self._closing.callback(manager.close)
+        return self
+
+    def close(self, flush_s: float = FLUSH_S) -> None:
+        """Stop the queue manager; messages that still wait after `flush_s` seconds are lost.
+
+        Raises:
+            Exception: the defect that had stopped it already.
+        """
+        if self._manager is not None:
+            self._manager.flush(flush_s)
+            self._closing.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close(FLUSH_S if error is None else 0.0)
+
+    # --- what it knows
+
+    @property
+    def identifier(self) -> Guid:
+        """QueueManager.Identifier."""
+        return self._running.identifier
+
+    @property
+    def machine_name(self) -> str:
+        """QueueManager.ComputerName."""
+        return self._machine_name
+
+    @property
+    def listens_on(self) -> SocketAddress | None:
+        """IP address and port that it listens on; None if it only sends."""
+        return None if self._listen is None or self._network is None else self._network.address
+
+    @property
+    def _running(self) -> LocalQueueManager:
+        if self._manager is None:
+            raise TransportError("the queue manager is not started: use it in a with statement")
+        return self._manager
+
+    # --- messages
+
+    def open(self, name: str) -> PrivateQueue:
+        """Open a private queue for receiving, creating it if necessary.
+
+        Args:
+            name: as in its path name, without ``private$``.
+
+        Raises:
+            ValueError: no name of a queue.
+            TransportError: the queue manager is closed.
+        """
+        DirectFormatName(DirectProtocol.OS, "localhost", name, PathKind.PRIVATE)  # checks the name
+        with self._lock:
+            number = self._numbers.setdefault(name.casefold(), _FIRST_NUMBER + len(self._numbers))
+        queue = LocalQueue(name=name, number=number)
+        return PrivateQueue(queue, self._running.open(queue))
+
+    def send(
+        self,
+        destination: str | FormatName,
+        body: bytes,
+        *,
+        label: str = "",
+        priority: int = DEFAULT_PRIORITY,
+        time_to_reach_queue: int | None = TIME_TO_REACH_QUEUE_S,
+        time_to_be_received: int | None = None,
+        acknowledge: Acknowledge | None = None,
+        body_type: int = 0,
+        application_tag: int = 0,
+        correlation: MessageId = NO_MESSAGE,
+        response_queue: str | FormatName | None = None,
+    ) -> MessageDelivery:
+        r"""Accept a message for a private queue; it is sent soon, in the order of priorities.
+
+        Args:
+            destination: format name, as ``DIRECT=TCP:10.0.0.5\private$\orders``.
+            body: the content.
+            label: text for people, up to 249 UTF-16 code units.
+            priority: 0 to 7; 7 goes first.
+            time_to_reach_queue: seconds until the message expires on its way; None: never.
+            time_to_be_received: seconds until the message expires in its queue, too; None: never.
+            acknowledge: acknowledgement to request: "reach", "receive" or None.
+            body_type: variant type (``VT_…``) of the body.
+            application_tag: number of 32 bits for the receiver.
+            correlation: identifier of the message that this one answers.
+            response_queue: queue for answers.
+
+        Raises:
+            ValueError: a format name that nothing can be sent to, or a value out of its limits.
+            TransportError: too many messages wait, or the queue manager is closed.
+        """
+        target = _format_name(destination)
+        requested = REQUESTED[acknowledge]
+        message = Message(
+            body=body,
+            body_type=body_type,
+            label=label,
+            priority=priority,
+            application_tag=application_tag,
+            time_to_reach_queue_s=_seconds(time_to_reach_queue),
+            time_to_be_received_s=_seconds(time_to_be_received),
+            correlation=correlation,
+            response_queue=None if response_queue is None else _format_name(response_queue),
+        )
+        if requested is not Acknowledgements.NONE:
+            message = replace(
+                message, acknowledgements=requested, administration_queue=self._own_queue(target)
+            )
+        sent = _RegisteredMessage(str(target), acknowledge, self._sent)
+        self._running.send(message, target, observer=sent)
+        return sent
+
+    def _own_queue(self, destination: FormatName) -> FormatName:
+        """Return a name of the queue for acknowledgements by which the destination's machine can reach it."""
+        if self._listen is None:
+            raise ValueError("acknowledgements cannot arrive: the queue manager does not listen")
+        address = self._address or self._address_towards(address_of(destination)) or self._machine_name
+        protocol = DirectProtocol.OS
+        with suppress(ValueError):
+            address, protocol = str(ip_address(address)), DirectProtocol.TCP
+        return DirectFormatName(protocol, address, _ACKNOWLEDGEMENTS.name, PathKind.PRIVATE)
+
+    def _address_towards(self, address: Address) -> str | None:
+        """Return this machine's IP address on the way to another one; None if that is not known."""
+        if self._listen is not None and self._listen.host not in _NOBODY:
+            return self._listen.host
+        try:
+            host, port = self._resolver.resolve(address)[0]
+            family = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0][0]
+            with socket.socket(family, socket.SOCK_DGRAM) as route:
+                route.connect((host, port))  # sends nothing
+                return str(route.getsockname()[0])
+        except (TransportError, OSError):
+            return None
+
+    def _read_acknowledgements(self, inbox: Inbox) -> None:
+        while not inbox.is_closed:
+            arrival = inbox.receive(60.0)
+            if arrival is None or not is_acknowledgement(arrival.message.message_class):
+                continue
+            sent = self._sent.get(arrival.message.correlation)
+            if sent is not None:
+                sent.on_acknowledgement(arrival.message.message_class)
+
+
+class _RegisteredMessage(MessageDelivery):
+    """Sent message that acknowledgements find as long as the program has it."""
+
+    def __init__(
+        self,
+        destination: str,
+        acknowledge: Acknowledge | None,
+        registry: WeakValueDictionary[MessageId, MessageDelivery],
+    ) -> None:
+        super().__init__(destination, acknowledge)
+        self._registry: Final = registry
+
+    def on_accepted(self, identifier: MessageId) -> None:
+        """Note the identifier, before an acknowledgement can arrive."""
+        super().on_accepted(identifier)
+        self._registry[identifier] = self
+
+
+def _format_name(name: str | FormatName) -> FormatName:
+    return parse_format_name(name) if isinstance(name, str) else name
+
+
+def _seconds(time_s: int | None) -> int:
+    return INFINITE if time_s is None else time_s
+
+
+def _host_key(text: str) -> Address:
+    """Return the machine that a key of `hosts` names."""
+    with suppress(ValueError):
+        return ip_address(text)
+    with suppress(ValueError):
+        return Guid.parse(text)
+    return text

@@ -1,0 +1,84 @@
+r"""`mqdssm send` and `mqdssm receive`: two processes that exchange messages on loopback."""
+
+import base64
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from support.messaging.managers import free_port
+
+ORDERS = r"DIRECT=TCP:127.0.0.1\private$\orders"
+MQDSSM = [sys.executable, "-m", "mqdssm.cli.main"]
+
+
+@contextmanager
+def receiving(*options: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that receives; the test reads its lines."""
+    command = [*MQDSSM, "receive", "orders", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.slow
+def test_messages_travel_between_two_processes(alone, tmp_path):
+    here, there = free_port(), free_port()
+    body = tmp_path / "order.xml"
+    body.write_bytes(b"<order/>\0\xff")
+    sending = ("--body", str(body), "--port", str(there))
+    with receiving(
+        "--listen", f"127.0.0.1:{there}", "--port", str(here), "--count", "2", "-o", "json"
+    ) as process:
+        sent = alone.json("send", ORDERS, *sending, "--label", "Order 17", "--priority", "5")
+        assert sent["delivery"] == "sent"
+        document = json.loads(process.stdout.readline())
+        assert document["id"] == sent["id"]
+        assert document["source"] == sent["id"].partition("\\")[0]
+        assert (document["label"], document["priority"], document["class"]) == ("Order 17", 5, "NORMAL")
+        assert base64.b64decode(document["body"]) == b"<order/>\0\xff"
+        assert (document["body_type"], document["correlation"]) == (0, None)
+        acknowledged = (*sending, "--listen", f"127.0.0.1:{here}", "--ack")
+        error = alone.error("send", ORDERS.replace("orders", "other"), *acknowledged, "reach", code=1)
+        assert "NACK_BAD_DEST_QUEUE" in error
+        shown = alone("send", ORDERS, *acknowledged, "receive").stdout
+        assert shown.endswith("  received\n")
+        assert process.wait(10) == 0
+        assert json.loads(process.stdout.readline())["label"] == ""
+        assert process.stderr.read() == ""
+
+
+@pytest.mark.slow
+def test_receiving_ends_with_a_signal():
+    with receiving("--listen", "127.0.0.1:0") as process:
+        assert process.stderr.readline().startswith("listening on 127.0.0.1:")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+
+
+def test_nobody_listens(alone, tmp_path):
+    body = tmp_path / "body"
+    body.write_bytes(b"x")
+    port = str(free_port())
+    error = alone(
+        "send", ORDERS, "--body", str(body), "--port", port, "--wait", "0.2", code=3
+    ).stderr.splitlines()[-1]
+    assert "was not delivered within 0.2 s: is its queue manager running" in error
+
+
+def test_what_cannot_be_sent(alone, tmp_path):
+    body = tmp_path / "body"
+    body.write_bytes(bytes((4 << 20) + 1))
+    assert "longer than a message" in alone.error("send", ORDERS, "--body", str(body), code=2)
+    body.write_bytes(b"")
+    error = alone.error("send", r"DIRECT=OS:web01\orders", "--body", str(body), code=2)
+    assert "private queues by DIRECT=OS" in error
+    assert "no IPv4 address" in alone.error("receive", "orders", "--listen", "here", code=2)
+    assert "queue name" in alone.error("receive", r"a\b", "--listen", "127.0.0.1:0", code=2)
+    missing = alone.error("send", ORDERS, "--body", str(tmp_path / "missing"), code=6)
+    assert "No such file" in missing

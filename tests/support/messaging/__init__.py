@@ -1,0 +1,1 @@
+"""Queue managers of programs."""
