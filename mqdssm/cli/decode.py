@@ -51,6 +51,7 @@ def decode(
     r"""Show the fields of a captured message, or of all packets of a capture.
 
     Exit code 1 if it is damaged.
+
     replication: body of a message between directory servers (\[MC-MQDSRP]).
     notification: body of a message that notifies a queue manager of changes (\[MS-MQCN]).
     topology: datagram of a client that looks for directory servers, or the reply (\[MS-MQSD]).

@@ -39,6 +39,7 @@ def inventory(
     r"""List machines, queues, owners, permissions, orphans and clones.
 
     Nothing is changed.
+
     From an export, a directory (--url) or MQIS tables. --output json prints all of it, an object a line.
     Install 'mqdssm\[pipeline]', or 'mqdssm\[spark]' and Java 17 for Spark.
     """

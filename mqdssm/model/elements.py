@@ -1,6 +1,7 @@
 """The elements of the abstract model that a directory holds.
 
 See [MS-MQDSSM] 3.1.1.1, 3.1.1.4 and 3.1.6.20.
+
 Every attribute of the tables in 3.1.6.20, in their order. Defaults are the ones that 3.1.6.11 and the notes
 <10> to <17> of its appendix give to an attribute that a directory does not hold; None stands where the
 specification has no default. Names are those of [MS-MQDMPR] 3.1.1 (M27).

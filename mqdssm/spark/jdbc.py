@@ -1,8 +1,8 @@
 """Tables in a database, copied by Spark over JDBC to Parquet files.
 
 The copies are then read like other files.
-They are read once. A parallel read, or a read of several tables, is not consistent at one moment: stop the
-programs that write to them, or read from a snapshot, if that matters.
+The tables are read once. A parallel read, or a read of several tables, is not consistent at one moment.
+Stop the programs that write to them, or read from a snapshot, if that matters.
 """
 
 import contextlib

@@ -1,6 +1,7 @@
 """The Spark data source ``mqdssm``: a directory's objects as a data frame.
 
 A data frame has the objects of one type.
+
     spark.dataSource.register(MqdssmDataSource)
     spark.read.format("mqdssm").options(url=..., object="queue", user=..., credentialsfile=...).load()
 

@@ -1,6 +1,7 @@
 """The writer of the data source ``mqdssm``.
 
 It is a thin layer over `mqdssm.spark.writing`.
+
 df.write.format("mqdssm").mode("append").options(url=..., object="queue", ...).save()
 """
 

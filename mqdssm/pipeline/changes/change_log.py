@@ -1,6 +1,7 @@
 """Log of changes: a folder of numbered rows, kept until consumed.
 
 See decision M101.
+
 changes.json   format, object type, columns and id of the log
 N-M.arrow      rows N to M; the newest file is kept, to recognise changes that are received again
 released       number of the last row that the consumer has

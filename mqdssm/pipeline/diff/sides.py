@@ -1,6 +1,7 @@
 """Sides of a comparison as Parquet files of the same columns.
 
 A side is a directory, an export or MQIS tables.
+
 MQIS tables as a side of a comparison: files or a database, with names and codes by a mapping.
 
 The tables are read and SIDs replaced by the rules of a migration, so that a migration and a later comparison

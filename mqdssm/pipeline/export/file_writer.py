@@ -1,6 +1,7 @@
 """Writer of the files of an export.
 
 A file has a temporary name and a running SHA-256 until it is renamed at the end.
+
 Objects of a directory as rows of export files, in all formats.
 
 Keys of the objects in the finished files of an export, and removal of objects from files.

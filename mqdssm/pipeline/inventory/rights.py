@@ -1,6 +1,7 @@
 """Rights that security descriptors grant, by MSMQ's access masks.
 
 Results are cached by descriptor.
+
 Names of SIDs: of well-known SIDs, and of the accounts in the source.
 """
 

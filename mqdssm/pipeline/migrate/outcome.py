@@ -1,6 +1,7 @@
 """Files of a planning task: operations, rejects, conflicts and others.
 
 The others are equal objects and values left out.
+
 Results of all tasks of a planning, added up for the plan.
 """
 

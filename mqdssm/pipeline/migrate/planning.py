@@ -1,6 +1,7 @@
 """Planning a migration: decide what would happen to every row.
 
 The decisions are written to a folder.
+
 Jobs of planning: a runner distributes the work; workers read and write files themselves.
 """
 

@@ -1,6 +1,7 @@
 """Validation: applies rules to a source, and yields the findings.
 
 A source is an export, a directory or MQIS tables.
+
 Assignment of rules: those that workers apply with Arrow, and those that Spark applies with SQL.
 """
 
