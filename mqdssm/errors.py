@@ -115,11 +115,16 @@ class TransportError(MqdssmError):
 
 
 class NotDelivered(TransportError):  # noqa: N818  as ObjectNotFound
-    """A message that was not delivered, or not acknowledged, in the time that its sender waited."""
+    """Message that was not delivered in the time that its sender waited.
+
+    The error also stands for a missing acknowledgement.
+    """
 
 
 class MessageRejected(TransportError):  # noqa: N818  as ObjectNotFound
-    """A message that was refused, by a negative acknowledgement or by its own queue manager.
+    """Message that was refused.
+
+    The refusal is a negative acknowledgement, or comes from its own queue manager.
 
     Attributes:
         message_class: class of the negative acknowledgement ([MS-MQMQ] 2.2.18.1.6); None if there is none.

@@ -1,4 +1,7 @@
-"""Messages of programs: a queue manager of one's own that sends to and receives from MSMQ ([MS-MQQB])."""
+"""Messages of programs, which exchange them with MSMQ ([MS-MQQB]).
+
+A program has a queue manager of its own.
+"""
 
 from mqdssm.messaging.message_delivery import DeliveryProof as DeliveryProof
 from mqdssm.messaging.message_delivery import MessageDelivery as MessageDelivery

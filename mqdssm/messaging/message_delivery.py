@@ -62,7 +62,10 @@ class MessageDelivery:
 
     @property
     def is_sent(self) -> bool:
-        """True if the session of the destination's queue manager has acknowledged the message."""
+        """True if the session has acknowledged the message.
+
+        The session is that of the destination's queue manager.
+        """
         return self._is_sent
 
     @property

@@ -12,7 +12,9 @@ _POLL_S: Final = 0.5  # how long a thread waits before it looks if its caller ha
 
 
 class PrivateQueue:
-    """Private queue that is open for receiving, of `mqdssm.messaging.QueueManager.open`.
+    """Private queue that is open for receiving.
+
+    `mqdssm.messaging.QueueManager.open` returns it.
 
     Args:
         queue: its name, number and limits.

@@ -1,4 +1,7 @@
-r"""Queue manager of a program: it sends messages to private queues, and has private queues of its own."""
+r"""Queue manager of a program.
+
+It sends messages to private queues, and has private queues of its own.
+"""
 
 import socket
 from collections.abc import Mapping
@@ -127,7 +130,9 @@ class QueueManager:
         return self
 
     def close(self, flush_s: float = FLUSH_S) -> None:
-        """Stop the queue manager; messages that still wait after `flush_s` seconds are lost.
+        """Stop the queue manager.
+
+        Messages that still wait after `flush_s` seconds are lost.
 
         Raises:
             Exception: the defect that had stopped it already.
@@ -200,7 +205,9 @@ class QueueManager:
         correlation: MessageId = NO_MESSAGE,
         response_queue: str | FormatName | None = None,
     ) -> MessageDelivery:
-        r"""Accept a message for a private queue; it is sent soon, in the order of priorities.
+        r"""Accept a message for a private queue.
+
+        It is sent soon, in the order of priorities.
 
         Args:
             destination: format name, as ``DIRECT=TCP:10.0.0.5\private$\orders``.
@@ -241,7 +248,10 @@ class QueueManager:
         return sent
 
     def _own_queue(self, destination: FormatName) -> FormatName:
-        """Return a name of the queue for acknowledgements by which the destination's machine can reach it."""
+        """Return a name of the queue for acknowledgements.
+
+        The destination's machine can reach the queue by this name.
+        """
         if self._listen is None:
             raise ValueError("acknowledgements cannot arrive: the queue manager does not listen")
         address = self._address or self._address_towards(address_of(destination)) or self._machine_name
@@ -251,7 +261,10 @@ class QueueManager:
         return DirectFormatName(protocol, address, _ACKNOWLEDGEMENTS.name, PathKind.PRIVATE)
 
     def _address_towards(self, address: Address) -> str | None:
-        """Return this machine's IP address on the way to another one; None if that is not known."""
+        """Return this machine's IP address on the way to another machine.
+
+        Returns None if the address is not known.
+        """
         if self._listen is not None and self._listen.host not in _NOBODY:
             return self._listen.host
         try:

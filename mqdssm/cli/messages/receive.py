@@ -34,8 +34,9 @@ def receive(
     count: Count = None,
     port: Port = SESSION_PORT,
 ) -> None:
-    r"""Print the messages that arrive in a private queue of this command (\[MS-MQQB]), until Ctrl-C.
+    r"""Print the messages that arrive in a private queue of this command.
 
+    The protocol is \[MS-MQQB]. The command runs until Ctrl-C.
     The queue exists while the command runs. Other machines send to DIRECT=TCP:<address>\\private$\\QUEUE.
     JSON output has one document in each line, with the body in base64.
     """

@@ -70,8 +70,9 @@ def send(
     port: Port = SESSION_PORT,
     listen: Listen = LISTEN,
 ) -> None:
-    r"""Send a message to a private queue of MSMQ (\[MS-MQQB]), and wait until it is delivered.
+    r"""Send a message to a private queue of MSMQ, and wait for its delivery.
 
+    The protocol is \[MS-MQQB].
     Without --ack the other queue manager has taken the message, which may yet find no such queue. Exit code
     1: a negative acknowledgement, which is named. Exit code 3: not delivered within --wait seconds.
     """
@@ -112,7 +113,10 @@ def _read(body: Path) -> bytes:
 
 
 def _settings(wait_s: float) -> "TcpSettings":
-    """Return settings for one message: its acknowledgement comes at once, and attempts follow soon."""
+    """Return settings for one message.
+
+    Its acknowledgement comes at once, and attempts follow soon.
+    """
     from dataclasses import replace
 
     from mqdssm.messaging.queue_manager import MESSAGING
