@@ -14,8 +14,9 @@ from support.replication.network import (
     with_bsc,
     with_site,
 )
+from support.replication.three_sites import LONG_S, SITE0, SITE1, delete, nothing_lost, owners, world
 
-from mqdssm.engines.replication.actions import Received, Send
+from mqdssm.engines.replication.actions import Send
 from mqdssm.engines.replication.operations import LoadState, SavePartition
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.succession import GAP
@@ -23,35 +24,12 @@ from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
     ChangePropagationMessage,
     Command,
-    CompleteSync0,
-    PartitionSeqNumbers,
-    SeqNumberHeader,
     SyncReplyMessage,
     SyncRequestMessage,
 )
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState, Service
 from mqdssm.model.seqnum import MIN
-
-SITE0 = guid_of("site Site0")
-SITE1 = guid_of("site Site1")
-SITE2 = guid_of("site Site2")
-LONG_S = 3000
-
-
-def nothing_lost(_source: str, _send: Send) -> bool:
-    return False
-
-
-def world(**settings) -> Net:
-    """PEC, PSC1 with BSC1, PSC2; a machine C14 in Site1."""
-    net = enterprise(**({"header_s": 60.0} | settings))
-    with_site(net, "Site1", "PSC1")
-    with_bsc(net, "Site1", "BSC1", "PSC1")
-    with_site(net, "Site2", "PSC2")
-    assert net.create_machine("C14", "Site1", "PSC1").status == OK
-    net.run(100)
-    return net
 
 
 def queues(net: Net, *names: str, at: str = "PSC1") -> None:
@@ -64,17 +42,8 @@ def has(net: Net, server: str, queue: str) -> bool:
     return found is not None and found[1] is not Command.DELETE
 
 
-def owners(net: Net, partition_id=SITE1) -> list[str]:
-    return [name for name, host in net.hosts.items() if host.engine.next_sequence_number(partition_id) > 0]
-
-
 def neighbors(net: Net, name: str) -> set[str]:
     return {one.machine_name for one in net.hosts[name].store.perform(LoadState()).neighbors}
-
-
-def delete(net: Net, kind: ObjectType, identifier, partition_id, at: str) -> int:
-    given = {"identifier": identifier, "partition_id": partition_id}
-    return net.change(at, Command.DELETE, kind, **given).status
 
 
 def partitions_of(message) -> set:
@@ -294,157 +263,6 @@ def test_a_pec_that_does_not_answer_is_not_waited_for_without_end() -> None:
     assert owners(net) == []
     net.run(200)
     assert owners(net) == ["PSC1"]
-
-
-def interval_of(net: Net, server: str, site_id=SITE2) -> object:
-    found = net.content(server, PEC_PARTITION_ID).get(site_id)
-    return None if found is None or found[1] is Command.DELETE else found[2][Propid.S_INTERVAL1]
-
-
-def change_interval(net: Net, seconds: int) -> None:
-    given = {"identifier": SITE2, "partition_id": PEC_PARTITION_ID}
-    changed = net.change(
-        "PEC", Command.UPDATE, ObjectType.SITE, properties=((Propid.S_INTERVAL1, seconds),), **given
-    )
-    assert changed.status == OK
-
-
-def restored_pec(*, answers: int, unheard_s: float = 0) -> Net:
-    """A restored PEC synchronizes in full with PSC1, which stops to answer; PSC2 has less than PSC1.
-
-    The change that PSC2 lacks is one of Site2, so that PSC1 sends that site last, and PSC2 before.
-    """
-    net = world(message_changes_max=1, purge_buffer=0, purge_interval=1, ack_interval=1, sync_wait_s=20.0)
-    change_interval(net, 11)
-    old = copy.deepcopy(net.hosts["PEC"].store._kept)
-    for number in range(6):
-        assert net.create_site(f"Gone{number}", "").status == OK
-        assert delete(net, ObjectType.SITE, guid_of(f"site Gone{number}"), PEC_PARTITION_ID, "PEC") == OK
-        assert net.create_network(f"net{number}", "PEC").status == OK
-    net.run(300)
-    net.drop = lambda source, send: "PSC2" in {source, send.destination}
-    change_interval(net, 22)
-    net.run(100)
-    assert (interval_of(net, "PSC1"), interval_of(net, "PSC2")) == (22, 11)
-    net.hosts["PEC"].store._kept = old
-    sent = []
-
-    def silent_after_some(source: str, send: Send) -> bool:
-        if source != "PSC1" or send.destination != "PEC":
-            return False
-        if isinstance(send.message, SyncReplyMessage) and send.message.partition_id == PEC_PARTITION_ID:
-            sent.append(send)
-        return len(sent) > answers
-
-    net.hosts["PEC"].settings = replace(net.hosts["PEC"].settings, restored=True)
-    if unheard_s:
-        net.drop = lambda source, send: send.destination == "PEC"
-        net.restart("PEC")
-        net.run(unheard_s)
-        net.drop = silent_after_some
-    else:
-        net.drop = silent_after_some
-        net.restart("PEC")
-    return net
-
-
-@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
-@pytest.mark.parametrize("answers", [5, 12])
-def test_a_source_with_less_does_not_end_a_full_synchronization(answers) -> None:
-    """Decision R166 (seed 705662): objects that changes of the first source had moved would be swept."""
-    net = restored_pec(answers=answers)
-    net.run(100)
-    assert owners(net, PEC_PARTITION_ID) == []
-    net.drop = nothing_lost
-    net.run(LONG_S)
-    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
-    assert interval_of(net, "PEC") == 22
-    assert all_equal(net)
-
-
-@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
-@pytest.mark.parametrize("answers", [1, 5])
-def test_questions_before_a_full_synchronization_are_not_counted(answers) -> None:
-    """Decision R166: a server that heard nobody for an hour begins anew only after six more questions."""
-    net = restored_pec(answers=answers, unheard_s=3600)
-    net.run(300)
-    net.drop = nothing_lost
-    net.run(LONG_S)
-    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
-    assert interval_of(net, "PEC") == 22
-    assert all_equal(net)
-
-
-@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
-def test_a_trusted_server_that_reports_and_sends_nothing_does_not_hold_up_a_restored_pec() -> None:
-    """Decision R166: each report redirects the question, and may not put off its timer."""
-    net = restored_pec(answers=5)
-    net.run(100)
-    for number in range(400):
-        records = net.hosts["PEC"].store.perform(LoadState()).partitions
-        record = next(one for one in records if one.partition_id == PEC_PARTITION_ID)
-        if record.owned:
-            break
-        claim = PartitionSeqNumbers(
-            partition_id=PEC_PARTITION_ID,
-            last_seq_number=record.last.plus(100_000 + number),
-            purged_seq_number=record.purged,
-        )
-        header = SeqNumberHeader(machine_name="PSC2", partition_seq_numbers=(claim,))
-        report = ChangePropagationMessage(site_id=SITE2, seq_number_header=header)
-        lacking = SyncReplyMessage(
-            site_id=SITE2,
-            partition_id=PEC_PARTITION_ID,
-            from_seq_number=record.last,
-            to_seq_number=max(record.last.plus(1_000), record.purged),
-            purged_seq_number=min(record.last, record.purged),
-            complete_sync0=CompleteSync0.NOW,
-        )
-        for message in (report, lacking):
-            net._put("PEC", Received(message=message, sender="PSC2"), 0)
-            net.run(2.5)
-    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
-
-
-@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
-def test_who_reported_more_is_asked_before_a_lost_partition_is_owned() -> None:
-    """Decision R166: the server that answered first and last has less than another that is only slow."""
-    net = world()
-    old = copy.deepcopy(net.hosts["PEC"].store._kept)
-    change_interval(net, 11)
-    net.run(200)
-    net.drop = lambda source, send: "PSC2" in {source, send.destination}
-    change_interval(net, 22)
-    net.run(100)
-    net.hosts["PEC"].store._kept = old
-    ended = []
-
-    def silent_until_the_other_has_no_more(source: str, send: Send) -> bool:
-        is_reply = send.destination == "PEC" and isinstance(send.message, SyncReplyMessage)
-        if is_reply and source == "PSC2" and not send.message.directory_changes:
-            ended.append(send)
-        return is_reply and source == "PSC1" and not ended
-
-    net.drop = silent_until_the_other_has_no_more
-    net.hosts["PEC"].settings = replace(net.hosts["PEC"].settings, restored=True)
-    net.restart("PEC")
-    net.run(LONG_S)
-    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
-    assert interval_of(net, "PEC") == 22
-    assert all_equal(net)
-
-
-@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
-@pytest.mark.parametrize("answers", [5, 12])
-def test_a_source_that_is_silent_for_ever_does_not_hold_up_a_full_synchronization(answers) -> None:
-    """Decision R166: it begins anew, and what only the silent server has is lost."""
-    net = restored_pec(answers=answers)
-    net.run(2 * LONG_S)
-    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
-    assert interval_of(net, "PEC") == 11
-    net.drop = nothing_lost
-    net.run(LONG_S)
-    assert all_equal(net)
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.3.1")

@@ -49,6 +49,7 @@ class Partition:
         known_number: the highest number that any server reported.
         reporters: trusted servers that reported a number above ours, and that number, by key of name (R166).
         first_source: key of the name of the server that a full synchronization began with (R166).
+        is_first_source_removed: True if that server was removed from the enterprise since (R167).
         hint: a server with more changes than the usual source; it is asked next.
         is_asking: True while a synchronization request is under way.
         wait_s: how long the next request waits for its reply; 0 for the shortest wait.
@@ -80,6 +81,7 @@ class Partition:
     known_number: SequenceNumber = MIN
     reporters: dict[str, tuple[str, SequenceNumber]] = field(default_factory=dict)
     first_source: str = ""
+    is_first_source_removed: bool = False
     hint: str = ""
     is_asking: bool = False
     wait_s: float = 0.0

@@ -9,7 +9,7 @@ is needed.
 from collections.abc import Iterable
 from typing import Final
 
-from mqdssm.engines.replication import authority, propagation, purging, server_roles, sync_requests
+from mqdssm.engines.replication import authority, propagation, purging, server_roles, sync_requests, trust
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.actions import TakeOver
 from mqdssm.engines.replication.internal_events import AuthorityChanged, SuccessorNamed, publish
@@ -329,6 +329,7 @@ def _ask_others(server: ReplicaState, partition: Partition, sender: str) -> Job[
     is_asked_first = key_of(pec_name) == _confirming_key(server, partition)
     if pec_name and not is_asked_first and not server.is_me(pec_name):
         names[key_of(pec_name)] = pec_name
+    yield from trust.forget_removed_servers(server, [partition])
     names |= {key: name for key, (name, number) in partition.reporters.items() if number > partition.last}
     waiting = [key for key in sorted(names) if consulted.get(key, 0) < CONSULTED_MAX]
     if not waiting:

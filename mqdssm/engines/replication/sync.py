@@ -136,7 +136,12 @@ def _after_sync0_reply(
 ) -> Job[None]:
     partition.first_source = partition.first_source or key_of(sender)
     is_last = message.complete_sync0 is CompleteSync0.NOW
-    if is_last and message.to_seq_number < partition.record.purged:
+    if is_last and not partition.is_begun_anew:
+        yield from trust.forget_removed_servers(server, [partition])
+    if partition.is_first_source_removed and not partition.is_begun_anew:
+        server.note("synchronizes in full", f"partition {partition.id}, whose first source was removed")
+        yield from sync_requests.begin_full_sync(server, partition)
+    elif is_last and message.to_seq_number < partition.record.purged:
         partition.hint = ""  # the sender lacks it, too: the timer asks again
     elif is_last and not partition.is_begun_anew and _may_lack_changes(partition, message, sender):
         partition.hint = ""

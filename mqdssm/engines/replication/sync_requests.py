@@ -96,6 +96,7 @@ def begin_full_sync(server: ReplicaState, partition: Partition, **changes: Any) 
     partition.is_whole = partition.is_settled = False
     partition.known_number = MIN
     partition.first_source = ""
+    partition.is_first_source_removed = False
     partition.is_begun_anew = False
     partition.tries = 0
     partition.acked_at = partition.purged_at = MIN

@@ -7,7 +7,7 @@ too. So a crash between writing an object and a neighbour loses neither (decisio
 from collections.abc import Iterable
 
 from mqdssm.engines.replication import operations as ops
-from mqdssm.engines.replication import propagation, server_roles, succession, sync_requests
+from mqdssm.engines.replication import propagation, server_roles, succession, sync_requests, trust
 from mqdssm.engines.replication.internal_events import AuthorityChanged, ObjectsChanged
 from mqdssm.engines.replication.jobs import Job, list_objects, perform, read_object
 from mqdssm.engines.replication.properties import CONTROLLER, get_guid, get_roles, get_text, has_role, type_of
@@ -180,8 +180,14 @@ def on_objects_changed(server: ReplicaState, event: ObjectsChanged) -> Job[None]
     if needs_derive:
         yield from derive_neighbors(server)
         yield from server_roles.write_roles(server)
+    if any(_may_remove_server(change) for change in event.changes):
+        yield from trust.forget_removed_servers(server, server.partitions.values())
     if event.flush and (needs_flush or needs_derive):
         propagation.flush(server)
+
+
+def _may_remove_server(change: DirectoryChange) -> bool:
+    return change.command is Command.DELETE and type_of(change) in {ObjectType.SITE, ObjectType.MACHINE}
 
 
 def _after_site(server: ReplicaState, change: DirectoryChange) -> Job[bool]:

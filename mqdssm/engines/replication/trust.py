@@ -3,6 +3,7 @@
 A signature only proves who sent a message. A statement in it counts only if the sender can know it.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from mqdssm.engines.replication import permissions, requests
@@ -15,6 +16,7 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import PEC_PARTITION_ID
+from mqdssm.model.seqnum import MIN
 
 
 def is_from(server: ReplicaState, sender: str, name: str) -> bool:
@@ -54,6 +56,41 @@ def is_other_source(server: ReplicaState, partition: Partition, sender: str) -> 
     return any(is_from(server, sender, name) for name in other_sources(server, partition))
 
 
+def forget_removed_servers(server: ReplicaState, partitions: Iterable[Partition]) -> Job[None]:
+    """Forget what servers reported of partitions that are in the enterprise no more (decision R167).
+
+    A server that is neither an authority nor our PSC may be a BSC, or may have handed its site over: it is
+    in the enterprise while its machine has the role of a directory server.
+    """
+    partitions = tuple(partitions)
+    names = [*authorities(server), server.psc_name]
+    for key in sorted(set().union(*(_reporting_servers(partition) for partition in partitions)) - {""}):
+        if any(is_from(server, key, name) for name in names):
+            continue
+        machine = yield from read_object(ObjectType.MACHINE, path_name=key)
+        is_server = has_role(machine.properties or (), permissions.SERVER)
+        if (
+            not is_server or machine.partition_id not in server.partitions
+        ):  # of a removed site, objects may stay
+            for partition in partitions:
+                _forget_server(partition, key)
+
+
+def _reporting_servers(partition: Partition) -> set[str]:
+    return {*partition.reporters, partition.first_source, key_of(partition.hint)}
+
+
+def _forget_server(partition: Partition, key: str) -> None:
+    if partition.reporters.pop(key, None) is not None:
+        numbers = [number for _, number in partition.reporters.values()]
+        numbers += [change.seq_number for change in partition.pending]
+        partition.known_number = min(partition.known_number, max(numbers, default=MIN))
+    if key == key_of(partition.hint):
+        partition.hint = ""
+    if key == partition.first_source:
+        partition.is_first_source_removed = True
+
+
 def may_displace(server: ReplicaState, partition: Partition, sender: str) -> Job[bool]:
     """Return True if a machine with a higher number of our partition owns it, or may name its owner (R39)."""
     enterprise = server.partitions[PEC_PARTITION_ID].record
@@ -88,6 +125,19 @@ def record_aliases(server: ReplicaState, event: Received) -> Job[None]:
     names -= authority_keys  # an authority may name its successor like another site's server (decision R142)
     if names:
         server.aliases[key] = frozenset(names)
+        for partition in server.partitions.values():
+            _rename_source(partition, names, event.sender)
+
+
+def _rename_source(partition: Partition, old_names: set[str], sender: str) -> None:
+    """Record the new name of a server that reported numbers, or began a full synchronization (R168)."""
+    key = key_of(sender)
+    if partition.first_source in old_names:
+        partition.first_source = key
+    numbers = [number for name, (_, number) in partition.reporters.items() if name in old_names | {key}]
+    for name in old_names:
+        if partition.reporters.pop(name, None) is not None:
+            partition.reporters[key] = (sender, max(numbers))
 
 
 def _is_known(server: ReplicaState, key: str) -> bool:

@@ -1,0 +1,333 @@
+"""Sources of a full synchronization and of a lost partition: several, removed and renamed (R166 to R168)."""
+
+import copy
+from dataclasses import replace
+
+import pytest
+from support.replication.lone_authority import OK
+from support.replication.network import Net, all_equal, guid_of, hand_the_enterprise_over
+from support.replication.three_sites import LONG_S, SITE0, SITE2, delete, nothing_lost, owners, world
+
+from mqdssm.engines.replication.actions import Received, Send
+from mqdssm.engines.replication.operations import LoadState
+from mqdssm.model.messages import (
+    AlreadyPurgedMessage,
+    ChangePropagationMessage,
+    Command,
+    CompleteSync0,
+    PartitionSeqNumbers,
+    SeqNumberHeader,
+    SyncReplyMessage,
+    SyncRequestMessage,
+)
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
+from mqdssm.model.seqnum import MIN, SequenceNumber
+
+
+def interval_of(net: Net, server: str, site_id=SITE2) -> object:
+    found = net.content(server, PEC_PARTITION_ID).get(site_id)
+    return None if found is None or found[1] is Command.DELETE else found[2][Propid.S_INTERVAL1]
+
+
+def change_interval(net: Net, seconds: int) -> None:
+    given = {"identifier": SITE2, "partition_id": PEC_PARTITION_ID}
+    changed = net.change(
+        "PEC", Command.UPDATE, ObjectType.SITE, properties=((Propid.S_INTERVAL1, seconds),), **given
+    )
+    assert changed.status == OK
+
+
+def restored_pec(*, answers: int, unheard_s: float = 0) -> Net:
+    """A restored PEC synchronizes in full with PSC1, which stops to answer; PSC2 has less than PSC1.
+
+    The change that PSC2 lacks is one of Site2, so that PSC1 sends that site last, and PSC2 before.
+    """
+    net = world(message_changes_max=1, purge_buffer=0, purge_interval=1, ack_interval=1, sync_wait_s=20.0)
+    change_interval(net, 11)
+    old = copy.deepcopy(net.hosts["PEC"].store._kept)
+    for number in range(6):
+        assert net.create_site(f"Gone{number}", "").status == OK
+        assert delete(net, ObjectType.SITE, guid_of(f"site Gone{number}"), PEC_PARTITION_ID, "PEC") == OK
+        assert net.create_network(f"net{number}", "PEC").status == OK
+    net.run(300)
+    net.drop = lambda source, send: "PSC2" in {source, send.destination}
+    change_interval(net, 22)
+    net.run(100)
+    assert (interval_of(net, "PSC1"), interval_of(net, "PSC2")) == (22, 11)
+    net.hosts["PEC"].store._kept = old
+    sent = []
+
+    def silent_after_some(source: str, send: Send) -> bool:
+        if source != "PSC1" or send.destination != "PEC":
+            return False
+        if isinstance(send.message, SyncReplyMessage) and send.message.partition_id == PEC_PARTITION_ID:
+            sent.append(send)
+        return len(sent) > answers
+
+    net.hosts["PEC"].settings = replace(net.hosts["PEC"].settings, restored=True)
+    if unheard_s:
+        net.drop = lambda source, send: send.destination == "PEC"
+        net.restart("PEC")
+        net.run(unheard_s)
+        net.drop = silent_after_some
+    else:
+        net.drop = silent_after_some
+        net.restart("PEC")
+    return net
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+@pytest.mark.parametrize("answers", [5, 12])
+def test_a_source_with_less_does_not_end_a_full_synchronization(answers) -> None:
+    """Decision R166 (seed 705662): objects that changes of the first source had moved would be swept."""
+    net = restored_pec(answers=answers)
+    net.run(100)
+    assert owners(net, PEC_PARTITION_ID) == []
+    net.drop = nothing_lost
+    net.run(LONG_S)
+    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
+    assert interval_of(net, "PEC") == 22
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+@pytest.mark.parametrize("answers", [1, 5])
+def test_questions_before_a_full_synchronization_are_not_counted(answers) -> None:
+    """Decision R166: a server that heard nobody for an hour begins anew only after six more questions."""
+    net = restored_pec(answers=answers, unheard_s=3600)
+    net.run(300)
+    net.drop = nothing_lost
+    net.run(LONG_S)
+    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
+    assert interval_of(net, "PEC") == 22
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
+def test_a_trusted_server_that_reports_and_sends_nothing_does_not_hold_up_a_restored_pec() -> None:
+    """Decision R166: each report redirects the question, and may not put off its timer."""
+    net = restored_pec(answers=5)
+    net.run(100)
+    for number in range(400):
+        records = net.hosts["PEC"].store.perform(LoadState()).partitions
+        record = next(one for one in records if one.partition_id == PEC_PARTITION_ID)
+        if record.owned:
+            break
+        claim = PartitionSeqNumbers(
+            partition_id=PEC_PARTITION_ID,
+            last_seq_number=record.last.plus(100_000 + number),
+            purged_seq_number=record.purged,
+        )
+        header = SeqNumberHeader(machine_name="PSC2", partition_seq_numbers=(claim,))
+        report = ChangePropagationMessage(site_id=SITE2, seq_number_header=header)
+        lacking = SyncReplyMessage(
+            site_id=SITE2,
+            partition_id=PEC_PARTITION_ID,
+            from_seq_number=record.last,
+            to_seq_number=max(record.last.plus(1_000), record.purged),
+            purged_seq_number=min(record.last, record.purged),
+            complete_sync0=CompleteSync0.NOW,
+        )
+        for message in (report, lacking):
+            net._put("PEC", Received(message=message, sender="PSC2"), 0)
+            net.run(2.5)
+    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
+def test_who_reported_more_is_asked_before_a_lost_partition_is_owned() -> None:
+    """Decision R166: the server that answered first and last has less than another that is only slow."""
+    net = world()
+    old = copy.deepcopy(net.hosts["PEC"].store._kept)
+    change_interval(net, 11)
+    net.run(200)
+    net.drop = lambda source, send: "PSC2" in {source, send.destination}
+    change_interval(net, 22)
+    net.run(100)
+    net.hosts["PEC"].store._kept = old
+    ended = []
+
+    def silent_until_the_other_has_no_more(source: str, send: Send) -> bool:
+        is_reply = send.destination == "PEC" and isinstance(send.message, SyncReplyMessage)
+        if is_reply and source == "PSC2" and not send.message.directory_changes:
+            ended.append(send)
+        return is_reply and source == "PSC1" and not ended
+
+    net.drop = silent_until_the_other_has_no_more
+    net.hosts["PEC"].settings = replace(net.hosts["PEC"].settings, restored=True)
+    net.restart("PEC")
+    net.run(LONG_S)
+    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
+    assert interval_of(net, "PEC") == 22
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+@pytest.mark.parametrize("answers", [5, 12])
+def test_a_source_that_is_silent_for_ever_does_not_hold_up_a_full_synchronization(answers) -> None:
+    """Decision R166: it begins anew, and what only the silent server has is lost."""
+    net = restored_pec(answers=answers)
+    net.run(2 * LONG_S)
+    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
+    assert interval_of(net, "PEC") == 11
+    net.drop = nothing_lost
+    net.run(LONG_S)
+    assert all_equal(net)
+
+
+def report_of(sender: str, number: SequenceNumber) -> Received:
+    """A header in which a server says that it has a number of the enterprise."""
+    claim = PartitionSeqNumbers(partition_id=PEC_PARTITION_ID, last_seq_number=number, purged_seq_number=MIN)
+    header = SeqNumberHeader(machine_name=sender, partition_seq_numbers=(claim,))
+    return Received(message=ChangePropagationMessage(site_id=SITE2, seq_number_header=header), sender=sender)
+
+
+def enterprise_of(net: Net, name: str) -> DirectoryPartition:
+    """What a server keeps about the enterprise partition."""
+    records = net.hosts[name].store.perform(LoadState()).partitions
+    return next(record for record in records if record.partition_id == PEC_PARTITION_ID)
+
+
+def questions(net: Net, since: int = 0) -> list[tuple[str, SyncRequestMessage]]:
+    """Questions of the PEC about the enterprise, and whom it asked."""
+    return [
+        (destination, message)
+        for source, destination, message in net.sent[since:]
+        if source == "PEC"
+        and isinstance(message, SyncRequestMessage)
+        and message.partition_id == PEC_PARTITION_ID
+    ]
+
+
+def without_site2(*, full: bool) -> Net:
+    """Site2 is removed, and its only server goes on. The PEC has an older copy, which still knows Site2.
+
+    The server did not receive the removal. With `full` the PEC needs a full synchronization.
+    """
+    net = world(message_changes_max=1, purge_buffer=0, purge_interval=1, ack_interval=1, sync_wait_s=20.0)
+    old = copy.deepcopy(net.hosts["PEC"].store._kept)
+    for number in range(6 if full else 0):
+        assert net.create_site(f"Gone{number}", "").status == OK
+        assert delete(net, ObjectType.SITE, guid_of(f"site Gone{number}"), PEC_PARTITION_ID, "PEC") == OK
+        assert net.create_network(f"net{number}", "PEC").status == OK
+    net.run(300)
+    for name in ("more", "last"):
+        assert net.create_network(name, "PEC").status == OK  # it has the others purge
+        net.run(100)
+    assert delete(net, ObjectType.MACHINE, guid_of("machine PSC2"), SITE2, "PSC2") == OK
+    net.run(100)
+    net.drop = lambda source, send: send.destination == "PSC2"
+    assert delete(net, ObjectType.SITE, SITE2, PEC_PARTITION_ID, "PEC") == OK
+    net.run(100)
+    net.hosts["PEC"].store._kept = old
+    net.hosts["PEC"].settings = replace(net.hosts["PEC"].settings, restored=True)
+    net.drop = lambda source, send: send.destination == "PEC"
+    net.restart("PEC")
+    return net
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
+def test_a_removed_server_is_not_asked_before_a_lost_partition_is_owned() -> None:
+    """Decision R167: it had reported more, to an old copy in which it was still a PSC."""
+    net = without_site2(full=False)
+    number = enterprise_of(net, "PEC").last.plus(100_000)
+    net._put("PEC", report_of("PSC2", number), 0)
+    net.run(1)
+    assert "PSC2" in [destination for destination, _ in questions(net)]
+    net.drop = lambda source, send: source == "PSC2"
+    while SITE2 in net.partitions("PEC"):
+        net.run(0.01)
+    sent = len(net.sent)
+    net.run(100)
+    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
+    assert "PSC2" not in [destination for destination, _ in questions(net, sent)]
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+def test_a_number_of_a_removed_server_does_not_hold_up_a_full_synchronization() -> None:
+    """Decision R167: it had reported more, to an old copy in which it was still a PSC."""
+    net = without_site2(full=True)
+    number = enterprise_of(net, "PEC").last.plus(100_000)
+    net._put("PEC", report_of("PSC2", number), 0)
+    net.run(1)
+    net.drop = lambda source, send: source == "PSC2"
+    net.run(150)
+    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
+    assert (
+        len([message for _, message in questions(net) if message.is_sync0 and not message.from_seq_number])
+        == 1
+    )
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+def test_a_full_synchronization_whose_source_was_removed_begins_anew_at_once() -> None:
+    """Decision R167: nobody can say whether another server lacks changes that it had."""
+    net = without_site2(full=True)
+    sent = []
+
+    def silent_after_some(source: str, send: Send) -> bool:
+        if source == "PSC2" and isinstance(send.message, SyncReplyMessage):
+            sent.append(send)
+        is_report = isinstance(send.message, ChangePropagationMessage)
+        return (source == "PSC2" and (is_report or len(sent) > 5)) or (source == "PSC1" and len(sent) < 5)
+
+    net.drop = silent_after_some
+    while len(sent) < 5:
+        net.run(1)
+    net.run(150)
+    assert SITE2 not in net.partitions("PEC")
+    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.7")
+def test_what_a_removed_server_reported_is_forgotten() -> None:
+    """Decision R167: another server would ask for it without end. The old PEC is removed."""
+    net = world()
+    number = enterprise_of(net, "PSC1").last.plus(100_000)
+    net._put("PSC1", report_of("PEC", number), 0)
+    net.run(1)
+    assert hand_the_enterprise_over(net, "PSC2") == OK
+    net.run(100)
+    assert delete(net, ObjectType.MACHINE, guid_of("machine PEC"), SITE0, "PEC") == OK
+    net.run(100)
+    rows = net.hosts["PSC1"].engine.status(net.now).partitions
+    assert max(row.missing for row in rows) > 90_000
+    assert delete(net, ObjectType.SITE, SITE0, PEC_PARTITION_ID, "PSC2") == OK
+    net.stop("PEC")
+    net.run(100)
+    rows = net.hosts["PSC1"].engine.status(net.now).partitions
+    assert {row.missing for row in rows} == {0}
+
+
+def renamed_source(*, answers: int) -> tuple[Net, int]:
+    """A restored PEC, and how many messages were sent before its silent source PSC1 got the name PSC9.
+
+    PSC1 has sent replies only, so that its number is not known.
+    """
+    net = restored_pec(answers=answers)
+    silent_after_some = net.drop
+    net.drop = lambda source, send: (
+        silent_after_some(source, send)
+        or (
+            (source, send.destination) == ("PSC1", "PEC")
+            and not isinstance(send.message, SyncReplyMessage | AlreadyPurgedMessage)
+        )
+    )
+    net.run(30)
+    sent = len(net.sent)
+    net.drop = nothing_lost
+    net.restart("PSC1", as_name="PSC9")
+    return net, sent
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+def test_a_source_that_is_renamed_goes_on_with_a_full_synchronization() -> None:
+    """Decision R168: it has all changes of the source before it, which had another name."""
+    net, sent = renamed_source(answers=5)
+    net.run(200)
+    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
+    assert interval_of(net, "PEC") == 22
+    assert MIN not in [message.from_seq_number for _, message in questions(net, sent)], "it began anew"
+    net.run(LONG_S)
+    assert all_equal(net)
