@@ -4,9 +4,8 @@ Peers drop a message whose number they have had as a duplicate. The file has the
 reserved. Numbers are reserved in blocks ahead of their use, so that few messages cost a write (decision T40).
 """
 
-import json
 import logging
-from contextlib import ExitStack
+from contextlib import closing
 from pathlib import Path
 from secrets import randbits
 from threading import Lock
@@ -14,7 +13,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from mqdssm.errors import ConfigError, TransportError
-from mqdssm.events.durable_files import locked, write_atomically
+from mqdssm.events.durable_files import LockedDocument
 
 log: Final = logging.getLogger(__name__)
 
@@ -23,7 +22,6 @@ BLOCK: Final = 10_000
 _AHEAD: Final = BLOCK // 4
 """Number of reserved numbers below which more are reserved."""
 _MODULUS: Final = 1 << 32  # MessageID has 32 bits: the first number follows the last one
-_FORMAT: Final = "mqdssm message numbers"
 
 
 class MessageNumbers:
@@ -39,23 +37,18 @@ class MessageNumbers:
     """
 
     def __init__(self, file: Path) -> None:
-        self._file = file
         self._lock: Final = Lock()
-        self._held: Final = ExitStack()
         self._is_failing = False
+        self._document: Final = LockedDocument(
+            file, title="message numbers", owner="queue manager", parse=_next_number
+        )
+        content = self._document.content
+        self._next = randbits(32) if content is None else content
+        self._reserved = 0
         try:
-            lock_message = f"{file}: another queue manager has this file: name another one"
-            self._held.enter_context(
-                locked(file.with_name(f"{file.name}.lock"), wait_s=0, message=lock_message)
-            )
-            self._next = _read(file) if file.exists() else randbits(32)
-            self._reserved = 0
             self._reserve()
-        except OSError as error:
-            self._held.close()
-            raise ConfigError(f"{file} cannot be read: {error.strerror or error}") from None
         except ConfigError:
-            self._held.close()
+            self._document.close()
             raise
 
     def __iter__(self) -> Self:
@@ -80,7 +73,7 @@ class MessageNumbers:
         Raises:
             ConfigError: the file cannot be written; it is safe as it is.
         """
-        with self._lock, self._held:
+        with self._lock, closing(self._document):
             self._reserved = 0
             self._write(self._next)
 
@@ -109,24 +102,11 @@ class MessageNumbers:
         self._reserved = BLOCK
 
     def _write(self, first: int) -> None:
-        write_atomically(self._file, [json.dumps({"format": _FORMAT, "next": first % _MODULUS}), "\n"])
+        self._document.write(next=first % _MODULUS)
 
 
-def _read(file: Path) -> int:
-    """Read the first number that was never reserved.
-
-    Raises:
-        OSError: the file cannot be read.
-        ConfigError: the file is damaged.
-    """
-    try:
-        content: Any = json.loads(file.read_bytes())
-        number = content["next"]
-        is_good = content["format"] == _FORMAT and type(number) is int and 0 <= number < _MODULUS
-    except (ValueError, KeyError, TypeError):
-        is_good = False
-    if not is_good:
-        raise ConfigError(
-            f"{file} is damaged, or no file of message numbers: remove it, or name another file"
-        )
-    return int(number)
+def _next_number(document: Any) -> int:
+    number: Any = document["next"]
+    if type(number) is not int or not 0 <= number < _MODULUS:
+        raise ValueError
+    return number

@@ -4,21 +4,18 @@ For each sender the file has a date up to which messages may have been taken. Th
 message behind it is taken, some seconds ahead, so that few messages cost a write.
 """
 
-import json
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import closing
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Self
 
-from mqdssm.errors import ConfigError
-from mqdssm.events.durable_files import locked, write_atomically
+from mqdssm.events.durable_files import LockedDocument
 
 LEAD_S: Final = 10
 """Seconds that a date is written ahead: so long a sender may not be heard behind a crash."""
 MARKS_MAX: Final = 1000
 """Senders in the file, some 40 KB; beyond it the oldest dates count for all senders."""
-_FORMAT: Final = "mqdssm replay marks"
 
 
 class ReplayMarks:
@@ -36,22 +33,10 @@ class ReplayMarks:
     """
 
     def __init__(self, file: Path) -> None:
-        self._file = file
         self._lock: Final = Lock()
-        self._held: Final = ExitStack()
-        try:
-            lock_message = f"{file}: another server has this file: name another one"
-            self._held.enter_context(
-                locked(file.with_name(f"{file.name}.lock"), wait_s=0, message=lock_message)
-            )
-            self.is_new: Final = not file.exists()
-            self.floor, self._before = (0, {}) if self.is_new else _read(file)
-        except OSError as error:
-            self._held.close()
-            raise ConfigError(f"{file} cannot be read: {error.strerror or error}") from None
-        except ConfigError:
-            self._held.close()
-            raise
+        self._document: Final = LockedDocument(file, title="replay marks", owner="server", parse=_dates_in)
+        self.is_new: Final = self._document.content is None
+        self.floor, self._before = self._document.content or (0, {})
         self._marks: Mapping[str, int] = self._before
         self._latest: dict[str, int] = {}  # of senders whose messages were taken since the start
         self._others = self.floor  # value in the file
@@ -89,7 +74,7 @@ class ReplayMarks:
         Raises:
             ConfigError: the file cannot be written; it is safe as it is.
         """
-        with self._lock, self._held:
+        with self._lock, closing(self._document):
             if self._latest:
                 self._write({**self._marks, **self._latest}, self._others)
                 self._latest = {}
@@ -106,28 +91,13 @@ class ReplayMarks:
         if len(newest) > MARKS_MAX:
             # a date ahead of the clock is no reason to refuse others: one machine could silence all (R98)
             floor = max(floor, min(newest[MARKS_MAX][1], self._now + LEAD_S) + 1)
-        write_atomically(
-            self._file, [json.dumps({"format": _FORMAT, "floor": floor, "senders": latest_marks}), "\n"]
-        )
+        self._document.write(floor=floor, senders=latest_marks)
         self._marks, self._others = latest_marks, floor
         self._latest = {sender: at for sender, at in self._latest.items() if sender in latest_marks}
 
 
-def _read(file: Path) -> tuple[int, dict[str, int]]:
-    """Read the first date that may be accepted, and the date of each sender.
-
-    Raises:
-        OSError: the file cannot be read.
-        ConfigError: the file is damaged.
-    """
-    try:
-        content: Any = json.loads(file.read_bytes())
-        floor, senders = content["floor"], content["senders"]
-        is_good = content["format"] == _FORMAT and all(
-            type(value) is int for value in (floor, *senders.values())
-        )
-    except (ValueError, KeyError, TypeError, AttributeError):
-        is_good = False
-    if not is_good:
-        raise ConfigError(f"{file} is damaged, or no file of replay marks: remove it, or name another file")
+def _dates_in(document: Any) -> tuple[int, dict[str, int]]:
+    floor, senders = document["floor"], document["senders"]
+    if not all(type(date) is int for date in (floor, *senders.values())):
+        raise ValueError
     return floor, senders

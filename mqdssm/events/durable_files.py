@@ -2,15 +2,19 @@
 
 import contextlib
 import errno
+import json
 import os
+import secrets
 import sys
-import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
 from mqdssm.errors import ConfigError
+
+T = TypeVar("T")
 
 _POLL_S: Final = 0.1
 _SYNCS_FOLDERS: Final = os.name == "posix"
@@ -36,7 +40,9 @@ def write_atomically(path: Path, pieces: Iterable[str], *, mode: int = 0o600) ->
         raise ConfigError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
-def replace_file(path: Path, pieces: "Iterable[bytes | memoryview]", *, mode: int = 0o600) -> None:
+def replace_file(
+    path: Path, pieces: "Iterable[bytes | memoryview]", *, mode: int | None = 0o600, draft: Path | None = None
+) -> None:
     """Write a file under a temporary name, sync it, rename it and sync its name (decision M97).
 
     Readers see the whole old file or the whole new one.
@@ -44,22 +50,24 @@ def replace_file(path: Path, pieces: "Iterable[bytes | memoryview]", *, mode: in
     Args:
         path: of the file, which is replaced.
         pieces: its content.
-        mode: permissions of the file.
+        mode: permissions of the file; None: as the umask allows.
+        draft: temporary name in the same folder; None: a random one, so that several processes can write.
 
     Raises:
         OSError: the file cannot be written, and is as it was; or its new name cannot be synced.
     """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.absolute().parent)
+    draft = draft or path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(draft, "xb", opener=partial(os.open, mode=0o666 if mode is None else 0o600)) as file:
             file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).chmod(mode)
-        Path(name).replace(path)
+        if mode is not None:
+            draft.chmod(mode)
+        draft.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
-            Path(name).unlink()
+            draft.unlink()
         raise
     sync_folder(path.absolute().parent)
 
@@ -107,6 +115,60 @@ def locked(path: Path, *, wait_s: float, message: str) -> Iterator[None]:
                 raise ConfigError(message)
             time.sleep(_POLL_S)
         yield  # closing the file releases the lock
+
+
+class LockedDocument(Generic[T]):
+    """JSON document of one process: locked until `close`, and replaced atomically.
+
+    Args:
+        file: holds the document; it is made with mode 0600 by the first `write`.
+        title: words for the content, as "message numbers": the member ``format`` is "mqdssm TITLE".
+        owner: words for a process that has such a file, as "server".
+        parse: makes the content from the document; it raises ValueError, LookupError, TypeError or
+            AttributeError if the document is damaged.
+
+    Attributes:
+        content: of the file when it was opened; None: there was no file.
+
+    Raises:
+        ConfigError: the file is damaged or cannot be read, or another process has it.
+    """
+
+    def __init__(self, file: Path, *, title: str, owner: str, parse: Callable[[Any], T]) -> None:
+        self._file = file
+        self._format = f"mqdssm {title}"
+        with contextlib.ExitStack() as stack:
+            try:
+                lock_message = f"{file}: another {owner} has this file: name another one"
+                stack.enter_context(
+                    locked(file.with_name(f"{file.name}.lock"), wait_s=0, message=lock_message)
+                )
+                self.content: Final = self._read(parse) if file.exists() else None
+            except OSError as error:
+                raise ConfigError(f"{file} cannot be read: {error.strerror or error}") from None
+            except (ValueError, LookupError, TypeError, AttributeError):
+                raise ConfigError(
+                    f"{file} is damaged, or no file of {title}: remove it, or name another file"
+                ) from None
+            self._stack: Final = stack.pop_all()
+
+    def _read(self, parse: Callable[[Any], T]) -> T:
+        document = json.loads(self._file.read_bytes())
+        if document["format"] != self._format:
+            raise ValueError
+        return parse(document)
+
+    def write(self, **members: Any) -> None:
+        """Replace the document.
+
+        Raises:
+            ConfigError: the file cannot be written; the old document is as it was.
+        """
+        write_atomically(self._file, [json.dumps({"format": self._format, **members}), "\n"])
+
+    def close(self) -> None:
+        """Unlock the file for other processes."""
+        self._stack.close()
 
 
 if sys.platform == "win32":

@@ -3,16 +3,14 @@
 They are JSON of pydantic models, and replaced atomically.
 """
 
-import contextlib
-import os
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mqdssm.errors import ConfigError
+from mqdssm.events.durable_files import replace_file
 
 
 class Document(BaseModel):
@@ -49,7 +47,7 @@ def read_document(model: type[Model], path: Path, *, other: str, absent: str = "
         raise ConfigError(f"{path} {other}") from error
 
 
-def write_document(path: Path, document: Document, *, mode: int = 0o666) -> None:
+def write_document(path: Path, document: Document, *, mode: int | None = None) -> None:
     """Replace a JSON document atomically.
 
     Raises:
@@ -58,23 +56,16 @@ def write_document(path: Path, document: Document, *, mode: int = 0o666) -> None
     write_whole(path, [document.model_dump_json(indent=2).encode(), b"\n"], mode=mode)
 
 
-def write_whole(path: Path, pieces: Iterable[bytes], *, mode: int = 0o666) -> None:
-    """Replace a file atomically, after a sync of the new content to the disk.
+def write_whole(path: Path, pieces: Iterable[bytes], *, mode: int | None = None) -> None:
+    """Replace a file atomically; remove the draft of an interrupted attempt.
+
+    Only one process may write the file at a time.
 
     Args:
         path: of the file.
         pieces: its content.
-        mode: permissions of the file, less the umask.
+        mode: permissions of the file; None: as the umask allows.
     """
     draft = path.with_name(path.name + ".new")
-    draft.unlink(missing_ok=True)  # of an interrupted attempt
-    try:
-        with open(draft, "xb", opener=partial(os.open, mode=mode)) as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            draft.unlink()
-        raise
+    draft.unlink(missing_ok=True)
+    replace_file(path, pieces, mode=mode, draft=draft)

@@ -127,7 +127,7 @@ class Manifest(Document):
             readable: let others read it, as the umask allows; False: mode 0600.
         """
         target = folder / MANIFEST_NAME
-        write_document(target, self, mode=0o666 if readable else 0o600)
+        write_document(target, self, mode=None if readable else 0o600)
         return target
 
     @classmethod

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at
 from mqdssm.directory.requests import new_entry
-from mqdssm.events.durable_files import sync_folder
 from mqdssm.events.references import split_into_batches
 from mqdssm.model.dn import normalize
 from mqdssm.pipeline.documents import write_whole
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 UNDO_NAME: Final = "undo.ldif"
 WHOLE_NAME: Final = ".apply/undo-whole.ldif"
 ROW: Final = "# row "
+_PRIVATE: Final = 0o600
 _MADE_BY_SERVERS: Final = frozenset({"objectguid", "whencreated", "whenchanged", "distinguishedname"})
 """Attributes that a domain controller refuses in an add."""
 _NEW: Final = "changetype: delete"
@@ -35,15 +35,6 @@ _HEAD: Final = (
     "# mqdssm: undoes what was applied. Load: ldapmodify -c -f undo.ldif\n"
     "# (-c goes on where an object was never made.)\n\n"
 )
-
-
-def _replace(path: Path, pieces: Iterable[bytes]) -> None:
-    """Replace an undo file, and wait until it and its name are on disk.
-
-    Only its owner can read it.
-    """
-    write_whole(path, pieces, mode=0o600)
-    sync_folder(path.parent)
 
 
 def write_undo(session: "Session", folder: Path, levels: Sequence[Level]) -> None:
@@ -57,7 +48,9 @@ def write_undo(session: "Session", folder: Path, levels: Sequence[Level]) -> Non
     Raises:
         OSError: it cannot be written.
     """
-    _replace(folder / WHOLE_NAME, (text.encode() for text in _records(session, folder, levels)))
+    write_whole(
+        folder / WHOLE_NAME, (text.encode() for text in _records(session, folder, levels)), mode=_PRIVATE
+    )
 
 
 def _records(session: "Session", folder: Path, levels: Sequence[Level]) -> Iterator[str]:
@@ -77,7 +70,7 @@ def begin_undo(folder: Path) -> None:
         OSError: it cannot be written.
     """
     with (folder / WHOLE_NAME).open("rb") as whole:
-        _replace(folder / UNDO_NAME, whole)
+        write_whole(folder / UNDO_NAME, whole, mode=_PRIVATE)
 
 
 def keep_what_was_done(
@@ -106,7 +99,7 @@ def keep_what_was_done(
             count += 1
             yield "\n".join([f"{ROW}{row}", *named, "", ""])
 
-    _replace(folder / UNDO_NAME, (text.encode() for text in records()))
+    write_whole(folder / UNDO_NAME, (text.encode() for text in records()), mode=_PRIVATE)
     return count
 
 

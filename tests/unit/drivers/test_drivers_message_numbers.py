@@ -12,6 +12,7 @@ import pytest
 from mqdssm.drivers import message_numbers
 from mqdssm.drivers.message_numbers import BLOCK, MessageNumbers
 from mqdssm.errors import ConfigError, TransportError
+from mqdssm.events import durable_files
 
 _PRINT = """
 import sys
@@ -30,7 +31,7 @@ def file(tmp_path: Path) -> Path:
 
 def crash(numbers: MessageNumbers) -> None:
     """Let go of the file as the end of a process does."""
-    numbers._held.close()
+    numbers._document.close()
 
 
 def saved(file: Path) -> int:
@@ -64,7 +65,7 @@ def test_a_crash_in_each_write_repeats_nothing(file, monkeypatch, is_written):
     monkeypatch.setattr(message_numbers, "BLOCK", 8)
     monkeypatch.setattr(message_numbers, "_AHEAD", 2)
     save(file, 100)
-    write, used, writes_left = message_numbers.write_atomically, [], 0
+    write, used, writes_left = durable_files.write_atomically, [], 0
 
     def write_or_crash(*args) -> None:
         nonlocal writes_left
@@ -74,7 +75,7 @@ def test_a_crash_in_each_write_repeats_nothing(file, monkeypatch, is_written):
         if not writes_left:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(message_numbers, "write_atomically", write_or_crash)
+    monkeypatch.setattr(durable_files, "write_atomically", write_or_crash)
     for writes_left in (2, 3, 2, 4):  # noqa: B007  the call-back reads it
         numbers = MessageNumbers(file)
         with pytest.raises(KeyboardInterrupt):
@@ -119,7 +120,7 @@ def test_a_full_disk(file, monkeypatch, caplog):
         raise ConfigError(f"{file} cannot be written: No space left on device")
 
     with monkeypatch.context() as broken:
-        broken.setattr(message_numbers, "write_atomically", fail)
+        broken.setattr(durable_files, "write_atomically", fail)
         assert len(list(islice(numbers, BLOCK))) == BLOCK
         with pytest.raises(TransportError, match=r"no message can be sent: .*No space left"):
             next(numbers)

@@ -38,7 +38,7 @@ class Machine:
     def crash(self) -> None:
         """Let go of the file as the end of a process does: what was not written is gone."""
         if self.marks is not None:
-            self.marks._held.close()
+            self.marks._document.close()
         self.marks = None
 
     def start(self) -> None:
@@ -178,7 +178,7 @@ def test_a_message_that_cannot_be_noted_is_not_taken(machine, monkeypatch):
         for one in (0, 1)
     )
     with monkeypatch.context() as patched:
-        patched.setattr("mqdssm.drivers.replay_marks.write_atomically", full)
+        patched.setattr("mqdssm.events.durable_files.write_atomically", full)
         assert judge.verify(first, NOW) is Distrust.UNRECORDED
     assert not Distrust.UNRECORDED.is_bad_signature
     assert isinstance(judge.verify(second, NOW), Verified)
