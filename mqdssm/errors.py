@@ -19,7 +19,7 @@ class MqdssmError(Exception):
 class DecodeError(MqdssmError, ValueError):
     """Bytes that do not follow their specification.
 
-    They are truncated, too long or inconsistent.
+    The bytes are truncated, too long or inconsistent.
 
     Attributes:
         section: where the structure is specified, as ``[MS-DTYP] 2.4.6``.

@@ -65,7 +65,7 @@ def generate(
 ) -> None:
     """Generate a synthetic enterprise of any size.
 
-    It has sites, links, machines, queues and users.
+    The enterprise has sites, links, machines, queues and users.
     The same numbers and the same seed give the same objects on every machine.
     """
     from mqdssm.samples.generate import generate as write

@@ -123,7 +123,7 @@ def _version(value: bool) -> None:
 def _shared(ctx: typer.Context, **values: Any) -> None:
     """Read and change MSMQ objects in a directory.
 
-    They are queues, machines, sites and links ([MS-MQDSSM]).
+    The objects are queues, machines, sites and links ([MS-MQDSSM]).
     These options can be given before or after the name of the command.
     """
     values.pop("version")

@@ -143,7 +143,7 @@ class Loaded:
     def password_file(self) -> Path | None:
         """Return the password file, or None.
 
-        It is None, too, if the environment's password has precedence.
+        The environment's password has precedence: the result is None then, too.
 
         Raises:
             UsageProblem: both are set at the same place.

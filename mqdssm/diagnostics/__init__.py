@@ -1,4 +1,4 @@
 """Checks of a connection and a directory, for ``mqdssm doctor``.
 
-They return findings and advice.
+A check returns findings and advice.
 """

@@ -172,7 +172,7 @@ class RightsChecker:
     def _property_guids(self) -> Mapping[str, frozenset[UUID]]:
         """Map of lower-case attributes to their GUIDs in ACEs.
 
-        They are the GUIDs of the attribute and of its property set.
+        The GUIDs are those of the attribute and of its property set.
         """
         names = sorted({name for need in rights.NEEDS for name in read_by(need)})
         search_filter = any_of(*(Equal("lDAPDisplayName", name.encode()) for name in names))

@@ -1,6 +1,6 @@
 """Objects on which rights are checked: one of each class.
 
-They are of one computer if possible.
+The objects are of one computer if possible.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,6 +1,6 @@
 """Bytes of TCP connections from captured segments.
 
-They are in order, each once; memory is bounded.
+The bytes are in order, each once; memory is bounded.
 """
 
 from typing import Final

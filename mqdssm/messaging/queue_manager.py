@@ -1,6 +1,6 @@
 r"""Queue manager of a program.
 
-It sends messages to private queues, and has private queues of its own.
+A queue manager sends messages to private queues, and has private queues of its own.
 """
 
 import socket
@@ -207,7 +207,7 @@ class QueueManager:
     ) -> MessageDelivery:
         r"""Accept a message for a private queue.
 
-        It is sent soon, in the order of priorities.
+        The message is sent soon, in the order of priorities.
 
         Args:
             destination: format name, as ``DIRECT=TCP:10.0.0.5\private$\orders``.

@@ -221,7 +221,7 @@ class DirectoryObject(BaseModel):
     def assigned(self) -> frozenset[str]:
         """Attributes that a write without a list sends.
 
-        They are those assigned or unset since the read, else all set.
+        The attributes are those assigned or unset since the read, else all set.
         """
         if not self._was_read:
             return self.populated

@@ -169,7 +169,7 @@ TopologyPacket: TypeAlias = TopologyClientRequest | TopologyServerReply
 def ipx_mask(networks: int) -> int:
     """Return the ConnectedNetworkMask for a number of networks over IPX.
 
-    It has the lowest bits set ([MS-MQSD] 3.2.5.1).
+    The mask has the lowest bits set ([MS-MQSD] 3.2.5.1).
 
     Raises:
         ValueError: not 1 to 32.

@@ -175,7 +175,7 @@ class DN:
     def is_below(self, other: "DN") -> bool:
         """Return True if this object lies below the other one, at any depth.
 
-        It does not lie below itself.
+        An object does not lie below itself.
         """
         if not other:
             return bool(self)

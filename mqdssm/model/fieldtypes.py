@@ -125,7 +125,7 @@ def text(units_max: int | None = None, *, units_min: int = 0) -> Callable[[Any],
 def integer(lowest: int, highest: int) -> Callable[[Any], int]:
     """Make a validator of whole numbers within the limits.
 
-    It also accepts their decimal or 0x text.
+    The validator also accepts their decimal or 0x text.
     """
 
     def check(value: Any) -> int:
@@ -143,7 +143,7 @@ def integer(lowest: int, highest: int) -> Callable[[Any], int]:
 def blob(bytes_max: int | None = None) -> Callable[[Any], bytes]:
     """Make a validator of byte strings.
 
-    It accepts bytes, base64 text, or an object with ``__bytes__``.
+    The validator accepts bytes, base64 text, or an object with ``__bytes__``.
     """
 
     def check(value: Any) -> bytes:
@@ -158,7 +158,7 @@ def blob(bytes_max: int | None = None) -> Callable[[Any], bytes]:
 def member_of(enumeration: type[_E]) -> Callable[[Any], _E]:
     """Make a validator of an enumeration's members.
 
-    It also accepts their numbers, and any of their names (M25).
+    The validator also accepts their numbers, and any of their names (M25).
     """
     by_name = {_normalize_name(name): member for name, member in enumeration.__members__.items()}
     if enumeration is OperatingSystemType:
@@ -254,7 +254,7 @@ def path_name(value: Any) -> str:
 def qualified_path_name(value: Any) -> str:
     """Validate a path name with a DNS name.
 
-    It is empty where the computer has no DNS name.
+    The path name is empty where the computer has no DNS name.
     """
     return "" if value == "" else path_name(value)
 
@@ -270,7 +270,7 @@ def multicast_address(value: Any) -> str:
 def digest(value: Any) -> bytes:
     """Validate an MD5 digest.
 
-    It is 16 bytes, a GUID of these bytes, or their hexadecimal digits.
+    A digest is 16 bytes, a GUID of these bytes, or their hexadecimal digits.
     """
     if isinstance(value, uuid.UUID):
         return value.bytes_le

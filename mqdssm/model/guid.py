@@ -1,6 +1,6 @@
 """GUIDs in the form of the protocols ([MS-DTYP] 2.3.4.2).
 
-They are sixteen bytes, which are converted to text on demand.
+A GUID is sixteen bytes, which are converted to text on demand.
 """
 
 import re
@@ -14,7 +14,7 @@ _TEXT: Final = re.compile(r"(\{)?[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f
 class Guid(bytes):
     """A GUID packet ([MS-DTYP] 2.3.4.2).
 
-    It has three little-endian numbers and eight bytes in order.
+    The packet has three little-endian numbers and eight bytes in order.
     A Guid is a `bytes`: comparing, hashing and decoding are as fast as for bytes. Elements of the abstract
     model hold a `uuid.UUID`, which property `uuid` returns; it is never equal to a Guid.
 

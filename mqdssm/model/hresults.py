@@ -187,7 +187,7 @@ def is_failure(status: int) -> bool:
 def name_of(status: int) -> str:
     """Return the text of a status code for messages.
 
-    It is the name, else the number in hexadecimal digits.
+    The text is the name, else the number in hexadecimal digits.
     """
     try:
         return Hresult(status).name

@@ -1,6 +1,6 @@
 """Memory of an object in its JSON: attributes changed since it was read.
 
-They were assigned or unset (M45).
+A changed attribute was assigned or unset (M45).
 """
 
 import json

@@ -1,6 +1,6 @@
 """Messages of directory replication ([MC-MQDSRP] 2.2.3-2.2.6).
 
-They are directory changes and eight kinds of messages.
+Messages carry directory changes; there are eight kinds of messages.
 Fields have the specification's names in Python's spelling; counts, flags and offsets are computed from the
 fields. The fields of headers are fields of their messages. The binary layout is in `mqdssm.wire.mqdsrp`.
 """
@@ -56,7 +56,7 @@ class CompleteSync0(IntEnum):
 class Scope(IntEnum):
     """Visibility of a change ([MC-MQDSRP] 2.2.6.4).
 
-    It is PROPID_D_SCOPE and SyncRequestMessage.Scope.
+    The scope is PROPID_D_SCOPE and SyncRequestMessage.Scope.
     """
 
     SITE = 0
@@ -172,7 +172,7 @@ class ReplicationMessage:
 class ChangeRequestMessage(ReplicationMessage):
     """Request of a change to the object authority ([MC-MQDSRP] 2.2.6.2).
 
-    Its header is in 2.2.5.2.
+    The header of the message is in 2.2.5.2.
 
     Attributes:
         partition_id: the partition of the object.
@@ -239,7 +239,7 @@ class SyncRequestMessage(ReplicationMessage):
 class SyncReplyMessage(ReplicationMessage):
     """Reply to a synchronization request: the changes ([MC-MQDSRP] 2.2.6.5).
 
-    Its header is in 2.2.5.3.
+    The header of the message is in 2.2.5.3.
 
     Attributes:
         partition_id: the partition.

@@ -215,7 +215,7 @@ class PrivateFormatName:
 class DistributionListFormatName:
     """Name of a group of queues by its objectGUID ([MS-MQMQ] 2.1.5).
 
-    Its form is ``DL=<guid>[@domain]``.
+    The form of the name is ``DL=<guid>[@domain]``.
 
     Raises:
         ValueError: a domain that is not 1 to 255 visible ASCII characters, or that contains a comma.
@@ -238,7 +238,7 @@ class DistributionListFormatName:
 class MachineFormatName:
     """Name of a computer's own queues ([MS-MQMQ] 2.1.6); read only.
 
-    It has the Identifier of the queue manager.
+    The name has the Identifier of the queue manager.
     """
 
     guid: uuid.UUID
@@ -251,7 +251,7 @@ class MachineFormatName:
 class ConnectorFormatName:
     """Name of the connector queue of a foreign system ([MS-MQMQ] 2.1.6).
 
-    Its form is ``CONNECTOR=<guid>``.
+    The form of the name is ``CONNECTOR=<guid>``.
     """
 
     guid: uuid.UUID

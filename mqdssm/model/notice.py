@@ -1,6 +1,6 @@
 """A change of the directory for change notification.
 
-It has the arguments of Send Change Notification.
+The change has the arguments of Send Change Notification.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Change Notification Messages, which report changes of objects.
 
-They are sent to the queue manager of the objects ([MS-MQCN] 2.2).
+The queue manager of the objects receives the messages ([MS-MQCN] 2.2).
 A directory service sends version 1, a sequence of updates with the new values. A queue manager sends
 version 2, one event that names an object; the receiver reads the object from the directory. Fields have the
 specification's names in Python's spelling; counts and flags are computed from the fields. The binary layout
@@ -35,7 +35,7 @@ class NotificationVersion(IntEnum):
 class NotificationCommand(IntEnum):
     """Change of the object of an update ([MS-MQCN] 2.2.6).
 
-    It is NotificationUpdate.Command.
+    The field is NotificationUpdate.Command.
     """
 
     CREATE = 0x00
@@ -145,7 +145,7 @@ class NotificationBody:
 def check_domain_controller(name: str) -> str:
     """Return the name of a directory server, if it is valid.
 
-    It is the field DirectoryServiceServer ([MS-MQCN] 2.2.5).
+    The field is DirectoryServiceServer ([MS-MQCN] 2.2.5).
 
     Raises:
         ValueError: an invalid name.

@@ -45,7 +45,7 @@ RC4: Final = 0x6801
 class Ping:
     """Ping for a session between queue managers, or its reply.
 
-    It asks if a queue manager would accept a session ([MS-MQQB] 2.2.7).
+    A Ping asks if a queue manager would accept a session ([MS-MQQB] 2.2.7).
 
     Attributes:
         queue_manager: QMGuid, the queue manager that made this packet.
@@ -295,7 +295,7 @@ class MultiQueueFormatHeader:
 class UserPacket:
     """Message of an application or a queue manager ([MS-MQMQ] 2.2.20).
 
-    It is the packet UserMessage.
+    The specification's packet is UserMessage.
     The fields of the required headers are fields of the packet; each optional header is an object or None.
 
     Attributes:
@@ -401,7 +401,7 @@ Packet: TypeAlias = EstablishConnection | ConnectionParameters | SessionAck | Us
 class OrderAck:
     """Body of an OrderAck packet ([MS-MQQB] 2.2.4.1).
 
-    It says that transactional messages were received.
+    An OrderAck says that transactional messages were received.
 
     Attributes:
         sequence_id: TxSequenceID of the messages.
@@ -418,7 +418,7 @@ class OrderAck:
 class FinalAck:
     """Body of a FinalAck packet ([MS-MQQB] 2.2.5.1).
 
-    It says that a transactional message was taken or rejected.
+    A FinalAck says that a transactional message was taken or rejected.
 
     Attributes:
         sequence_id: TxSequenceID of the message.

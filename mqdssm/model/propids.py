@@ -283,7 +283,7 @@ class Propid(IntEnum):
     def object_type(self) -> ObjectType | None:
         """Type of the objects that have the property.
 
-        It is None if only Active Directory has them.
+        The type is None if only Active Directory has such objects.
         """
         return object_type_of(self)
 

@@ -34,7 +34,7 @@ _NEVER_STORED: Final = {"\0": "NUL", "\\": "a backslash", ";": "a semicolon"}
 def _crc_table(polynomial: int) -> tuple[int, ...]:
     """Return the 256 entries of the table in [MS-MQDSSM] 2.2.5.
 
-    They are generated so that no digit can be mistyped (M1).
+    The entries are generated so that no digit can be mistyped (M1).
     """
     table = []
     for index in range(256):

@@ -1,6 +1,6 @@
 """State of replication in a directory server ([MC-MQDSRP] 3.1.1.2).
 
-It has partitions, neighbours and tombstones.
+The state has partitions, neighbours and tombstones.
 Names of machines are compared without case.
 """
 

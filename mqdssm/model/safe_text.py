@@ -34,7 +34,7 @@ def visible_lines(text: str) -> str:
 def printable_json(text: str) -> str:
     r"""Return a JSON text with ``\u`` escapes for invisible characters.
 
-    Its value does not change.
+    The JSON value does not change.
 
     Args:
         text: JSON as `json.dumps` writes it: no string holds a bare ASCII control character.

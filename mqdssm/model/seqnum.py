@@ -68,7 +68,7 @@ class SequenceNumber(int):
     def minus(self, count: int) -> Self:
         """Return the number `count` (not negative) lower, at least `MIN`.
 
-        It is a window's lower end (R2).
+        The result is a window's lower end (R2).
         """
         number = int.__sub__(self, count)
         return type(self)(max(number, 0))

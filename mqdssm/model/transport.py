@@ -67,7 +67,7 @@ class MessageClass(IntEnum):
 def is_nack(message_class: int) -> bool:
     """Return True for a Nack class ([MC-MQDSRP] 3.1.5.1).
 
-    They are NackBadDestQueue to NackReceiveTimeoutAtSender.
+    Nack classes are NackBadDestQueue to NackReceiveTimeoutAtSender.
     """
     first, last = MessageClass.NACK_BAD_DEST_QUEUE, MessageClass.NACK_RECEIVE_TIMEOUT_AT_SENDER
     return first <= message_class <= last
@@ -134,7 +134,7 @@ class HashAlgorithm(IntEnum):
 class MessageId:
     """Identifier of a message, OBJECTID ([MS-MQMQ] 2.2.8).
 
-    It is the sending queue manager and its number of the message.
+    The identifier is the sending queue manager and its number of the message.
     """
 
     source: Guid = NULL_GUID

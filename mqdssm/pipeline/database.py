@@ -1,6 +1,6 @@
 """DuckDB, for joins and sorts that may be larger than memory.
 
-It is used for nothing else.
+DuckDB is used for nothing else.
 `open_database` opens it. DuckDB sees the given files and its own folder alone. It loads no extension
 and opens no connection, and a query cannot change its settings.
 """
@@ -134,7 +134,7 @@ class Database:
     def _wait(self, call: Callable[[], T]) -> T:
         """Call a function in the thread, and wait for its end.
 
-        Its query is interrupted if a stop is requested or an exception comes.
+        The query of the function is interrupted if a stop is requested or an exception comes.
         """
         future: Future[T] = self._thread.submit(call)
         try:

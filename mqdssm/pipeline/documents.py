@@ -1,6 +1,6 @@
 """Documents that one run writes and a later run reads.
 
-They are JSON of pydantic models, and replaced atomically.
+A document is JSON of pydantic models, and replaced atomically.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from mqdssm.events.durable_files import replace_file
 class Document(BaseModel):
     """Base of documents and their parts.
 
-    They are immutable, and refuse fields that the program does not know.
+    Documents are immutable, and refuse fields that the program does not know.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

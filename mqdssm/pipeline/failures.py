@@ -18,7 +18,7 @@ _MESSAGE: Final = re.compile(r"MqdssmSparkError: \[code=(\w+)\] ([^\r\n]*)")
 class MqdssmSparkError(errors.MqdssmError):
     """Error of a Spark worker, as one line of text with its code.
 
-    Its form is ``[code=<class of errors.py>] <one line of text>``.
+    The form of the text is ``[code=<class of errors.py>] <one line of text>``.
     """
 
 

@@ -1,6 +1,6 @@
 """Local runner: small jobs in this process, others in worker processes.
 
-It needs neither Java nor pyspark.
+The runner needs neither Java nor pyspark.
 It starts processes itself: concurrent.futures loses all open pieces of work when one worker is killed, and
 multiprocessing runs the caller's script again in every worker.
 
@@ -404,7 +404,7 @@ class _Pool:
     def _end(self) -> None:
         """Ask all processes to end.
 
-        They are killed after `END_WAIT_S` or on a second interrupt.
+        Processes are killed after `END_WAIT_S` or on a second interrupt.
         """
         with self._lock:
             self._is_ended = True

@@ -1,6 +1,6 @@
 """Protocol of runners, which do numbered pieces of work.
 
-They run in this process, in other processes, or on Spark.
+The pieces run in this process, in other processes, or on Spark.
 """
 
 import contextlib
@@ -181,7 +181,7 @@ def in_background(target: Callable[[threading.Event], None]) -> Iterator[None]:
 def without_collector() -> Iterator[None]:
     """Switch the cyclic garbage collector off.
 
-    It costs much time, and pieces make no cycles.
+    The collector costs much time, and pieces make no cycles.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -274,7 +274,7 @@ class Results:
 def _portable(error: Exception) -> MqdssmError:
     """Return an error that can be pickled.
 
-    It has class and attributes if it is an `MqdssmError`.
+    An `MqdssmError` keeps its class and its attributes.
     """
     if not isinstance(error, MqdssmError):
         return WorkerFailed(f"a worker failed: {type(error).__name__}: {error}")

@@ -78,7 +78,7 @@ def scratch(on: SparkOptions, prefix: str) -> Iterator[Path]:
 def temporary_folder(parent: Path | None, prefix: str) -> Iterator[Path]:
     """Make a temporary folder, and remove it at the end.
 
-    It is removed even if a late worker still writes to it.
+    The folder is removed even if a late worker still writes to it.
 
     Args:
         parent: folder above it; None: the one for temporary files.

@@ -1,6 +1,6 @@
 """Options of Spark: master, settings, shared folder.
 
-They are checked before Java starts.
+The options are checked before Java starts.
 """
 
 import re
@@ -80,7 +80,7 @@ class SparkOptions:
     def variable_of_executors(self, name: str) -> str | None:
         """Return the value of an environment variable on executors.
 
-        It is the one that `conf` gives; None if not set.
+        The value is the one that `conf` gives; None if not set.
         """
         return self.conf.get(EXECUTOR_VARIABLE + name)
 

@@ -1,6 +1,6 @@
 """Worker process of the local runner.
 
-It does pieces of work until its standard input ends.
+The process does pieces of work until its standard input ends.
 The parent writes the work and then numbers; the worker answers each number. The input ends when the parent
 wants the worker to stop, and also when the parent is killed, so no other signal is needed.
 """

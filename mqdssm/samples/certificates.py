@@ -1,6 +1,6 @@
 """Certificates of sample users and keys of sample machines.
 
-They are well-formed, and equal in every run.
+Certificates and keys are well-formed, and equal in every run.
 They are signed with Ed25519, whose signatures contain no random numbers. The authority's key is computed from
 a public text: nothing may ever trust it.
 """

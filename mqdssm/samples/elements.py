@@ -81,7 +81,7 @@ def site(plan: EnterprisePlan, number: int) -> Site:
 def link(plan: EnterprisePlan, first: int, second: int) -> RoutingLink:
     """Make the routing link of two sites.
 
-    Its gates are the routing servers at both ends.
+    The gates of the link are the routing servers at both ends.
     """
     values: dict[str, Any] = {
         "identifier": plan.guid("link", first, second),
@@ -149,7 +149,7 @@ def _system(rng: SeededRandom, role: MachineRole) -> sample_names.System:
 def has_windows_nt(plan: EnterprisePlan, number: int) -> bool:
     """Return True if a machine runs Windows NT 4.0.
 
-    Its MSMQ 1.0 wrote computer names in upper case.
+    MSMQ 1.0, on Windows NT 4.0, wrote computer names in upper case.
     """
     if plan.is_foreign_machine(number):
         return False

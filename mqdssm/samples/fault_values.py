@@ -173,7 +173,7 @@ def path(form: str) -> Callable[[FaultStage], str]:
 def other_role(stage: FaultStage) -> int:
     """Return the bit of a server role, which alternates between copies.
 
-    It is a routing server's in one copy, a primary site controller's in the next one.
+    The bit is a routing server's in one copy, a primary site controller's in the next one.
     """
     return 4 if stage.copy % 2 else 1
 
@@ -181,7 +181,7 @@ def other_role(stage: FaultStage) -> int:
 def odd_path(stage: FaultStage) -> str:
     """Return a path name with characters that are not usual.
 
-    It has a blank in one copy; in the next one characters that only MSMQ 1.0 allowed.
+    The name has a blank in one copy; in the next one characters that only MSMQ 1.0 allowed.
     """
     return path("planted+no,{}" if stage.copy % 2 else "planted name {}")(stage)
 

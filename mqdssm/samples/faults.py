@@ -34,7 +34,7 @@ CLIENT: Final = MachineRole(server=True)
 class EnterpriseForm(Enum):
     """Form of an enterprise and program that loads it.
 
-    They decide which defects are possible.
+    Form and program decide which defects are possible.
     """
 
     MQIS = "mqis"

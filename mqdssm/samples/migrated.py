@@ -1,6 +1,6 @@
 """Fate of planted defects when a sample enterprise is migrated.
 
-Its tables are migrated into a directory.
+The tables of the enterprise are migrated into a directory.
 A row that cannot be migrated is rejected, with a reason. The rule that finds a defect in the table also finds
 it in the directory, except for defects that no directory can hold: `LEFT_OUT` and `MADE_GOOD`.
 """

@@ -177,7 +177,7 @@ class SampleRows:
     def link(self, obj: RoutingLink, number: int, *, own_gates: bool = False) -> MqisRow:
         """Make a row of RoutingLink.
 
-        Its gates are those of its sites, or its own with `own_gates`.
+        The gates of the link are those of its sites, or its own with `own_gates`.
         """
         gates = [str(gate) for gate in obj.site_gate_identifier_list] if own_gates else None
         return self._makers["RoutingLink"].row(

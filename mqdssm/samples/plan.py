@@ -186,7 +186,7 @@ class EnterprisePlan:
     def gate(self, site: int) -> int:
         """Return the gate of a site.
 
-        It is the routing server, or the connector of a foreign site.
+        The gate is the routing server, or the connector of a foreign site.
         """
         return site
 

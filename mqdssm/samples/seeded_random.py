@@ -1,6 +1,6 @@
 """Seeded random choices, reproducible on every machine.
 
-They are the same with every version of Python.
+The choices are the same with every version of Python.
 """
 
 import hashlib

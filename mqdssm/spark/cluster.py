@@ -75,7 +75,7 @@ REGISTRATION: Final = "pyspark_mqdssm/__init__.py"
 def package_zip(folder: Path) -> Path:
     """Write the package mqdssm into a zip file for executors.
 
-    It is pure Python, without the modules for tests.
+    The file has pure Python, without the modules for tests.
 
     Args:
         folder: for the file.

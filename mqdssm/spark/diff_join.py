@@ -1,6 +1,6 @@
 """The join of two sides by Spark: it finds objects that may differ.
 
-It compares hashes of their canonical forms.
+The join compares hashes of the objects' canonical forms.
 Spark makes one text of each object, in which values that are certainly equal have the same form
 (`mqdssm.pipeline.diff.sql`), and hashes it. The hashes of objects with one key are combined: two rows, one of
 each side, whose hashes cancel out, are equal. So only a key and two numbers of each object are shuffled, and

@@ -126,7 +126,7 @@ def is_java_gone() -> bool:
 def forget_java() -> str:
     """Reset PySpark after Java has ended.
 
-    Its next session starts another Java.
+    The next session of PySpark starts another Java.
 
     Returns:
         The way Java ended, in words.
@@ -175,7 +175,7 @@ def _forget() -> None:
 def _close(gateway: "JavaGateway") -> None:
     """Close the connections of a gateway.
 
-    Those on which threads wait for calls from Java are closed, too.
+    Connections on which threads wait for calls from Java are closed, too.
     Py4J closes the file of a connection first, which waits for the thread that reads it: a program whose
     streaming query called `foreachBatch` would never end.
     """
@@ -212,7 +212,7 @@ def silence() -> None:
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
     """Return False for records of Py4J in the root logger.
 
-    It logs commands that Java did not answer.
+    Py4J logs commands there that Java did not answer.
     """
     if "py4j" not in Path(record.pathname).parts:
         return True
@@ -253,7 +253,7 @@ def _launch(conf: Mapping[str, str], port_file: Path, log: Path) -> subprocess.P
 def _told(process: subprocess.Popen[bytes], port_file: Path, log: Path) -> tuple[int, str]:
     """Wait for the file with port and secret of Java's gateway.
 
-    It has port, length and secret, big-endian.
+    The file has port, length and secret, big-endian.
     """
     while not port_file.is_file():
         if process.poll() is not None and not port_file.is_file():

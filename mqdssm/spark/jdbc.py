@@ -163,7 +163,7 @@ class _Reader:
     def _told(self, label: str) -> Iterator[None]:
         """Convert errors of Spark and Java into errors of this package.
 
-        They do not hold the password.
+        The new errors do not hold the password.
         """
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
@@ -227,7 +227,7 @@ def _text(error: BaseException) -> str:
 def _words(error: BaseException, password: str | None) -> str:
     """Return the message of a Java error in one line, without the password.
 
-    It is the message of the last cause.
+    The message is that of the last cause.
     """
     lines = (line.strip() for line in _text(error).splitlines())
     message_lines = [

@@ -54,7 +54,7 @@ _SECRET: Final = re.compile(r"(?i)pass|pw|secret|token")
 class SourceOptions:
     """Checked options of one data frame.
 
-    They hold no secret, so printing and pickling them is harmless.
+    The options hold no secret, so printing and pickling them is harmless.
 
     Attributes:
         object: type of frame, as ``queue`` or ``ldap``.

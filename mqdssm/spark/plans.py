@@ -1,6 +1,6 @@
 """Validation rules as Spark plans.
 
-They are users' rules, and built-in rules that Arrow cannot evaluate.
+The rules are users' rules, and built-in rules that Arrow cannot evaluate.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -86,7 +86,7 @@ def _wrong(name: str, frame: "DataFrame", rules: Sequence[Wrong], dns: Mapping[s
 def _decoded(frame: "DataFrame", rule: Rule) -> str:
     """Return a condition that excludes undecodable values.
 
-    They are reported as such, not for being NULL.
+    Undecodable values are reported as such, not for being NULL.
     """
     if UNREADABLE not in frame.columns:
         return ""

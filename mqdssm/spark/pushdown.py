@@ -193,7 +193,7 @@ _COMPARISONS: Final[Mapping[str, str]] = MappingProxyType(
 def term_of(offered: Any) -> Term | None:
     """Convert a filter of Spark into a term.
 
-    It is a `pyspark.sql.datasource.Filter`. Returns None if it is never sent.
+    Spark's filter is a `pyspark.sql.datasource.Filter`. Returns None if such a filter is never sent.
     """
     kind = type(offered).__name__
     path: Sequence[str] = getattr(offered, "attribute", ())
@@ -327,7 +327,7 @@ def _raw(row: Row, value: Any) -> bytes | None:
 def _prefix(text: str, attribute: str, matching: Matching) -> LdapFilter:
     """Return a filter for values that begin with a text.
 
-    It finds them whatever the server's normalisation ([RFC4518]).
+    The filter finds the values whatever the server's normalisation ([RFC4518]).
     """
     letters = next((n for n, letter in enumerate(text) if not " " <= letter <= "~"), len(text))
     # a combining character after the last letter would make it another letter

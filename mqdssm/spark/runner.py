@@ -251,7 +251,7 @@ class StopFile(StopRequest):
     def failures(self) -> list[tuple[int, bytes]]:
         """Return numbers and answers of the pieces that failed.
 
-        They are in the order of the numbers.
+        The pieces are in the order of their numbers.
         """
         if self._path is None:
             return []
@@ -299,7 +299,7 @@ def _values(results: Results, stop_path: str | None) -> list[Any]:
 def stop_file(master: str, shared: Path | None) -> Iterator[str | None]:
     """Yield the path of a stop file that all workers see.
 
-    It is None on a cluster without a shared folder.
+    The path is None on a cluster without a shared folder.
 
     Raises:
         ConfigError: the folder cannot be used.

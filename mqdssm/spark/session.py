@@ -234,7 +234,7 @@ def _configuration(
 def _driver_memory() -> str:
     """Return the memory of the driver: a quarter of the machine's.
 
-    It stays within bounds, and is the minimum if the memory is unknown (Windows).
+    The result stays within bounds, and is the minimum if the machine's memory is unknown (Windows).
     """
     mebibytes = 0
     if sys.platform != "win32":

@@ -110,7 +110,7 @@ class MqdssmDataSource(DataSource):
 class MqdssmReader(DataSourceReader):
     """Reader of one type, which is pickled into every task.
 
-    It holds options, never a connection or a secret.
+    The reader holds options, never a connection or a secret.
     """
 
     def __init__(self, options: SourceOptions, columns: Sequence[Column]) -> None:
@@ -184,7 +184,7 @@ class MqdssmReader(DataSourceReader):
 class FilteringReader(MqdssmReader):
     """Reader that takes Spark's filters (decision W21).
 
-    It is for a data frame that is used once.
+    The reader is for a data frame that is used once.
     Spark up to 4.3 keeps one planned reader for a data frame. Another use of that frame, in the same query or
     a later one, would read with the filters of this use, and this reader cannot notice.
     """

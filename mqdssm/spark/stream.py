@@ -34,7 +34,7 @@ Offset = dict[str, Any]
 class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reader of the changes of one type.
 
-    It holds only options when Spark pickles it into tasks.
+    The reader holds only options when Spark pickles it into tasks.
     """
 
     def __init__(self, options: StreamOptions) -> None:
@@ -98,7 +98,7 @@ class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return the changes between two offsets.
 
-        They are always the same for the same offsets.
+        The result is always the same for the same offsets.
 
         Raises:
             MqdssmSparkError: the changes have been removed.

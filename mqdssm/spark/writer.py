@@ -1,6 +1,6 @@
 """The writer of the data source ``mqdssm``.
 
-It is a thin layer over `mqdssm.spark.writing`.
+The writer is a thin layer over `mqdssm.spark.writing`.
 
 df.write.format("mqdssm").mode("append").options(url=..., object="queue", ...).save()
 """
@@ -45,7 +45,7 @@ class TaskMessage(WriterCommitMessage):
 class MqdssmWriter(DataSourceArrowWriter):
     """Writer of one data frame, which is pickled into every task.
 
-    It holds options, never a connection or a secret.
+    The writer holds options, never a connection or a secret.
 
     Args:
         options: of ``df.write``.

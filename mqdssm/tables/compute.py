@@ -176,7 +176,7 @@ def clustered(service_principal_names: Iterable[str]) -> bool:
 def directory_path(dn: str) -> str:
     """Return Queue.DirectoryPath: ``LDAP://`` and the DN.
 
-    It has no third slash (decision M15).
+    The path has no third slash (decision M15).
     """
     return f"LDAP://{dn}"
 
@@ -198,7 +198,7 @@ def dn_of_directory_path(path: str) -> DN:
 def link_name(site1: UUID, site2: UUID) -> str:
     """Return the RDN value of a routing link ([MS-MQDSSM] 3.1.6.1.4.2).
 
-    It has both GUIDs as 32 hexadecimal digits.
+    The name has both GUIDs as 32 hexadecimal digits.
 
     Args:
         site1: RoutingLink.Site1Identifier.

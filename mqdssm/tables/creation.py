@@ -1,6 +1,6 @@
 """Required properties and default values of new directory objects.
 
-They follow NT4's rules ([MS-MQDS] 3.1.6.3).
+Properties and defaults follow NT4's rules ([MS-MQDS] 3.1.6.3).
 Required properties are the ones of notes <21> and <124>, except the GUID, which every type needs (decision
 R11); defaults are the ones of notes <23>, <25> and <29>. A queue is of enterprise scope ([MS-MQDMPR]
 3.1.1.2), and reserved properties, whose values have no meaning, are 0 or empty ([MC-MQDSRP] 3.2.7.8). So

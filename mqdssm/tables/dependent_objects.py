@@ -1,6 +1,6 @@
 """Rows of objects that belong to queue managers.
 
-They are no elements of the abstract model.
+These objects are no elements of the abstract model.
 These are the mSMQSettings, which repeat a queue manager's roles in each site, and the computers of queue
 managers. The rows only describe how the objects are shown; nothing is created or written by them.
 

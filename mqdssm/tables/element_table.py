@@ -97,7 +97,7 @@ class ElementTable:
     def ldap_attributes(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the LDAP attributes from which some attributes are read.
 
-        They are those of the own entry, each once.
+        The LDAP attributes are those of the own entry, each once.
         """
         return tuple(dict.fromkeys(ldap for _, ldap in self.ldap_pairs(names)))
 

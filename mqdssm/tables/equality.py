@@ -115,7 +115,7 @@ def find_differences(
 ) -> tuple[str, ...]:
     """Return the attributes whose values in an object are not the wanted ones.
 
-    They are given by name.
+    The names of the attributes are returned.
 
     Args:
         expected: attribute -> values; no values: the attribute must be absent. Other attributes are ignored.
@@ -197,7 +197,7 @@ def _time_key(raw: bytes) -> Hashable:
 def _descriptor_key(raw: bytes) -> Hashable:
     """Return the comparison key of a descriptor.
 
-    It has owner, group and own entries; layout does not count.
+    The key has owner, group and own entries; layout does not count.
     """
     descriptor = SecurityDescriptor.from_bytes(raw)
     return descriptor.owner, descriptor.group, _dacl_key(descriptor), _sacl_key(descriptor)

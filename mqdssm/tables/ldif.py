@@ -114,7 +114,7 @@ REPLICATION: Final = SchemaPart(
 def openldap_schema_text(part: SchemaPart = MSMQ) -> str:
     """Return a part of the schema in the form of slapd.conf.
 
-    It is used by ``include …/msmq.schema``.
+    ``include …/msmq.schema`` in slapd.conf uses this text.
     """
     lines = [f"# {_MADE_BY}", *(f"# {line}" for line in part.about)]
     for keyword, definitions in (
@@ -130,7 +130,7 @@ def openldap_schema_text(part: SchemaPart = MSMQ) -> str:
 def openldap_config_ldif(part: SchemaPart = MSMQ) -> str:
     """Return a part of the schema as an entry of ``cn=schema,cn=config``.
 
-    It is for ``ldapadd`` and ``slapadd -n0``.
+    ``ldapadd`` and ``slapadd -n0`` load the entry.
     """
     dn = f"cn={part.name},cn=schema,cn=config"
     pairs = [("dn", dn), ("objectClass", "olcSchemaConfig"), ("cn", part.name)]
@@ -143,7 +143,7 @@ def openldap_config_ldif(part: SchemaPart = MSMQ) -> str:
 def root_dse_ldif(root: str) -> str:
     """Return LDIF for ``rootDSE FILE`` (olcRootDSE).
 
-    It adds the naming contexts to the server's root DSE.
+    The LDIF adds the naming contexts to the server's root DSE.
 
     Args:
         root: the DN of the root domain, as ``DC=example,DC=com``.

@@ -127,7 +127,7 @@ _CODES: Final[Mapping[Propid, Mapping[int, Any]]] = {
 def _make_column(propid: Propid, rows: Iterable[Row]) -> MqisColumn:
     """Make a column.
 
-    Its row has the property's PROPID, or the attribute of `_ATTRIBUTES`.
+    The column's row has the property's PROPID, or the attribute of `_ATTRIBUTES`.
     """
     adm = _ATTRIBUTES.get(propid)
     row = next((row for row in rows if (row.adm == adm if adm else row.propid == propid)), None)

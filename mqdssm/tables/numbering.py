@@ -63,7 +63,7 @@ class Numbering:
 def values_in(entry: Mapping[str, Sequence[bytes]], name: str) -> Sequence[bytes]:
     """Return the values of an attribute in an entry.
 
-    Its names are as in the schema, or in lower case.
+    The names of the entry's attributes are as in the schema, or in lower case.
     """
     return entry.get(name) or entry.get(name.lower(), ())
 
@@ -108,7 +108,7 @@ def number_of(value: bytes) -> SequenceNumber:
 def bucket_of(partition: Guid, number: int) -> bytes:
     """Return the bucket of a number.
 
-    It is the partition, and the number without its lowest 8 bits, big-endian.
+    The bucket is the partition, and the number without its lowest 8 bits, big-endian.
     """
     return partition + (number >> BUCKET_BITS).to_bytes(8, "big")
 
@@ -152,7 +152,7 @@ def split_range(partition: Guid, first: int, last: int) -> Iterator[NumberSlice]
 def ceiling_above(number: int) -> int:
     """Return the ceiling to write before a number is used.
 
-    It is a multiple of the step, at least the number.
+    The ceiling is a multiple of the step, at least the number.
     After a crash the highest used number is above ``ceiling - CEILING_STEP``, at most the ceiling.
     """
     return min(-(-number // CEILING_STEP) * CEILING_STEP, NUMBER_MAX)

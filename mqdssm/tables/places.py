@@ -46,7 +46,7 @@ def computers_dn(root: DN) -> DN:
 def users_dn(root: DN) -> DN:
     """Return the DN of CN=Users.
 
-    It is the default container of users, groups and queue aliases.
+    CN=Users is the default container of users, groups and queue aliases.
     """
     return root.child("CN", "Users")
 
@@ -95,7 +95,7 @@ def site_dn(root: DN, name: str) -> DN:
 def servers_dn(root: DN, site: str) -> DN:
     """Return the DN of CN=Servers of a site.
 
-    It is the parent of the site's server objects (decision M6).
+    CN=Servers is the parent of the site's server objects (decision M6).
     """
     return site_dn(root, site).child("CN", "Servers")
 
@@ -103,7 +103,7 @@ def servers_dn(root: DN, site: str) -> DN:
 def server_dn(root: DN, site: str, computer: str) -> DN:
     """Return the DN of a computer's server object in a site.
 
-    It is the parent of the computer's settings (decision M6).
+    The server object is the parent of the computer's settings (decision M6).
     """
     return servers_dn(root, site).child("CN", computer)
 
@@ -180,7 +180,7 @@ def search_base(ldap_class: str, root: DN, configuration: DN | None = None) -> D
 def is_in_configuration(ldap_class: str) -> bool:
     """Return True if objects of a class are in the configuration.
 
-    They are below the configuration naming context, not in a domain.
+    Such objects are below the configuration naming context, not in a domain.
     """
     return bool(_BASES.get(ldap_class))
 

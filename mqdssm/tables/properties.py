@@ -85,7 +85,7 @@ class PropertyTable:
     def name(self) -> Propid | None:
         """The property with the object's path name.
 
-        It is None for types that are named only by GUID.
+        The property is None for types that are named only by GUID.
         """
         return next((row.propid for row in self.rows if row.role is PropertyRole.NAME), None)
 
@@ -137,7 +137,7 @@ def _find_problems(table: PropertyTable) -> Iterator[str]:
 def _find_allowed_attributes(classes: Iterable[str]) -> frozenset[str]:
     """Return the attributes that entries of some classes can have.
 
-    They are our own and others.
+    The attributes are our own and others.
     """
     by_name = {cls.name: cls for cls in schema_mqis.CLASSES}
     allowed: set[str] = set()
@@ -203,7 +203,7 @@ def _make_row(column: mqis.MqisColumn, used_names: set[str], *, is_identity: boo
 def _is_plain(row: Row) -> bool:
     """Return True if the entry holds the attribute's value unconverted.
 
-    It also accepts writes of the value.
+    The entry also accepts writes of the value.
     """
     return row.computed is None and row.holder is Holder.OWN and row.ldap != ("whenChanged",)
 

@@ -55,7 +55,7 @@ class Carrier:
 def pack_value(propid: Propid, value: PropertyValue) -> bytes:
     """Return the octets of a value ([MS-MQCN] 2.2.3) for ``mqisExact``.
 
-    They are never empty.
+    The octets are never empty.
 
     Raises:
         MappingError: the value does not fit the property's variant.

@@ -1,6 +1,6 @@
 """Rows of QueueManager ([MS-MQDSSM] 3.1.6.20.1).
 
-They are kept in mSMQConfiguration entries and their computers.
+The rows are kept in mSMQConfiguration entries and their computers.
 """
 
 from typing import Final

@@ -197,7 +197,7 @@ def needs_of(element: str, event: Event) -> tuple[Need, ...]:
 def class_at(dn: str) -> str:
     """Return the class of the MSMQ object that belongs at a DN.
 
-    It is empty if no MSMQ object belongs there ([MS-MQDSSM] 2.2.1).
+    The class is empty if no MSMQ object belongs there ([MS-MQDSSM] 2.2.1).
 
     Args:
         dn: any text; an invalid DN has no class.

@@ -133,14 +133,14 @@ class Row:
     def in_catalog(self) -> bool:
         """True if global catalogs hold all LDAP attributes of the row.
 
-        They are the global catalogs of Active Directory (decision M73).
+        Only global catalogs of Active Directory count (decision M73).
         """
         return all(map(schema.is_in_catalog, (*self.ldap, *self.computer_ldap)))
 
     def decode(self, values: Sequence[bytes]) -> Any:
         """Convert the values of an LDAP attribute to the abstract value.
 
-        It is for rows that are not computed.
+        Only rows that are not computed are converted.
 
         Args:
             values: the attribute's values as the server sent them, at least one.
@@ -169,7 +169,7 @@ class Row:
     def encode(self, value: Any) -> tuple[bytes, ...]:
         """Convert an abstract value to the values to send.
 
-        It is for rows that are not computed.
+        Only rows that are not computed are converted.
 
         Returns:
             The LDAP values; none for an empty text, octet string or list, which LDAP cannot store (M38).
@@ -201,7 +201,7 @@ _MEASURED: Final = frozenset((Kind.TEXT, Kind.BYTES, Kind.GUID))
 def _length(raw: bytes, kind: Kind) -> int:
     """Return the length that ranges of Active Directory's schema limit.
 
-    It is in UTF-16 units of text, else in bytes.
+    The length is in UTF-16 units of text, else in bytes.
     """
     return len(raw.decode().encode("utf-16-le")) // 2 if kind is Kind.TEXT else len(raw)
 

@@ -1,6 +1,6 @@
 """The directory schema: look-ups of attribute types and classes.
 
-They are checked at import.
+Attribute types and classes are checked at import.
 [MS-MQDSSM] 2.2.1, 2.2.2, 2.2.4 and 2.4 name the classes and attributes; ``ldif/`` and the documentation
 are generated from here.
 """
@@ -90,7 +90,7 @@ def superiors(name: str) -> tuple[ObjectClass, ...]:
 def allowed_attributes(name: str) -> frozenset[str]:
     """Return the attributes that objects of a class can have, by name.
 
-    They are own and inherited ones.
+    The attributes are own and inherited ones.
     """
     return frozenset(a for c in superiors(name) for a in (*c.must, *c.filled_in, *c.may))
 
@@ -98,7 +98,7 @@ def allowed_attributes(name: str) -> frozenset[str]:
 def required_attributes(name: str) -> frozenset[str]:
     """Return the attributes that the creator of an object must give, by name.
 
-    They depend on the class of the object.
+    The attributes depend on the class of the object.
     """
     return frozenset(a for c in superiors(name) for a in c.must)
 

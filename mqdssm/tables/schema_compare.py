@@ -49,7 +49,7 @@ class SchemaDifference:
 class Description:
     """A definition published by a server (RFC 4512 4.1.1 and 4.1.2).
 
-    It has the parts that are compared.
+    The definition has the parts that are compared.
 
     Attributes:
         oid: the object identifier.
@@ -298,7 +298,7 @@ def _compare_memberships(
 def _find_listed_attributes(name: str, server: Mapping[str, Description], *words: str) -> frozenset[str]:
     """Return the attributes in MUST or MAY of a server's class, in lower case.
 
-    Those of its superiors are included.
+    Attributes of the class's superiors are included.
     """
     allowed: set[str] = set()
     seen: set[str] = set()

@@ -165,7 +165,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 def _place_of_report(keep: Path | None) -> Path:
     """Return the path of the report.
 
-    It is in the kept folder, or in a new folder that stays.
+    The report is in the kept folder, or in a new folder that stays.
     """
     folder = Path(tempfile.mkdtemp(prefix="mqdssm-demo-report-")) if keep is None else keep.absolute()
     return folder / REPORT

@@ -1,4 +1,4 @@
 """``mqdssm discover`` and ``mqdssm discovery-server``.
 
-They find directory servers by broadcast ([MS-MQSD]).
+Both commands use the broadcasts of [MS-MQSD].
 """

@@ -115,7 +115,7 @@ def _read(body: Path) -> bytes:
 def _settings(wait_s: float) -> "TcpSettings":
     """Return settings for one message.
 
-    Its acknowledgement comes at once, and attempts follow soon.
+    The acknowledgement comes at once, and attempts follow soon.
     """
     from dataclasses import replace
 

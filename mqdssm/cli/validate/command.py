@@ -168,7 +168,7 @@ def source_of(
 ) -> dict[str, Any]:
     """Return the arguments for the source of a validation.
 
-    They are those of `mqdssm.pipeline.validate.run.validation`.
+    The arguments are those of `mqdssm.pipeline.validate.run.validation`.
 
     Args:
         run: the run of the command.

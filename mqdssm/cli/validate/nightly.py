@@ -1,6 +1,6 @@
 """Options and output of ``mqdssm validate`` for repeated runs.
 
-They are baseline, history and metrics.
+The options are baseline, history and metrics.
 """
 
 import json

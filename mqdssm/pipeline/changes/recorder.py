@@ -47,7 +47,7 @@ class Recorded:
 class Recorder:
     """Recorder of changes between `start` and `stop`.
 
-    It restores a lost connection.
+    The recorder restores a lost connection.
     A change is appended to the log, synced to the disk, and only then committed to the watch. If the program
     ends in between, the watch reports the change again with its old id, and it is not appended again.
     """
@@ -129,7 +129,7 @@ class Recorder:
     def _record(self) -> None:
         """Watch and append changes until the stop.
 
-        It ends earlier if the watch cannot connect again.
+        The watch ends earlier if it cannot connect again.
         """
         recorded, pending = self._recorded, _Pending()
         kinds = () if recorded.frame.element is None else (recorded.frame.element,)

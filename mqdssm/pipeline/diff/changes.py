@@ -1,6 +1,6 @@
 """LDIF for ``ldapmodify`` that makes the second side equal the first.
 
-It has adds, changes, moves and deletes.
+The LDIF has adds, changes, moves and deletes.
 `mqdssm.events.entry_builder` makes the entries. Parents come before children, references to added objects
 after these objects, and deletes last. A difference that LDIF cannot express becomes a comment.
 
@@ -163,7 +163,7 @@ class _Changes:
     def _find_occupants(self) -> None:
         """Find extra objects of B that have the DN of a missing one.
 
-        They are changed, not deleted.
+        Such extra objects are changed, not deleted.
         """
         dn_hashes = set()
         for difference in self._of(ObjectDifferenceKind.MISSING):

@@ -87,7 +87,7 @@ class Field:
     def is_place(self) -> bool:
         """True if the column is the DN of the object.
 
-        It is compared without the root of the tree.
+        The DN is compared without the root of the tree.
         """
         return self.row is not None and self.row.computed is Computed.FULL_PATH
 

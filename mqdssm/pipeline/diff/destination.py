@@ -1,6 +1,6 @@
 """Entries of the first side's objects in the tree of the second.
 
-Their DNs, references and values are converted.
+DNs, references and values of the entries are converted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -189,7 +189,7 @@ class Destination:
     def unknown(self, new_entry: MadeEntry) -> dict[str, tuple[UUID, ...]]:
         """Return the references that an entry is written without.
 
-        They are DNs of objects that B does not have.
+        The references are DNs of objects that B does not have.
         """
         references = REFERENCES.get(new_entry.ldap_class, {})
         return {

@@ -60,7 +60,7 @@ class ObjectDifferenceKind(StrEnum):
 class Ground:
     """Properties of a side that affect the comparison of its values.
 
-    They are pickled into every task.
+    The properties are pickled into every task.
 
     Attributes:
         root: DN of the root of its tree; empty for MQIS tables.
@@ -81,7 +81,7 @@ Same = Callable[[Any, Any], bool]
 def sameness(field: Field, a: Ground, b: Ground) -> Same:
     """Return the function that compares two values of a column.
 
-    It returns True for equal values; None stands for no value.
+    The function returns True for equal values; None stands for no value.
 
     Args:
         field: the column.

@@ -212,7 +212,7 @@ def _objects(task: JoinTask, side: SideFiles) -> str:
 def _candidates(task: JoinTask) -> str:
     """Return the query for the keys of objects that may differ.
 
-    It makes the table ``wanted``.
+    The query makes the table ``wanted``.
     """
     a, b = (side.letter for side in task.sides)
     forms = []
@@ -239,7 +239,7 @@ def _candidates(task: JoinTask) -> str:
 def _rows(task: JoinTask) -> str:
     """Return the query for the objects of both sides that may differ.
 
-    Its rows are in the order of their keys.
+    The rows are in the order of their keys.
     """
     parts = []
     for place, side in enumerate(task.sides):

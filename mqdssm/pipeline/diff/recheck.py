@@ -1,6 +1,6 @@
 """Second reading of different objects of directories.
 
-They may have changed during the comparison.
+The objects may have changed during the comparison.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ def rechecked(
 ) -> Differences:
     """Read different objects again, and return the differences that remain.
 
-    They are read up to `times` times.
+    Objects are read up to `times` times.
 
     Args:
         join: sorts the remaining differences.
@@ -168,7 +168,7 @@ class _Look:
 def _identities(batch: pa.RecordBatch) -> Iterable[tuple[str | None, ...]]:
     """Return the GUIDs of each row.
 
-    They are the current one, and the original one if the type has it.
+    A row has a current GUID, and an original one if the type has it.
     """
     names = [name for name in (IDENTIFIER, ORIGINAL_IDENTIFIER.name) if name in batch.schema.names]
     return zip(*(batch.column(name).to_pylist() for name in names), strict=True)

@@ -149,7 +149,7 @@ class ComparisonRequest:
 class Comparison:
     """Result of a comparison.
 
-    Its files exist as long as the context of `comparison` lasts.
+    The files of the result exist as long as the context of `comparison` lasts.
 
     Attributes:
         a: the first side.

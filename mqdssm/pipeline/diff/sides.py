@@ -193,7 +193,7 @@ class Side:
 def is_export(folder: Path) -> bool:
     """Return True if a folder has a manifest.
 
-    It is an export then, and not MQIS tables.
+    A folder with a manifest is an export, a folder without it has MQIS tables.
     """
     return (folder / MANIFEST_NAME).is_file()
 

@@ -62,7 +62,7 @@ SPARK: Final = SqlDialect("`", "transform({items}, x -> {each})", "array()", "st
 def own_key(compared: ComparableType, column_names: Collection[str], dialect: SqlDialect) -> str:
     """Return the expression for an object's identifier before a GUID map.
 
-    It is NULL if the object has none.
+    The expression is NULL if the object has no identifier.
 
     Args:
         compared: the type of the objects.

@@ -276,7 +276,7 @@ class ExportFile:
 def repeating(batch: pa.RecordBatch) -> list[str]:
     """Return the Parquet paths of the columns whose values repeat.
 
-    They get a dictionary encoding.
+    Such columns get a dictionary encoding.
     A dictionary of values that are all different costs time and space. Lists and maps always get one.
     """
     return [

@@ -139,7 +139,7 @@ def _dns(folder: ExportFolder, plan: ExportPlan) -> Iterator[str]:
 def _changed(directory: "Directory", dns: Sequence[str], marks: Marks) -> tuple[ChangedObject, ...]:
     """Return the objects that may have changed since the marks.
 
-    They were changed or deleted, or their state is not known.
+    The objects were changed or deleted, or their state is not known.
     """
     session = directory.session
     now = Marks.read(session)

@@ -274,7 +274,7 @@ def _read_again(
 class _Noted:
     """Changed objects of an export, kept on disk.
 
-    They are needed if the export is killed and resumed.
+    The changes are needed if the export is killed and resumed.
 
     Args:
         work: the folder ``.export``.

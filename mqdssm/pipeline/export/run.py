@@ -208,7 +208,7 @@ class ExportRequest:
     def needs_msmq(self) -> bool:
         """True if the directory must hold MSMQ objects.
 
-        It need not if only ``ldap`` is exported.
+        An export of ``ldap`` alone needs no MSMQ objects.
         """
         return any(FRAME_TYPES[name].ldap_class is not None for name in self.types)
 

@@ -63,7 +63,7 @@ class ExportTask:
 class ExportWork:
     """Work items of an export as work for a runner.
 
-    They are a `mqdssm.pipeline.runner.Work`.
+    This class is a `mqdssm.pipeline.runner.Work`.
 
     Attributes:
         task: the export.
@@ -106,7 +106,7 @@ class ExportWork:
 class WorkerConnection:
     """Connection of a worker, shared by its work items.
 
-    It is opened again after a failure.
+    The connection is opened again after a failure.
 
     Args:
         access: how to log in.
@@ -189,7 +189,7 @@ def export_item(
 def _refuse_other(task: ExportTask, directory: "Directory") -> None:
     """Refuse another domain controller.
 
-    Its state may be older, and its USNs are its own.
+    The other one's state may be older, and its USNs are its own.
     """
     if task.controller:
         refuse_other(
@@ -250,7 +250,7 @@ def _export(
 class _Progress:
     """Reporter of the progress of a work item.
 
-    It also stops the item if another one has failed.
+    The reporter also stops the item if another one has failed.
     """
 
     def __init__(self, folder: ExportFolder, name: str, rows: int) -> None:

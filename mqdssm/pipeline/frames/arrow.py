@@ -29,7 +29,7 @@ _TYPES: Final = {
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
     """Return the Arrow schema of some columns, for a Spark data source.
 
-    It is exactly the schema that Spark expects.
+    The schema is exactly the one that Spark expects.
     """
     return pa.schema([pa.field(column.name, arrow_type(column)) for column in columns])
 

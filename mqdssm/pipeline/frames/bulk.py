@@ -1,6 +1,6 @@
 """Record batches of the objects of a directory, made from LDAP octets.
 
-They serve exports and the Spark source.
+Exports and the Spark source use these batches.
 The result equals that of `Directory.search`, without a Python object for an element and hardly
 one for a value. Memory is bounded by one batch and one page.
 
@@ -312,7 +312,7 @@ class BatchMaker:
     def takes_columns(self) -> bool:
         """True if entries may come as columns.
 
-        They may not with a multi-valued attribute or referenced entries.
+        Multi-valued attributes and referenced entries prevent columns.
         """
         return not (self.needs.multi or self.needs.referring)
 
@@ -333,7 +333,7 @@ class BatchMaker:
     def batch(self, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
         """Make the record batch of some entries.
 
-        They are rows of `needs`, as `Session.rows` yields them.
+        The entries are rows of `needs`, as `Session.rows` yields them.
         """
         names, *columns, brought = zip(*rows, strict=True)
         return self._batch(EntryBatch(names, columns, self.needs, self._references), brought)

@@ -301,7 +301,7 @@ class Timed(ComputedColumn):
 class Remembered(ComputedColumn):
     """Column that depends only on attributes of its entry.
 
-    It is computed once for each different input.
+    The column is computed once for each different input.
     """
 
     def __init__(self, column: Column, row: Row, maker: ValueMaker, places: tuple[int, ...]) -> None:
@@ -385,7 +385,7 @@ class Pathname(ComputedColumn):
     def _first(self, batch: EntryBatch, parts: pa.Array) -> pa.Array:
         """Return the part before the backslash.
 
-        It is NULL if the events' function has to decide.
+        The part is NULL if the events' function has to decide.
         """
         del batch  # used by the subclass only
         return _part(parts, "computer")
@@ -418,7 +418,7 @@ class QualifiedPathname(Pathname):
 def _queue_dns(batch: EntryBatch) -> pa.Array:
     """Return the parts of plain DNs of queues.
 
-    They are cut out once for all columns that need them.
+    The parts are cut out once for all columns that need them.
     """
     queue_dns = batch.shared.get(_QUEUE_DN)
     if queue_dns is None:

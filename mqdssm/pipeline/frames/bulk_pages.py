@@ -1,6 +1,6 @@
 """Decoder of pages of entries into Arrow columns.
 
-It decodes all entries at once, without a Python object for a value.
+The decoder reads all entries at once, without a Python object for a value.
 The attributes of an entry stand one after the other, each as ``30 len 04 len NAME 31 len 04 len VALUE``. All
 entries of a page take the same step together: numpy reads the lengths and names of the first attribute of
 every entry, then those of the second, and records the positions of the values. Every tag and every length is

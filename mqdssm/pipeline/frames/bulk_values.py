@@ -155,7 +155,7 @@ def integers(low: int, high: int, mask: int = -1) -> Convert:
 def distinct(load: Callable[[bytes], Any], arrow: pa.DataType) -> Convert:
     """Return a conversion of distinct values.
 
-    It calls a function of the mapping once for each different value.
+    The conversion calls a function of the mapping once for each different value.
 
     Args:
         load: converts a value; its errors are not caught.

@@ -169,7 +169,7 @@ def _column(row: Row) -> Column:
 def _frame(name: str, table: ElementTable | DependentObjectTable) -> FrameType:
     """Return the frame of a table.
 
-    It has the table's rows that can be read, then further contents of an entry.
+    The frame has the table's rows that can be read, then further contents of an entry.
     """
     rows = [row for row in table.rows if Access.READ in row.access]
     if table.ldap_class in _STORED:

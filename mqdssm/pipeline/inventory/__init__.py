@@ -1,6 +1,6 @@
 """Inventory of MSMQ in an enterprise, before MSMQ is left or moved.
 
-It is read-only.
+An inventory is read-only.
 This process reads files, a batch at a time; the engine reads directories and MQIS tables.
 """
 

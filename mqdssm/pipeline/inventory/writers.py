@@ -1,6 +1,6 @@
 """Files of an inventory, for programs and spreadsheets.
 
-They are complete, and written as the inventory is read.
+The files are complete, and written as the inventory is read.
 """
 
 import dataclasses
@@ -63,7 +63,7 @@ def check_folder(folder: Path) -> None:
 def write_csv(inventory: Inventory, folder: Path) -> list[Path]:
     """Write a CSV file for each kind of record.
 
-    It is in UTF-8 with a byte order mark for spreadsheets.
+    The file is in UTF-8 with a byte order mark for spreadsheets.
     Only this user can read the files, as the page of an inventory: they say who may do what.
 
     Returns:

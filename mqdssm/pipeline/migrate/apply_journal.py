@@ -1,6 +1,6 @@
 """Journal of a plan's operations, from which an interrupted run resumes.
 
-It holds the results of the operations.
+The journal holds the results of the operations.
 ``PLAN/journal`` has one file for each file of operations, and one for its references that are set last. Each
 holds a line of JSON for every operation with a result. An operation without a line may have been applied or
 not; applying it again does no harm.

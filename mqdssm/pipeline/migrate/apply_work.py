@@ -96,7 +96,7 @@ class Absences:
     def reason(self, operation: PlanOperation) -> str:
         """Return the reason why an operation is refused.
 
-        It is empty if the operation depends on nothing that is absent.
+        The reason is empty if the operation depends on nothing that is absent.
         """
         if not self.by_dn or operation.action == PlanAction.DELETE:
             return ""
@@ -360,7 +360,7 @@ class _File:
     def _without(self, recorded: JournalLine) -> JournalLine:
         """Add references without target to the line of a done operation.
 
-        They are retried then.
+        Such references are retried.
         """
         missing = self._missing.pop(recorded.row, ())
         return recorded._replace(attributes=missing) if missing and recorded.is_done else recorded
@@ -410,7 +410,7 @@ def _refused(operation: PlanOperation, recorded: JournalLine) -> TargetRefusal:
 class ErrorCount:
     """Counter of the errors of all workers.
 
-    It adds up the sizes of files; each worker appends to its own file.
+    The counter adds up the sizes of files; each worker appends to its own file.
 
     Args:
         folder: of the plan.

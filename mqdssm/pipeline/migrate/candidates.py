@@ -279,7 +279,7 @@ class Candidates:
     def _sites_of(self, element: QueueManager, served: Served | None) -> dict[UUID, str]:
         """Return GUIDs and DNs of the sites of a queue manager.
 
-        They are those of its row, else of its entry.
+        The sites are those of the queue manager's row, else of its entry.
         """
         is_explicit = element.is_populated("SiteIdentifierList") or served is None
         sites = site_list(element) if is_explicit else served.sites if served else ()
@@ -323,7 +323,7 @@ class Candidates:
     def _with_sites_there(self, element: QueueManager) -> QueueManager:
         """Return the queue manager with its sites' GUIDs in the target.
 
-        It is unchanged if a new site has none yet.
+        The queue manager is unchanged if a new site has no GUID yet.
         """
         guids = site_list(element)
         target_guids = self._guids_in_target(guids)
@@ -409,7 +409,7 @@ def _by_attribute_of_element(new_entry: MadeEntry) -> dict[str, tuple[UUID, ...]
 def reason_of(error: Exception) -> str:
     """Return the message of an error in one line.
 
-    It is the class name if the error is unexpected.
+    The message of an unexpected error is its class name.
     """
     text = error.message if isinstance(error, ObjectNotFound) else str(error)
     return " ".join(text.split()) if isinstance(error, MqdssmError | ValueError) else type(error).__name__
@@ -466,7 +466,7 @@ class ObsoleteSettings:
     def _before(self, manager: Candidate) -> Iterator[DN]:
         """Yield DNs of obsolete settings objects in the sites of the entry.
 
-        Those that are still needed are left out.
+        Settings objects that are still needed are left out.
         """
         computer = manager.new_entry.dn.parent.name
         for guid in () if manager.served is None else manager.served.sites:
@@ -494,7 +494,7 @@ class ObsoleteSettings:
     def _empty(self, server: DN) -> Iterator[Entry]:
         """Yield the server object above a settings object.
 
-        It is yielded if this program made it and it is otherwise empty.
+        The server object must be made by this program and otherwise empty.
         """
         try:
             entry = self._session.get(server, EVERYTHING)

@@ -54,7 +54,7 @@ class Planned:
     def dns(self, type_name: str | None) -> frozenset[str]:
         """Return the normalised DNs of the objects of a type that have rows.
 
-        Their GUIDs do not matter.
+        GUIDs of the objects do not matter.
         """
         dns: set[str] = set()
         for file in self.files:
@@ -155,7 +155,7 @@ def _guids(session: "Session", entry: Entry) -> set[UUID]:
 def _name(session: "Session", table: MqisTable, entry: Entry) -> str | None:
     """Return the name that `rows.key_of` gives an object.
 
-    It has the form that the target compares.
+    The name has the form that the target compares.
     """
     key = session.profile.name_key
     if table is MACHINE:

@@ -51,7 +51,7 @@ class ObjectPlace(NamedTuple):
 class ReferencedPlaces:
     """Sites and queue managers that other objects refer to.
 
-    They are found by their GUIDs in the source.
+    The GUIDs of the sites and queue managers in the source are the keys.
 
     Attributes:
         by_guid: GUID in the source -> place in the target.

@@ -71,7 +71,7 @@ def check_files(folder: Path, files: Iterable[PlanFile]) -> None:
 def check_operations(plan: MigrationPlan, folder: Path, allow_deletes: int | None = None) -> None:
     """Check that the files hold the operations of ``plan.json``.
 
-    Their numbers must be equal, and they must concern only MSMQ.
+    The numbers of operations must be equal, and all must concern only MSMQ.
 
     Args:
         plan: the plan.

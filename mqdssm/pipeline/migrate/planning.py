@@ -137,7 +137,7 @@ class MigrationSource:
     def left_out(self, tables: Sequence[SourceTable]) -> Iterator[str]:
         """Yield notes about parts of the source that MQIS does not have.
 
-        They are not read.
+        Such parts are not read.
 
         Args:
             tables: of it.
@@ -342,7 +342,7 @@ class Planning:
     def _sites(self, lookups: SharedLookups) -> SharedLookups:
         """Decide about the sites in this process.
 
-        They come before other rows, which refer to them; sites are few.
+        Sites come before other rows, which refer to them; sites are few.
         """
         planner = RowPlanner(self.session, lookups, self._row_options)
         parts = staged_parts(self.folder, SITE)

@@ -44,7 +44,7 @@ def tell(watch: Watch | None, activity: str) -> None:
 def counted(watch: Watch | None, activity: str, total: int | None, count: Count) -> Iterator[None]:
     """Report the progress of an activity from another thread.
 
-    It is reported again and again while the context lasts.
+    The progress is reported again and again while the context lasts.
 
     Args:
         watch: is told; None: nobody looks, and nothing is counted.

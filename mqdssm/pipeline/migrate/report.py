@@ -223,7 +223,7 @@ def tables_of(
 ) -> dict[str, TableReport]:
     """Count the rows of each table by result.
 
-    They are the counts of the plan, less the failures.
+    The numbers are the counts of the plan, less the failures.
 
     Args:
         plan: what was to be done.

@@ -74,7 +74,7 @@ class RowPlanOptions:
 def planning_progress(folder: Path) -> WorkerProgress:
     """Return the progress of workers.
 
-    It is the numbers of rows that they have decided about.
+    The progress is the numbers of rows that the workers have decided about.
     """
     return WorkerProgress(folder / WORK_NAME / TOLD_NAME)
 
@@ -244,7 +244,7 @@ class RowPlanner:
     ) -> None:
         """Write the operations for a row, or its conflicts.
 
-        Its own entry comes first, then related entries.
+        The row's own entry comes first, then related entries.
         """
         matches = [target_entries.of(candidate) for candidate in prepared_row.candidates]
         main_match = matches[0]
@@ -283,7 +283,7 @@ class RowPlanner:
     ) -> Iterator[tuple[int, PlanOperation]]:
         """Yield deletions of obsolete settings objects of a queue manager.
 
-        They are those that Write Directory makes.
+        Write Directory makes the same deletions.
         """
         manager = prepared_row.candidates[0]
         for entry in obsolete.of(manager):
@@ -300,7 +300,7 @@ class RowPlanner:
     ) -> None:
         """Write a row whose GUID another object has.
 
-        It is a reject for ``update``, else a conflict.
+        The row is a reject for ``update``, else a conflict.
         """
         if self._options.on_conflict == "update":
             writer.reject(prepared_row.row, prepared_row.guid, [Reason("", problem)])
@@ -374,7 +374,7 @@ class RowPlanner:
     def _dropped(self, table: MqisTable, prepared_row: _Prepared) -> dict[str, str]:
         """Return GUIDs that are not carried over, by column.
 
-        They are those of absent objects, and the enterprise's own.
+        The GUIDs are those of absent objects, and the enterprise's own.
         """
         texts = {}
         for adm, guids in prepared_row.candidates[0].dropped.items():
@@ -473,7 +473,7 @@ def _verdict(candidate: Candidate, at: _At, *, hides_sacls: bool) -> _Verdict:
 def _row_action(verdicts: Sequence[_Verdict], *, has_deletions: bool) -> PlanAction:
     """Return the action by which a row counts.
 
-    It is that of its own entry, or a change of related entries.
+    The action is that of the row's own entry, or a change of related entries.
     """
     if verdicts[0].action == PlanAction.ADD:
         return PlanAction.ADD
@@ -490,7 +490,7 @@ def _without_values(candidate: Candidate) -> Candidate:
 def _point_settings_at(candidates: Sequence[Candidate], manager: Entry | None) -> None:
     """Let settings objects refer to the queue manager's GUID in the target.
 
-    They are unchanged if the queue manager does not exist there.
+    Settings objects are unchanged if the queue manager does not exist there.
     """
     raw = None if manager is None else manager.first(GUID_ATTRIBUTE)
     if raw is None or candidates[0].new_entry.ldap_class != MANAGER_CLASS:

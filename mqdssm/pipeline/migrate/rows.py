@@ -1,6 +1,6 @@
 """Rows of MQIS as elements of the abstract model.
 
-They come with reasons for refusal and with values left out.
+An element comes with reasons for refusal and with values left out.
 """
 
 import logging
@@ -368,7 +368,7 @@ def _queue(cells: Mapping[str, str]) -> Named:
 def queue_key(computer: str, cn: str) -> str:
     """Return the name that `key_of` gives a row of Queue.
 
-    It is made from its computer and the cn of its entry.
+    The name is made from the computer of the row and the cn of its entry.
     """
     return f"{fold_case(computer)}\\{fold_case(cn)}"
 

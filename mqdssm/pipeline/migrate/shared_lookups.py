@@ -1,6 +1,6 @@
 """Look-ups that all workers share.
 
-They are made once from the source's keys and the target.
+The look-ups are made once from the source's keys and the target.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -173,7 +173,7 @@ class SidRewriter:
     def descriptor(self, image: bytes, where: str) -> bytes:
         """Return a security descriptor with new SIDs.
 
-        Its octets are unchanged if no SID is.
+        The octets are unchanged if no SID is.
 
         Raises:
             DecodeError: it is none.

@@ -1,6 +1,6 @@
 """Staged rows of the source, kept in the plan.
 
-They have one form for all kinds of sources.
+Rows have one form for all kinds of sources.
 They are in ``PLAN/.source/<Table>/part-NNNNN-NNNNN.parquet``. Later steps read these files, never the source
 again, which may have changed since.
 """

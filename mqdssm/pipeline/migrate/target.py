@@ -1,6 +1,6 @@
 """Target of a plan: look-ups for its objects, many at a time.
 
-It also has a stand-in for an empty directory.
+The module also has a stand-in for an empty directory.
 
 Look-ups that precede the decisions about rows: in the source's keys and in the target.
 """

@@ -1,6 +1,6 @@
 """File ``undo.ldif``, which undoes the changes of a plan.
 
-Its LDIF restores the directory to its state before the plan was applied.
+The LDIF restores the directory to its state before the plan was applied.
 The file is on disk before the first change. When the plan has been applied, the file is reduced to what was
 really done; a full copy is kept in case the plan is applied again. Each record is below a comment with the
 row_id of its operation. Load it with ``ldapmodify -c``, which continues if an object was never made.

@@ -135,7 +135,7 @@ def _untold(
 ) -> Iterator[LostRow]:
     """Yield a loss for each operation without a result in a journal.
 
-    Its row is counted nowhere else.
+    The operation's row is counted nowhere else.
     """
     for operation in batch:
         recorded = journal.get(operation.row_id)

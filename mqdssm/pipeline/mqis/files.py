@@ -103,7 +103,7 @@ def _table_of(path: Path, names: Mapping[str, MqisTable]) -> MqisTable | None:
 def _refuse_misspelt(paths: Sequence[Path], missing: Mapping[str, MqisTable]) -> None:
     """Refuse files and folders that are probably misspelt tables.
 
-    Their rows would be lost.
+    The rows of such tables would be lost.
 
     Raises:
         ConfigError: a name is similar to that of a missing table.

@@ -114,7 +114,7 @@ class SourceTable:
 def find_files(folder: Path, mapping: SourceMapping) -> dict[str, TableFiles]:
     """Return the files of the tables in a folder.
 
-    Their names are those that the mapping gives them.
+    The mapping gives the names of the files.
 
     Raises:
         ConfigError: as `find_named`, with the names that are expected.
@@ -182,7 +182,7 @@ def source_table(files: TableFiles, mapping: SourceMapping) -> SourceTable:
 def _as_one(parts: Iterable[SourceFile], label: str) -> Iterator[SourceFile]:
     """Name the parts of a copied table after the table.
 
-    Their rows are numbered through all parts.
+    The rows of all parts are numbered through.
     """
     before: dict[Path, int] = {}
     rows = 0

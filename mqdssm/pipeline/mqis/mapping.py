@@ -1,6 +1,6 @@
 """Mapping file (TOML): a source's names for tables and columns of MQIS.
 
-It also gives the form of the source's values.
+The mapping also gives the form of the source's values.
 """
 
 import codecs
@@ -272,7 +272,7 @@ def is_jdbc(source: str) -> bool:
 def spark_settings(mapping: SourceMapping) -> dict[str, str]:
     """Return the Spark settings that name the JAR files of the JDBC driver.
 
-    They are empty without JAR files.
+    The settings are empty without JAR files.
 
     Raises:
         ConfigError: one is not there.
@@ -286,6 +286,6 @@ def spark_settings(mapping: SourceMapping) -> dict[str, str]:
 def shown_url(url: str) -> str:
     """Return a URL up to the name of the database.
 
-    It is shown in messages and in the plan.
+    The URL is shown in messages and in the plan.
     """
     return re.split(r"[?;]", url, maxsplit=1)[0]

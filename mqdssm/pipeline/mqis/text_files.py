@@ -84,7 +84,7 @@ def _check(path: Path, head: bytes, encoding: str) -> None:
 def _wide(head: bytes) -> str:
     """Return the name of the UTF-16 encoding of octets.
 
-    It is "" if they are not in UTF-16. In ASCII text as UTF-16 every second octet is 0.
+    The name is "" if the octets are not in UTF-16. In ASCII text as UTF-16 every second octet is 0.
     """
     low, high = head[0::2].count(0), head[1::2].count(0)
     if not head or 4 * max(low, high) < len(head):

@@ -1,6 +1,6 @@
 """Reports for people: one HTML file each.
 
-They are for a browser without a network, and for printing.
+A report is for a browser without a network, and for printing.
 """
 
 from mqdssm.pipeline.report.page import check_page

@@ -120,7 +120,7 @@ def _distances(part: Sequence[int], near: Sequence[set[int]]) -> "Points":
 def _apart(points: "Points", widths: "Points") -> "Points":
     """Push nodes apart along the shorter way, until none covers another.
 
-    They are pushed at most `PUSHES` times.
+    Nodes are pushed at most `PUSHES` times.
     """
     points = points.copy()
     room = (widths[:, None] + widths[None]) / 2

@@ -73,7 +73,7 @@ def rendered(template: str, **values: Any) -> str:
 def shown(value: object, limit: int = CELL_CHARS_MAX) -> str:
     """Return a value as a page shows it.
 
-    It is shortened, and its invisible characters are escaped.
+    The text is shortened, and its invisible characters are escaped.
     """
     text = "" if value is None else str(value)
     if len(text) > limit:

@@ -148,7 +148,7 @@ def picture_of(topology: Topology, sites_max: int = SITES_MAX) -> Picture | None
 def chosen_sites(topology: Topology, sites_max: int) -> list[int]:
     """Choose the sites to draw.
 
-    They are all, or if too many, the worst with findings and their neighbours.
+    All sites are drawn, or if too many, the worst with findings and their neighbours.
     """
     count = len(topology.sites)
     if count <= sites_max:
@@ -180,7 +180,7 @@ def _short(name: str) -> str:
 def _radius(site: SiteNode) -> float:
     """Return the radius of a site's mark.
 
-    It grows with the logarithm of the site's machines.
+    The radius grows with the logarithm of the site's machines.
     """
     low, high = RADIUS
     return round(min(high, low + 2 * math.log10(1 + site.machines)), 1)

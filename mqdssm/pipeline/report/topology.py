@@ -200,7 +200,7 @@ def _machines(
 ) -> tuple[Counter[object], dict[object, Counts]]:
     """Count the queue managers of each site, and the findings about them.
 
-    They are read a batch at a time.
+    Queue managers are read a batch at a time.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

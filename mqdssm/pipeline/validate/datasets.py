@@ -1,6 +1,6 @@
 """Objects to validate: Parquet files of each type.
 
-Their columns and the number of rows are known.
+Columns of the files and the number of rows are known.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Application of rules to batches of objects with Arrow.
 
-It runs in workers that read the files themselves.
+The rules run in workers that read the files themselves.
 All rules of a type are applied to a batch while it is in memory. A test computes the mask of bad rows for the
 whole batch at once; only rows with findings are processed singly.
 
@@ -116,7 +116,7 @@ def tests_of(
 def columns_of(rules: Sequence[Rule], target: Dataset) -> tuple[str, ...]:
     """Return the columns that the rules of a type need.
 
-    Those that identify an object are among them.
+    Columns that identify an object are among them.
     """
     names = {"Identifier", "FullPath", UNREADABLE}.union(*(rule.columns() for rule in rules))
     return tuple(name for name, _ in target.columns if name in names)

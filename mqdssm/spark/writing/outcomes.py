@@ -179,7 +179,7 @@ class Outcomes:
     ) -> None:
         """Defer an entry, or the references of an existing one.
 
-        They wait until the end of all tasks.
+        Entry and references wait until the end of all tasks.
         """
         self._waiting.append(
             {

@@ -217,7 +217,7 @@ class ChangeMaker:
     ) -> Made:
         """Make the change of an object that is never created, only modified.
 
-        It is an account or the enterprise.
+        The object is an account or the enterprise.
         """
         dn = str(candidate.new_entry.dn)
         if existing_entry is None:

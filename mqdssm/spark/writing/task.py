@@ -128,7 +128,7 @@ class _Work:
     def try_again(self) -> None:
         """Write entries whose parents came after them.
 
-        They are tried repeatedly while there is progress.
+        Such entries are tried repeatedly while there is progress.
         """
         while self._orphans:
             orphans, self._orphans = self._orphans, []
@@ -169,7 +169,7 @@ class _Work:
     def _beside(self, finished: Sequence[tuple[RowChange, Outcome]]) -> None:
         """Write the objects beside entries.
 
-        They are copies of these, so that stored ones are overwritten.
+        The objects repeat values of the entries, so stored objects are overwritten.
         """
         items = [item for row_change, _ in finished for item in row_change.beside]
         problems: dict[int, str] = {}

@@ -1,5 +1,5 @@
 """Nightly validation: repeated runs, and what changed between them.
 
-It has known findings, suppressions, thresholds, history and metrics.
+The package has known findings, suppressions, thresholds, history and metrics.
 All modules work on saved findings, of any engine.
 """

@@ -1,6 +1,6 @@
 """One run of a nightly validation.
 
-It has a baseline, suppressions, thresholds, a history and metrics.
+A run has a baseline, suppressions, thresholds, a history and metrics.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,6 +1,6 @@
 """Rules for the values of each attribute and for the server's schema.
 
-They are generated from the mapping table.
+The rules for values are generated from the mapping table.
 """
 
 import re

@@ -156,7 +156,7 @@ def wide_group(sid: Sid) -> str | None:
 def granted(sid: Sid, aces: Sequence[Ace], kind: AccessKind) -> int:
     """Return the rights that a DACL grants to one SID itself.
 
-    They are in the order of its entries.
+    The rights are in the order of the DACL's entries.
     """
     allowed = denied = 0
     for ace in aces:

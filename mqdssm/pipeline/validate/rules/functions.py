@@ -98,7 +98,7 @@ def _tokens(text: str) -> list[Token]:
 def _check_quotes(text: str) -> None:
     """Refuse a doubled quote.
 
-    It is a quote for Spark, but the end of a text for sqlglot.
+    A doubled quote is a quote for Spark, but the end of a text for sqlglot.
     """
     for token, following in itertools.pairwise(_tokens(text)):
         are_literals = token.token_type in _LITERALS and following.token_type in _LITERALS

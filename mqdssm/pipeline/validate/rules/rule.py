@@ -377,7 +377,7 @@ class RuleFile(NamedTuple):
 class Drift(Rule):
     """Rule about differences between the server's schema and the required one.
 
-    It applies only to a directory.
+    The rule applies only to a directory.
     """
 
     kind: ClassVar[str] = "directory"
