@@ -199,6 +199,19 @@ def may_be_dead() -> list[Defined]:
     ]
 
 
+def uses_in_tests(names: set[str], importers: dict[str, set[Path]]) -> Iterator[tuple[str, Use]]:
+    """The uses of some names in the tests, whose imports are added; files without any are not parsed."""
+    for path in sources("tests"):
+        written = names.intersection(WORD.findall(path.read_text(encoding="utf-8")))
+        if not written:
+            continue
+        yield from uses_in(path, written)
+        for node in nodes(path):
+            if isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    importers[alias.name].add(path)
+
+
 def dead_names() -> list[Defined]:
     pending = may_be_dead()
     names = {one.name for one in pending}
@@ -214,12 +227,6 @@ def dead_names() -> list[Defined]:
                     uses[alias.name].append(Use(path, node.lineno, qualified=True))
     for used, use in words_of_pages():
         uses[used].append(use)
-    for path in sources("tests"):  # the fakes and servers of mqdssm.testing are for tests
-        for used, use in uses_in(path, names):
-            uses[f"testing {used}"].append(use)
-        imported = (node for node in nodes(path) if isinstance(node, ast.ImportFrom))
-        for alias in (alias for node in imported for alias in node.names):
-            importers[alias.name].add(path)
     dead: list[Defined] = []
 
     def is_used(one: Defined) -> bool:
@@ -233,7 +240,15 @@ def dead_names() -> list[Defined]:
             for use in found
         )
 
+    searched: set[str] = set()
     while unused := [one for one in pending if not is_used(one)]:
+        # the fakes and servers of mqdssm.testing are for tests; all other names are not searched for there
+        testing = {one.name for one in unused if one.path.is_relative_to(ROOT / "mqdssm" / "testing")}
+        if wanted := testing - searched:
+            searched |= wanted
+            for used, use in uses_in_tests(wanted, importers):
+                uses[f"testing {used}"].append(use)
+            continue
         dead += unused
         pending = [one for one in pending if one not in unused]
     return [one for one in dead if not any(one.owner is other.node for other in dead)]

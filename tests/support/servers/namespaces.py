@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +18,16 @@ def ip(*arguments: str) -> None:
     done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         raise OSError(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
+
+
+def ip_batch(commands: Iterable[str], *options: str) -> None:
+    """Run several commands of iproute2 in one process; the first that fails ends it, unless forced."""
+    text = "\n".join(commands)
+    done = subprocess.run(
+        ["ip", *options, "-batch", "-"], input=text, capture_output=True, text=True, check=False
+    )
+    if done.returncode and "-force" not in options:
+        raise OSError(f"ip {' '.join(options)}, of these commands:\n{text}\n{done.stderr.strip()}")
 
 
 @cache
@@ -60,8 +70,7 @@ class Lan:
             lan._make()
             yield lan
         finally:
-            for name in ("switch", *lan.hosts):
-                subprocess.run(["ip", "netns", "delete", lan._space(name)], capture_output=True, check=False)
+            ip_batch((f"netns delete {space}" for space in lan._spaces), "-force")
 
     @property
     def hosts(self) -> list[str]:
@@ -70,22 +79,27 @@ class Lan:
     def _space(self, name: str) -> str:
         return f"{self.stem}-{name}"
 
+    @property
+    def _spaces(self) -> list[str]:
+        return [self._space(name) for name in ("switch", *self.hosts)]
+
     def _make(self) -> None:
-        switch = self._space("switch")
-        for name in ("switch", *self.hosts):
-            ip("netns", "add", self._space(name))
+        ip_batch(f"netns add {space}" for space in self._spaces)
+        switch: list[str] = []
+        of_hosts: dict[str, list[str]] = {host: [] for host in self.hosts}
         for network, hosts in self.networks.items():
             bridge = f"net-{network}"
-            ip("-n", switch, "link", "add", "name", bridge, "type", "bridge")
-            ip("-n", switch, "link", "set", "dev", bridge, "up")
+            switch += [f"link add name {bridge} type bridge", f"link set dev {bridge} up"]
             for host in hosts:
                 port, space = self._port(network, host), self._space(host)
-                peer = ("peer", "name", bridge, "netns", space)
-                ip("-n", switch, "link", "add", "name", port, "type", "veth", *peer)
-                ip("-n", switch, "link", "set", "dev", port, "master", bridge, "up")
+                switch.append(f"link add name {port} type veth peer name {bridge} netns {space}")
+                switch.append(f"link set dev {port} master {bridge} up")
                 address = f"{self.address(network, host)}/24"
-                ip("-n", space, "address", "add", address, "broadcast", "+", "dev", bridge)
-                ip("-n", space, "link", "set", "dev", bridge, "up")
+                of_hosts[host].append(f"address add {address} broadcast + dev {bridge}")
+                of_hosts[host].append(f"link set dev {bridge} up")
+        ip_batch(switch, "-n", self._space("switch"))
+        for host, commands in of_hosts.items():
+            ip_batch(commands, "-n", self._space(host))
 
     def address(self, network: str, host: str) -> str:
         number = list(self.networks).index(network) + 1
