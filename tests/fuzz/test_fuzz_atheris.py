@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SECONDS = 2
+SECONDS = 1
 LONG_SECONDS = 600
 
 

@@ -48,13 +48,13 @@ def test_a_plan_of_processes_is_that_of_one(server, tmp_path, processes) -> None
     source = tables(server, tmp_path)
     login = {"user": server.user, "password": server.password, "ca_file": server.ca_file}
     asked = PlanRequest(source=str(source), create_computers=True)
-    made = plan_migration(asked, server.url, tmp_path / "many", engine="local", workers=3, **login)
-    assert max(processes) == 3
+    made = plan_migration(asked, server.url, tmp_path / "many", engine="local", workers=2, **login)
+    assert max(processes) == 2
     here = plan_here(server, source, tmp_path / "one", create_computers=True)
     assert made.total == here.total
     assert files(tmp_path / "many") == files(tmp_path / "one") != []
     processes.clear()
-    report = apply_plan(tmp_path / "many", server.url, engine="local", workers=3, **login)
+    report = apply_plan(tmp_path / "many", server.url, engine="local", workers=2, **login)
     assert processes
     assert report.is_fine
     with connect(server) as directory:

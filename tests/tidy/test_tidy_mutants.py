@@ -2,12 +2,14 @@
 
 import conformance
 import mutants
+import pytest
 from support.project.source_tree import marks, report
 
 COVERED = ("MS-MQDSSM", "3.1.6")
 """Document and chapter of which each normative section needs a mutant."""
 
 
+@pytest.mark.slow
 def test_every_mutant_can_be_planted() -> None:
     """Whoever changes a line that a mutant names changes the mutant with it."""
     proofs, _ = conformance.check(conformance.read_sections(), marks())

@@ -14,7 +14,7 @@ from support.project.source_tree import ROOT, name, report, sources
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)|^\{include\}\s*(\S+)|`{3}\{include\}\s*(\S+)", re.MULTILINE)
 
 SUPPORT_IMPORT = re.compile(r"^[ \t]*(from support[\w.]* import (?:\([^)]*\)|.*))$", re.MULTILINE)
-"""A statement that imports from tests/support: to walk the syntax trees of all tests takes 100 times as long."""
+"""A statement that imports from tests/support; a walk through the trees of all tests takes much longer."""
 WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.\w+)*|\"\w+\.py\"")
 
 

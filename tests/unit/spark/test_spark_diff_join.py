@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.mqis.comparison import KilledOnce, all_differences, compared_queues, queue_pair, rows_in
 from support.mqis.tables import write_jsonl
@@ -70,7 +70,6 @@ def queues(root: str) -> st.SearchStrategy[list[dict[str, object]]]:
     return st.lists(row, max_size=40)
 
 
-@settings(max_examples=20, deadline=None)
 @given(queues("DC=example,DC=com"), queues("DC=other"))
 def test_the_join_loses_nothing(a, b) -> None:
     compared = compared_queues()

@@ -19,7 +19,7 @@ from mqdssm.tables.mqis import MQIS_TABLES, SITE
 
 @pytest.mark.parametrize("form", TableForm)
 def test_rows_are_what_sets_hold(tmp_path, form):
-    sample = EnterprisePlan(sites=5, machines=60, queues=900, users=12, seed=5)
+    sample = EnterprisePlan(sites=4, machines=20, queues=300, users=6, seed=5)
     generate(sample, tmp_path, SampleForm.MQIS, table_form=form, faults=True)
     mapping = SourceMapping()
     rows = {
@@ -52,4 +52,4 @@ def test_rows_are_what_sets_hold(tmp_path, form):
         for one in mine:
             assert one in wanted[str(one["Identifier"])], name
         compared += len(mine)
-    assert compared > 900
+    assert compared > 300
