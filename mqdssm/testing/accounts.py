@@ -11,7 +11,7 @@ import ssl
 import threading
 import uuid
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectAlreadyExists
 from mqdssm.model.dn import DN
@@ -29,7 +29,13 @@ Connection = Any  # ldap3 has no types
 
 
 class Accounts:
-    """Creator of security principals, each with a SID of the directory's domain."""
+    """Creator of security principals, each with a SID of the directory's domain.
+
+    Attributes:
+        CLASSES: object classes of a user.
+    """
+
+    CLASSES: ClassVar[tuple[str, ...]] = ("top", "user")
 
     def __init__(self, connect: Callable[[], Connection], base_dn: str) -> None:
         """Keep the parameters; nothing is read yet.
@@ -40,22 +46,25 @@ class Accounts:
         """
         self._connect = connect
         self._root = DN.parse(base_dn)
+        parts = [value for rdn in self._root.rdns for kind, value in rdn if kind.lower() == "dc"]
+        self._domain = ".".join(parts)
         self._lock = threading.Lock()
         self._domain_sid: bytes | None = None
         self._next_rid = FIRST_RID
 
     def add_computer(self, name: str) -> str:
         """Add a computer as joining a domain does (decision M26), and return its DN."""
-        domain = ".".join(value for rdn in self._root.rdns for kind, value in rdn if kind.lower() == "dc")
-        host = f"{name.lower()}.{domain}"
+        host = f"{name.lower()}.{self._domain}"
         return self._add(
-            self._root.child("CN", "Computers").child("CN", name),
+            "Computers",
+            name,
             {
-                "objectClass": ["top", "user", "computer"],
+                "objectClass": [*self.CLASSES, "computer"],
                 "sAMAccountName": [f"{name}$"],
                 "dNSHostName": [host],
                 "servicePrincipalName": [f"HOST/{name}", f"HOST/{host}"],
                 "userAccountControl": [str(WORKSTATION_TRUST_ACCOUNT)],
+                **self._secret_of_computer(),
             },
         )
 
@@ -63,9 +72,10 @@ class Accounts:
         """Add a user; return the DN and the random password."""
         password = secrets.token_urlsafe(PASSWORD_BYTES)
         dn = self._add(
-            self._root.child("CN", "Users").child("CN", name),
+            "Users",
+            name,
             {
-                "objectClass": ["top", "user"],
+                "objectClass": self.CLASSES,
                 "sAMAccountName": [name],
                 "userAccountControl": [str(NORMAL_ACCOUNT)],
                 "userPassword": [salted_hash(password)],
@@ -73,12 +83,17 @@ class Accounts:
         )
         return dn, password
 
-    def _add(self, dn: DN, attributes: "Mapping[str, Sequence[str | bytes]]") -> str:
-        text = str(dn)
-        with explained(text, "the account was not added"), bound(self._connect()) as connection:
-            identity = {"objectGUID": [uuid.uuid4().bytes_le], "objectSid": [self._new_sid(connection)]}
-            connection.add(text, attributes={**attributes, **identity})
-        return text
+    def _add(self, container: str, name: str, attributes: "Mapping[str, Sequence[str | bytes]]") -> str:
+        dn = str(self._root.child("CN", container).child("CN", name))
+        with explained(dn, "the account was not added"), bound(self._connect()) as connection:
+            connection.add(dn, attributes={**attributes, **self._identity(connection)})
+        return dn
+
+    def _secret_of_computer(self) -> dict[str, list[bytes]]:
+        return {}  # nobody logs in as a computer
+
+    def _identity(self, connection: Connection) -> dict[str, list[bytes]]:
+        return {"objectGUID": [uuid.uuid4().bytes_le], "objectSid": [self._new_sid(connection)]}
 
     def _new_sid(self, connection: Connection) -> bytes:
         with self._lock:

@@ -160,9 +160,7 @@ class SambaDomainController(LocalServer[samba_config.ControllerFolder]):
 
     def _account_maker(self) -> DomainAccounts:
         url, user, password, ca_file = self.ldaps_url, self.user, self.password, self.ca_file
-        return DomainAccounts(
-            lambda: connect_over_tls(url, user, password, ca_file), self.base_dn, self.realm
-        )
+        return DomainAccounts(lambda: connect_over_tls(url, user, password, ca_file), self.base_dn)
 
     def _require_software(self) -> None:
         samba_config.require_software()

@@ -84,7 +84,7 @@ class SambaContainer(ServerContainer):
         def connect() -> Connection:
             return connect_over_tls(self.ldaps_url, self.user, self.password, self.ca_file)
 
-        return DomainAccounts(connect, self.base_dn, self.realm)
+        return DomainAccounts(connect, self.base_dn)
 
     def _ensure_image(self) -> str:
         return ensure_image()

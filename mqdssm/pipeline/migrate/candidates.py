@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from mqdssm.directory.entries import Entry
-from mqdssm.directory.filters import And, Equal, Present, any_of
+from mqdssm.directory.filters import Equal, Present, any_of
 from mqdssm.errors import MappingError, MqdssmError, ObjectNotFound
 from mqdssm.events.entry_builder import EntryBuilder, EntryTarget
 from mqdssm.events.made_entry import MadeEntry
@@ -26,7 +26,7 @@ from mqdssm.model.names import PathName
 from mqdssm.pipeline.migrate.plan_file import EntryRole
 from mqdssm.pipeline.migrate.rows import path_name, site_list
 from mqdssm.pipeline.migrate.shared_lookups import Computer, SharedLookups
-from mqdssm.pipeline.migrate.target import TargetView
+from mqdssm.pipeline.migrate.target import TargetView, find_of_class
 from mqdssm.tables import places
 from mqdssm.tables.dependent_objects import SETTINGS_CLASS
 from mqdssm.tables.references import REFERENCES, ReferenceForm
@@ -445,14 +445,12 @@ class ObsoleteSettings:
             for manager in managers
             if manager.served is not None and manager.served.identifier
         ]
-        of_class = self._session.profile.class_filter(SETTINGS_CLASS)
         for batch in split_into_batches(dict.fromkeys(owners), BATCH_TERMS):
-            search_filter = And((of_class, any_of(*(Equal(OWNER, guid.bytes_le) for guid in batch))))
-            for base in self._session.naming.bases_for(configuration=True):
-                for entry in self._session.find(base, search_filter, EVERYTHING):
-                    owner = _owner(entry)
-                    if owner is not None:
-                        self._owned.setdefault(owner, []).append(entry)
+            of_owners = any_of(*(Equal(OWNER, guid.bytes_le) for guid in batch))
+            for entry in find_of_class(self._session, SETTINGS_CLASS, EVERYTHING, of_owners):
+                owner = _owner(entry)
+                if owner is not None:
+                    self._owned.setdefault(owner, []).append(entry)
         sites = {guid for manager in managers if manager.served is not None for guid in manager.served.sites}
         self._sites = self._view.references.dns_of(sorted(sites), SITE_CLASS) if sites else {}
         dns = [str(dn) for manager in managers for dn in self._before(manager)]

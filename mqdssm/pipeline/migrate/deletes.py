@@ -14,12 +14,14 @@ import pyarrow.parquet as pq
 
 from mqdssm.directory.entries import Entry
 from mqdssm.model.dn import DN, normalize
+from mqdssm.pipeline.migrate.candidates import EVERYTHING
 from mqdssm.pipeline.migrate.outcome import OutcomeWriter, TaskResult
 from mqdssm.pipeline.migrate.plan_file import CHILDREN, PARENTS, EntryRole, PlanFile, PlanOperation, deletion
 from mqdssm.pipeline.migrate.rows import link_ends, link_key, queue_key
 from mqdssm.pipeline.migrate.shared_lookups import KnownSite
 from mqdssm.pipeline.migrate.staging import keys_in
-from mqdssm.tables import TABLES, compute, places
+from mqdssm.pipeline.migrate.target import find_of_class
+from mqdssm.tables import TABLES, compute
 from mqdssm.tables.dependent_objects import SETTINGS_CLASS
 from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, QUEUE, ROUTING_LINK, MqisTable
 
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
 FILE_NUMBER: Final = 2**20 - 1
 """Number of the file of deletions: no staged file has it."""
-_DESCRIPTOR: Final = ("nTSecurityDescriptor",)
 GUID_DIGITS: Final = 32
 
 
@@ -124,8 +125,8 @@ def _superfluous(
         names = {link_key(map(planned.target_guid, link_ends(name))) for name in names}
     planned_dns = planned.dns(MQIS_TABLES[table.name].type_name)
     ldap_class = TABLES[table.element].ldap_class
-    settings = list(_all(session, SETTINGS_CLASS)) if table is MACHINE else []
-    for entry in _all(session, ldap_class):
+    settings = list(find_of_class(session, SETTINGS_CLASS, EVERYTHING)) if table is MACHINE else []
+    for entry in find_of_class(session, ldap_class, EVERYTHING):
         entry_guids = _guids(session, entry)
         if entry_guids & guids or _name(session, table, entry) in names or normalize(entry.dn) in planned_dns:
             continue
@@ -136,14 +137,6 @@ def _superfluous(
             for settings_entry in settings:
                 if DN.parse(settings_entry.dn).parent.name.lower() == computer.lower():
                     yield CHILDREN, _of(table, settings_entry, SETTINGS_CLASS, EntryRole.SETTINGS)
-
-
-def _all(session: "Session", ldap_class: str) -> Iterator[Entry]:
-    of_class = session.profile.class_filter(ldap_class)
-    for base in session.naming.bases_for(
-        configuration=places.is_in_configuration(ldap_class) or ldap_class == SETTINGS_CLASS
-    ):
-        yield from session.find(base, of_class, ["*", *_DESCRIPTOR])
 
 
 def _guids(session: "Session", entry: Entry) -> set[UUID]:

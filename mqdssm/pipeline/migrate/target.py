@@ -32,6 +32,7 @@ from mqdssm.pipeline.migrate.shared_lookups import (
 from mqdssm.pipeline.migrate.sids import SidMap
 from mqdssm.pipeline.migrate.staging import keys_in
 from mqdssm.tables import TABLES, places
+from mqdssm.tables.dependent_objects import SETTINGS_CLASS
 from mqdssm.tables.mqis import MACHINE, SITE
 from mqdssm.wire.sid import Sid
 
@@ -110,12 +111,21 @@ class TargetView:
             return None
 
     def _find(self, ldap_class: str, search_filter: LdapFilter, attributes: Sequence[str]) -> Iterable[Entry]:
-        of_class = self.session.profile.class_filter(ldap_class)
-        bases = self.session.naming.bases_for(configuration=places.is_in_configuration(ldap_class))
-        for base in bases:
-            yield from self.session.find(
-                base, And((of_class, search_filter)), list(dict.fromkeys(attributes))
-            )
+        return find_of_class(self.session, ldap_class, list(dict.fromkeys(attributes)), search_filter)
+
+
+def find_of_class(
+    session: "Session", ldap_class: str, attributes: Sequence[str], search_filter: LdapFilter | None = None
+) -> Iterator[Entry]:
+    """Yield the entries of a class in all bases where it can be.
+
+    Settings objects are entries below their sites.
+    """
+    of_class = session.profile.class_filter(ldap_class)
+    in_configuration = places.is_in_configuration(ldap_class) or ldap_class == SETTINGS_CLASS
+    for base in session.naming.bases_for(configuration=in_configuration):
+        where = of_class if search_filter is None else And((of_class, search_filter))
+        yield from session.find(base, where, attributes)
 
 
 # -- look-ups that are made once, before workers begin
