@@ -37,19 +37,30 @@ class DirectoryServer:
     """Directory server at work, started by `start_directory_server`; a context manager that closes it.
 
     Attributes:
+        settings: names, first role and intervals of the server.
         driver: makes changes, reports the status, counts what was dropped or noted.
         store: performs operations of the store, and look-ups of other threads.
         queue_manager: sends and receives its messages.
     """
 
     def __init__(
-        self, driver: ReplicationDriver, store: StoreThread, queue_manager: LocalQueueManager
+        self,
+        settings: Settings,
+        driver: ReplicationDriver,
+        store: StoreThread,
+        queue_manager: LocalQueueManager,
     ) -> None:
+        self.settings: Final = settings
         self.driver: Final = driver
         self.store: Final = store
         self.queue_manager: Final = queue_manager
         self._thread: Final = WorkerThread(driver.run, f"directory server {queue_manager.machine_name}")
         self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        """True while the server works: it was not closed, and no defect has stopped it."""
+        return self._thread.is_alive
 
     def close(self) -> None:
         """Stop the server and its queue manager after their current work; the store stays open.
@@ -110,4 +121,5 @@ def start_directory_server(
     )
     # numbers of requests begin elsewhere at each start, so that no late reply is taken for another (R33)
     engine = ReplicationEngine(settings, first_request=randbits(31))
-    return DirectoryServer(ReplicationDriver(engine, work, queue_manager, policy=policy), work, queue_manager)
+    driver = ReplicationDriver(engine, work, queue_manager, policy=policy)
+    return DirectoryServer(settings, driver, work, queue_manager)

@@ -8,6 +8,7 @@ from queue import Empty, SimpleQueue
 from threading import Event
 from typing import Any, Final, Generic, TypeVar
 
+from mqdssm.drivers.measurements import RecentNotes
 from mqdssm.drivers.threads import EventCounts
 from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired
 
@@ -62,6 +63,7 @@ class EngineDriver(Generic[E]):
 
     Attributes:
         counts: what was dropped, or noted by the engine.
+        notes: the last notes of the engine.
         performers: the function that performs the actions of a type.
     """
 
@@ -69,6 +71,7 @@ class EngineDriver(Generic[E]):
         self, step: Callable[[Any, float], Iterable[object]], clock: Callable[[], float] | None
     ) -> None:
         self.counts: Final = EventCounts()
+        self.notes: Final = RecentNotes()
         self._step = step
         self._clock: Final = clock or steady_clock()
         self._stopping: Final = Event()
@@ -130,6 +133,7 @@ class EngineDriver(Generic[E]):
 
     def _note(self, action: Note) -> None:
         self.counts.add(action.what)
+        self.notes.add(action.what, action.detail, self._clock(), is_warning=action.is_warning)
         log.log(logging.WARNING if action.is_warning else logging.INFO, "%s: %s", action.what, action.detail)
 
     def _drop(self, why: str, detail: str) -> None:

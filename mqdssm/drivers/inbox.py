@@ -42,6 +42,12 @@ class LocalInbox:
         """True if the queue is closed for receiving."""
         return self._closed
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Messages that wait, and octets of their bodies."""
+        with self._changed:
+            return len(self._waiting), self._waiting.octets
+
     def receive(self, timeout_s: float) -> Arrival | None:
         """Take the first message, by priority and arrival; None after `timeout_s`, or when closed."""
         until = time.monotonic() + timeout_s

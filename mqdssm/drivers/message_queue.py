@@ -35,6 +35,11 @@ class MessageQueue(Generic[T]):
         self._order: list[tuple[int, int]] = []
         self._deadlines: list[tuple[float, int]] = []
 
+    @property
+    def octets(self) -> int:
+        """Octets of the messages, by `size`."""
+        return self._bytes
+
     def __len__(self) -> int:
         return len(self._held) + len(self._lent)
 

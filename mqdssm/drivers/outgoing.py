@@ -88,6 +88,10 @@ class Outgoing:
         """Machines that have an outgoing queue."""
         return list(self._queues)
 
+    def sizes(self) -> dict[Address, tuple[int, int]]:
+        """Return messages and octets of each queue, with those in flight."""
+        return {address: (len(queue), queue.octets) for address, queue in self._queues.items()}
+
     def put(self, address: Address, message: Message) -> bool:
         """Add a message; False if there is no room for it."""
         if not _waits_for_ever(message):

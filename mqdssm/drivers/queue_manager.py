@@ -72,6 +72,23 @@ class DeliveryState(Enum):
     """The destination cannot be reached, or it or the carrier is full: the message waits."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueState:
+    """State of one queue of a queue manager at one moment.
+
+    Attributes:
+        name: name of a local queue, or the machine that an outgoing queue leads to.
+        is_outgoing: True if the messages wait for another machine.
+        messages: number of messages, with those in flight.
+        octets: octets of their bodies.
+    """
+
+    name: str
+    is_outgoing: bool
+    messages: int
+    octets: int
+
+
 class DeliveryObserver(Protocol):
     """Observer of one message that is sent; its methods must not wait, and may be called from any thread."""
 
@@ -190,6 +207,17 @@ class LocalQueueManager:
             )
             queue_inbox.reopen()
         return queue_inbox
+
+    def queues(self) -> tuple[QueueState, ...]:
+        """Return the state of all local and outgoing queues; from any thread."""
+        with self._lock:
+            inboxes, outgoing = list(self._inboxes.values()), self._outgoing.sizes()
+        local = ((inbox.queue.name, False, inbox.size) for inbox in inboxes)
+        remote = ((str(address), True, size) for address, size in outgoing.items())
+        return tuple(
+            QueueState(name=name, is_outgoing=is_outgoing, messages=size[0], octets=size[1])
+            for name, is_outgoing, size in (*local, *remote)
+        )
 
     def delete(self, queue: LocalQueue) -> None:
         """Remove a queue; senders receive NackQueueDeleted if they asked for it ([MS-MQDMPR] 3.1.7.1.4)."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from threading import Condition, Event, Thread
 from typing import Final
 
+from mqdssm.drivers.measurements import MessageCounts, MessageOutcome
 from mqdssm.drivers.sent_messages import SentMessages
 from mqdssm.drivers.threads import EventCounts
 from mqdssm.drivers.transport import Arrival, Inbox
@@ -31,6 +32,7 @@ class QueueReceiver:
     Args:
         outstanding: the messages of ours that may be acknowledged.
         counts: where dropped messages are counted.
+        messages: where all messages are counted by type and outcome.
         clock: seconds since 1970.
         put: takes an event for the engine, or why there will be none any more. `taken` is to be called when
             the engine was given it, `settled` with the number of those that still wait in the engine.
@@ -40,10 +42,12 @@ class QueueReceiver:
         self,
         outstanding: SentMessages,
         counts: EventCounts,
+        messages: MessageCounts,
         clock: Callable[[], float],
         put: Callable[[EngineEvent | Exception], None],
     ) -> None:
-        self._outstanding, self._counts, self._clock, self._put = outstanding, counts, clock, put
+        self._outstanding, self._counts, self._messages = outstanding, counts, messages
+        self._clock, self._put = clock, put
         self._room: Final = Condition()
         self._sizes: Final[deque[int]] = deque()  # of messages that are decoded and not dealt with
         self._octets = 0
@@ -99,6 +103,8 @@ class QueueReceiver:
         except DecodeError as error:
             self._drop("cannot be decoded", f"{error}, from {sender.machine_name}")
             return None
+        self._messages.add(message, MessageOutcome.RECEIVED)
+        self._messages.hear(sender.machine_name, self._clock())
         return Received(message=message, sender=sender.machine_name, machine_id=sender.machine_id)
 
     def _nacked(self, arrival: Arrival) -> EngineEvent | None:
@@ -106,6 +112,7 @@ class QueueReceiver:
         if sent is None:
             self._drop("acknowledges nothing of ours", str(arrival.message.correlation))
             return None
+        self._messages.add(sent.message, MessageOutcome.REFUSED)
         return Nacked(
             message=sent.message,
             destination=sent.destination,
@@ -114,6 +121,7 @@ class QueueReceiver:
 
     def _drop(self, why: str, detail: str) -> None:
         self._counts.add(f"dropped: {why}")
+        self._messages.add(None, MessageOutcome.DROPPED)
         log.info("a replication message is dropped: %s (%s)", why, detail)
 
     def turn(self, inbox: Inbox, timeout_s: float) -> bool:

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from mqdssm.drivers.authentication import AS_SPECIFIED, SignaturePolicy
 from mqdssm.drivers.engine_driver import EngineDriver
+from mqdssm.drivers.measurements import MessageCounts, MessageOutcome
 from mqdssm.drivers.receiving import QueueReceiver
 from mqdssm.drivers.reply_waiters import CLIENT_WAIT_S, ReplyWaiters
 from mqdssm.drivers.sent_messages import SentMessage, SentMessages
@@ -59,6 +60,7 @@ class ReplicationDriver(EngineDriver[do.Event]):
 
     Attributes:
         counts: what was dropped, could not be sent, or was noted by the engine.
+        messages: messages by type and outcome, and when each machine was heard last.
         ask: as `ReplyWaiters.ask`, for events that `change` does not make.
     """
 
@@ -77,7 +79,10 @@ class ReplicationDriver(EngineDriver[do.Event]):
         self._policy, self._make_guid = policy, make_guid
         self._outstanding: Final = SentMessages()
         self._clients: Final = ReplyWaiters(self._events.put)
-        self._receiver: Final = QueueReceiver(self._outstanding, self.counts, self._clock, self._events.put)
+        self.messages: Final = MessageCounts()
+        self._receiver: Final = QueueReceiver(
+            self._outstanding, self.counts, self.messages, self._clock, self._events.put
+        )
         self.ask: Final = self._clients.ask
         self.performers.update(
             {do.Perform: self._perform, do.Send: self._send, do.Reply: self._reply},
@@ -184,12 +189,15 @@ class ReplicationDriver(EngineDriver[do.Event]):
             to = replication_queue(action.destination)
             if own_queue is None:
                 self._transport.send(message, to)
+                self.messages.add(action.message, MessageOutcome.SENT)
                 return
             sent = SentMessage(message=action.message, destination=action.destination)
             until = self._clock() + action.timeout_s
             self._outstanding.send(lambda: self._transport.send(message, to), body, sent, until)
+            self.messages.add(action.message, MessageOutcome.SENT)
         except (ValueError, TransportError) as error:
             self.counts.add("not sent")
+            self.messages.add(action.message, MessageOutcome.NOT_SENT)
             log.warning("a message to %s is not sent: %s", action.destination, error)
 
     def _reply(self, action: do.Reply) -> None:

@@ -63,6 +63,26 @@ class SessionContext:
     clock: Callable[[], float]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionStatus:
+    """Status of one session at one moment.
+
+    Attributes:
+        peer: name, identifier or IP address of a neighbour that messages go to; else IP address and port of
+            the peer that has connected.
+        is_initiator: True if this queue manager connects.
+        state: of the session.
+        in_flight: messages that the peer has not acknowledged.
+        problem: why the neighbour could not be reached at the last attempt; empty if it could.
+    """
+
+    peer: str
+    is_initiator: bool
+    state: SessionState
+    in_flight: int = 0
+    problem: str = ""
+
+
 class SessionDriver:
     """Driver of one session; use it in the event loop only.
 
@@ -222,6 +242,13 @@ class AcceptedSession(SessionDriver):
         super().__init__(MessageSession.accept(context.settings), context)
         self._admit, self._on_end = admit, on_end
 
+    @property
+    def status(self) -> SessionStatus:
+        """Status of the session; it may be read in any thread."""
+        connection = self._connection
+        peer = "" if connection is None else connection.peer
+        return SessionStatus(peer=peer, is_initiator=False, state=self.session.state)
+
     def on_connected(self, connection: SessionConnection) -> None:
         """Handle a new connection, if it may be."""
         if self._admit(self, connection.peer_host):
@@ -268,6 +295,17 @@ class NeighborSession(SessionDriver):
     def is_idle(self) -> bool:
         """True if there is neither a session nor a message."""
         return self.session.state is SessionState.CLOSED and not self.outbox.is_wanted and not self._in_flight
+
+    @property
+    def status(self) -> SessionStatus:
+        """Status of the session; it may be read in any thread."""
+        return SessionStatus(
+            peer=str(self.outbox.address),
+            is_initiator=True,
+            state=self.session.state,
+            in_flight=self.messages_in_flight,
+            problem=self._problem,
+        )
 
     @property
     def messages_in_flight(self) -> int:

@@ -1,7 +1,8 @@
 """Thread of a store: performs operations in order, and repeats them while its server is not reachable."""
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Final, Protocol
 
+from mqdssm.drivers.measurements import Durations, OperationTimes
 from mqdssm.engines.replication.operations import Failed, Operation, Result
 from mqdssm.errors import DirectoryError, DirectoryNotConnected, MappingError
 from mqdssm.store.damage_log import DamageLog
@@ -42,6 +44,25 @@ class OperationPerformer(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreState:
+    """State of a store at one moment.
+
+    Attributes:
+        is_reachable: False while an operation waits to be repeated.
+        waiting: operations that wait, without the current one.
+        failures: attempts that failed because the directory could not be reached.
+        problem: the error of the current operation's last attempt; empty if the directory is reachable.
+        durations: of the attempts that succeeded, by name of the operation.
+    """
+
+    is_reachable: bool
+    waiting: int
+    failures: int
+    problem: str
+    durations: Mapping[str, Durations]
+
+
 class StoreThread:
     """Performs operations for a driver without blocking it, and lookups for other threads.
 
@@ -69,6 +90,9 @@ class StoreThread:
         self._job: _Job | None = None
         self._wait: float | None = None  # before the next attempt, once one has failed
         self._down = False  # while an operation waits to be repeated
+        self._problem = ""  # why it has to be repeated
+        self._failures = 0
+        self._times: Final = OperationTimes()
         self._thread: Final = Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -86,6 +110,17 @@ class StoreThread:
             failed: takes an error that is no DirectoryError: a defect, nothing that waiting mends.
         """
         self._jobs.put(_Job(operation=operation, done=on_done, failed=failed))
+
+    def state(self) -> StoreState:
+        """Return the current state, without waiting; from any thread."""
+        is_down = self._down
+        return StoreState(
+            is_reachable=not is_down,
+            waiting=self._jobs.qsize(),
+            failures=self._failures,
+            problem=self._problem if is_down else "",
+            durations=self._times.seen(),
+        )
 
     def lookup(self, operation: Operation) -> Result:
         """Perform a reading operation once and return its result within `LOOKUP_S`; for other threads.
@@ -152,10 +187,13 @@ class StoreThread:
 
     def _attempt(self, job: _Job) -> DirectoryError | None:
         """Perform an operation and report its result; return an error if the operation is to be repeated."""
+        begin = time.perf_counter()
         try:
             result = self._store.perform(job.operation)
         except DirectoryError as error:
+            self._failures += 1
             if job.begin is None:
+                self._problem = str(error)
                 self._down = True
                 return error
             job.failed(error)
@@ -170,5 +208,6 @@ class StoreThread:
             job.failed(error)
         else:
             self._down = False
+            self._times.add(type(job.operation).__name__, time.perf_counter() - begin)
             job.done(result)
         return None

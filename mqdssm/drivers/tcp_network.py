@@ -24,7 +24,13 @@ from mqdssm.drivers.outbox import Outbox
 from mqdssm.drivers.outgoing import Address, QueuedMessage
 from mqdssm.drivers.queue_manager import DEFAULTS, DeliveryState, LocalQueueManager, QueueManagerSettings
 from mqdssm.drivers.session_connection import PendingBytes, SessionConnection
-from mqdssm.drivers.session_driver import AcceptedSession, NeighborSession, SessionContext, SessionDriver
+from mqdssm.drivers.session_driver import (
+    AcceptedSession,
+    NeighborSession,
+    SessionContext,
+    SessionDriver,
+    SessionStatus,
+)
 from mqdssm.drivers.threads import EventCounts, WorkerThread
 from mqdssm.engines.session.settings import SessionSettings
 from mqdssm.errors import ConfigError, TransportError
@@ -119,6 +125,14 @@ class TcpNetwork:
             return self._listen or SocketAddress("", 0)
         host, port, *_ = self._server.sockets[0].getsockname()
         return SocketAddress(host, port)
+
+    def sessions(self) -> tuple[SessionStatus, ...]:
+        """Return the status of all sessions, without waiting for the event loop; from any thread."""
+        neighbors, accepted = tuple(self._neighbors.values()), tuple(self._accepted)  # copied in one step
+        return (
+            *(neighbor.status for neighbor in neighbors),
+            *(session.status for session in accepted),
+        )
 
     def add(
         self,

@@ -42,6 +42,7 @@ class LiveServer:
 
     def __init__(self, server: DirectoryServer) -> None:
         self.stop = server.close
+        self.server = server
         self.driver, self.store, self.queue_manager = server.driver, server.store, server.queue_manager
 
     def create(

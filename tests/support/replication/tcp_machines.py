@@ -81,6 +81,7 @@ class TcpNetworks:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.networks: dict[str, TcpNetwork] = {}
         self._hosts: dict[Address, SocketAddress] = {}
         self._numbers = count()
 
@@ -94,6 +95,7 @@ class TcpNetworks:
             settings=QUICK,
         )
         manager = network.add(machine_name, identifier, signer=signer, verifier=verifier)
+        self.networks[machine_name] = network
         self._hosts[machine_name.casefold()] = self._hosts[identifier] = network.address
         return manager
 

@@ -1,0 +1,86 @@
+"""Problems of a directory server, found in the parts of its snapshot."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from mqdssm.model.replication import PurgeState
+from mqdssm.server.snapshot import NeighborSnapshot, PartitionSnapshot, Problem, Severity, StoreSnapshot
+
+BSC_SILENT_INTERVALS: Final = 2
+"""Intervals of acknowledgements after which a silent BSC is a problem: a single message may get lost."""
+_RANK: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "info": 2}
+
+
+def problems_of(
+    *,
+    is_working: bool,
+    store: StoreSnapshot,
+    partitions: Iterable[PartitionSnapshot],
+    neighbors: Iterable[NeighborSnapshot],
+    bsc_ack_s: float,
+) -> tuple[Problem, ...]:
+    """Find the problems of a server, the worst first.
+
+    Args:
+        is_working: False if the server was stopped.
+        store: its directory.
+        partitions: its partitions.
+        neighbors: its neighbours.
+        bsc_ack_s: interval of the acknowledgements of BSCs in seconds.
+    """
+    problems = [
+        *_of_server(store, is_working=is_working),
+        *(problem for partition in partitions for problem in _of_partition(partition)),
+        *(problem for neighbor in neighbors for problem in _of_neighbor(neighbor, bsc_ack_s)),
+    ]
+    return tuple(sorted(problems, key=lambda problem: _RANK[problem.severity]))
+
+
+def _of_server(store: StoreSnapshot, *, is_working: bool) -> Iterator[Problem]:
+    if not is_working:
+        yield Problem(
+            severity="error", subject="server", text="it has stopped: its log has the reason; start it again"
+        )
+    if not store.is_reachable:
+        text = f"the directory cannot be reached, and changes wait for it: {store.problem}"
+        yield Problem(severity="error", subject="store", text=text)
+
+
+def _of_partition(partition: PartitionSnapshot) -> Iterator[Problem]:
+    def problem(severity: Severity, text: str) -> Problem:
+        return Problem(severity=severity, subject=f"partition {partition.label}", text=text)
+
+    if partition.is_unfinished:
+        yield problem("warning", "a change failed halfway, and is tried again: look at the last notes")
+    if not partition.owner:
+        yield problem("warning", "no server owns it: name an owner, or remove the site")
+    if partition.foreign:
+        yield problem(
+            "warning",
+            f"another program has changed {partition.foreign} objects here, which are not replicated: "
+            "change them through the owner of the partition",
+        )
+    if partition.state != PurgeState.NORMAL.name:
+        yield problem("info", f"it is synchronized in full ({partition.state})")
+    elif partition.missing:
+        yield problem(
+            "info", f"{partition.missing} numbers of {partition.owner} are missing, and are asked for"
+        )
+
+
+def _of_neighbor(neighbor: NeighborSnapshot, bsc_ack_s: float) -> Iterator[Problem]:
+    subject = f"{'BSC' if neighbor.is_bsc else 'PSC'} {neighbor.machine_name}"
+    for ack in neighbor.acknowledgements:
+        if ack.is_alarm:
+            text = (
+                f"it has acknowledged {ack.acked_number} of partition {ack.partition_id}, "
+                f"{ack.unacknowledged} numbers less than there are, and deleted objects are kept for it: "
+                "start it, or remove its site"
+            )
+            yield Problem(severity="warning", subject=subject, text=text)
+    if neighbor.problem:
+        text = f"it cannot be reached, and {neighbor.waiting} changes wait for it: {neighbor.problem}"
+        yield Problem(severity="warning", subject=subject, text=text)
+    if neighbor.silent_s is not None and neighbor.silent_s > BSC_SILENT_INTERVALS * bsc_ack_s:
+        text = f"it has acknowledged nothing for {neighbor.silent_s / 3600:.0f} hours: start it, or remove it"
+        yield Problem(severity="warning", subject=subject, text=text)

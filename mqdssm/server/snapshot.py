@@ -1,0 +1,315 @@
+"""Snapshot of a directory server: the one public form of its state.
+
+`mqdssm status`, the metrics and the status page are made from it. `ServerSnapshot.model_dump_json` writes it,
+and `ServerSnapshot.model_validate_json` reads it. Numbers of partitions are sequence numbers.
+"""
+
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
+
+from mqdssm.drivers.measurements import MessageOutcome
+from mqdssm.engines.replication.settings import Role
+from mqdssm.engines.session.timers import SessionState
+
+Severity = Literal["info", "warning", "error"]
+
+
+class _Part(BaseModel):
+    """Base of all parts of a snapshot: immutable, without unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PartitionSnapshot(_Part):
+    """State of one partition.
+
+    Attributes:
+        partition_id: zeros for the enterprise, else the identifier of the site.
+        is_enterprise: True for the partition of the enterprise.
+        site_name: name of the site; empty for the enterprise, and as long as it is not known.
+        owner: machine name of the owner; empty if nobody owns the partition.
+        is_ours: True if this server owns it.
+        last_number: the last number that is applied.
+        purged_number: tombstones up to this number may be gone.
+        missing: how many numbers up to the highest reported one are not applied.
+        not_purged: how many numbers follow `purged_number`.
+        state: step of a full synchronization; NORMAL if there is none.
+        is_unfinished: True if a change failed halfway, and is tried again.
+        foreign: objects that another program has changed since the start, and that got no number.
+    """
+
+    partition_id: UUID
+    is_enterprise: bool
+    site_name: str
+    owner: str
+    is_ours: bool
+    last_number: int
+    purged_number: int
+    missing: int
+    not_purged: int
+    state: str
+    is_unfinished: bool
+    foreign: int
+
+    @property
+    def label(self) -> str:
+        """Name of the partition for people."""
+        return "enterprise" if self.is_enterprise else self.site_name or str(self.partition_id)
+
+
+class AcknowledgementSnapshot(_Part):
+    """Acknowledgement of one partition of this server by one PSC.
+
+    Attributes:
+        partition_id: the partition.
+        acked_number: the number that the PSC acknowledged last.
+        unacknowledged: how many numbers follow it. PSCs acknowledge each 256th.
+        is_alarm: True if deleted objects are kept only because this PSC does not acknowledge.
+    """
+
+    partition_id: UUID
+    acked_number: int
+    unacknowledged: int
+    is_alarm: bool
+
+
+class NeighborSnapshot(_Part):
+    """State of the replication with one neighbour.
+
+    Attributes:
+        machine_name: its machine.
+        site_id: its site.
+        site_name: name of the site; empty as long as it is not known.
+        is_bsc: True for a BSC of this site, False for the PSC of another site.
+        waiting: changes that wait to be sent to it.
+        acknowledgements: for a PSC, one for each partition that this server owns.
+        silent_s: for a BSC, seconds since its last acknowledgement; None if there was none, and for PSCs.
+        last_heard: when its last message came; None: not since the start.
+        problem: why the last attempt to reach it failed; empty if it did not.
+    """
+
+    machine_name: str
+    site_id: UUID
+    site_name: str
+    is_bsc: bool
+    waiting: int
+    acknowledgements: tuple[AcknowledgementSnapshot, ...]
+    silent_s: float | None
+    last_heard: datetime | None
+    problem: str
+
+    @property
+    def unacknowledged(self) -> int:
+        """Highest number of unacknowledged changes of any partition of this server."""
+        return max((ack.unacknowledged for ack in self.acknowledgements), default=0)
+
+
+class KnownServer(_Part):
+    """Directory server that the directory names.
+
+    Attributes:
+        machine_name: its machine.
+        role: its role there.
+    """
+
+    machine_name: str
+    role: Role
+
+
+class SiteSnapshot(_Part):
+    """Site with its directory servers, as the directory has them.
+
+    Attributes:
+        site_id: its identifier.
+        name: its name.
+        is_ours: True for the site of this server.
+        servers: its directory servers; as long as its objects are not read, only its PSC.
+    """
+
+    site_id: UUID
+    name: str
+    is_ours: bool
+    servers: tuple[KnownServer, ...]
+
+
+class SessionSnapshot(_Part):
+    """Session with another queue manager.
+
+    Attributes:
+        peer: name, identifier or address of the peer.
+        is_initiator: True if this server connects, and sends messages; False if the peer does.
+        state: of the session.
+        in_flight: messages that the peer has not acknowledged.
+        problem: why the last attempt to connect failed; empty if it did not.
+    """
+
+    peer: str
+    is_initiator: bool
+    state: SessionState
+    in_flight: int
+    problem: str
+
+
+class QueueSnapshot(_Part):
+    """Queue of the queue manager.
+
+    Attributes:
+        name: name of a local queue, or the machine that an outgoing queue leads to.
+        is_outgoing: True if its messages wait for another machine.
+        messages: number of messages.
+        octets: octets of their bodies.
+    """
+
+    name: str
+    is_outgoing: bool
+    messages: int
+    octets: int
+
+
+class MessageCount(_Part):
+    """Number of replication messages of one type with one outcome, since the start."""
+
+    message_type: str
+    outcome: MessageOutcome
+    count: int
+
+
+class EventCount(_Part):
+    """Number of occurrences of an event since the start.
+
+    Attributes:
+        part: part of the server that counted them.
+        event: a short constant text.
+        count: the number.
+    """
+
+    part: Literal["replication", "queue manager", "transport"]
+    event: str
+    count: int
+
+
+class OperationSnapshot(_Part):
+    """Durations of one kind of operations of the store, since the start.
+
+    Attributes:
+        operation: its name.
+        classes: number of operations in each class of durations (`DURATION_LIMITS_S`).
+        total_s: sum of the durations in seconds.
+        longest_s: the longest in seconds.
+    """
+
+    operation: str
+    classes: tuple[int, ...]
+    total_s: float
+    longest_s: float
+
+    @property
+    def count(self) -> int:
+        """Number of operations."""
+        return sum(self.classes)
+
+
+class StoreSnapshot(_Part):
+    """State of the store, the server's own directory.
+
+    Attributes:
+        is_reachable: False while an operation waits to be repeated.
+        waiting: operations that wait.
+        failures: attempts that failed since the start.
+        problem: why the directory cannot be reached; empty if it can.
+        operations: durations by kind.
+    """
+
+    is_reachable: bool
+    waiting: int
+    failures: int
+    problem: str
+    operations: tuple[OperationSnapshot, ...]
+
+
+class NoteSnapshot(_Part):
+    """Note of the server for operators.
+
+    Attributes:
+        at: when it came last.
+        summary: a short constant text.
+        detail: about which message or object.
+        is_warning: True if an operator has to do something about it.
+        count: how often it came in a row.
+    """
+
+    at: datetime
+    summary: str
+    detail: str
+    is_warning: bool
+    count: int
+
+
+class Problem(_Part):
+    """Condition that an operator should know, for as long as it lasts.
+
+    Attributes:
+        severity: "error" if the server does not do its work, "warning" if somebody has to act.
+        subject: the partition, neighbour or part of the server.
+        text: the condition, and what to do.
+    """
+
+    severity: Severity
+    subject: str
+    text: str
+
+
+class ServerSnapshot(_Part):
+    """State of a directory server at one moment.
+
+    Attributes:
+        version: of mqdssm.
+        machine_name: machine of the server.
+        machine_id: QueueManager.Identifier.
+        role: its current role.
+        psc_name: for a BSC, its PSC; else empty.
+        site_id: its site.
+        site_name: name of the site; empty as long as it is not known.
+        started_at: when the server was started.
+        taken_at: moment of the snapshot.
+        is_working: False after the server was stopped, also by a defect.
+        store: state of its directory.
+        partitions: by identifier.
+        neighbors: by name.
+        sites: known sites, by name.
+        sessions: sessions with other queue managers.
+        queues: local and outgoing queues.
+        messages: numbers of messages by type and outcome.
+        events: numbers of events.
+        notes: the last notes, the newest first.
+        problems: what is wrong now, the worst first.
+    """
+
+    version: str
+    machine_name: str
+    machine_id: UUID
+    role: Role
+    psc_name: str
+    site_id: UUID
+    site_name: str
+    started_at: datetime
+    taken_at: datetime
+    is_working: bool
+    store: StoreSnapshot
+    partitions: tuple[PartitionSnapshot, ...]
+    neighbors: tuple[NeighborSnapshot, ...]
+    sites: tuple[SiteSnapshot, ...]
+    sessions: tuple[SessionSnapshot, ...]
+    queues: tuple[QueueSnapshot, ...]
+    messages: tuple[MessageCount, ...]
+    events: tuple[EventCount, ...]
+    notes: tuple[NoteSnapshot, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def is_healthy(self) -> bool:
+        """True if the server does its work: no problem is an error."""
+        return all(problem.severity != "error" for problem in self.problems)

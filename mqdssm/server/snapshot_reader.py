@@ -1,0 +1,225 @@
+"""Reading the snapshot of a running directory server, from any thread."""
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+import mqdssm
+from mqdssm.drivers.directory_server import DirectoryServer
+from mqdssm.drivers.session_driver import SessionStatus
+from mqdssm.drivers.threads import EventCounts
+from mqdssm.engines.replication.settings import Role
+from mqdssm.engines.replication.status import NeighborStatus, PartitionStatus, ServerStatus
+from mqdssm.model.replication import PEC_PARTITION_ID
+from mqdssm.server.known_sites import KnownSites, ListedSite
+from mqdssm.server.problems import problems_of
+from mqdssm.server.snapshot import (
+    AcknowledgementSnapshot,
+    EventCount,
+    KnownServer,
+    MessageCount,
+    NeighborSnapshot,
+    NoteSnapshot,
+    OperationSnapshot,
+    PartitionSnapshot,
+    QueueSnapshot,
+    ServerSnapshot,
+    SessionSnapshot,
+    SiteSnapshot,
+    StoreSnapshot,
+)
+
+
+class SnapshotReader:
+    """Reads snapshots of a directory server; thread-safe.
+
+    Args:
+        server: the server.
+        sessions: returns the sessions of its queue manager (`TcpNetwork.sessions`).
+        transport_counts: what the carrier of its queue manager counts.
+        clock: seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        server: DirectoryServer,
+        *,
+        sessions: Callable[[], Sequence[SessionStatus]] = tuple,
+        transport_counts: EventCounts | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._server, self._sessions, self._clock = server, sessions, clock
+        self._transport_counts = transport_counts
+        self._known: Final = KnownSites(server.store.lookup)
+        self._started_at: Final = _moment(clock())
+
+    def read(self, *, refresh: bool = True) -> ServerSnapshot:
+        """Return the current state.
+
+        Args:
+            refresh: True to read names of sites and roles of servers that are old from the directory, which
+                may take seconds while it is busy; False to use what is known.
+        """
+        server, settings = self._server, self._server.settings
+        status = server.driver.status()
+        if refresh:
+            self._known.refresh([partition.partition_id for partition in status.partitions])
+        sessions = tuple(map(_session, self._sessions()))
+        unreachable = {
+            session.peer.casefold(): session.problem for session in sessions if session.is_initiator
+        }
+        partitions = tuple(map(self._partition, status.partitions))
+        neighbors = tuple(self._neighbor(neighbor, unreachable) for neighbor in status.neighbors)
+        store, is_working = self._store(), server.is_alive
+        return ServerSnapshot(
+            version=mqdssm.__version__,
+            machine_name=status.machine_name,
+            machine_id=settings.machine_id.uuid,
+            role=_role(status, settings.role),
+            psc_name=status.psc_name,
+            site_id=settings.site_id.uuid,
+            site_name=self._known.name_of(settings.site_id),
+            started_at=self._started_at,
+            taken_at=_moment(self._clock()),
+            is_working=is_working,
+            store=store,
+            partitions=partitions,
+            neighbors=neighbors,
+            sites=tuple(map(self._site, self._known.sites())),
+            sessions=sessions,
+            queues=tuple(
+                QueueSnapshot(
+                    name=queue.name,
+                    is_outgoing=queue.is_outgoing,
+                    messages=queue.messages,
+                    octets=queue.octets,
+                )
+                for queue in server.queue_manager.queues()
+            ),
+            messages=tuple(
+                MessageCount(message_type=kind.message_type, outcome=kind.outcome, count=count)
+                for kind, count in sorted(server.driver.messages.seen().items())
+            ),
+            events=(
+                *_events("replication", server.driver.counts),
+                *_events("queue manager", server.queue_manager.counts),
+                *_events("transport", self._transport_counts),
+            ),
+            notes=self._notes(),
+            problems=problems_of(
+                is_working=is_working,
+                store=store,
+                partitions=partitions,
+                neighbors=neighbors,
+                bsc_ack_s=settings.bsc_ack_s,
+            ),
+        )
+
+    def _partition(self, partition: PartitionStatus) -> PartitionSnapshot:
+        return PartitionSnapshot(
+            partition_id=partition.partition_id.uuid,
+            is_enterprise=partition.partition_id == PEC_PARTITION_ID,
+            site_name=self._known.name_of(partition.partition_id),
+            owner=partition.authority_name,
+            is_ours=partition.is_owned,
+            last_number=int(partition.last),
+            purged_number=int(partition.purged),
+            missing=partition.missing,
+            not_purged=partition.not_purged,
+            state=partition.purge_state.name,
+            is_unfinished=partition.is_unfinished,
+            foreign=partition.foreign,
+        )
+
+    def _neighbor(self, neighbor: NeighborStatus, unreachable: dict[str, str]) -> NeighborSnapshot:
+        last_heard = self._server.driver.messages.last_heard(neighbor.machine_name)
+        return NeighborSnapshot(
+            machine_name=neighbor.machine_name,
+            site_id=neighbor.site_id.uuid,
+            site_name=self._known.name_of(neighbor.site_id),
+            is_bsc=neighbor.is_bsc,
+            waiting=neighbor.waiting,
+            acknowledgements=tuple(
+                AcknowledgementSnapshot(
+                    partition_id=ack.partition_id.uuid,
+                    acked_number=int(ack.acked),
+                    unacknowledged=ack.unacknowledged,
+                    is_alarm=ack.holds_purging,
+                )
+                for ack in neighbor.acknowledgements
+            ),
+            silent_s=neighbor.silent_s,
+            last_heard=None if last_heard is None else _moment(last_heard),
+            problem=unreachable.get(neighbor.machine_name.casefold(), ""),
+        )
+
+    def _site(self, site: ListedSite) -> SiteSnapshot:
+        psc = (KnownServer(machine_name=site.psc_name, role=Role.PSC),) if site.psc_name else ()
+        return SiteSnapshot(
+            site_id=site.site_id.uuid,
+            name=site.name,
+            is_ours=site.site_id == self._server.settings.site_id,
+            servers=site.servers or psc,
+        )
+
+    def _store(self) -> StoreSnapshot:
+        state = self._server.store.state()
+        return StoreSnapshot(
+            is_reachable=state.is_reachable,
+            waiting=state.waiting,
+            failures=state.failures,
+            problem=state.problem,
+            operations=tuple(
+                OperationSnapshot(
+                    operation=name,
+                    classes=durations.classes,
+                    total_s=durations.total_s,
+                    longest_s=durations.longest_s,
+                )
+                for name, durations in sorted(state.durations.items())
+            ),
+        )
+
+    def _notes(self) -> tuple[NoteSnapshot, ...]:
+        return tuple(
+            NoteSnapshot(
+                at=_moment(note.at),
+                summary=note.summary,
+                detail=note.detail,
+                is_warning=note.is_warning,
+                count=note.count,
+            )
+            for note in self._server.driver.notes.latest()
+        )
+
+
+def _role(status: ServerStatus, first_role: Role) -> Role:
+    """Return the role by what a server owns; its first role if it owns nothing."""
+    if status.psc_name:
+        return Role.BSC
+    owned = {partition.partition_id for partition in status.partitions if partition.is_owned}
+    if PEC_PARTITION_ID in owned:
+        return Role.PEC
+    return Role.PSC if owned else first_role
+
+
+def _session(session: SessionStatus) -> SessionSnapshot:
+    return SessionSnapshot(
+        peer=session.peer,
+        is_initiator=session.is_initiator,
+        state=session.state,
+        in_flight=session.in_flight,
+        problem=session.problem,
+    )
+
+
+def _events(
+    part: Literal["replication", "queue manager", "transport"], counts: EventCounts | None
+) -> tuple[EventCount, ...]:
+    seen = {} if counts is None else counts.seen()
+    return tuple(EventCount(part=part, event=name, count=count) for name, count in sorted(seen.items()))
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
