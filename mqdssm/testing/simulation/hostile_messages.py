@@ -160,7 +160,7 @@ class HostileMessages:
             values["partition_id"] = message.directory_change.partition_id
             if self._truth():
                 values["requester_name"] = self._sender.name
-        return replace(message, **values)
+        return replace(message, **values) if values else message
 
     # -- single values
 

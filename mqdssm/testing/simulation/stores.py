@@ -24,8 +24,8 @@ _WRITTEN_AT_S: Final = 1_700_000_000.0
 """Constant time of all directories' clocks; writes are distinguished by their counts."""
 ALL: Final = 1 << 30
 """Limit above the number of changes and bytes of any partition."""
-_READING: Final = (ops.ReadObject, ops.ListObjects, ops.LookupChanges, ops.HasObjects)
-_STATE: Final = (ops.SavePartition, ops.SaveNeighbor, ops.RemoveNeighbor)
+_READING: Final = frozenset({ops.ReadObject, ops.ListObjects, ops.LookupChanges, ops.HasObjects})
+_STATE: Final = frozenset({ops.SavePartition, ops.SaveNeighbor, ops.RemoveNeighbor})
 """Operations that write no objects, but may change the purged number that changes carry."""
 
 
@@ -118,10 +118,11 @@ class SimulatedStore(ABC):
 
     def _forget_after(self, operation: ops.Operation) -> None:
         """Remove from the cache what an operation may change."""
-        if isinstance(operation, _READING):
+        kind = type(operation)
+        if kind in _READING:
             return
         self._changes.clear()
-        if not isinstance(operation, _STATE):
+        if kind not in _STATE:
             self._reads.clear()
             self._objects.clear()
 
