@@ -27,8 +27,8 @@ from mqdssm.directory.filters import (
     any_of,
 )
 from mqdssm.directory.session import Session
+from mqdssm.events.identification import parse_public_path
 from mqdssm.events.references import key_of
-from mqdssm.events.targets import parse_public_path
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.fieldtypes import describe_problems
 from mqdssm.model.filters import Filter

@@ -16,8 +16,8 @@ from mqdssm.events.computed_attributes import guid_of
 from mqdssm.events.context import Context
 from mqdssm.events.criteria import Residual, checked_value, is_exact, sort_key, to_ldap, to_residual
 from mqdssm.events.decode import ElementDecoder
+from mqdssm.events.identification import class_filter, read_entry, read_queue, read_queue_manager
 from mqdssm.events.references import BATCH_TERMS, split_into_batches
-from mqdssm.events.targets import class_filter, read_entry, read_queue, read_queue_manager
 from mqdssm.events.views import ServerView
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN

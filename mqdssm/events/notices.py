@@ -18,9 +18,8 @@ from mqdssm.errors import DirectoryError, ObjectNotFound
 from mqdssm.events import lookup
 from mqdssm.events.attributes import NO_ATTRIBUTES, names_to_write
 from mqdssm.events.context import Context
-from mqdssm.events.identification import locate
+from mqdssm.events.identification import class_filter, locate
 from mqdssm.events.settings import guid_of
-from mqdssm.events.targets import class_filter
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager
