@@ -11,10 +11,13 @@ import pytest
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.validate.nightly.assessment import (
+    EXPIRED_RULE,
     FindingAssessor,
     FindingState,
     StateCounts,
     Thresholds,
+    expiry_rule,
+    read_suppressions,
     read_thresholds,
 )
 from mqdssm.pipeline.validate.nightly.baseline import Baseline, difference, key_of
@@ -28,7 +31,6 @@ from mqdssm.pipeline.validate.nightly.history import (
     metrics_of,
     write_metrics,
 )
-from mqdssm.pipeline.validate.nightly.suppressions import EXPIRED_RULE, expiry_rule, read_suppressions
 from mqdssm.pipeline.validate.rules.rule import Finding
 
 NOW = datetime(2026, 11, 22, 23, 30, tzinfo=UTC)

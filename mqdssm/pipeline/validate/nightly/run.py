@@ -12,20 +12,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.validate.nightly.assessment import (
+    EXPIRED_RULE,
     FindingAssessor,
     FindingState,
     StateCounts,
+    Suppression,
     Thresholds,
+    expiry_rule,
+    read_suppressions,
     read_thresholds,
 )
 from mqdssm.pipeline.validate.nightly.baseline import NOTHING_KNOWN, Baseline
 from mqdssm.pipeline.validate.nightly.history import History, HistoryLine, RunChanges, line_of, write_metrics
-from mqdssm.pipeline.validate.nightly.suppressions import (
-    EXPIRED_RULE,
-    Suppression,
-    expiry_rule,
-    read_suppressions,
-)
 from mqdssm.pipeline.validate.rules.rule import Finding, Rule, Severity
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ They come from a TOML file::
     [off]                                     # built-in rules that are not applied
     rules = ["certificate-not-yet-valid"]
 
-Accepted findings and thresholds: `mqdssm.pipeline.validate.nightly.suppressions`, `.assessment`.
+Accepted findings and thresholds: `mqdssm.pipeline.validate.nightly.assessment`, `.assessment`.
 
 A condition is Spark SQL over the columns of the type, true for a defect. It runs with the rights of the user
 who runs the validation, so it may call only the functions of `mqdssm.pipeline.validate.rules.functions`.
