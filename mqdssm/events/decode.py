@@ -7,8 +7,7 @@ from typing import Any, Final
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.session import Session
 from mqdssm.errors import DecodeError, GenericDirectoryError, MappingError
-from mqdssm.events.attribute_plan import AttributePlan
-from mqdssm.events.computed_attributes import UNSET, EntrySource, Value, computer_of, guid_of
+from mqdssm.events.attribute_plan import UNSET, AttributePlan, EntrySource, Value, computer_of, guid_of
 from mqdssm.events.references import References
 from mqdssm.model.base import DirectoryObject
 from mqdssm.tables.element_table import ElementTable

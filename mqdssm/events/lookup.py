@@ -10,9 +10,8 @@ from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import Equal, LdapFilter, all_of, any_of
 from mqdssm.errors import EndOfData, GenericDirectoryError, ObjectNotFound
 from mqdssm.events import forest
-from mqdssm.events.attribute_plan import Found
+from mqdssm.events.attribute_plan import Found, guid_of
 from mqdssm.events.attributes import check_names, names_to_read, read_with
-from mqdssm.events.computed_attributes import guid_of
 from mqdssm.events.context import Context
 from mqdssm.events.criteria import Residual, checked_value, is_exact, sort_key, to_ldap, to_residual
 from mqdssm.events.decode import ElementDecoder

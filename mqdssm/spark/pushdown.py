@@ -45,7 +45,7 @@ from mqdssm.directory.filters import (
 from mqdssm.directory.profile import Profile
 from mqdssm.directory.session import Session
 from mqdssm.errors import DirectoryError, MappingError
-from mqdssm.events.computed_attributes import maker_of
+from mqdssm.events.attribute_plan import maker_of
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.frames.bulk_columns import cell_of
 from mqdssm.pipeline.frames.columns import DN_COLUMN, FrameType, enum_name

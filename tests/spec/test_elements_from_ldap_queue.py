@@ -8,7 +8,7 @@ from support.enterprises.hand_made import CREATED, CREATED_S, DESCRIPTOR, HandMa
 
 import mqdssm
 from mqdssm import PrivacyLevel, Queue
-from mqdssm.events.computed_attributes import computer_of
+from mqdssm.events.attribute_plan import computer_of
 from mqdssm.model.dn import DN
 
 

@@ -11,7 +11,7 @@ from mqdssm.directory.filters import Equal, LdapFilter, Present, all_of, any_of
 from mqdssm.directory.session import Session
 from mqdssm.directory.watching.hints import version_of
 from mqdssm.errors import ObjectNotFound
-from mqdssm.events.computed_attributes import COMPUTER_ABOVE, guid_of
+from mqdssm.events.attribute_plan import COMPUTER_ABOVE, guid_of
 from mqdssm.events.lookup import BATCH_ENTRIES
 from mqdssm.events.references import References, split_into_batches
 from mqdssm.events.views import ServerView

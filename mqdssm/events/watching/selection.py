@@ -6,7 +6,7 @@ from typing import Self
 
 from mqdssm.directory.entries import is_name, parse_name
 from mqdssm.errors import ConfigError
-from mqdssm.events.computed_attributes import COMPUTER_ABOVE
+from mqdssm.events.attribute_plan import COMPUTER_ABOVE
 from mqdssm.events.watching.watched_values import FULL_PATH
 from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.watching import LDAP_MARK, WATCHED_TYPES, ChangeEvent, ObjectChange

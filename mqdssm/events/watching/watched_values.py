@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, TypeAlias
 
-from mqdssm.events.computed_attributes import Value
+from mqdssm.events.attribute_plan import Value
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.watching import LDAP_MARK, UNKNOWN, WATCHED_TYPES, AttributeChange
 from mqdssm.tables import table_of

@@ -22,8 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqdssm.errors import DecodeError, MappingError
-from mqdssm.events.attribute_plan import AttributePlan
-from mqdssm.events.computed_attributes import UNSET, EntrySource, ValueMaker, text_of
+from mqdssm.events.attribute_plan import UNSET, AttributePlan, EntrySource, ValueMaker, text_of
 from mqdssm.events.references import REMEMBERED_MAX, References
 from mqdssm.pipeline.frames import bulk_values
 from mqdssm.pipeline.frames.arrow import array_of, arrow_type
