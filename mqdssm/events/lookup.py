@@ -3,21 +3,21 @@
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Final, Self
 from uuid import UUID
 
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import Equal, LdapFilter, all_of, any_of
+from mqdssm.directory.session import Session
 from mqdssm.errors import EndOfData, GenericDirectoryError, ObjectNotFound
 from mqdssm.events import forest
 from mqdssm.events.attribute_plan import Found, guid_of
 from mqdssm.events.attributes import check_names, names_to_read, read_with
 from mqdssm.events.context import Context
 from mqdssm.events.criteria import Residual, checked_value, is_exact, sort_key, to_ldap, to_residual
-from mqdssm.events.decode import ElementDecoder
+from mqdssm.events.decode import ASK_ITS_DOMAIN, ElementDecoder
 from mqdssm.events.identification import class_filter, read_entry, read_queue, read_queue_manager
-from mqdssm.events.references import BATCH_TERMS, split_into_batches
-from mqdssm.events.views import ServerView
+from mqdssm.events.references import BATCH_TERMS, References, split_into_batches
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Site
@@ -26,6 +26,77 @@ from mqdssm.tables import TABLES, compute
 from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.places import search_base
 from mqdssm.tables.row import Access, Computed, Row
+
+
+@dataclass(frozen=True, slots=True)
+class ServerView:
+    """Decoders of a look-up for the entries of one server.
+
+    Attributes:
+        table: of the element.
+        decoder: lenient decoder, for the objects that are tested.
+        severe: strict decoder, for the objects that are returned (M40); None: `decoder` serves.
+        references: their memory.
+    """
+
+    table: ElementTable
+    decoder: ElementDecoder
+    severe: ElementDecoder | None
+    references: References
+
+    @classmethod
+    def of(
+        cls,
+        table: ElementTable,
+        names: Iterable[str],
+        session: Session,
+        requested: frozenset[str],
+        *,
+        strict: bool,
+    ) -> Self:
+        """Make the view of a session.
+
+        Args:
+            table: of the element.
+            names: the attributes to set.
+            session: whose entries they are.
+            requested: attributes that the caller asked for by name.
+            strict: a value of a found object that is missing or damaged is an error.
+        """
+        names = tuple(names)
+        decoder = ElementDecoder(table, names, session, requested=requested, strict=False)
+        severe = ElementDecoder(table, names, session, requested=requested, strict=True) if strict else None
+        return cls(table, decoder, severe, decoder.plan.references())
+
+    def elements(self, entries: Sequence[Found], residuals: Sequence[Residual]) -> Iterator[DirectoryObject]:
+        """Yield the elements of entries that pass all tests."""
+        self.decoder.plan.prefetch(entries, self.references)
+        for dn, values, _ in entries:
+            element = self.decoder.element(dn, values, self.references)
+            if not self._has_passed(element, dn, residuals):
+                continue
+            yield element if self.severe is None else self.severe.element(dn, values, self.references)
+
+    def _has_passed(self, element: DirectoryObject, dn: str, residuals: Sequence[Residual]) -> bool:
+        """Return True if an element passes all tests.
+
+        Raises:
+            GenericDirectoryError: nobody knows: a list without the object could be too short, one with it
+                wrong (decision M73).
+        """
+        unknown = self.decoder.unknown
+        if not all(test.holds(element) for test in residuals if test.attribute not in unknown):
+            return False
+        for residual in residuals:
+            if residual.attribute in unknown:
+                raise GenericDirectoryError(
+                    "nobody can tell whether an object of another domain is searched for: a global catalog "
+                    f"does not hold {self.table.name}.{residual.attribute}",
+                    dn=dn,
+                    hint=f"{ASK_ITS_DOMAIN}, or leave that filter out",
+                )
+        return True
+
 
 BATCH_ENTRIES: Final = 500
 """Maximum entries whose references are resolved together: half a usual page."""

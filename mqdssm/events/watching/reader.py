@@ -12,9 +12,8 @@ from mqdssm.directory.session import Session
 from mqdssm.directory.watching.hints import version_of
 from mqdssm.errors import ObjectNotFound
 from mqdssm.events.attribute_plan import COMPUTER_ABOVE, guid_of
-from mqdssm.events.lookup import BATCH_ENTRIES
+from mqdssm.events.lookup import BATCH_ENTRIES, ServerView
 from mqdssm.events.references import References, split_into_batches
-from mqdssm.events.views import ServerView
 from mqdssm.events.watching.watched_values import Seen, add_ldap, body_of
 from mqdssm.model.dn import DN
 from mqdssm.model.watching import WATCHED_TYPES
