@@ -17,9 +17,8 @@ from mqdssm.cli.run import CommandRun, command_app, usage_problems
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mqdssm.drivers.discovery_knowledge import DiscoveryReader, KnowledgeCache
+    from mqdssm.drivers.discovery_knowledge import DiscoveryReader, KnowledgeCache, KnowledgeWatch
     from mqdssm.drivers.discovery_server import DiscoveryService
-    from mqdssm.drivers.discovery_watching import KnowledgeWatch
     from mqdssm.engines.discovery.answers import Answers
     from mqdssm.engines.discovery.values import Knowledge
 
@@ -85,9 +84,8 @@ def discovery_server(
     import asyncio
     from functools import partial
 
-    from mqdssm.drivers.discovery_knowledge import DiscoveryReader, KnowledgeCache
+    from mqdssm.drivers.discovery_knowledge import DiscoveryReader, KnowledgeCache, KnowledgeWatch
     from mqdssm.drivers.discovery_server import DiscoveryService
-    from mqdssm.drivers.discovery_watching import KnowledgeWatch
     from mqdssm.drivers.interfaces import on_link_networks
     from mqdssm.engines.discovery.answers import Answers
     from mqdssm.model.discovery import IP_PORT, NETWORKS_MAX
