@@ -9,7 +9,7 @@ import typer
 from mqdssm.cli.output import SAMPLE_MAX
 from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of, engine_words
 from mqdssm.cli.run import CommandRun, command_app, usage_problems
-from mqdssm.cli.validate.command import FolderArgument, MappingOption, MqisOption, source_of
+from mqdssm.cli.validate import FolderArgument, MappingOption, MqisOption, source_of
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.inventory import Inventory

@@ -33,7 +33,7 @@ MODULES: Final = {
     "resolve": "mqdssm.cli.objects.queries:resolve_app",
     "generate": "mqdssm.cli.generate",
     "export": "mqdssm.cli.export",
-    "validate": "mqdssm.cli.validate.command",
+    "validate": "mqdssm.cli.validate",
     "diff": "mqdssm.cli.diff",
     "inventory": "mqdssm.cli.inventory",
     "plan": "mqdssm.cli.migrate.plan",

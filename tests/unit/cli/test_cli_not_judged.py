@@ -1,6 +1,6 @@
 """Lines of ``mqdssm validate`` about rules that were not applied: one line for each reason."""
 
-from mqdssm.cli.validate.command import NAMES_MAX, not_judged_lines
+from mqdssm.cli.validate import NAMES_MAX, not_judged_lines
 from mqdssm.pipeline.validate.findings import Skipped
 
 NO_QUEUES = "type queue is not in the source"

@@ -1,1 +1,0 @@
-"""``mqdssm validate``, and what validations that run every night need besides."""
