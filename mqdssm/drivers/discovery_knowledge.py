@@ -1,9 +1,9 @@
 """Data of a discovery server, read from the directory and kept up to date ([MS-MQSD] 2.3, 3.2.1.1).
 
 The directory is read when the server starts, at an interval, and whenever somebody says that something has
-changed. While it cannot be read, what was known before counts. A watch of the directory tells of changes at once.
-If the server does not report changes, or not to this user, the interval remains. This is reported once and tried
-again at intervals, since the server may be replaced.
+changed. While it cannot be read, what was known before counts.
+A watch of the directory reports changes at once. If the server does not report changes, or not to this user,
+the interval remains. This is reported once and tried again at intervals: the server may be replaced.
 """
 
 import asyncio

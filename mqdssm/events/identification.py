@@ -1,8 +1,8 @@
 """Identification of an element's object by Identifier, FullPath or name, which must agree.
 
 The first of them that is set finds the object ([MS-MQDSSM] 3.1.6.2.x.2, 3.1.6.7.x.2), the others are compared
-with what was found. No event guesses which of two objects is meant (decision M89). An entry is read by its DN,
-or by a name with a DN by [MS-MQDSSM] 2.2.1.
+with what was found. No event guesses which of two objects is meant (decision M89).
+An entry is read by its DN, or by a name with a DN by [MS-MQDSSM] 2.2.1.
 """
 
 from collections.abc import Callable, Iterator, Sequence
