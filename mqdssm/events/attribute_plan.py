@@ -1,4 +1,4 @@
-"""Attributes and referenced objects that a table needs, and attributes computed from them."""
+"""Attributes and referenced objects that a table needs; computed attributes."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -1,4 +1,7 @@
-"""Assessment of findings as new, known or suppressed; suppressions, and thresholds for a run."""
+"""Assessment of findings as new, known or suppressed.
+
+Also the suppressions themselves, and thresholds for a run.
+"""
 
 import fnmatch
 import re
