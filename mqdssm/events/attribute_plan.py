@@ -1,4 +1,4 @@
-"""Attributes and referenced objects that a table needs; computed attributes."""
+"""Attributes that a table needs; computed attributes ([MS-MQDSSM] 3.1.6.11)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
